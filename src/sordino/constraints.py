@@ -1,0 +1,135 @@
+"""Constraints on public parameters, written once: they validate, word the message and generate the values that tests try."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from sordino.errors import InvalidParameter
+
+Number = int | float | Fraction | Decimal
+"""What a numeric parameter may be; a float means its shortest decimal."""
+
+
+def exact(value: Any) -> Fraction | None:
+    """Return the exact number that `value` stands for, or None when it is not a finite real number.
+
+    A float means its shortest decimal (`Fraction(repr(x))`), so that ten times 0.1 is exactly 1.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, numbers.Integral):
+        return Fraction(int(value))
+    if isinstance(value, Decimal):
+        return Fraction(value) if value.is_finite() else None
+    if isinstance(value, numbers.Real):
+        number = float(value)
+        return Fraction(repr(number)) if math.isfinite(number) else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A rule for one parameter: `says` completes the sentence "X must be ..."."""
+
+    says: str
+    convert: Callable[[Any], Any]
+    valid: tuple[Any, ...]
+    invalid: tuple[Any, ...]
+
+    def __call__(self, name: str, value: Any) -> Any:
+        """Return the converted value, or raise `InvalidParameter` naming the parameter, the rule and what was given."""
+        converted = self.convert(value)
+        if converted is None:
+            raise InvalidParameter(f"{name} must be {self.says}; got {shown(value)}.")
+        return converted
+
+
+def shown(value: Any) -> str:
+    """Return a short picture of a public parameter for an error message."""
+    text = repr(value) if isinstance(value, str | int | float | Fraction | Decimal | type(None)) else type(value).__name__
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _positive(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and number > 0 else None
+
+
+def _share(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and 0 < number < 1 else None
+
+
+def _not_negative(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and number >= 0 else None
+
+
+def _finite(value: Any) -> Fraction | None:
+    return exact(value)
+
+
+def _count(value: Any) -> int | None:
+    number = _whole(value)
+    return number if number is not None and number >= 1 else None
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
+        return None
+    return int(value)
+
+
+def _truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _power_of_two(value: Any) -> Fraction | None:
+    number = _positive(value)
+    if number is None:
+        return None
+    one = number.numerator if number.denominator == 1 else number.denominator
+    alone = number.denominator == 1 or number.numerator == 1
+    return number if alone and one & (one - 1) == 0 else None
+
+
+POSITIVE = Constraint("a number in (0, inf)", _positive, (1, 0.5, Fraction(1, 3)), (0, -1, math.nan, math.inf, "1", None, True))
+NOT_NEGATIVE = Constraint(
+    "a number in [0, inf)", _not_negative, (0, 0.5, Fraction(1, 3)), (-1, math.nan, math.inf, "1", None, True)
+)
+SHARE = Constraint("a number in (0, 1)", _share, (0.5, Fraction(1, 3)), (0, 1, -0.5, math.nan, None, "half"))
+FINITE = Constraint("a finite number", _finite, (0, -1.5, 3), (math.nan, math.inf, None, "1"))
+COUNT = Constraint("a whole number, at least 1", _count, (1, 20), (0, -1, 1.5, True, None, math.nan))
+WHOLE = Constraint("a whole number, at least 0", _whole, (0, 1, 20), (-1, 1.5, True, None, math.nan))
+TRUTH = Constraint("True or False", _truth, (True, False), (1, None, "yes"))
+POWER_OF_TWO = Constraint("a power of two", _power_of_two, (1, 2, 0.25), (0, 3, -2, 0.3, math.inf, None))
+
+
+def one_of(*names: str) -> Constraint:
+    """Return the constraint that a value is one of `names`."""
+    listed = ", ".join(repr(name) for name in names)
+    return Constraint(
+        f"one of {listed}",
+        lambda value: value if isinstance(value, str) and value in names else None,
+        names,
+        ("", None, 3),
+    )
+
+
+def text(value: Any, name: str) -> str:
+    """Return `value` if it is a non-empty string without control characters, else raise `InvalidParameter`."""
+    if isinstance(value, str) and value and value.isprintable():
+        return value
+    raise InvalidParameter(f"{name} must be a non-empty printable text; got {shown(value)}.")
+
+
+ADJACENCY = one_of("add-remove", "replace-one")
+NORM = one_of("each", "l1", "l2")

@@ -1,0 +1,72 @@
+"""Pure differential privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.constraints import NOT_NEGATIVE, Number
+from sordino.cost._conversion import (
+    checked_alpha,
+    checked_delta,
+    checked_epsilon,
+    pure_delta,
+    pure_epsilon,
+    pure_rdp,
+)
+
+
+@final
+@dataclass(frozen=True)
+class Pure:
+    """Pure epsilon-differential privacy.
+
+    Parameters
+    ----------
+    epsilon : number
+        At least 0, in nats. A float means its shortest decimal.
+
+    Raises
+    ------
+    InvalidParameter
+        If epsilon is negative or not finite.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> cost.Pure(epsilon=0.1).pure()
+    Fraction(1, 10)
+    """
+
+    epsilon_: Fraction
+
+    def __init__(self, *, epsilon: Number) -> None:
+        object.__setattr__(self, "epsilon_", NOT_NEGATIVE("Pure.epsilon", epsilon))
+
+    def __repr__(self) -> str:
+        return f"Pure(epsilon={float(self.epsilon_):.12g})"
+
+    def pure(self) -> Fraction:
+        """Return epsilon, exactly."""
+        return self.epsilon_
+
+    def zcdp(self) -> Fraction:
+        """Return epsilon^2/2 [bun2016, Prop. 3.3]."""
+        return self.epsilon_**2 / 2
+
+    def rdp(self, alpha: float) -> float:
+        """Return the Rényi divergence of randomized response, the largest that epsilon allows."""
+        return pure_rdp(float(self.epsilon_), checked_alpha(alpha))
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon at `delta` [kairouz2015, Thm 3.3 with k = 1]."""
+        return pure_epsilon(float(self.epsilon_), checked_delta(delta))
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta at `epsilon` [kairouz2015, Thm 3.3 with k = 1]."""
+        return pure_delta(float(self.epsilon_), checked_epsilon(epsilon))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameter, exact and as a float."""
+        return {"notion": "pure", "epsilon": float(self.epsilon_), "exact": str(self.epsilon_)}

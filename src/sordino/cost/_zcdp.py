@@ -1,0 +1,67 @@
+"""Zero-concentrated differential privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.constraints import NOT_NEGATIVE, Number
+from sordino.cost._conversion import checked_alpha, checked_delta, checked_epsilon, rdp_delta, rdp_epsilon
+
+
+@final
+@dataclass(frozen=True)
+class ZCDP:
+    """Rho-zero-concentrated differential privacy: Rényi divergence at most rho * alpha at every order alpha > 1.
+
+    Parameters
+    ----------
+    rho : number
+        At least 0. A float means its shortest decimal.
+
+    Raises
+    ------
+    InvalidParameter
+        If rho is negative or not finite.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> round(cost.ZCDP(rho=0.05625).epsilon(1e-6), 4)
+    1.5681
+    """
+
+    rho: Fraction
+
+    def __init__(self, *, rho: Number) -> None:
+        object.__setattr__(self, "rho", NOT_NEGATIVE("ZCDP.rho", rho))
+
+    def __repr__(self) -> str:
+        return f"ZCDP(rho={float(self.rho):.12g})"
+
+    def pure(self) -> Fraction | float:
+        """Return inf: concentrated privacy bounds no single log ratio (0 when rho is 0)."""
+        return Fraction(0) if self.rho == 0 else math.inf
+
+    def zcdp(self) -> Fraction:
+        """Return rho, exactly."""
+        return self.rho
+
+    def rdp(self, alpha: float) -> float:
+        """Return rho * alpha."""
+        order = checked_alpha(alpha)
+        return 0.0 if self.rho == 0 else float(self.rho) * order
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
+        return 0.0 if self.rho == 0 else rdp_epsilon(self.rdp, checked_delta(delta))
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta at `epsilon` over all orders [canonne2020, Prop. 12]."""
+        return 0.0 if self.rho == 0 else rdp_delta(self.rdp, checked_epsilon(epsilon))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameter, exact and as a float."""
+        return {"notion": "zcdp", "rho": float(self.rho), "exact": str(self.rho)}

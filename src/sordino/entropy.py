@@ -1,0 +1,172 @@
+"""Random words: the one door through which chance enters a release.
+
+Claim: words of `SYSTEM` are AES-256-CTR keystream under keys from the operating system, never used twice, not by a forked child either.
+Floats: none; words are whole numbers of 64 bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from typing import Protocol, final, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import WHOLE
+
+Words = NDArray[np.uint64]
+_Keystream = Callable[[memoryview, memoryview], int]
+
+_KEY_BYTES = 32
+_POOL_WORDS = 1 << 13
+_ZEROS = memoryview(bytes(1 << 20))
+
+
+@runtime_checkable
+class Entropy(Protocol):
+    """A stream of independent uniform 64-bit words; successive calls never repeat a word of the stream."""
+
+    @property
+    def simulated(self) -> bool:
+        """True if the words can be predicted, so that nothing drawn from them is private."""
+        ...
+
+    def words(self, n: int) -> Words:
+        """Return the next `n` words, shape (n,), dtype uint64."""
+        ...
+
+
+def _keystream(key: bytes) -> _Keystream:
+    """Return a function that writes the AES-256-CTR keystream of `key`, from its start, into a buffer."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415  (24 ms, needed at the first draw)
+
+    update: _Keystream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update_into
+    return update
+
+
+def _fill(keystream: _Keystream, n: int) -> Words:
+    """Return `n` fresh words of the keystream."""
+    padded = np.empty(n + 2, dtype="<u8")  # the cipher asks for room for one more block
+    target = padded.data.cast("B")
+    for start in range(0, 8 * n, len(_ZEROS)):
+        keystream(_ZEROS[: min(len(_ZEROS), 8 * n - start)], target[start:])
+    return padded[:n].astype(np.uint64, copy=False)
+
+
+@final
+class System:
+    """The operating system's entropy, stretched by AES-256-CTR.
+
+    After every refill the key is replaced by keystream that nobody saw, mixed with fresh bytes of the operating system, and words that
+    were handed out are wiped from the pool: a later look into the memory of the process tells nothing about earlier noise. A forked
+    child starts from a key of its own. Safe to share between threads.
+    """
+
+    __slots__ = ("_key", "_lock", "_pool", "_position", "_process")
+
+    _key: bytes
+    _pool: Words
+    _position: int
+    _process: int
+    _lock: threading.Lock
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def __repr__(self) -> str:
+        return "SYSTEM"
+
+    def __reduce__(self) -> str:
+        return "SYSTEM"  # a copy in another process is that process's own SYSTEM: no key ever travels
+
+    @property
+    def simulated(self) -> bool:
+        """False: nobody can predict these words."""
+        return False
+
+    def words(self, n: int) -> Words:
+        """Return `n` fresh words, shape (n,), dtype uint64."""
+        n = WHOLE("entropy.words.n", n)
+        if self._process != os.getpid():
+            self._forget()
+        with self._lock:
+            if n > _POOL_WORDS:
+                return self._draw(n)
+            if self._position + n > self._pool.size:
+                self._pool = self._draw(_POOL_WORDS)
+                self._position = 0
+            taken = self._pool[self._position : self._position + n]
+            words = taken.copy()
+            taken[:] = 0
+            self._position += n
+            return words
+
+    def _draw(self, n: int) -> Words:
+        keystream = _keystream(self._key)
+        drawn = _fill(keystream, n + _KEY_BYTES // 8)
+        mixed = zip(drawn[n:].tobytes(), os.urandom(_KEY_BYTES), strict=True)
+        self._key = bytes(mine ^ fresh for mine, fresh in mixed)
+        drawn[n:] = 0
+        return drawn[:n]
+
+    def _forget(self) -> None:
+        self._key = os.urandom(_KEY_BYTES)
+        self._pool = np.zeros(0, dtype=np.uint64)
+        self._position = 0
+        self._process = os.getpid()
+        self._lock = threading.Lock()  # a lock that some thread held during a fork would never open again
+
+
+@final
+class Seeded:
+    """A predictable stream for tests and planning: every result drawn from it says `simulated=True`.
+
+    Parameters
+    ----------
+    seed : int
+        At least 0. The same seed gives the same stream on every machine.
+
+    Raises
+    ------
+    InvalidParameter
+        If the seed is not a whole number of at least 0.
+
+    Examples
+    --------
+    >>> from sordino import Seeded
+    >>> Seeded(7).words(3).tolist() == Seeded(7).words(3).tolist()
+    True
+    """
+
+    __slots__ = ("_lock", "_stream", "seed")
+
+    def __init__(self, seed: int) -> None:
+        self.seed = WHOLE("Seeded.seed", seed)
+        self._lock = threading.Lock()
+        self._stream: _Keystream | None = None
+
+    def __repr__(self) -> str:
+        return f"Seeded({self.seed})"
+
+    def __reduce__(self) -> tuple[type[Seeded], tuple[int]]:
+        return Seeded, (self.seed,)  # a copy starts the stream again: it is simulated, and says so
+
+    @property
+    def simulated(self) -> bool:
+        """True: whoever knows the seed knows the noise."""
+        return True
+
+    def words(self, n: int) -> Words:
+        """Return the next `n` words of the stream, shape (n,), dtype uint64."""
+        n = WHOLE("entropy.words.n", n)
+        with self._lock:
+            if self._stream is None:
+                self._stream = _keystream(hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest())
+            return _fill(self._stream, n)
+
+
+SYSTEM = System()
+os.register_at_fork(after_in_child=SYSTEM._forget)  # noqa: SLF001  (the child must never continue the parent's words)

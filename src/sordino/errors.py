@@ -1,0 +1,61 @@
+"""Every error that sordino raises on purpose.
+
+Each message is one sentence or two: what must hold, what was given, what to do. A message never holds a private value: whatever
+depends on rows is said by one constant sentence (`DataSourceError.after_charge`).
+"""
+
+from __future__ import annotations
+
+
+class SordinoError(Exception):
+    """The root of every error that sordino raises on purpose."""
+
+
+class InvalidParameter(SordinoError, ValueError):
+    """A public parameter does not satisfy its constraint."""
+
+
+class BudgetExceeded(SordinoError):
+    """A charge does not fit in what remains of an account; nothing was read or released."""
+
+
+class SimulatedRelease(SordinoError):
+    """A seeded (predictable) release was about to be charged or published as a real one."""
+
+
+class UnboundedContribution(SordinoError):
+    """The answer has no finite sensitivity until the contribution of one unit is bounded."""
+
+
+class UnknownDomain(SordinoError):
+    """A release over labels needs a public domain and none was given."""
+
+
+class UnsafePredicate(SordinoError):
+    """A row predicate or a domain query leaves the allow-list."""
+
+
+class DataSourceError(SordinoError):
+    """The data source cannot be used; before the charge it says why, after it a constant sentence."""
+
+    AFTER_CHARGE = (
+        "The data engine could not finish this release. The charge stays; the cause is not reported because it may depend on "
+        "private rows."
+    )
+
+    @classmethod
+    def after_charge(cls) -> DataSourceError:
+        """Build the one constant error for any failure after rows may have been read."""
+        return cls(cls.AFTER_CHARGE)
+
+
+class UnsupportedBackend(SordinoError):
+    """The kind of table that was handed in cannot be read."""
+
+
+class LedgerError(SordinoError):
+    """The ledger cannot be opened or written."""
+
+
+class LedgerConflict(LedgerError):
+    """The account, charge or slot is not what the caller says it is."""

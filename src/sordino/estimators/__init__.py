@@ -1,0 +1,8 @@
+"""Estimates built from releases: post-processing that costs nothing, and mechanisms composed for one purpose."""
+
+from __future__ import annotations
+
+from sordino.estimators._combine_gaps import Estimates, combine_gaps
+from sordino.estimators._interval import interval
+
+__all__ = ["Estimates", "combine_gaps", "interval"]

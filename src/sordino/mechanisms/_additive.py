@@ -1,0 +1,207 @@
+"""Numbers with exact noise: discrete Laplace under pure, discrete Gaussian under concentrated privacy.
+
+Claim: epsilon-differentially private for an L1 bound; rho-zCDP for an L2 bound [ghosh2012; canonne2020, Thm 4].
+Proof: docs/proofs/additive.md.
+Noise: discrete Laplace of rate epsilon/bound, discrete Gaussian of rate rho/bound^2, a step.
+Floats: none after the answers are on the grid; the released float is the whole number of steps times a power of two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, final
+
+from sordino.claims import Claim
+from sordino.constraints import POSITIVE, Number
+from sordino.cost import ZCDP, Cost, Pure
+from sordino.entropy import SYSTEM, Entropy
+from sordino.grid import RATE_DENOMINATOR, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
+from sordino.mechanisms._statements import checked_sensitivity, whole_vector
+from sordino.noise import DiscreteGaussian, DiscreteLaplace
+from sordino.releases import Value, Values, parameters, pictured
+from sordino.sensitivity import Norm, Sensitivity
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LaplaceMechanism:
+    """Release a number, or a list of numbers together, with discrete Laplace noise.
+
+    Parameters
+    ----------
+    epsilon : number
+        Budget of the whole release, in (0, inf).
+    sensitivity : Sensitivity
+        For a list: norm "l1" (`COUNTING.over(n)`); for one number: any norm.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> count = sd.LaplaceMechanism(epsilon=1.0, sensitivity=sd.COUNTING).release(1000, entropy=sd.Seeded(7))
+    >>> abs(count.value - 1000) < 20
+    True
+    """
+
+    epsilon: Number
+    sensitivity: Sensitivity
+
+    def __post_init__(self) -> None:
+        POSITIVE("LaplaceMechanism.epsilon", self.epsilon)
+        checked_sensitivity(self.sensitivity, "LaplaceMechanism")
+        _ = self.noise
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @cached_property
+    def step(self) -> Fraction:
+        """Width of the grid, in the unit of the answers."""
+        bound = POSITIVE("bound", self.sensitivity.bound)
+        return step_for(self.sensitivity, bound / POSITIVE("epsilon", self.epsilon))
+
+    @cached_property
+    def _bound(self) -> Fraction:
+        return bound_in_steps(self.sensitivity, self.step)
+
+    @cached_property
+    def noise(self) -> DiscreteLaplace:
+        """The law of the noise on each answer, in steps."""
+        return DiscreteLaplace(fit_rate(POSITIVE("epsilon", self.epsilon) / self._bound, "LaplaceMechanism"))
+
+    @cached_property
+    def cost(self) -> Pure:
+        """What a release spends: the bound times the rate, exactly; at most epsilon."""
+        return Pure(epsilon=self._bound * self.noise.rate)
+
+    @property
+    def exact(self) -> bool:
+        """True: the law enumerated in the audit is the law that is sampled."""
+        return True
+
+    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
+        """Release private `answers`, a number or an array of shape (n,), with fresh noise.
+
+        Raises
+        ------
+        InvalidParameter
+            If the shape is another one, or the statement does not cover n answers.
+        """
+        return _released(self, "l1", answers, entropy)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GaussianMechanism:
+    """Release a number, or a list of numbers together, with discrete Gaussian noise.
+
+    Parameters
+    ----------
+    rho : number
+        Budget of the whole release in zero-concentrated privacy, in (0, inf).
+    sensitivity : Sensitivity
+        For a list: norm "l2" (`COUNTING.over(n, "l2")`); for one number: any norm.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> counts = sd.GaussianMechanism(rho=0.5, sensitivity=sd.COUNTING.over(3, "l2")).release([5, 90, 7], entropy=sd.Seeded(7))
+    >>> counts.values.shape
+    (3,)
+    """
+
+    rho: Number
+    sensitivity: Sensitivity
+
+    def __post_init__(self) -> None:
+        POSITIVE("GaussianMechanism.rho", self.rho)
+        checked_sensitivity(self.sensitivity, "GaussianMechanism")
+        _ = self.noise
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @cached_property
+    def step(self) -> Fraction:
+        """Width of the grid, in the unit of the answers."""
+        deviation = POSITIVE("bound", self.sensitivity.bound) / Fraction(math.sqrt(2 * POSITIVE("rho", self.rho)))
+        return step_for(self.sensitivity, deviation)
+
+    @cached_property
+    def _bound(self) -> Fraction:
+        return bound_in_steps(self.sensitivity, self.step)
+
+    @cached_property
+    def noise(self) -> DiscreteGaussian:
+        """The law of the noise on each answer, in steps."""
+        ideal = POSITIVE("rho", self.rho) / self._bound**2
+        return DiscreteGaussian(fit_rate(ideal, "GaussianMechanism", RATE_DENOMINATOR**2))
+
+    @cached_property
+    def cost(self) -> ZCDP:
+        """What a release spends: the squared bound times the rate, exactly; at most rho."""
+        return ZCDP(rho=self._bound**2 * self.noise.rate)
+
+    @property
+    def exact(self) -> bool:
+        """True: the law enumerated in the audit is the law that is sampled."""
+        return True
+
+    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
+        """Release private `answers`, a number or an array of shape (n,), with fresh noise.
+
+        Raises
+        ------
+        InvalidParameter
+            If the shape is another one, or the statement does not cover n answers.
+        """
+        return _released(self, "l2", answers, entropy)
+
+
+def _released(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm, answers: Any, entropy: Entropy) -> Value | Values:
+    """Add the noise of the mechanism to its answers: the identity is all that there is to decide."""
+    steps = to_steps(answers, mechanism.step, type(mechanism).__name__)
+    whole_vector(mechanism.sensitivity, norm, steps.size, type(mechanism).__name__)
+    noisy = from_steps(add(steps.reshape(-1), mechanism.noise.sample(steps.size, entropy)), mechanism.step)
+    error = math.sqrt(mechanism.noise.variance) * float(mechanism.step)
+    cost: Cost = mechanism.cost
+    if steps.ndim == 0:
+        return Value(
+            value=float(noisy[0]),
+            standard_error=error,
+            mechanism=mechanism,
+            cost=cost,
+            simulated=entropy.simulated,
+        )
+    return Values(values=noisy, standard_error=error, mechanism=mechanism, cost=cost, simulated=entropy.simulated)
+
+
+CLAIMS = (
+    Claim(
+        name="LaplaceMechanism",
+        statement="Discrete Laplace noise of rate epsilon/bound makes answers of L1 sensitivity bound epsilon-private.",
+        references=("ghosh2012", "dwork2014, Thm 3.6"),
+        proof="additive.md",
+        neighbours=(({}, (0,), (1,)),),
+        tight=True,
+    ),
+    Claim(
+        name="GaussianMechanism",
+        statement="Discrete Gaussian noise of rate rho/bound^2 makes answers of L2 sensitivity bound rho-zCDP.",
+        references=("canonne2020, Thm 4",),
+        proof="additive.md",
+        neighbours=(({}, (0,), (1,)),),
+    ),
+)

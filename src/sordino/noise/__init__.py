@@ -1,0 +1,24 @@
+"""Probability laws on the whole numbers and their exact samplers: no epsilon is known here."""
+
+from __future__ import annotations
+
+from sordino.noise._bernoulli import bernoulli, bernoulli_exp
+from sordino.noise._binomial import binomial
+from sordino.noise._discrete_gaussian import DiscreteGaussian
+from sordino.noise._discrete_laplace import DiscreteLaplace
+from sordino.noise._geometric import Geometric
+from sordino.noise._law import Law
+from sordino.noise._probability import Probability
+from sordino.noise._uniform import uniform_below
+
+__all__ = [
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Geometric",
+    "Law",
+    "Probability",
+    "bernoulli",
+    "bernoulli_exp",
+    "binomial",
+    "uniform_below",
+]

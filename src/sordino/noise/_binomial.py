@@ -1,0 +1,56 @@
+"""The number of successes among n independent trials, exactly, for a success probability with certified digits.
+
+Claim: `binomial` returns j with probability exactly C(n, j) p^j (1-p)^(n-j). Proof: docs/proofs/samplers.md.
+Noise: one uniform number, extended without end; it is compared with an enclosure of the cumulative sum.
+Floats: none.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+
+from sordino.entropy import Entropy
+from sordino.noise._probability import Enclosure, contexts
+
+_BITS = 192
+
+
+def binomial(n: int, p: Enclosure, entropy: Entropy) -> int:
+    """Return the number of successes of `n` >= 0 trials of probability `p` < 1; the work grows with the result, not with `n`."""
+    word, length = 0, 0
+    while True:
+        for extra in entropy.words(_BITS // 64).tolist():
+            word, length = (word << 64) | extra, length + 64
+        found = _inverted(n, p, word, length)
+        if found is not None:
+            return found
+
+
+def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
+    """Return the j with C(j-1) <= U < C(j) for every U that begins with these digits, or None when they are too few to tell."""
+    digits = length * 31 // 100 + len(str(n)) + 20
+    down, up = contexts(digits)
+    p_low, p_high = p(digits)
+    p_low = max(p_low, Decimal(0))
+    at_least = down.divide(Decimal(word), Decimal(1 << length))
+    at_most = up.divide(Decimal(word + 1), Decimal(1 << length))
+    low, high = _none(n, p_high, down), _none(n, p_low, up)
+    odds_low = down.divide(p_low, up.subtract(1, p_low))
+    odds_high = up.divide(p_high, down.subtract(1, p_high))
+    sum_low, sum_high = low, high
+    for j in range(n):
+        if at_most <= sum_low:
+            return j
+        if at_least < sum_high:
+            return None
+        low = down.multiply(low, down.multiply(odds_low, down.divide(Decimal(n - j), Decimal(j + 1))))
+        high = up.multiply(high, up.multiply(odds_high, up.divide(Decimal(n - j), Decimal(j + 1))))
+        sum_low, sum_high = down.add(sum_low, low), up.add(sum_high, high)
+    return n
+
+
+def _none(n: int, p: Decimal, context: Context) -> Decimal:
+    """Return (1-p)^n rounded the way `context` rounds: ln and exp are correct to the last digit, so one step beyond is safe."""
+    beyond = context.next_minus if context.rounding == "ROUND_FLOOR" else context.next_plus
+    log = beyond(context.ln(context.subtract(1, p)))
+    return min(beyond(context.exp(context.multiply(Decimal(n), log))), Decimal(1))

@@ -1,0 +1,101 @@
+"""The one-sided geometric law: exponential noise on the whole numbers.
+
+Claim: P(G = g) = (1 - r) r^g for g >= 0, r = e^-rate, exactly. Proof: docs/proofs/samplers.md [binary digits of G are independent].
+Noise: one 16-bit word a binary digit; the digits above a level are one more geometric variable, almost always 0.
+Floats: only in the closed forms `pmf`, `cdf`, `sf`, `quantile`; the sampler uses none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from sordino.entropy import Entropy
+from sordino.grid import Steps
+from sordino.noise._bernoulli import below, bernoulli
+from sordino.noise._probability import Enclosure, Probability, exp_bounds
+
+_CHUNK = 1 << 15
+_HIGH = 8  # the digits from rate * 2^L >= 8 on are drawn together: all 0 but once in 2,981 draws
+_WORD_LIMIT = 1 << 62
+
+
+@final
+@dataclass(frozen=True)
+class Geometric:
+    """Whole numbers g >= 0 with probability proportional to e^(-rate g); rate > 0 in nats a step."""
+
+    rate: Fraction
+
+    @property
+    def mean(self) -> float:
+        """Expected value r/(1 - r), in steps."""
+        return 1 / math.expm1(self.rate)
+
+    @property
+    def variance(self) -> float:
+        """Variance r/(1 - r)^2, in steps squared."""
+        return 1 / (4 * math.sinh(self.rate / 2) ** 2) if self.rate < 1000 else 0.0
+
+    def pmf(self, x: Any) -> Any:
+        """Probability of exactly `x`."""
+        x = np.asarray(x)
+        return np.where(x < 0, 0.0, -np.expm1(-float(self.rate)) * np.exp(-float(self.rate) * np.maximum(x, 0)))
+
+    def cdf(self, x: Any) -> Any:
+        """Probability of at most `x`."""
+        x = np.asarray(x)
+        return np.where(x < 0, 0.0, -np.expm1(-float(self.rate) * (np.maximum(x, 0) + 1)))
+
+    def sf(self, x: Any) -> Any:
+        """Probability of more than `x`."""
+        x = np.asarray(x)
+        return np.where(x < 0, 1.0, np.exp(-float(self.rate) * (np.maximum(x, 0) + 1)))
+
+    def quantile(self, p: float) -> int:
+        """Return the smallest `x` with cdf(x) >= p."""
+        return max(0, math.ceil(-math.log1p(-p) / float(self.rate)) - 1)
+
+    def at_least(self, h: int) -> Enclosure:
+        """Return the probability of `h` or more, as certified bounds."""
+        return lambda digits: exp_bounds(self.rate * max(h, 0), digits)
+
+    def sample(self, n: int, entropy: Entropy) -> Steps:
+        """Return `n` independent draws, shape (n,): int64, or Python integers if one passes 2^62 (probability below n e^(-2^22))."""
+        level = max(0, math.ceil(math.log2(_HIGH / self.rate))) if self.rate < _HIGH else 0
+        digits = [Probability.logistic(self.rate * (1 << i)) for i in range(level)]
+        carry = Probability.exp(self.rate * (1 << level))
+        drawn = np.zeros(n, dtype=np.int64)
+        risen = [start + _draw(drawn[start : start + _CHUNK], digits, carry, entropy) for start in range(0, n, _CHUNK)]
+        high = np.concatenate(risen) if risen else np.zeros(0, dtype=np.intp)
+        return self._raised(drawn, high, level, entropy) if high.size else drawn
+
+    def _raised(self, drawn: Steps, high: Any, level: int, entropy: Entropy) -> Steps:
+        """Add the digits above `level` where they are not all 0: one more than a geometric variable of rate * 2^level."""
+        above = np.ones(high.size, dtype=np.int64)
+        carry = Probability.exp(self.rate * (1 << level))
+        going = np.arange(high.size)
+        while going.size:  # each further carry comes with probability at most e^-8
+            going = going[bernoulli(carry, going.size, entropy)]
+            above[going] += 1
+        if int(above.max()) >= _WORD_LIMIT >> level:
+            drawn, above = drawn.astype(object), above.astype(object)
+        drawn[high] += above << level
+        return drawn
+
+
+def _draw(out: Any, digits: list[Probability], carry: Probability, entropy: Entropy) -> Any:
+    """Write the low digits of each draw into `out` and return the positions where a higher digit is 1."""
+    n = out.size
+    stride = -(-n // 4) * 4
+    words = entropy.words((len(digits) + 1) * stride // 4).view(np.uint16).reshape(len(digits) + 1, stride)[:, :n]
+    for start in range(0, len(digits), 16):  # sums of 16 digits stay in small, fast words
+        part = np.zeros(n, dtype=np.uint16)
+        for i, p in enumerate(digits[start : start + 16]):
+            part |= np.left_shift(below(words[start + i], p, entropy).view(np.uint8), i, dtype=np.uint16)
+        out |= part.astype(np.int64) << start
+    return np.flatnonzero(below(words[-1], carry, entropy))

@@ -1,0 +1,102 @@
+"""Probabilities whose binary digits are known as far as anybody asks: e^-x, 1/(1+e^x) and their like for rational x.
+
+Claim: `bits(b)` is floor(p * 2^b) exactly. Proof: docs/proofs/samplers.md.
+Floats: none; correctly rounded decimal arithmetic with a bound on each side, repeated at higher precision until both sides agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import final
+
+Bounds = tuple[Decimal, Decimal]
+Enclosure = Callable[[int], Bounds]
+"""A function from a number of digits to numbers just below and just above the probability."""
+
+
+def contexts(digits: int) -> tuple[Context, Context]:
+    """Return arithmetic of that many digits that rounds down, and one that rounds up; exponents are practically unlimited."""
+    down = Context(prec=digits, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+    up = down.copy()
+    up.rounding = ROUND_CEILING
+    return down, up
+
+
+def ratio_bounds(x: Fraction, digits: int) -> Bounds:
+    """Return decimals of `digits` digits just below and just above the rational number `x`."""
+    down, up = contexts(digits)
+    top, bottom = Decimal(x.numerator), Decimal(x.denominator)
+    return down.divide(top, bottom), up.divide(top, bottom)
+
+
+def exp_bounds(x: Fraction, digits: int) -> Bounds:
+    """Return decimals just below and just above e^-x, x >= 0: the decimal exponential is correct to the last digit."""
+    down, up = contexts(digits)
+    low, high = ratio_bounds(-x, digits)
+    return down.next_minus(down.exp(low)), min(up.next_plus(up.exp(high)), Decimal(1))
+
+
+def logistic_bounds(x: Fraction, digits: int) -> Bounds:
+    """Return decimals just below and just above 1/(1 + e^x) = e^-x/(1 + e^-x), x >= 0."""
+    down, up = contexts(digits)
+    low, high = exp_bounds(x, digits)  # t/(1+t) rises with t
+    return down.divide(low, up.add(1, low)), up.divide(high, down.add(1, high))
+
+
+@final
+class Probability:
+    """A number in [0, 1] given by an enclosure that tightens; its binary digits are computed once and kept."""
+
+    __slots__ = ("_enclosure", "_known", "_length")
+
+    def __init__(self, enclosure: Enclosure) -> None:
+        self._enclosure = enclosure
+        self._length = 0
+        self._known = 0
+
+    @classmethod
+    def exp(cls, x: Fraction) -> Probability:
+        """Return e^-x for a rational x >= 0."""
+        return _exp(x)
+
+    @classmethod
+    def logistic(cls, x: Fraction) -> Probability:
+        """Return 1/(1 + e^x) for a rational x >= 0."""
+        return _logistic(x)
+
+    def bits(self, b: int) -> int:
+        """Return floor(p * 2^b), exactly; `b` >= 1, and p = 1 gives 2^b."""
+        if b > self._length:
+            self._known = self._computed(b)
+            self._length = b
+        return self._known >> (self._length - b)
+
+    def word(self, start: int, width: int) -> int:
+        """Return the binary digits `start` to `start + width` after the point, as a whole number below 2^width (p < 1)."""
+        return self.bits(start + width) & ((1 << width) - 1)
+
+    def _computed(self, b: int) -> int:
+        digits = b * 31 // 100 + 20
+        while True:
+            down, up = contexts(digits + b * 31 // 100 + 5)
+            low, high = self._enclosure(digits)
+            scale = Decimal(1 << b)
+            floor_low = int(down.multiply(low, scale).to_integral_value(ROUND_FLOOR))
+            if floor_low == int(up.multiply(high, scale).to_integral_value(ROUND_FLOOR)):
+                return max(floor_low, 0)
+            if low == high:  # a terminating number: the enclosure is exact
+                return floor_low
+            digits *= 2
+
+
+@lru_cache(maxsize=4096)
+def _exp(x: Fraction) -> Probability:
+    return Probability(lambda digits: exp_bounds(x, digits)) if x else Probability(lambda _: (Decimal(1), Decimal(1)))
+
+
+@lru_cache(maxsize=4096)
+def _logistic(x: Fraction) -> Probability:
+    return Probability(lambda digits: logistic_bounds(x, digits)) if x else Probability(lambda _: (Decimal("0.5"),) * 2)

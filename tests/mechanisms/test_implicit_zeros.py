@@ -1,0 +1,137 @@
+"""Implicit zeros have the law of the dense computation: of the labels, the gaps and the margin, ties included."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+from support.enumeration import by_formula, outputs
+from support.fit import assert_convicted, assert_fits
+
+from sordino import COUNTING, InvalidParameter, NoisyTopK, Seeded
+from sordino.mechanisms import _implicit_zeros
+from sordino.mechanisms._implicit_zeros import noisy_domain
+from sordino.mechanisms._noisy_top_k import decide
+from sordino.noise import DiscreteLaplace, Geometric
+
+SIZE = 7
+LISTED = {2: 1, 5: 2}
+
+
+def draws(law, k, count, *, seed=1):
+    """Outcomes of the sparse computation."""
+    entropy = Seeded(seed)
+    positions = np.array(list(LISTED))
+    steps = np.array(list(LISTED.values()))
+    seen = Counter()
+    for _ in range(count):
+        noisy, places = noisy_domain(steps, positions, SIZE, law, k + 1, entropy)
+        winners, gaps = decide(noisy, k)
+        seen[tuple(places[winners].tolist()), tuple(gaps.tolist())] += 1
+    return seen
+
+
+@pytest.fixture
+def sparse(monkeypatch):
+    monkeypatch.setattr(_implicit_zeros, "DENSE", 0)
+
+
+def fits(seen, law_name, k, rate):
+    q = tuple(LISTED.get(i, 0) for i in range(SIZE))
+    r = Fraction(np.exp(-float(rate))).limit_denominator(10**4)
+    total = sum(seen.values())
+    expected = {key: float(by_formula(law_name, r, q, *key, reach=40)) * total for key in outputs(SIZE, k, 6)}
+    keys = [key for key, mass in expected.items() if mass >= 5]
+    observed = [seen.get(key, 0) for key in keys]
+    rest = total - sum(expected[key] for key in keys)
+    return stats.chisquare([*observed, total - sum(observed)], [*(expected[key] for key in keys), rest]).pvalue
+
+
+def begin_at(level, monkeypatch):
+    """Begin far too high: the descent crosses several levels, for the two-sided law below zero too."""
+    monkeypatch.setattr(_implicit_zeros, "_first_level", lambda *_: level)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "name"), [(Geometric, "exponential"), (DiscreteLaplace, "laplace")])
+@pytest.mark.parametrize("start", [0, 6])
+def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, law, name, start):
+    begin_at(start, monkeypatch)
+    assert fits(draws(law(Fraction(1, 2)), 1, 12_000), name, 1, Fraction(1, 2)) > 1e-8
+
+
+@pytest.mark.parametrize("law", [Geometric(Fraction(1, 2)), DiscreteLaplace(Fraction(1, 2)), DiscreteLaplace(Fraction(1, 9))])
+@pytest.mark.parametrize("start", [0, 6])
+def test_a_descent_to_the_last_item_draws_every_item_from_the_law(sparse, monkeypatch, law, start):
+    begin_at(start, monkeypatch)
+    entropy = Seeded(11)
+    none = np.zeros(0, dtype=np.int64)
+    rows = []
+    for _ in range(600):
+        noisy, places = noisy_domain(none, none, SIZE, law, SIZE, entropy)
+        assert places.tolist() == list(range(SIZE))
+        rows.append(noisy)
+    table = np.array(rows)
+    assert_fits(law, table.ravel())
+    assert_convicted(replace(law, rate=law.rate * Fraction(5, 4)), table.ravel())
+    correlations = np.corrcoef(table.T)[np.triu_indices(SIZE, 1)]
+    assert np.abs(correlations).max() < 6 / np.sqrt(600), "items are independent"
+
+
+def test_first_level_is_only_a_matter_of_speed(sparse):
+    seen = draws(Geometric(Fraction(1, 2)), 1, 3000)
+    assert fits(seen, "exponential", 1, Fraction(1, 2)) > 1e-8
+    assert fits(seen, "exponential", 1, Fraction(3, 4)) < 1e-8, "another rate is told apart"
+
+
+def test_dense_and_sparse_agree_on_the_winner_of_a_large_domain():
+    size = 10**6
+    m = NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=size)
+    top = m.release([10**6, 2 * 10**6], positions=[17, 999_999], entropy=Seeded(2))
+    assert top.indices[:2].tolist() == [999_999, 17]
+    assert top.gaps.shape == (3,)
+    assert (top.gaps >= 0).all()
+
+
+def test_zero_winners_are_uniform_over_the_rest():
+    size = 10**6
+    m = NoisyTopK(k=20, epsilon=1, sensitivity=COUNTING, domain_size=size)
+    entropy = Seeded(3)
+    listed = np.arange(0, 1000)
+    winners = np.concatenate([m.release(np.full(1000, -(10**6)), positions=listed, entropy=entropy).indices for _ in range(50)])
+    assert not np.isin(winners, listed).any()
+    assert stats.kstest(winners / size, "uniform").pvalue > 1e-8
+
+
+def test_the_largest_zero_noise_has_the_law_of_a_maximum():
+    size = 10**9
+    rate = Fraction(1, 20)
+    entropy = Seeded(5)
+    none = np.zeros(0, dtype=np.int64)
+    best = np.array([noisy_domain(none, none, size, Geometric(rate), 2, entropy)[0].max() for _ in range(400)])
+    cdf = lambda x: np.exp(size * np.log1p(-np.exp(-float(rate) * (np.floor(x) + 1))))  # noqa: E731
+    jitter = np.random.Generator(np.random.PCG64(1)).uniform(size=best.size)
+    uniform = cdf(best - 1) + jitter * (cdf(best) - cdf(best - 1))
+    assert stats.kstest(uniform, "uniform").pvalue > 1e-8
+
+
+def test_empty_tables_and_strange_positions_are_answers_too():
+    m = NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, domain_size=10**12)
+    assert m.release([], positions=[], entropy=Seeded(1)).indices.shape == (2,)
+    strange = m.release([5, 6, 7, 10**9], positions=[3, 3, -1, 10**12], entropy=Seeded(1))
+    assert ((strange.indices >= 0) & (strange.indices < 10**12)).all()
+    full = NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=3)
+    assert sorted(full.release([5, 6, 7], positions=[0, 1, 2], entropy=Seeded(1)).indices.tolist()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("positions", [None, [1], [1.5, 2.5], ["a", "b"], [[1, 2]], 3])
+def test_positions_must_go_with_the_answers(positions):
+    m = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=10)
+    with pytest.raises(InvalidParameter, match="needs positions"):
+        m.release([1, 2], positions=positions)
+    with pytest.raises(InvalidParameter, match="takes positions only"):
+        NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING).release([1, 2], positions=[0, 1])

@@ -1,0 +1,223 @@
+"""Laws that every mechanism obeys, run over all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import math
+import pickle
+import traceback
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sordino import (
+    COUNTING,
+    SYSTEM,
+    GaussianMechanism,
+    InvalidParameter,
+    LaplaceMechanism,
+    NoisyTopK,
+    Seeded,
+    Sensitivity,
+)
+from sordino.constraints import COUNT, POSITIVE
+
+CANARY = 86753099173
+N = 6
+
+
+def each(bound=1, **changes):
+    return Sensitivity(**({"bound": bound, "monotone": True, "adjacency": "add-remove"} | changes))
+
+
+# name -> a function of the unit: answers in another unit, noise in the same number of steps
+MECHANISMS = {
+    "top exponential": lambda unit: NoisyTopK(k=2, epsilon=1, sensitivity=each(unit)),
+    "top laplace": lambda unit: NoisyTopK(k=2, epsilon=1, sensitivity=each(unit, monotone=False), noise="laplace"),
+    "top counting": lambda unit: NoisyTopK(k=3, epsilon=0.5, sensitivity=each(unit, step=unit)),
+    "top all": lambda unit: NoisyTopK(k=N, epsilon=0.5, sensitivity=each(unit, step=unit)),
+    "laplace": lambda unit: LaplaceMechanism(epsilon=0.3, sensitivity=each(unit, step=unit).over(N)),
+    "laplace real": lambda unit: LaplaceMechanism(epsilon=0.3, sensitivity=each(2 * unit, norm="l1", size=N)),
+    "gaussian": lambda unit: GaussianMechanism(rho=0.3, sensitivity=each(unit, step=unit).over(N, "l2")),
+    "gaussian real": lambda unit: GaussianMechanism(rho=0.3, sensitivity=each(2 * unit, norm="l2", size=N)),
+}
+every = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHANISMS)
+answers = st.lists(st.integers(-1000, 1000), min_size=N, max_size=N)
+
+
+def outcome(release):
+    own = release.to_dict()
+    return json.dumps({key: own[key] for key in own if key in {"indices", "gaps", "value", "values", "cost"}})
+
+
+@every
+@given(values=answers, seed=st.integers(0, 99))
+def test_same_entropy_same_release(make, values, seed):
+    m = make(1)
+    assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(m.release(np.array(values), entropy=Seeded(seed)))
+
+
+@every
+@given(values=answers, shift=st.integers(-500, 500), seed=st.integers(0, 99))
+def test_shift(make, values, shift, seed):
+    m = make(1)
+    a, b = (m.release(v, entropy=Seeded(seed)) for v in (values, [x + shift for x in values]))
+    if isinstance(m, NoisyTopK):
+        assert outcome(a) == outcome(b)
+    else:
+        assert (b.values - a.values).tolist() == [shift] * N
+
+
+@every
+@given(values=answers, seed=st.integers(0, 99), power=st.integers(-8, 8))
+def test_unit(make, values, seed, power):
+    unit = 2.0**power
+    a, b = make(1).release(values, entropy=Seeded(seed)), make(unit).release([x * unit for x in values], entropy=Seeded(seed))
+    assert a.cost == b.cost
+    if isinstance(a.mechanism, NoisyTopK):
+        assert a.indices.tolist() == b.indices.tolist()
+        assert (a.gaps * unit).tolist() == b.gaps.tolist()
+    else:
+        assert (a.values * unit).tolist() == b.values.tolist()
+
+
+@every
+@given(values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=N, max_size=N))
+def test_total_on_anything(make, values):
+    release = make(1).release(values, entropy=Seeded(1))
+    json.dumps(release.to_dict())
+    assert release.cost == release.mechanism.cost
+
+
+@every
+def test_frozen_hashable_and_public_in_fields(make):
+    m = make(1)
+    assert m == make(1)
+    assert hash(m) == hash(make(1))
+    assert pickle.loads(pickle.dumps(m)) == m
+    assert "\n" not in repr(m)
+    assert m.exact
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        m.epsilon = 3
+    amount = m.cost.pure() if m.cost.pure() != math.inf else m.cost.zcdp()
+    asked = Fraction(str(getattr(m, "epsilon", None) or m.rho))
+    assert asked * Fraction(999, 1000) <= amount <= asked
+
+
+@every
+def test_simulated_shows_on_the_result(make):
+    assert make(1).release(range(N), entropy=Seeded(1)).simulated
+    assert "simulated" in repr(make(1).release(range(N), entropy=Seeded(1)))
+    assert not make(1).release(range(N)).simulated
+    assert not make(1).release(range(N), entropy=SYSTEM).simulated
+
+
+@every
+def test_nothing_private_in_repr_pickle_exception_or_log(make, caplog):
+    m = make(1)
+    private = [CANARY, 1, 2, 3, 4, 5]
+    with caplog.at_level(logging.DEBUG):
+        release = m.release(private, entropy=Seeded(3))
+    kept = pickle.dumps(m) + pickle.dumps(release) + (repr(m) + repr(release) + caplog.text).encode()
+    assert str(CANARY).encode() not in kept
+    assert CANARY.to_bytes(8, "little") not in kept
+    assert np.float64(CANARY).tobytes() not in kept
+    for bad in (np.array([private, private]), [private, [CANARY]], [[CANARY]], np.array(private, dtype="M8[s]"), [str(CANARY)] * 3):
+        try:
+            m.release(bad, entropy=Seeded(3))
+        except InvalidParameter as error:
+            text = "".join(traceback.format_exception(error))
+            assert str(CANARY) not in text
+            assert error.__cause__ is None
+            assert error.__context__ is None
+
+
+def test_permutation_of_the_decision():
+    from sordino.mechanisms._noisy_top_k import decide
+
+    rng = np.random.Generator(np.random.PCG64(1))
+    for _ in range(200):
+        noisy = rng.permutation(np.arange(0, 60, 7))
+        order = rng.permutation(noisy.size)
+        winners, gaps = decide(noisy, 3)
+        moved, moved_gaps = decide(noisy[order], 3)
+        assert order[moved].tolist() == winners.tolist()
+        raw = -np.diff(np.sort(noisy)[::-1])[:3]
+        assert (gaps[:2] == raw[:2]).all()
+        assert (moved_gaps[:2] == raw[:2]).all()
+        assert raw[2] - 1 <= gaps[2] <= raw[2]
+
+
+BAD = {
+    "k": [0, -1, 1.5, None, True, math.nan],
+    "epsilon": [x for x in POSITIVE.invalid if x is not None] + [None, -0.5, "0.5"],
+    "sensitivity": [None, 1, "counting", COUNTING.over(3), COUNTING.over(3, "l2")],
+    "noise": ["gauss", None, 3],
+    "domain_size": [0, -1, 1.5, True, 1],
+}
+
+
+@pytest.mark.parametrize(("name", "bad"), [(name, bad) for name, values in BAD.items() for bad in values])
+def test_bad_parameters_of_noisy_top_k(name, bad):
+    with pytest.raises(InvalidParameter, match=rf"^NoisyTopK\.(k|{name}) must be .*; got "):
+        NoisyTopK(**({"k": 2, "epsilon": 1, "sensitivity": COUNTING} | {name: bad}))
+
+
+@pytest.mark.parametrize("cls", [LaplaceMechanism, GaussianMechanism])
+def test_bad_parameters_of_additive_mechanisms(cls):
+    name = "epsilon" if cls is LaplaceMechanism else "rho"
+    for bad in [*POSITIVE.invalid, -0.5]:
+        with pytest.raises(InvalidParameter, match=rf"^{cls.__name__}\.{name} must be a number in \(0, inf\); got "):
+            cls(**{name: bad, "sensitivity": COUNTING})
+    with pytest.raises(InvalidParameter, match=rf"^{cls.__name__}\.sensitivity must be a Sensitivity"):
+        cls(**{name: 1, "sensitivity": 1})
+
+
+def test_nothing_has_a_default_epsilon_or_sensitivity():
+    for cls in (NoisyTopK, LaplaceMechanism, GaussianMechanism):
+        with pytest.raises(TypeError):
+            cls()
+        with pytest.raises(TypeError):
+            cls(1, 2, 3)
+
+
+def test_k_beyond_the_answers_is_refused():
+    with pytest.raises(InvalidParameter, match="NoisyTopK.k must be at most the number of answers 2; got 3"):
+        NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING).release([1, 2])
+    with pytest.raises(InvalidParameter, match="NoisyTopK.k must be at most the domain size 2; got 3"):
+        NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=2)
+
+
+@pytest.mark.parametrize(
+    ("make", "norm", "wrong"),
+    [
+        (lambda s: LaplaceMechanism(epsilon=1, sensitivity=s), "l1", "l2"),
+        (lambda s: GaussianMechanism(rho=1, sensitivity=s), "l2", "l1"),
+    ],
+)
+def test_a_vector_needs_a_statement_about_its_norm(make, norm, wrong):
+    assert make(COUNTING).release(3).value is not None
+    assert make(COUNTING.over(1, wrong)).release(3).value is not None, "one number fits any norm"
+    for statement in (COUNTING, COUNTING.over(3, wrong)):
+        with pytest.raises(InvalidParameter, match=rf"only under a statement about their {norm.upper()} norm"):
+            make(statement).release([1, 2, 3])
+    with pytest.raises(InvalidParameter, match="a statement about 2 answers; got 3"):
+        make(COUNTING.over(2, norm)).release([1, 2, 3])
+    with pytest.raises(InvalidParameter, match="how many answers are rounded"):
+        make(each(1, norm=norm)).release([1, 2, 3])
+    assert make(COUNTING.over(3, norm)).release([1, 2, 3]).values.shape == (3,)
+
+
+def test_two_neighbours_that_differ_in_k_counts_pay_for_k():
+    # the law behind the refusal: one unit moves all k counts, and noise for one of them would cost k times epsilon
+    k = 5
+    right = LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(k)).noise
+    wrong = LaplaceMechanism(epsilon=1, sensitivity=COUNTING).noise
+    loss = lambda law: float(k * np.log(law.pmf(0) / law.pmf(1)))  # noqa: E731
+    assert loss(right) == pytest.approx(1)
+    assert loss(wrong) == pytest.approx(k)

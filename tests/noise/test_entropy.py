@@ -1,0 +1,99 @@
+"""Words are never repeated: not by a second call, a thread, or a forked child; what was handed out is wiped."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from sordino import SYSTEM, Entropy, InvalidParameter, Seeded
+from sordino.entropy import System
+
+
+def test_words_are_uniform_and_fresh():
+    words = SYSTEM.words(200_000)
+    assert words.dtype == np.uint64
+    assert np.unique(words).size == words.size
+    bits = np.unpackbits(words.view(np.uint8)).mean()
+    assert abs(bits - 0.5) < 6 * 0.5 / np.sqrt(words.size * 64)
+
+
+@pytest.mark.parametrize("entropy", [SYSTEM, Seeded(1), System()], ids=repr)
+def test_successive_calls_never_repeat(entropy):
+    seen = np.concatenate([entropy.words(n) for n in (1, 3, 8192, 8191, 2, 100_000, 5, 0)])
+    assert np.unique(seen).size == seen.size == 1 + 3 + 8192 + 8191 + 2 + 100_000 + 5
+
+
+def test_a_seed_is_one_stream_however_it_is_cut():
+    whole = Seeded(9).words(300_000)
+    parts = Seeded(9)
+    assert np.array_equal(whole, np.concatenate([parts.words(n) for n in (7, 0, 200_000, 99_993)]))
+    assert not np.array_equal(whole[:9], Seeded(10).words(9))
+    assert Seeded(0).words(2).tolist() == [17881934263095500575, 5102290887774801055], "the same on every machine"
+
+
+def test_simulated_shows():
+    assert Seeded(1).simulated
+    assert not SYSTEM.simulated
+    assert isinstance(SYSTEM, Entropy)
+    assert isinstance(Seeded(1), Entropy)
+    assert repr(SYSTEM) == "SYSTEM"
+    assert repr(Seeded(3)) == "Seeded(3)"
+
+
+def test_pickles_hold_no_key():
+    assert pickle.loads(pickle.dumps(SYSTEM)) is SYSTEM
+    assert SYSTEM._key not in pickle.dumps(SYSTEM)
+    again = pickle.loads(pickle.dumps(Seeded(3)))
+    assert again.words(4).tolist() == Seeded(3).words(4).tolist()
+
+
+def test_handed_out_words_are_wiped_and_the_key_moves_on():
+    system = System()
+    words = system.words(1000)
+    assert not np.isin(words, system._pool).any()
+    assert not system._pool[:1000].any()
+    key = system._key
+    system.words(50_000)
+    assert system._key != key
+
+
+def test_a_forked_child_draws_its_own_words():
+    SYSTEM.words(5)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(writer, SYSTEM.words(64).tobytes())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        theirs = np.frombuffer(pipe.read(), dtype=np.uint64)
+    os.waitpid(child, 0)
+    assert theirs.size == 64
+    assert not np.isin(theirs, SYSTEM.words(8192)).any()
+
+
+def test_threads_share_no_word():
+    drawn = []
+
+    def draw():
+        drawn.append(np.concatenate([SYSTEM.words(37) for _ in range(400)]))
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    words = np.concatenate(drawn)
+    assert np.unique(words).size == words.size == 4 * 400 * 37
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, None, True, "7"])
+def test_bad_seeds_are_refused(seed):
+    with pytest.raises(InvalidParameter, match="Seeded.seed must be a whole number, at least 0"):
+        Seeded(seed)

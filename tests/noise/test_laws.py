@@ -1,0 +1,180 @@
+"""Laws that every noise obeys: its closed forms agree with each other, with another library, and with its samples."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from dataclasses import replace
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.fit import assert_convicted, assert_fits
+from support.scripted import Scripted
+
+from sordino import SYSTEM, Seeded
+from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric, Probability, binomial
+from sordino.noise import _geometric as geometric_module
+
+LAWS = [
+    Geometric(Fraction(1, 2)),
+    Geometric(Fraction(1, 50)),
+    Geometric(Fraction(1, 10_000)),
+    Geometric(Fraction(1, 10**9)),
+    Geometric(Fraction(9, 4)),
+    DiscreteLaplace(Fraction(1, 2)),
+    DiscreteLaplace(Fraction(1, 50)),
+    DiscreteLaplace(Fraction(1, 10**6)),
+    DiscreteGaussian(Fraction(1, 2)),
+    DiscreteGaussian(Fraction(1, 100)),
+    DiscreteGaussian(Fraction(1, 2_000_000)),
+]
+SMALL = [law for law in LAWS if law.variance < 1e5]
+
+
+def support_of(law):
+    reach = 45 / float(law.rate) if not isinstance(law, DiscreteGaussian) else 30 / math.sqrt(2 * float(law.rate)) + 2
+    return np.arange(0 if isinstance(law, Geometric) else -math.ceil(reach), math.ceil(reach) + 1)
+
+
+@pytest.mark.parametrize("law", SMALL, ids=repr)
+def test_closed_forms_agree(law):
+    x = support_of(law)
+    pmf = law.pmf(x)
+    assert math.fsum(pmf) == pytest.approx(1, abs=1e-12)
+    assert math.fsum(pmf * x) == pytest.approx(law.mean, abs=1e-7)
+    assert math.fsum(pmf * (x - law.mean) ** 2) == pytest.approx(law.variance, rel=1e-9)
+    assert np.cumsum(pmf) == pytest.approx(law.cdf(x), abs=1e-11)
+    assert law.cdf(x) + law.sf(x) == pytest.approx(np.ones(x.size), abs=1e-12)
+    assert float(law.cdf(x[0] - 1)) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_quantiles_are_the_smallest_that_reach(law):
+    for p in (1e-6, 0.025, 0.5, 0.9, 0.975, 1 - 1e-6):
+        x = law.quantile(p)
+        assert float(law.cdf(x)) >= p * (1 - 1e-9)
+        assert float(law.cdf(x - 1)) < p * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(1, 50), Fraction(3)])
+def test_masses_agree_with_another_library(rate):
+    with mpmath.workdps(40):
+        r = mpmath.exp(-mpmath.mpf(rate.numerator) / rate.denominator)
+        total = mpmath.nsum(lambda x: r ** (int(x) ** 2), [-mpmath.inf, mpmath.inf])
+        for x in (0, 1, 7):
+            assert float(Geometric(rate).pmf(x)) == pytest.approx(float((1 - r) * r**x), rel=1e-13)
+            assert float(DiscreteLaplace(rate).pmf(-x)) == pytest.approx(float((1 - r) / (1 + r) * r**x), rel=1e-13)
+            assert float(DiscreteGaussian(rate).pmf(x)) == pytest.approx(float(r ** (x * x) / total), rel=1e-10)
+        assert Geometric(rate).variance == pytest.approx(float(r / (1 - r) ** 2), rel=1e-12)
+
+
+def test_oracles_of_the_geometric_law():
+    law = Geometric(Fraction(1, 4))
+    assert law.mean == pytest.approx(3.52081166419, rel=1e-11)  # G6
+    assert law.variance == pytest.approx(15.9169264389, rel=1e-11)  # G7
+    assert math.sqrt(law.variance) == pytest.approx(3.98960229081, rel=1e-11)  # G8
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_samples_fit_and_the_wrong_scale_is_convicted(law):
+    size = 30_000 if isinstance(law, DiscreteGaussian) or law.rate > 1 else 60_000
+    sample = law.sample(size, Seeded(2026))
+    assert sample.dtype == np.int64
+    assert sample.shape == (size,)
+    assert_fits(law, sample)
+    power = 2 if isinstance(law, DiscreteGaussian) else 1
+    for wrong in (Fraction(11, 10), Fraction(10, 11)):
+        assert_convicted(replace(law, rate=law.rate * wrong**power), sample)
+
+
+def test_a_truncated_sampler_is_convicted(monkeypatch):
+    monkeypatch.setattr(geometric_module, "_HIGH", Fraction(1))  # fewer digits below, but the rest is still drawn: same law
+    assert_fits(Geometric(Fraction(1, 50)), Geometric(Fraction(1, 50)).sample(60_000, Seeded(5)))
+    monkeypatch.setattr(Geometric, "_raised", lambda self, drawn, high, level, entropy: drawn)  # the rest is forgotten
+    assert_convicted(Geometric(Fraction(1, 50)), Geometric(Fraction(1, 50)).sample(60_000, Seeded(5)))
+
+
+def test_binary_digits_multiply_to_the_geometric_mass():
+    # the law of the low digits times the law of the carry is (1 - r) r^g, digit by digit, to 60 places
+    rate = Fraction(1, 3)
+    level = 5
+    with mpmath.workdps(60):
+        r = mpmath.exp(-mpmath.mpf(1) / 3)
+        for g in range(70):
+            mass = mpmath.mpf(1)
+            for i in range(level):
+                p = mpmath.mpf(Probability.logistic(rate * 2**i).bits(190)) / mpmath.mpf(2) ** 190
+                mass *= p if g >> i & 1 else 1 - p
+            carry = mpmath.mpf(Probability.exp(rate * 2**level).bits(190)) / mpmath.mpf(2) ** 190
+            high = g >> level
+            mass *= (1 - carry) * carry**high
+            assert abs(mass / ((1 - r) * r**g) - 1) < mpmath.mpf(10) ** -50
+
+
+def test_a_draw_beyond_the_word_is_a_python_integer(monkeypatch):
+    law = Geometric(Fraction(1, 1 << 40))
+    monkeypatch.setattr(geometric_module, "_WORD_LIMIT", 1 << 43)  # the true limit is reached once in e^(2^22) draws
+    none, carry = [(1 << 64) - 1], [0]  # the largest word is above every probability, the smallest below
+    drawn = law.sample(1, Scripted(none * 43 + carry + carry * 3 + none * 2))
+    assert drawn.dtype == object
+    assert drawn.tolist() == [4 << 43]
+    monkeypatch.undo()
+    assert law.sample(1, Scripted(none * 43 + carry + carry * 3 + none * 2)).tolist() == [4 << 43]
+
+
+def test_memory_and_no_cliff_at_small_rates():
+    law = Geometric(Fraction(1, 10**9))
+    law.sample(1000, Seeded(1))
+    tracemalloc.start()
+    law.sample(1_000_000, Seeded(1))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 * 1_000_000
+
+
+@given(st.integers(0, 3000), st.sampled_from(LAWS[:6]))
+def test_any_number_of_draws(n, law):
+    assert law.sample(n, Seeded(n)).shape == (n,)
+
+
+def test_system_entropy_draws_too():
+    assert_fits(Geometric(Fraction(1, 50)), Geometric(Fraction(1, 50)).sample(60_000, SYSTEM))
+
+
+def binomial_law(n, p):
+    return np.array([math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(n + 1)])
+
+
+def test_binomial_fits_and_the_wrong_probability_is_convicted():
+    from scipy import stats
+
+    x = Fraction(6, 5)
+    p = math.exp(-1.2)
+    entropy = Seeded(4)
+    counts = np.bincount([binomial(6, Probability.exp(x)._enclosure, entropy) for _ in range(6000)], minlength=7)
+    assert stats.chisquare(counts, binomial_law(6, p) * 6000).pvalue > 1e-8
+    assert stats.chisquare(counts, binomial_law(6, p * 0.9) * 6000).pvalue < 1e-8
+
+
+def test_binomial_inverts_the_cumulative_sum_exactly():
+    x, n = Fraction(3, 2), 5
+    p = math.exp(-1.5)
+    cumulative = np.cumsum(binomial_law(n, p))
+    for j in range(n):
+        for side, expected in ((-1e-9, j), (1e-9, j + 1)):
+            uniform = int((cumulative[j] + side) * 2**53) << 11
+            got = binomial(n, Probability.exp(x)._enclosure, Scripted([uniform, 0, 0] + [7] * 9))
+            assert got == min(expected, n)
+
+
+def test_binomial_of_very_many_rare_trials():
+    entropy = Seeded(8)
+    x = Fraction(25)
+    draws = [binomial(10**12, Probability.exp(x)._enclosure, entropy) for _ in range(2000)]
+    mean = 1e12 * math.exp(-25)
+    assert abs(np.mean(draws) - mean) < 6 * math.sqrt(mean / 2000)
+    assert abs(np.var(draws) / mean - 1) < 6 * math.sqrt(2 / 2000) + 0.05

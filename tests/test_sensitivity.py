@@ -1,0 +1,210 @@
+"""Sensitivity statements and the grid: what rounding may do to them, by brute force."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sordino import COUNTING, InvalidParameter, Sensitivity
+from sordino.constraints import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, POWER_OF_TWO, SHARE, TRUTH, WHOLE, exact
+from sordino.grid import CLAMP, add, bound_in_steps, choose_step, fit_rate, from_steps, largest, step_for, to_steps
+
+finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
+anything = st.one_of(st.floats(), st.integers(), st.booleans(), st.none(), st.text(max_size=3), st.decimals(), st.fractions())
+steps = st.sampled_from([Fraction(1), Fraction(1, 1024), Fraction(8), Fraction(1, 2**60), Fraction(2**70)])
+
+
+def statement(**changes):
+    return Sensitivity(**({"bound": 1, "monotone": True, "adjacency": "add-remove"} | changes))
+
+
+def test_spread_replaces_the_rule_of_two():
+    assert COUNTING.spread == 1
+    assert statement(monotone=False, bound=0.1).spread == Fraction(1, 5)
+    assert statement(bound=Decimal("2.5")).spread == Fraction(5, 2)
+
+
+def test_a_statement_over_k_answers():
+    over = COUNTING.over(5)
+    assert (over.bound, over.norm, over.size, over.step) == (5, "l1", 5, 1)
+    assert COUNTING.over(4, "l2").bound == 2
+    assert float(COUNTING.over(3, "l2").bound) == pytest.approx(math.sqrt(3), abs=1e-15)
+    assert Fraction(COUNTING.over(3, "l2").bound) ** 2 >= 3
+    assert statement(bound=1.5, step=1).over(2).bound == 4, "on a grid of 1 an answer that moves by 1.5 moves by up to 2"
+    with pytest.raises(InvalidParameter, match="Sensitivity.over turns"):
+        over.over(2)
+    with pytest.raises(InvalidParameter, match="Sensitivity.over turns"):
+        COUNTING.over(2, "each")
+    with pytest.raises(InvalidParameter, match="Sensitivity.over.k must be a whole number"):
+        COUNTING.over(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "constraint"),
+    [("bound", POSITIVE), ("monotone", TRUTH), ("step", POWER_OF_TWO), ("size", COUNT), ("adjacency", None), ("norm", None)],
+)
+def test_bad_statements_are_refused(name, constraint):
+    invalid = constraint.invalid if constraint else ("", "swap", None, 3)
+    for bad in invalid:
+        if bad is None and name in {"step", "size"}:
+            continue
+        with pytest.raises(InvalidParameter, match=rf"^Sensitivity\.{name} must be .*; got "):
+            statement(**{name: bad})
+    for good in constraint.valid if constraint else ():
+        statement(**{name: good})
+
+
+@pytest.mark.parametrize("constraint", [POSITIVE, NOT_NEGATIVE, SHARE, FINITE, COUNT, WHOLE, TRUTH, POWER_OF_TWO])
+def test_constraints_know_their_own_examples(constraint):
+    for good in constraint.valid:
+        assert constraint("x", good) == good
+    for bad in constraint.invalid:
+        with pytest.raises(InvalidParameter, match=r"^x must be .*; got "):
+            constraint("x", bad)
+
+
+def test_a_float_means_its_shortest_decimal():
+    assert exact(0.1) == Fraction(1, 10)
+    assert exact(np.float64(0.1)) == Fraction(1, 10)
+    assert exact(np.int32(3)) == 3
+    assert exact(1e-300) == Fraction(1, 10**300)
+    for not_a_number in (math.nan, math.inf, True, "1", None, 1j, Decimal("nan"), Decimal("inf")):
+        assert exact(not_a_number) is None
+
+
+@given(st.fractions(min_value=Fraction(1, 10**30), max_value=10**30))
+def test_the_chosen_step_lies_in_its_window(scale):
+    step = choose_step(scale)
+    assert scale / (1 << 21) < step <= scale / (1 << 20)
+    assert POWER_OF_TWO("step", step) == step
+    assert step_for(COUNTING, scale) == 1
+    assert step_for(statement(), scale) == step
+
+
+@given(st.lists(anything, min_size=1, max_size=8), steps)
+def test_every_answer_has_a_step(answers, step):
+    got = to_steps(answers, step, "X")
+    assert got.dtype == np.int64
+    assert got.shape == (len(answers),)
+    assert (np.abs(got) <= CLAMP).all()
+
+
+@given(st.lists(finite, min_size=1, max_size=8), steps)
+def test_steps_are_exact_floors(answers, step):
+    wanted = [max(-CLAMP, min(CLAMP, math.floor(Fraction(x) / step))) for x in answers]
+    assert to_steps(answers, step, "X").tolist() == wanted
+    assert to_steps(np.array(answers, dtype=object), step, "X").tolist() == wanted
+    assert to_steps(np.array(answers, dtype=np.longdouble), step, "X").tolist() == wanted
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8), steps)
+def test_whole_numbers_are_exact_too(answers, step):
+    wanted = [max(-CLAMP, min(CLAMP, math.floor(Fraction(x) / step))) for x in answers]
+    assert to_steps(np.array(answers, dtype=np.int64), step, "X").tolist() == wanted
+    assert to_steps(answers, step, "X").tolist() == wanted
+    positive = np.array([abs(x) for x in answers], dtype=np.uint64)
+    assert to_steps(positive, step, "X").tolist() == [min(CLAMP, abs(x) // step) for x in answers]
+
+
+def test_named_values_of_the_clamp():
+    got = to_steps([math.nan, -math.inf, math.inf, 0.5, -0.5, -1e-320], Fraction(1), "X")
+    assert got.tolist() == [-CLAMP, -CLAMP, CLAMP, 0, -1, -1]
+    assert to_steps(-1e-320, Fraction(2**70), "X").tolist() == -1
+    assert to_steps([True, False], Fraction(1), "X").tolist() == [1, 0]
+    assert to_steps([Decimal("1e999999"), Decimal("-1e999999"), Decimal("sNaN"), 10**400], Fraction(1), "X").tolist() == [
+        CLAMP,
+        -CLAMP,
+        -CLAMP,
+        CLAMP,
+    ]
+
+
+@pytest.mark.parametrize(
+    "answers", [[[1, 2], [3, 4]], [], [[1], [2, 3]], np.zeros((2, 2)), 1j, np.array(["2020"], dtype="M8[Y]"), {}, {1}, print]
+)
+def test_other_shapes_are_refused_without_a_word_about_values(answers):
+    if answers is print or isinstance(answers, dict | set):
+        assert to_steps(answers, Fraction(1), "X").tolist() == -CLAMP  # one object that is no number counts as NaN
+        return
+    with pytest.raises(InvalidParameter, match=r"^X.release needs a number or a one-dimensional array"):
+        to_steps(answers, Fraction(1), "X")
+
+
+@given(
+    st.lists(st.floats(-100, 100), min_size=1, max_size=5),
+    st.lists(st.floats(-3, 3), min_size=5, max_size=5),
+    st.sampled_from([Fraction(1), Fraction(1, 8), Fraction(4)]),
+    st.sampled_from(["each", "l1", "l2"]),
+)
+def test_the_bound_in_steps_holds_for_every_pair(answers, moves, step, norm):
+    other = [a + m for a, m in zip(answers, moves, strict=False)]
+    exactly = [abs(Fraction(a) - Fraction(b)) for a, b in zip(answers, other, strict=True)]
+    size = len(answers)
+    bound = {
+        "each": max(exactly),
+        "l1": sum(exactly),
+        "l2": Fraction(math.sqrt(float(sum(x * x for x in exactly)))) * Fraction(1000001, 1000000) + Fraction(1, 10**9),
+    }[norm]
+    if not bound:
+        return
+    moved = np.abs(to_steps(answers, step, "X") - to_steps(other, step, "X")).tolist()
+    real = {"each": max(moved), "l1": sum(moved), "l2": math.sqrt(sum(x * x for x in moved))}[norm]
+    # the statement names no step: the mechanism rounds, so the bound in steps must cover the rounding
+    claimed = bound_in_steps(statement(bound=bound, norm=norm, size=None if norm == "each" else size, monotone=False), step)
+    assert real <= claimed * (1 + Fraction(1, 10**12))
+
+
+def test_rounding_a_vector_can_move_every_answer_by_a_step():
+    moved = to_steps([0.95] * 4, Fraction(1), "X") - to_steps([1.05] * 4, Fraction(1), "X")
+    assert np.abs(moved).sum() == 4, "an L1 distance of 0.4 has become 4 steps"
+    assert bound_in_steps(statement(bound=0.4, norm="l1", size=4), Fraction(1)) >= 4
+    assert bound_in_steps(statement(bound=0.4, norm="l2", size=4), Fraction(1)) >= 2
+    assert bound_in_steps(COUNTING.over(4), Fraction(1)) == 4, "counts are on the grid already"
+    assert bound_in_steps(statement(norm="l1", step=1), Fraction(1)) == 1
+
+
+@given(st.fractions(min_value=Fraction(1, 10**9), max_value=100))
+def test_rates_are_exact_or_rounded_down_by_little(ideal):
+    rate = fit_rate(ideal, "X")
+    assert rate <= ideal
+    assert rate >= ideal * Fraction(999, 1000)
+    if ideal.denominator <= 1 << 40:
+        assert rate == ideal
+
+
+def test_rates_that_cannot_be_kept_are_refused():
+    with pytest.raises(InvalidParameter, match="X must ask for noise with a rate of at least"):
+        fit_rate(Fraction(1, 3**26), "X")
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=12), st.integers(1, 14))
+def test_the_largest_with_the_smaller_position_first(values, m):
+    wanted = sorted(range(len(values)), key=lambda i: (-values[i], i))[:m]
+    assert largest(np.array(values), m).tolist() == wanted
+    assert largest(np.array(values, dtype=object), m).tolist() == wanted
+
+
+def test_noise_beyond_64_bits_is_added_exactly():
+    huge = np.array([1 << 80, 3], dtype=object)
+    assert add(np.array([1, 2]), huge).tolist() == [(1 << 80) + 1, 5]
+    assert from_steps(huge, Fraction(1, 2)).tolist() == [float(1 << 79), 1.5]
+    assert from_steps(np.array([3]), Fraction(1, 2)).tolist() == [1.5]
+
+
+def test_statements_are_values():
+    assert pickle.loads(pickle.dumps(COUNTING)) == COUNTING
+    assert COUNTING.to_dict() == {
+        "bound": 1.0,
+        "monotone": True,
+        "adjacency": "add-remove",
+        "norm": "each",
+        "step": 1.0,
+        "size": None,
+    }
