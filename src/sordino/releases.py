@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from typing import Any, final
 
@@ -14,18 +15,22 @@ from sordino.cost import Cost
 
 
 def plain(value: Any) -> Any:
-    """Return `value` as JSON-ready Python: arrays as lists, fractions as floats, NaN as None."""
-    if isinstance(value, np.ndarray):
-        return [plain(item) for item in value.tolist()]
-    if isinstance(value, Fraction):
-        return float(value) if value.denominator > 1 else int(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list | tuple):
+    """Return `value` as JSON-ready Python: arrays as lists, fractions as numbers, what is not finite as None."""
+    if isinstance(value, np.ndarray | list | tuple):
         return [plain(item) for item in value]
+    if isinstance(value, np.generic | Fraction):
+        return plain(value.item() if isinstance(value, np.generic) else _number(value))
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    if is_dataclass(value) and not hasattr(value, "to_dict"):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def _number(value: Fraction) -> int | float:
+    return value.numerator if value.denominator == 1 else float(value)
 
 
 def parameters(mechanism: Any) -> dict[str, Any]:
@@ -52,7 +57,7 @@ class Release:
     Attributes
     ----------
     mechanism : object
-        The mechanism with its public parameters.
+        The mechanism with its public parameters; a tuple of them where a release took several.
     cost : Cost
         What was really spent.
     simulated : bool
@@ -75,11 +80,12 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
-        mechanism = {"name": type(self.mechanism).__name__} | plain(parameters(self.mechanism))
+        parts = self.mechanism if isinstance(self.mechanism, tuple) else (self.mechanism,)
+        listed = [{"name": type(part).__name__} | plain(parameters(part)) for part in parts]
         return {
             "type": type(self).__name__,
             **plain(self._own()),
-            "mechanism": mechanism,
+            "mechanism": listed if isinstance(self.mechanism, tuple) else listed[0],
             "cost": self.cost.to_dict(),
             "simulated": self.simulated,
             "exact": self.exact,
@@ -97,6 +103,12 @@ class Value(Release):
         In the unit of the answer.
     standard_error : float
         Standard deviation of the noise, in the unit of the answer.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING).release(1000, entropy=sd.Seeded(7))
+    Value(simulated=True, value=997, standard_error=1.35696)
     """
 
     value: float
@@ -114,6 +126,13 @@ class Values(Release):
         In the unit of the answers.
     standard_error : float
         Standard deviation of the noise of each, in the unit of the answers.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> counts = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2)).release([50, 7], entropy=sd.Seeded(7))
+    >>> counts.values.shape
+    (2,)
     """
 
     values: NDArray[np.float64]
@@ -132,7 +151,104 @@ class TopK(Release):
     gaps : array of float, shape (min(k, n - 1),)
         How far each item lies above the next one, noise included, in the unit of the answers; all at least 0. The last one is the
         margin over the best item that was not selected.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> top = sd.NoisyTopK(k=1, epsilon=2, sensitivity=sd.COUNTING).release([50, 7, 90], entropy=sd.Seeded(7))
+    >>> top.indices.tolist(), top.cost, top.simulated
+    ([2], Pure(epsilon=2), True)
     """
 
     indices: NDArray[np.int64]
     gaps: NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TopItem:
+    """One row of a private top-k.
+
+    Attributes
+    ----------
+    rank : int
+        1 for the first.
+    item : str
+        The label.
+    estimate : float
+        Point estimate of the count from the gaps and the fresh measurement; unbiased before selection, not after it.
+    low, high : float
+        95 % interval of the count from the fresh measurement alone; valid after selection.
+    gap : float or None
+        Lead over the next row, noise of the selection included; in the last row the margin over the best item left out (None if none is).
+    """
+
+    rank: int
+    item: str
+    estimate: float
+    low: float
+    high: float
+    gap: float | None
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CountedItem:
+    """One row of a private histogram: a label, its unbiased noisy count and a 95 % interval."""
+
+    item: str
+    estimate: float
+    low: float
+    high: float
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TopItems(Release):
+    """A private top-k of a table, best first.
+
+    Attributes
+    ----------
+    rows : tuple of TopItem, length k
+    """
+
+    rows: tuple[TopItem, ...]
+
+    def __iter__(self) -> Iterator[TopItem]:
+        """Iterate over the rows."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Return k."""
+        return len(self.rows)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Histogram(Release):
+    """Private counts of every item of a domain, in the order of the domain.
+
+    Attributes
+    ----------
+    rows : tuple of CountedItem, one for each label
+    """
+
+    rows: tuple[CountedItem, ...]
+
+    def __iter__(self) -> Iterator[CountedItem]:
+        """Iterate over the rows."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Return the size of the domain."""
+        return len(self.rows)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Count(Release):
+    """One private count of a table: unbiased, with a 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from fractions import Fraction
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import mpmath
 import pytest
@@ -82,11 +82,11 @@ def test_more_is_never_cheaper(a, b):
 @given(costs)
 def test_views_are_monotone(c):
     at_delta = [c.epsilon(d) for d in DELTAS]
-    assert all(x >= y - 1e-9 for x, y in zip(at_delta, at_delta[1:], strict=False))
+    assert all(x >= y - 1e-9 for x, y in pairwise(at_delta))
     at_epsilon = [c.delta(e) for e in (0.0, 0.3, 1.0, 3.0, 30.0)]
-    assert all(x >= y - 1e-12 for x, y in zip(at_epsilon, at_epsilon[1:], strict=False))
+    assert all(x >= y - 1e-12 for x, y in pairwise(at_epsilon))
     rdp = [c.rdp(a) for a in ORDERS]
-    assert all(x <= y + 1e-12 for x, y in zip(rdp, rdp[1:], strict=False))
+    assert all(x <= y + 1e-12 for x, y in pairwise(rdp))
     assert c.epsilon(0) == (float(c.pure()))
     assert isinstance(c, Cost)
     assert pickle.loads(pickle.dumps(c)) == c

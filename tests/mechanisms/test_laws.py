@@ -25,7 +25,7 @@ from sordino import (
     Seeded,
     Sensitivity,
 )
-from sordino.constraints import COUNT, POSITIVE
+from sordino.constraints import POSITIVE
 
 CANARY = 86753099173
 N = 6

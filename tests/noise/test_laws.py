@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.fit import assert_convicted, assert_fits
-from support.scripted import Scripted
 
 from sordino import SYSTEM, Seeded
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric, Probability, binomial
 from sordino.noise import _geometric as geometric_module
+from support.fit import assert_convicted, assert_fits
+from support.scripted import Scripted
 
 LAWS = [
     Geometric(Fraction(1, 2)),

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from support.enumeration import by_decide, by_formula, outputs, worst_loss
 
 from sordino import COUNTING, NoisyTopK, Sensitivity
 from sordino.grid import largest
 from sordino.mechanisms._noisy_top_k import decide
+from support.enumeration import by_decide, by_formula, outputs, worst_loss
 
 HALF = Fraction(1, 2)
 BASES = {2: [(0, 0), (1, 0), (0, 2)], 3: [(0, 0, 0), (1, 0, 0), (0, 1, 0)], 4: [(0, 0, 0, 0)]}
@@ -37,9 +37,7 @@ def test_decide_has_the_law_of_the_formula(kind, q, k):
 def test_the_formula_tells_the_broken_twin_from_decide():
     q = (0, 0, 0)
     law = by_decide("exponential", HALF, q, 1, box=14, decide=raw_last_gap)
-    differences = [
-        abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key)) for key in outputs(3, 1, 2)
-    ]
+    differences = [abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key)) for key in outputs(3, 1, 2)]
     assert max(differences) > Fraction(1, 100)
     for key in outputs(3, 1, 2):
         assert abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key, margin=False)) < 1e-3
@@ -70,9 +68,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "n", "k", "monotone", "claimed"), CASES)
 def test_worst_loss_is_at_most_the_claim_and_attained(kind, n, k, monotone, claimed):
     reach = 40 if kind == "laplace" else 60
-    worst, witness = worst_loss(
-        kind, HALF, n, k, monotone=monotone, bases=BASES[n], highest=2 if n < 4 else 1, reach=reach
-    )
+    worst, witness = worst_loss(kind, HALF, n, k, monotone=monotone, bases=BASES[n], highest=2 if n < 4 else 1, reach=reach)
     assert worst <= claimed + 1e-9, witness
     if kind == "exponential":
         assert worst >= claimed - 1e-9, "the claim is attained"
@@ -81,9 +77,7 @@ def test_worst_loss_is_at_most_the_claim_and_attained(kind, n, k, monotone, clai
 @pytest.mark.parametrize("kind", ["exponential", "laplace"])
 @pytest.mark.parametrize("monotone", [True, False])
 def test_the_declared_cost_is_the_enumerated_loss(kind, monotone):
-    statement = Sensitivity(
-        bound=1, monotone=monotone, adjacency="add-remove" if monotone else "replace-one", step=1
-    )
+    statement = Sensitivity(bound=1, monotone=monotone, adjacency="add-remove" if monotone else "replace-one", step=1)
     for k in (1, 2, 5):
         mechanism = NoisyTopK(k=k, epsilon=0.7, sensitivity=statement, noise=kind)
         assert mechanism.cost.pure() == Fraction(7, 10)

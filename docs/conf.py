@@ -1,0 +1,70 @@
+"""How the documentation is built: offline, warnings are errors, nothing loaded from elsewhere when it is read."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Any
+
+from docutils.nodes import SkipNode
+from docutils.utils.math import MathError, latex2mathml
+from sphinx.application import Sphinx
+from sphinx.util.logging import getLogger
+
+import sordino
+
+project = "sordino"
+author = "The sordino authors"
+copyright = "The sordino authors"
+version = release = sordino.__version__
+
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+exclude_patterns = ["_build"]
+nitpicky = False
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_dmath_double_inline = True
+myst_heading_anchors = 3
+
+autosummary_generate = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+
+html_theme = "furo"
+html_title = "sordino"
+html_copy_source = False
+html_show_sphinx = False
+html_math_renderer = "mathml"
+
+
+SAME_AS = {r"\dots": r"\ldots", r"\tfrac": r"\frac", r"\dfrac": r"\frac"}  # commands that the converter does not know
+
+
+def mathml(node: Any, *, as_block: bool) -> str:
+    """Return the formula of a node as MathML; one that cannot be converted is a warning, and so an error."""
+    text = node.astext()
+    for command, known in SAME_AS.items():
+        text = re.sub(re.escape(command) + r"(?![A-Za-z])", lambda _, known=known: known, text)
+    try:
+        return str(latex2mathml.tex2mathml(text, as_block=as_block))
+    except MathError as error:
+        getLogger(__name__).warning("formula %r: %s", node.astext(), error, location=node)
+        return escape(node.astext())
+
+
+def inline(self: Any, node: Any) -> None:
+    """Write a formula within a line."""
+    self.body.append(mathml(node, as_block=False))
+    raise SkipNode
+
+
+def block(self: Any, node: Any) -> None:
+    """Write a formula on its own line."""
+    self.body.append(f'<div class="math">{mathml(node, as_block=True)}</div>')
+    raise SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Render formulas as MathML, which browsers draw themselves: no script from elsewhere."""
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))

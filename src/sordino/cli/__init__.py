@@ -1,0 +1,97 @@
+"""The command `sordino`: what it prints on stdout and its exit code are the release; everything else is the data holder's.
+
+Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 1 a bug, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from sordino import errors
+
+BUG = (
+    "sordino stopped because of a defect in itself. Nothing was released; whatever was charged stays charged. "
+    "Please report what you did, without data."
+)
+INTERRUPTED = "Interrupted. Nothing was released; whatever was charged stays charged."
+_COMMANDS = {  # name: module and help; importing a module may load an engine, and `--help` must not
+    "top": ("_top", "Release the items that the most units touch."),
+    "count": ("_counts", "Release the number of rows, or of distinct units."),
+    "histogram": ("_counts", "Release the count of every item of a domain."),
+    "ledger": ("_ledger", "Accounts with a budget."),
+}
+
+
+class _Lazy(click.Group):
+    """A group whose commands are imported when they are called: `--help` costs no engine."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        from importlib import import_module
+
+        command: click.Command = getattr(import_module(f"sordino.cli.{_COMMANDS[cmd_name][0]}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short) for name, (_, short) in _COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="sordino", message="%(version)s")
+def group() -> None:
+    """Differentially private answers to "which ones?" and "how big?" about a table.
+
+    Every release says what it cost and how sure it is; a ledger remembers it.
+    """
+
+
+def code_of(error: errors.SordinoError) -> int:
+    """Return the exit code that an error of sordino means."""
+    if isinstance(error, errors.BudgetExceeded):
+        return 3
+    if isinstance(error, errors.DataSourceError | errors.UnsupportedBackend):
+        return 4
+    return 5 if isinstance(error, errors.LedgerError) else 2
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; says one sentence on stderr if that is not 0."""
+    try:
+        group.main(args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader is gone: nothing more can be said on stdout
+    except BaseException as error:  # noqa: BLE001  (whatever it is, it may hold private rows: it ends as one fixed sentence)
+        return _end(error)
+    return 0
+
+
+def _end(error: BaseException) -> int:
+    """Say the one sentence that an error deserves and return its exit code."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        error.show()
+        return 2
+    if isinstance(error, errors.SordinoError):
+        click.echo(f"Error: {error}", err=True)
+        return code_of(error)
+    interrupted = isinstance(error, click.Abort | KeyboardInterrupt)
+    click.echo(INTERRUPTED if interrupted else BUG, err=True)
+    return 130 if interrupted else 1
+
+
+def main() -> None:
+    """Run the command and leave with its exit code."""
+    code = run()
+    sys.stderr.flush()
+    sys.exit(code)

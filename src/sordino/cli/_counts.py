@@ -1,0 +1,53 @@
+"""The commands `sordino count` and `sordino histogram`: how many there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sordino.cli._options import EPSILON, SOURCE, csv_options, domain_options, release_options, unit_options
+from sordino.cli._output import INTERVAL, about, write_rows
+from sordino.cli._work import domain_of, session_of, shown_progress
+from sordino.releases import plain
+
+
+@click.command()
+@SOURCE
+@unit_options
+@click.option("--units", is_flag=True, help="Count distinct units instead of rows.")
+@EPSILON
+@csv_options
+@release_options
+def count(source: str, **options: Any) -> None:
+    """Release the number of rows, or of distinct units.
+
+    With --user the number of rows needs --max-rows M: each unit counts for at most M of them.
+    """
+    with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+        ask = session.count_distinct_units if options["units"] else session.count
+        release = ask(epsilon=options["epsilon"], where=options["where"], progress=progress)
+    facts, notes = about("count", release, options)
+    row = {"count": "units" if options["units"] else "rows", "estimate": release.estimate, "low": release.low, "high": release.high}
+    write_rows(options["form"], [row], facts, [INTERVAL, *notes])
+
+
+@click.command()
+@SOURCE
+@domain_options
+@unit_options
+@EPSILON
+@csv_options
+@release_options
+def histogram(source: str, **options: Any) -> None:
+    """Release the count of distinct units of every item of a public domain.
+
+    One unit can touch every item, so the noise grows with the domain unless --row-is-unit or --max-rows bounds that.
+    """
+    domain = domain_of(**{name: options[name] for name in ("domain", "domain_column", "domain_sql", "assume_public")})
+    with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+        release = session.histogram(
+            options["item"], epsilon=options["epsilon"], domain=domain, where=options["where"], progress=progress
+        )
+    facts, notes = about("histogram", release, options, domain)
+    write_rows(options["form"], [plain(row) for row in release], facts, [INTERVAL, *notes])

@@ -1,0 +1,119 @@
+"""Options that several commands share, written once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any, TypeVar, final
+
+import click
+
+from sordino.errors import InvalidParameter
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@final
+class Decimals(click.ParamType):
+    """A finite decimal number, kept exact: 0.1 means one tenth."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+        """Return the number as a fraction, or fail with the usage error of click."""
+        if isinstance(value, Fraction):
+            return value
+        try:
+            number = Decimal(str(value))
+        except InvalidOperation:
+            number = Decimal("nan")
+        if not number.is_finite() or abs(number.adjusted()) > 400:
+            self.fail(f"{value!r} is not a finite decimal number.", param, ctx)
+        return Fraction(number)
+
+
+NUMBER = Decimals()
+
+
+def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator that applies the options in the order in which the help shows them."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+SOURCE = click.argument("source")
+EPSILON = click.option("--epsilon", type=NUMBER, required=True, help="Budget of this release.")
+LEDGER_URL = click.option("--ledger", "ledger_url", metavar="URL", help="File of the ledger.")
+ACCOUNT = click.option("--account", metavar="NAME", help="Account of the ledger to charge.")
+FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    help="How stdout is written [default: table on a terminal, json elsewhere].",
+)
+QUIET = click.option(
+    "--quiet/--no-quiet", default=None, help="Say nothing on stderr but errors [default: quiet when stderr is no terminal]."
+)
+ADJACENCY = click.option(
+    "--adjacency",
+    type=click.Choice(["add-remove", "replace-one"]),
+    default="add-remove",
+    show_default=True,
+    help="Which data sets are neighbours.",
+)
+
+unit_options = stacked(
+    click.option("--user", metavar="COL", help="Column that says whom a row belongs to: the guarantee protects all of its rows."),
+    click.option("--row-is-unit", is_flag=True, help="The guarantee protects single rows."),
+    click.option("--max-rows", type=int, metavar="M", help="Let a unit count for at most M rows (of a histogram: items)."),
+    ADJACENCY,
+)
+csv_options = stacked(
+    click.option("--where", metavar="PREDICATE", help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"."),
+    click.option(
+        "--null", metavar="TEXT", default="", help="Text that means a missing value in a CSV source, beside the empty field."
+    ),
+    click.option("--delimiter", metavar="CHAR", default=",", help="Delimiter of a CSV source [default: comma]."),
+    click.option("--encoding", metavar="NAME", default="utf-8", show_default=True, help="Encoding of a CSV source."),
+)
+domain_options = stacked(
+    click.option("--item", metavar="COL", required=True, help="Column of labels."),
+    click.option("--domain", metavar="FILE", help="CSV or Parquet file that lists the public labels."),
+    click.option("--domain-column", metavar="C", help="Column of that file."),
+    click.option("--domain-sql", metavar="SQL", help="Query that lists the public labels; it cannot see SOURCE."),
+    click.option("--assume-public", is_flag=True, help="Declare the labels of SOURCE public. This is printed and recorded."),
+)
+release_options = stacked(
+    LEDGER_URL,
+    ACCOUNT,
+    FORMAT,
+    click.option("--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger."),
+    click.option("--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data."),
+    QUIET,
+)
+
+
+def chosen_format(form: str | None) -> str:
+    """Return the format asked for, else a table on a terminal and JSON elsewhere."""
+    return form or ("table" if sys.stdout.isatty() else "json")
+
+
+def chosen_quiet(quiet: bool | None) -> bool:
+    """Return whether stderr stays silent: as asked, else when it is no terminal."""
+    return not sys.stderr.isatty() if quiet is None else quiet
+
+
+def exactly_one(given: dict[str, Any], what: str) -> str:
+    """Return the name of the one option that was given, or raise `InvalidParameter`."""
+    named = [name for name, value in given.items() if value]
+    if len(named) != 1:
+        listed = ", ".join(given)
+        raise InvalidParameter(f"Give exactly one of {listed} to say {what}; got {' and '.join(named) or 'none'}.")
+    return named[0]

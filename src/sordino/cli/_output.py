@@ -1,0 +1,88 @@
+"""What a release looks like on stdout: a table for people, JSON and CSV for programs. Written at once, when all is known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sordino.cli._options import chosen_format
+
+INTERVAL = "low and high: 95 % interval of each count, from the fresh measurement alone."
+BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
+
+
+def write_rows(form: str | None, rows: Sequence[dict[str, Any]], facts: dict[str, Any], notes: Sequence[str]) -> None:
+    """Write rows with the facts about them (JSON), the rows alone (CSV), or a table with notes below."""
+    chosen = chosen_format(form)
+    if chosen == "json":
+        text = json.dumps({**facts, "rows": list(rows)}, ensure_ascii=False, indent=2) + "\n"
+    elif chosen == "csv":
+        text = _csv(rows)
+    else:
+        text = _table(rows) + "".join(f"{note}\n" for note in notes)
+    click.echo(text, nl=False)
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    written = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(written, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: shown(value) for name, value in row.items()} for row in rows)
+    return written.getvalue()
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    names = list(rows[0]) if rows else []
+    for name in names:
+        numeric = all(not isinstance(row[name], str) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(shown(row[name])) for name in names))
+    console = Console(file=io.StringIO(), width=None if click.get_text_stream("stdout").isatty() else 100)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def shown(value: Any) -> str:
+    """Return a cell: whole numbers plainly, others with one digit, nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() else f"{value:.1f}"
+    return str(value)
+
+
+def about(kind: str, release: Any, options: dict[str, Any], domain: Any = None) -> tuple[dict[str, Any], list[str]]:
+    """Return what a release says about itself: as facts for programs and as notes for people."""
+    epsilon = float(release.cost.pure())
+    unit = f"column {options['user']}" if options["user"] else "each row"
+    facts: dict[str, Any] = {
+        "release": kind,
+        "epsilon": epsilon,
+        "adjacency": options["adjacency"],
+        "unit": unit,
+        **({"max_rows": options["max_rows"]} if options["max_rows"] else {}),
+        **({"where": options["where"]} if options["where"] else {}),
+        **({"item": options["item"], "domain": domain.origin} if domain is not None else {}),
+        "simulated": release.simulated,
+        "exact": release.exact,
+        "cost": release.cost.to_dict(),
+    }
+    notes = [f"Spent: epsilon {epsilon:.12g}. Protects: {unit}, {options['adjacency']}."]
+    if domain is not None:
+        notes.append(f"Labels: {domain.origin}.")
+    if release.simulated:
+        notes.append("SIMULATED: the noise is predictable; this protects nobody.")
+    return facts, notes

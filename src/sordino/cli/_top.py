@@ -1,0 +1,47 @@
+"""The command `sordino top`: which items of a public domain the most units touch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sordino.cli._options import EPSILON, NUMBER, SOURCE, csv_options, domain_options, release_options, unit_options
+from sordino.cli._output import BEFORE_SELECTION, INTERVAL, about, write_rows
+from sordino.cli._work import domain_of, session_of, shown_progress
+from sordino.releases import plain
+
+
+@click.command()
+@SOURCE
+@domain_options
+@unit_options
+@click.option("-k", "--k", type=int, required=True, help="How many items.")
+@EPSILON
+@click.option(
+    "--selection-share", type=NUMBER, default="0.5", show_default=True, help="Share of epsilon that chooses; the rest measures."
+)
+@click.option(
+    "--noise", type=click.Choice(["exponential", "laplace"]), default="exponential", show_default=True, help="Of the selection."
+)
+@csv_options
+@release_options
+def top(source: str, **options: Any) -> None:
+    """Release the K items of a public domain that the most distinct units touch, with estimates, intervals and gaps.
+
+    SOURCE is a CSV or Parquet path or glob, or duckdb:FILE#TABLE.
+    """
+    domain = domain_of(**{name: options[name] for name in ("domain", "domain_column", "domain_sql", "assume_public")})
+    with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+        release = session.top_k(
+            options["item"],
+            k=options["k"],
+            epsilon=options["epsilon"],
+            domain=domain,
+            where=options["where"],
+            selection_share=options["selection_share"],
+            noise=options["noise"],
+            progress=progress,
+        )
+    facts, notes = about("top", release, options, domain)
+    write_rows(options["form"], [plain(row) for row in release], facts, [BEFORE_SELECTION, INTERVAL, *notes])

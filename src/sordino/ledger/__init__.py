@@ -1,0 +1,11 @@
+"""The ledger: accounts with a budget, charged before any row is read, in a file that survives crashes."""
+
+from __future__ import annotations
+
+from sordino.ledger._amounts import Budget
+from sordino.ledger._charge import Charge
+from sordino.ledger._identity import canonical_source, canonical_unit
+from sordino.ledger._ledger import Ledger
+from sordino.ledger._statement import ChargeLine, Statement
+
+__all__ = ["Budget", "Charge", "ChargeLine", "Ledger", "Statement", "canonical_source", "canonical_unit"]

@@ -1,0 +1,246 @@
+"""One charge: a reservation that mechanisms draw from, each draw durable before its noise exists."""
+
+from __future__ import annotations
+
+import os
+import threading
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Self, final
+
+from sordino.errors import InvalidParameter, LedgerConflict, SimulatedRelease
+from sordino.ledger import _records
+from sordino.ledger._amounts import check_claims, exact_cost, nano_up
+from sordino.ledger._sqlite import transaction
+
+_STALE = (
+    "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is unknown). Nothing was "
+    "released; what the ledger holds stays charged."
+)
+
+
+@final
+class Charge:
+    """A reservation in an account; `Ledger.reserve` makes it.
+
+    Leaving its `with` block settles: what was not spent returns to the account. Leaving by an exception, or a crash at any moment,
+    leaves the full reservation charged. It belongs to the process that reserved it.
+
+    Attributes
+    ----------
+    id : str
+        128 random bits, as hexadecimal text.
+    label : str
+        What the caller called it.
+    account : str
+        The account that is charged.
+    reserved : Fraction
+        The exact worst case, in epsilon.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import sordino as sd
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="orders", budget=sd.Budget(epsilon=1.0),
+    ...                           adjacency="add-remove", unit="customer", source="orders.parquet")
+    >>> mechanism = sd.LaplaceMechanism(epsilon=0.25, sensitivity=sd.COUNTING)
+    >>> with ledger.reserve(sd.cost.Pure(epsilon=0.75), label="count") as charge:
+    ...     count = charge.release(mechanism, 1234)
+    >>> ledger.remaining
+    Fraction(3, 4)
+    >>> folder.cleanup()
+    """
+
+    __slots__ = (
+        "_adjacency",
+        "_approximate",
+        "_lock",
+        "_path",
+        "_process",
+        "_spent",
+        "_state",
+        "account",
+        "id",
+        "label",
+        "reserved",
+    )
+
+    def __init__(
+        self, *, path: str, account: str, adjacency: str, key: str, label: str, reserved: Fraction, allow_approximate: bool
+    ) -> None:
+        self.id = key
+        self.label = label
+        self.account = account
+        self.reserved = reserved
+        self._path = path
+        self._adjacency = adjacency
+        self._approximate = allow_approximate
+        self._spent: list[tuple[Fraction, Fraction]] = []  # (worst case, really spent) of each draw; its length is the next slot
+        self._state: Literal["open", "settled", "kept"] = "open"
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return (
+            f"Charge(account={self.account!r}, label={self.label!r}, reserved={float(self.reserved):.12g}, "
+            f"drawn={float(self.drawn):.12g}, state={self._state!r})"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("A Charge cannot be copied or pickled: it belongs to the process that reserved it.")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None:
+            self._keep()
+        elif self._state == "open":
+            self.settle()
+
+    @property
+    def drawn(self) -> Fraction:
+        """The exact sum of the worst cases drawn so far, in epsilon."""
+        return sum((worst for worst, _ in self._spent), Fraction(0))
+
+    def release(self, mechanism: Any, answers: Any, *, entropy: Any = None, **private: Any) -> Any:
+        """Record a draw durably, then let the mechanism release.
+
+        Parameters
+        ----------
+        mechanism : object
+            With `.cost` and `.release`.
+        answers : object
+            Private; handed to the mechanism and to nothing else.
+        entropy : Entropy, optional
+            Where the noise comes from; the operating system if not given. A simulated one is refused.
+        **private : object
+            Further private arguments of `mechanism.release`.
+
+        Returns
+        -------
+        object
+            What `mechanism.release` returns.
+
+        Raises
+        ------
+        SimulatedRelease
+            If the entropy is simulated. Nothing is drawn. If the release says that it is simulated, the draw stays charged.
+        LedgerConflict
+            If the charge is not open in this process, was used by a copy of it, or what remains of it is too small; if the mechanism
+            is for another adjacency. No noise is drawn.
+        InvalidParameter
+            If the mechanism has no pure cost, or is not exact and that was not allowed.
+        """
+        self._check_open()
+        if entropy is None:
+            from sordino.entropy import SYSTEM  # noqa: PLC0415  (numpy is needed for noise, not for ledgers)
+
+            entropy = SYSTEM
+        if getattr(entropy, "simulated", None) is not False:
+            raise SimulatedRelease("A ledger takes only real entropy; got a simulated one. Nothing was drawn.")
+        slot = self.draw(mechanism)
+        result = mechanism.release(answers, entropy=entropy, **private)
+        if getattr(result, "simulated", None) is not False:
+            self._keep()
+            raise SimulatedRelease("The release says that it is simulated, or does not say; its charge stays.")
+        self._note(slot, result)
+        return result
+
+    def draw(self, mechanism: Any) -> int:
+        """Record durably that `mechanism` is about to draw its noise; `release` does this first.
+
+        Parameters
+        ----------
+        mechanism : object
+            A mechanism, or a cost.
+
+        Returns
+        -------
+        int
+            The slot of the draw, 0 for the first one of this charge.
+
+        Raises
+        ------
+        LedgerConflict
+            If the charge is not open in this process, was used by a copy of it, or what remains of it is too small; if the mechanism
+            is for another adjacency.
+        InvalidParameter
+            If the mechanism has no pure cost, or is not exact and that was not allowed.
+        """
+        self._check_open()
+        check_claims(mechanism, adjacency=self._adjacency, allow_approximate=self._approximate)
+        worst = exact_cost(mechanism)
+        with self._lock:
+            self._check_open()
+            slot, before = len(self._spent), self.drawn
+            if before + worst > self.reserved:
+                raise LedgerConflict(
+                    f"This draw needs epsilon {_shown(worst)} but {_shown(self.reserved - before)} of {_shown(self.reserved)} remains in "
+                    f"charge {self.label!r}. Nothing was drawn."
+                )
+            # Differences of the rounded sum, not rounded differences: many draws of half a nano fit where their sum fits.
+            amount = nano_up(before + worst) - nano_up(before)
+            with transaction(self._path, "write") as connection:
+                if not _records.draw(
+                    connection, self.id, slot=slot, before=nano_up(before), amount=amount, mechanism=type(mechanism).__name__
+                ):
+                    raise LedgerConflict(_STALE)
+            self._spent.append((worst, worst))
+        return slot
+
+    def settle(self) -> None:
+        """Give back what was not spent and close the charge; leaving the `with` block does this.
+
+        Raises
+        ------
+        LedgerConflict
+            If the charge is not open in this process or was used by a copy of it.
+        """
+        self._check_open()
+        with self._lock:
+            self._check_open()
+            actual = nano_up(sum((spent for _, spent in self._spent), Fraction(0)))
+            with transaction(self._path, "write") as connection:
+                if not _records.settle(
+                    connection,
+                    self.account,
+                    self.id,
+                    reserved=nano_up(self.reserved),
+                    drawn=nano_up(self.drawn),
+                    draws=len(self._spent),
+                    actual=actual,
+                ):
+                    raise LedgerConflict(_STALE)
+            self._state = "settled"
+
+    def _note(self, slot: int, result: Any) -> None:
+        """Remember what a release really spent, so that the rest can be given back."""
+        worst = self._spent[slot][0]
+        try:
+            spent = exact_cost(result)
+        except InvalidParameter:
+            spent = None
+        if spent is None or spent > worst:
+            self._keep()
+            raise LedgerConflict(
+                "The release says that it spent more than its mechanism declared. The full reservation stays charged."
+            )
+        self._spent[slot] = (worst, spent)
+
+    def _keep(self) -> None:
+        """Close the charge without giving anything back."""
+        if self._state == "open":
+            self._state = "kept"
+
+    def _check_open(self) -> None:
+        if self._process != os.getpid():
+            raise LedgerConflict("This charge belongs to the process that reserved it, not to a fork of it. Nothing was drawn.")
+        if self._state != "open":
+            raise LedgerConflict(f"Charge {self.label!r} is closed ({self._state}); reserve a new one. Nothing was drawn.")
+
+
+def _shown(epsilon: Fraction) -> str:
+    return f"{float(epsilon):.12g}"

@@ -1,0 +1,78 @@
+"""The canonical texts of what an account is about: one source, one unit."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from sordino.constraints import text
+from sordino.errors import InvalidParameter
+
+_LEFT_ALONE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|name:")
+_DUCKDB = "duckdb:"
+
+
+def canonical_source(source: str | os.PathLike[str]) -> str:
+    """Return the one text that stands for a source of rows, whatever folder it was named from.
+
+    Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`. A text with a scheme (`postgresql://...`), a
+    frame in memory (`name:orders`) and standard input (`-`) are left alone. Symbolic links are not followed.
+
+    Parameters
+    ----------
+    source : str or path
+        Public.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is not a non-empty printable text.
+
+    Examples
+    --------
+    >>> from sordino.ledger import canonical_source
+    >>> canonical_source("/data/2024/../orders-*.parquet"), canonical_source("name:orders")
+    ('/data/orders-*.parquet', 'name:orders')
+    """
+    named = text(os.fspath(source) if isinstance(source, os.PathLike) else source, "source")
+    if named == "-" or _LEFT_ALONE.match(named):
+        return named
+    if not named.startswith(_DUCKDB):
+        return _absolute(named)
+    file, mark, table = named.removeprefix(_DUCKDB).rpartition("#")
+    if not mark:
+        file, table = table, ""
+    return _DUCKDB + (file if file in {"", ":memory:"} else _absolute(file)) + mark + table
+
+
+def canonical_unit(unit: Any) -> str:
+    """Return the one text that stands for a privacy unit.
+
+    Parameters
+    ----------
+    unit : str or PrivacyUnit
+        The name of a column, or an object whose attribute `identity` is this text already.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is neither.
+
+    Examples
+    --------
+    >>> from sordino.ledger import canonical_unit
+    >>> canonical_unit("customer_id")
+    'column "customer_id"'
+    """
+    if isinstance(unit, str):
+        return f'column "{text(unit, "unit")}"'
+    identity = getattr(unit, "identity", None)
+    if not isinstance(identity, str):
+        raise InvalidParameter(f"unit must be the name of a column or a PrivacyUnit; got a {type(unit).__name__}.")
+    return text(identity, "unit.identity")
+
+
+def _absolute(path: str) -> str:
+    return os.path.normpath(Path(path).absolute())

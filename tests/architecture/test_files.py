@@ -1,0 +1,161 @@
+"""What holds for every file: its size, where chance may come from, which errors may be caught, what must not be written down."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src" / "sordino"
+MODULES = sorted(SRC.rglob("*.py"))
+
+SMELL, LIMIT = 300, 400
+
+MAY_USE_RANDOMNESS = {
+    "entropy.py": "the one door through which chance enters a release",
+    "ledger/_ledger.py": "keys of charges, which are no noise",
+}
+MAY_CATCH_EVERYTHING = {
+    "cli/": "main: a bug ends as one fixed sentence and exit code 1, because a traceback may show private rows",
+    "ledger/_sqlite.py": "a connection that could not be prepared is closed, and the same error goes on",
+    "data/": "the run wrapper: any failure of the engine after the charge becomes one constant sentence",
+}
+
+UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX|NotImplemented" + r"Error)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.~$>)}\]-])/(?:home|root|Users|tmp|mnt|opt|srv|workspace)/\w")
+INDEX_ADDRESS = re.compile(
+    r"https?://[^\s\"'<>]*/simple\b|file:/{3}|--(?:extra-)?index-[u]rl|--find-[l]inks|\b(?:pypi|files)\.python[h]osted\.org|\bpypi\.[o]rg"
+)
+ABOVE = re.compile(r"(?<![\w./])(?:\.\./)+[\w.-]*")
+
+
+def name(path):
+    return path.relative_to(SRC).as_posix()
+
+
+def kept_files():
+    """Return what git keeps, or would keep: what it tracks and what it does not ignore."""
+    if (ROOT / ".git").exists():
+        command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
+        paths = [ROOT / line for line in listed if line]
+    else:  # an unpacked source archive, with what its users made in it
+        made = re.compile(r"\.(?!ci$|gitignore$).*|demo|build|dist|_build|__pycache__|.*\.egg-info")
+        paths = [path for path in ROOT.rglob("*") if not any(map(made.fullmatch, path.relative_to(ROOT).parts))]
+    return sorted(path for path in paths if path.is_file())
+
+
+def kept_texts():
+    for path in kept_files():
+        try:
+            yield path, path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+def allowed(path, table):
+    return any(name(path) == entry or (entry.endswith("/") and name(path).startswith(entry)) for entry in table)
+
+
+def test_no_module_is_longer_than_a_reader_can_hold():
+    lengths = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    large = {path: lines for path, lines in lengths.items() if lines > SMELL}
+    assert not {path: lines for path, lines in large.items() if lines > LIMIT}
+    for path, lines in large.items():  # `make lint` shows what a passing test prints
+        print(f"{path}: {lines} lines; over {SMELL}, think of splitting it")
+
+
+def randomness(tree):
+    """Return the lines that import or name a source of chance other than entropy."""
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names = [f"{node.value.id}.{node.attr}"]
+        for full in names:
+            if re.match(r"(?:random|secrets)(?:\.|$)|(?:np|numpy)\.random|os\.u?random|uuid\.uuid", full):
+                yield f"line {node.lineno}: {full}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_chance_enters_through_entropy_only(path):
+    found = list(randomness(ast.parse(path.read_text(encoding="utf-8"))))
+    assert not found or allowed(path, MAY_USE_RANDOMNESS)
+
+
+def catch_all(tree):
+    """Return the lines that catch, or suppress, whatever comes."""
+    for node in ast.walk(tree):
+        caught = []
+        if isinstance(node, ast.ExceptHandler):
+            caught = [None] if node.type is None else node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+            caught = node.args
+        for one in caught:
+            if one is None or ast.unparse(one) in {"Exception", "BaseException"}:
+                yield f"line {node.lineno}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_errors_are_caught_by_name(path):
+    found = list(catch_all(ast.parse(path.read_text(encoding="utf-8"))))
+    assert not found or allowed(path, MAY_CATCH_EVERYTHING)
+
+
+def test_the_checks_see_what_they_look_for():
+    assert list(randomness(ast.parse("import random")))
+    assert list(randomness(ast.parse("from numpy import random")))
+    assert list(randomness(ast.parse("import numpy as np\nnp.random.default_rng()")))
+    assert list(randomness(ast.parse("import secrets")))
+    assert list(catch_all(ast.parse("try:\n    f()\nexcept:\n    pass")))
+    assert list(catch_all(ast.parse("try:\n    f()\nexcept (ValueError, Exception):\n    pass")))
+    assert list(catch_all(ast.parse("with contextlib.suppress(BaseException):\n    f()")))
+    assert not list(catch_all(ast.parse("try:\n    f()\nexcept ValueError:\n    pass")))
+    assert MACHINE_PATH.search(" /ho" + "me/somebody/x")
+    assert not MACHINE_PATH.search("docs/home/x")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_nothing_is_left_unfinished(path):
+    assert not UNFINISHED.findall(path.read_text(encoding="utf-8"))
+
+
+def test_the_tree_is_seen():
+    seen = {path.relative_to(ROOT).as_posix() for path in kept_files()}
+    assert {"Makefile", ".ci/run", "pyproject.toml", "src/sordino/__init__.py"} <= seen
+    assert not {path for path in seen if path.startswith((".venv/", "demo/"))}
+
+
+def test_no_file_knows_the_machine_it_was_written_on():
+    here = r"(?<![\w.~-])" + re.escape(f"{ROOT.parent}/") if len(ROOT.parts) > 2 else "(?!)"
+    patterns = (MACHINE_PATH, INDEX_ADDRESS, re.compile(here))
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path, text in kept_texts()
+        for pattern in patterns
+        if (match := pattern.search(text))
+    ]
+    assert not found
+
+
+def test_no_file_reaches_out_of_the_tree():
+    found = [
+        f"{path.relative_to(ROOT)}: {above}"
+        for path, text in kept_texts()
+        for above in ABOVE.findall(text)
+        if not (path.parent / above).resolve().is_relative_to(ROOT)
+    ]
+    assert not found
+
+
+def test_constraints_name_versions_only():
+    lines = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    assert lines == sorted(lines, key=str.casefold)
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)

@@ -1,0 +1,98 @@
+"""Every public name works, explains itself with an example that runs, stands in the reference, and costs nothing until it is used."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sordino
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = {"click", "cryptography", "duckdb", "narwhals", "numpy", "pandas", "polars", "pyarrow", "rich", "scipy"}
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def public(thing):
+    """Return what a reader of the reference meets: the thing itself, or the public names of a module."""
+    if inspect.ismodule(thing):
+        return {f"{thing.__name__}.{name}": getattr(thing, name) for name in thing.__all__}
+    return {getattr(thing, "__name__", type(thing).__name__): thing}
+
+
+def members(cls):
+    """Return the public methods and properties that a class defines itself."""
+    return {name: value for name, value in vars(cls).items() if not name.startswith("_") and documents_itself(value)}
+
+
+def documents_itself(value):
+    return inspect.isfunction(value) or isinstance(value, property | classmethod | staticmethod) or hasattr(value, "func")
+
+
+def needs_example(thing):
+    """Tell whether a name is one that a reader calls: errors are caught, constants are handed over."""
+    return callable(thing) and not (inspect.isclass(thing) and issubclass(thing, BaseException))
+
+
+@pytest.mark.parametrize("name", sordino.__all__)
+def test_a_public_name_is_there_and_documented(name):
+    for full, thing in public(getattr(sordino, name)).items():
+        assert inspect.getdoc(thing), full
+        if inspect.isclass(thing):
+            silent = [member for member, value in members(thing).items() if not inspect.getdoc(value)]
+            assert not silent, full
+
+
+@pytest.mark.parametrize("name", sordino.__all__)
+def test_its_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=OPTIONS)
+    for full, thing in public(getattr(sordino, name)).items():
+        tests = finder.find(thing, full, module=False, globs={})
+        if needs_example(thing):
+            assert any(test.examples for test in tests), f"{full} shows no example"
+        for test in tests:
+            assert not runner.run(test).failed, test.name
+
+
+def test_the_list_of_public_names_is_what_one_sees():
+    assert len(set(sordino.__all__)) == len(sordino.__all__)
+    assert {name for name in dir(sordino) if not re.fullmatch(r"__\w+__", name)} == set(sordino.__all__)
+
+
+def test_type_checkers_see_the_same_names():
+    tree = ast.parse((ROOT / "src/sordino/__init__.py").read_text(encoding="utf-8"))
+    [block] = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    assert {alias.asname or alias.name for node in block.body for alias in node.names} == set(sordino.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nosuch'"):
+        _ = sordino.nosuch
+
+
+def test_the_reference_lists_every_public_name():
+    page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
+    assert {name for name in sordino.__all__ if not re.search(rf"^ *(?:sordino\.)?{name}$", page, re.MULTILINE)} == set()
+
+
+def loaded_by(statement):
+    """Return the top-level modules, outside the standard library, that a statement loads in a new interpreter."""
+    script = f"import sys; before = set(sys.modules); {statement}; print(*sorted(set(sys.modules) - before))"
+    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    return {module.partition(".")[0] for module in run.stdout.split()} - set(sys.stdlib_module_names) - {"sordino"}
+
+
+def test_importing_sordino_loads_the_standard_library_only():
+    assert loaded_by("import sordino") == set()
+    assert loaded_by("import numpy") & HEAVY == {"numpy"}, "the check sees nothing"
+
+
+def test_a_mechanism_needs_numpy_only():
+    assert loaded_by("import sordino; sordino.NoisyTopK") & HEAVY <= {"numpy"}

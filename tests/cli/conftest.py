@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from sordino.cli import run
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def sordino(capfd):
+    """Run the command in this process."""
+
+    def call(*arguments):
+        capfd.readouterr()
+        code = run([str(a) for a in arguments])
+        out, err = capfd.readouterr()
+        return Outcome(code, out, err)
+
+    return call
+
+
+@pytest.fixture
+def orders(tmp_path):
+    """A shop: 300 customers, tea bought by all, rice by a third, salt by one, unlisted labels by some."""
+    lines = ["customer,product,price"]
+    for c in range(300):
+        lines.append(f"c{c},tea,{c % 17}.5")
+        if c % 3 == 0:
+            lines += [f"c{c},rice,3", f"c{c},rice,4"]
+        if c % 7 == 0:
+            lines.append(f"c{c},unlisted,1")
+    lines.append("c0,salt,1")
+    (tmp_path / "orders.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "items.csv").write_text("name,code\ntea,1\nrice,2\nsalt,3\nsaffron,4\n", encoding="utf-8")
+    return tmp_path / "orders.csv"
+
+
+@pytest.fixture
+def top(sordino, orders, tmp_path):
+    """`sordino top` on the shop, with changes."""
+    base = {
+        "--item": "product",
+        "--user": "customer",
+        "-k": 2,
+        "--epsilon": 4,
+        "--domain": tmp_path / "items.csv",
+        "--domain-column": "name",
+    }
+
+    def call(*flags, source=None, **changes):
+        options = base | {"--" + name.replace("_", "-"): value for name, value in changes.items()}
+        if "k" in changes:
+            options["-k"] = options.pop("--k")
+        listed = [part for name, value in options.items() if value is not None for part in (name, value)]
+        return sordino("top", source or orders, *listed, *flags)
+
+    return call
+
+
+@pytest.fixture
+def account(sordino, orders, tmp_path):
+    """An account for the shop; returns the options that charge it."""
+    url = tmp_path / "budget.db"
+    made = sordino(
+        "ledger", "create", "--ledger", url, "--account", "shop", "--epsilon", 10, "--unit", "customer", "--source", orders
+    )
+    assert made.code == 0
+    return ("--ledger", url, "--account", "shop")

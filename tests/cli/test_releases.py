@@ -1,0 +1,141 @@
+"""What the command prints, in all three forms, and that the figures are right."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def test_top_as_json(top, account):
+    result = top(*account)
+    assert (result.code, result.err) == (0, "")
+    rows = result.json["rows"]
+    assert [row["item"] for row in rows] == ["tea", "rice"]
+    assert [row["rank"] for row in rows] == [1, 2]
+    assert abs(rows[0]["estimate"] - 300) < 40
+    assert abs(rows[1]["estimate"] - 100) < 40
+    assert all(row["low"] < row["high"] for row in rows)
+    assert rows[0]["gap"] > 100
+    facts = {key: result.json[key] for key in ("release", "epsilon", "adjacency", "unit", "item", "simulated", "exact")}
+    assert facts == {
+        "release": "top",
+        "epsilon": 4.0,
+        "adjacency": "add-remove",
+        "unit": "column customer",
+        "item": "product",
+        "simulated": False,
+        "exact": True,
+    }
+
+
+def test_top_as_csv_and_table(top):
+    rows = list(csv.DictReader(io.StringIO(top("--format", "csv", "--synthetic", "--seed", 3).out)))
+    assert [row["item"] for row in rows] == ["tea", "rice"]
+    assert list(rows[0]) == ["rank", "item", "estimate", "low", "high", "gap"]
+    table = top("--format", "table", "--synthetic", "--seed", 3).out
+    assert table.splitlines()[0].split() == list(rows[0])
+    assert "Spent: epsilon 4. Protects: column customer, add-remove." in table
+    assert "SIMULATED" in table
+
+
+def test_more_k_than_the_data_have_items(top):
+    result = top(k=4)
+    assert sorted(row["item"] for row in result.json["rows"]) == ["rice", "saffron", "salt", "tea"]
+    assert result.json["rows"][-1]["gap"] is None
+
+
+def test_counts_and_histogram(sordino, orders, tmp_path):
+    common = (orders, "--epsilon", 5)
+    rows = sordino("count", *common, "--row-is-unit")
+    assert abs(rows.json["rows"][0]["estimate"] - 544) < 20
+    units = sordino("count", *common, "--user", "customer", "--units")
+    assert abs(units.json["rows"][0]["estimate"] - 300) < 20
+    bounded = sordino("count", *common, "--user", "customer", "--max-rows", 1)
+    assert abs(bounded.json["rows"][0]["estimate"] - 300) < 20
+    unbounded = sordino("count", *common, "--user", "customer")
+    assert unbounded.code == 2
+    assert "max" in unbounded.err
+    histogram = sordino(
+        "histogram", *common, "--row-is-unit", "--item", "product", "--domain", tmp_path / "items.csv", "--domain-column", "name"
+    )
+    found = {row["item"]: row["estimate"] for row in histogram.json["rows"]}
+    assert list(found) == ["rice", "saffron", "salt", "tea"]
+    assert abs(found["rice"] - 200) < 20
+    assert abs(found["saffron"]) < 20
+
+
+def test_where_keeps_rows(top, sordino, orders):
+    result = top(where="TRY_CAST(price AS DOUBLE) > 3.5")
+    rows = {row["item"]: row["estimate"] for row in result.json["rows"]}
+    assert abs(rows["rice"] - 100) < 40
+    assert result.json["where"] == "TRY_CAST(price AS DOUBLE) > 3.5"
+    count = sordino("count", orders, "--epsilon", 5, "--row-is-unit", "--where", "product = 'rice' AND NOT price = '3'")
+    assert abs(count.json["rows"][0]["estimate"] - 100) < 20
+
+
+def test_other_domains(top, sordino, tmp_path):
+    sql = top(domain=None, domain_column=None, domain_sql="SELECT unnest(['tea', 'salt', 'tea'])")
+    assert sorted(row["item"] for row in sql.json["rows"]) == ["salt", "tea"]
+    assert "sql" in sql.json["domain"]
+    public = top("--assume-public", domain=None, domain_column=None, k=4)
+    assert {row["item"] for row in public.json["rows"]} == {"tea", "rice", "salt", "unlisted"}
+    assert public.json["domain"] == "assumed public"
+    assert "assumed public" in top("--assume-public", "--format", "table", domain=None, domain_column=None).out
+
+
+def test_seeded_runs_repeat_and_real_ones_do_not(top):
+    seeded = [top("--synthetic", "--seed", 5).out for _ in range(2)]
+    assert seeded[0] == seeded[1]
+    assert '"simulated": true' in seeded[0]
+    real = {top().out for _ in range(4)}
+    assert len(real) > 1
+
+
+def test_notices_are_constant(top, account):
+    loud = top("--no-quiet", *account).err
+    assert loud == top("--no-quiet", *account, domain_column="code", k=1, epsilon=1).err
+    assert "how many is private" in loud
+    assert "No --ledger was given" in top("--no-quiet").err
+    assert top().err == ""
+
+
+def test_sources_of_every_kind(top, orders, tmp_path):
+    import duckdb
+
+    connection = duckdb.connect(str(tmp_path / "shop.duckdb"))
+    connection.sql(f"CREATE TABLE orders AS SELECT * FROM read_csv('{orders}', all_varchar=true)")
+    connection.sql(f"COPY orders TO '{tmp_path / 'orders.parquet'}'")
+    connection.close()
+    for source in (tmp_path / "orders.parquet", f"duckdb:{tmp_path / 'shop.duckdb'}#orders", tmp_path / "ord*.csv"):
+        result = top(source=source)
+        assert [row["item"] for row in result.json["rows"]] == ["tea", "rice"], source
+
+
+def test_the_installed_command(orders, tmp_path):
+    command = Path(sys.executable).with_name("sordino")
+    done = subprocess.run(
+        [command, "count", orders, "--row-is-unit", "--epsilon", "1"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout.startswith("Usage: sordino")
+
+
+def test_a_reader_that_leaves_is_no_error(orders):
+    command = Path(sys.executable).with_name("sordino")
+    line = f"'{command}' count '{orders}' --row-is-unit --epsilon 1 | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout.strip() == "0"
+
+
+@pytest.mark.parametrize("command", ["top", "count", "histogram", "ledger"])
+def test_help_of_every_command(sordino, command):
+    result = sordino(command, "--help")
+    assert result.code == 0
+    assert result.out.startswith(f"Usage: sordino {command}")

@@ -1,0 +1,189 @@
+"""Budgets are rounded down, charges up, and nothing is ever a float."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.fakes import REAL, Mechanism, Result, make, spent
+from sordino.cost import ZCDP, Pure, repeat
+from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
+from sordino.ledger import Budget, canonical_source, canonical_unit
+from sordino.ledger._amounts import decimal, nano_up
+
+
+def test_ten_tenths_fit_in_one_and_an_eleventh_does_not(tmp_path):
+    ledger = make(tmp_path / "budget.db", 1.0)
+    for _ in range(10):
+        with ledger.reserve(Pure(epsilon=0.1)) as charge:
+            charge.release(Mechanism(0.1), [1], entropy=REAL)
+    assert ledger.remaining == 0
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.reserve(Pure(epsilon=0.1))
+    assert str(refused.value) == ("This release needs epsilon 0.1 but 0 remains in account 'orders'. Nothing was read or released.")
+    assert spent(ledger) == 1
+
+
+def test_the_message_names_what_is_needed_and_what_remains(tmp_path):
+    ledger = make(tmp_path / "budget.db", 0.15)
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.reserve(Mechanism(0.5))
+    assert str(refused.value) == (
+        "This release needs epsilon 0.5 but 0.15 remains in account 'orders'. Nothing was read or released."
+    )
+    assert ledger.statement().charges == ()
+
+
+def test_a_third_is_charged_up_and_budgeted_down(tmp_path):
+    third = Fraction(1, 3)
+    ledger = make(tmp_path / "budget.db", third)
+    assert ledger.remaining == Fraction(333333333, 10**9)
+    with pytest.raises(BudgetExceeded, match=r"needs epsilon 0\.333333334 but 0\.333333333 remains"):
+        ledger.reserve(Pure(epsilon=third))
+    with ledger.reserve((Pure(epsilon=Fraction(1, 10)), Mechanism(Fraction(1, 5)))) as charge:
+        charge.draw(Pure(epsilon=Fraction(3, 10)))
+    assert spent(ledger) == Fraction(3, 10)
+
+
+def test_halves_of_a_nano_fit_where_their_sum_fits(tmp_path):
+    half = Fraction(1, 2 * 10**9)
+    ledger = make(tmp_path / "budget.db", Fraction(5, 10**9))
+    with ledger.reserve(repeat(Pure(epsilon=half), 7)) as charge:  # 3.5 nano, charged as 4
+        assert ledger.remaining == Fraction(1, 10**9)
+        for _ in range(7):
+            charge.draw(Pure(epsilon=half))
+        with pytest.raises(LedgerConflict, match="remains in charge"):
+            charge.draw(Pure(epsilon=half))
+    assert spent(ledger) == Fraction(4, 10**9)
+
+
+@given(st.lists(st.fractions(min_value=0, max_value=Fraction(1, 10**8), max_denominator=10**12), max_size=8))
+def test_rounded_differences_never_pass_the_rounded_sum(parts):
+    total, rounded = Fraction(0), 0
+    for part in parts:
+        rounded += nano_up(total + part) - nano_up(total)
+        total += part
+    assert rounded == nano_up(sum(parts, Fraction(0)))
+
+
+@given(st.integers(min_value=0, max_value=10**20))
+def test_a_decimal_is_exact(nano):
+    assert Fraction(decimal(nano)) == Fraction(nano, 10**9)
+
+
+def test_an_amount_beyond_64_bits_is_refused_and_not_wrapped(tmp_path):
+    ledger = make(tmp_path / "budget.db", 9 * 10**9)
+    for huge in (9 * 10**9 + 1, 2**63, 10**30):
+        with pytest.raises(BudgetExceeded, match="but 9000000000 remains"):
+            ledger.reserve(Pure(epsilon=huge))
+    with ledger.reserve(Pure(epsilon=9 * 10**9)) as charge:
+        charge.draw(Pure(epsilon=9 * 10**9))
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(Pure(epsilon=9 * 10**9))
+    assert spent(ledger) == 9 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"epsilon": 0}, r"Budget\.epsilon"),
+        ({"epsilon": -1}, r"Budget\.epsilon"),
+        ({"epsilon": math.nan}, r"Budget\.epsilon"),
+        ({"epsilon": math.inf}, r"Budget\.epsilon"),
+        ({"epsilon": 10**10}, "at most 9000000000"),
+        ({"delta": 1e-6}, "must be 0"),
+        ({"delta": -1}, r"Budget\.delta"),
+        ({"meter": "zcdp"}, "'pure', the only meter"),
+    ],
+)
+def test_budgets_that_are_refused(changed, says):
+    with pytest.raises(InvalidParameter, match=says):
+        Budget(**{"epsilon": 1, "delta": 0, "meter": "pure"} | changed)
+
+
+def test_budgets_are_values():
+    assert Budget(epsilon=3.0, delta=0.0, meter="pure") == Budget(epsilon=3)
+    assert repr(Budget(epsilon=0.5)) == "Budget(epsilon=0.5, delta=0, meter='pure')"
+    with pytest.raises(AttributeError):
+        Budget(epsilon=1).epsilon = 2
+
+
+class Odd:
+    def __init__(self, epsilon):
+        self.epsilon = epsilon
+
+    def pure(self):
+        return self.epsilon
+
+
+@pytest.mark.parametrize(
+    "chargeable",
+    [
+        0.5,
+        None,
+        (),
+        [0.1],
+        Pure,
+        Mechanism,
+        Result(None),
+        Odd(-1),
+        Odd(Fraction(-1, 2)),
+        Odd(0.5),
+        Odd(math.nan),
+        Odd(True),
+        Odd(None),
+    ],
+)
+def test_what_is_not_an_exact_cost_cannot_be_charged(tmp_path, chargeable):
+    ledger = make(tmp_path / "budget.db")
+    with pytest.raises(InvalidParameter):
+        ledger.reserve(chargeable)
+    assert ledger.remaining == 1
+
+
+def test_a_pure_account_refuses_a_cost_without_a_pure_view(tmp_path):
+    ledger = make(tmp_path / "budget.db")
+    with pytest.raises(InvalidParameter, match=r"A pure account cannot be charged with ZCDP\(rho=0\.1\)"):
+        ledger.reserve((Pure(epsilon=0.1), ZCDP(rho=0.1)))
+    assert ledger.remaining == 1
+
+
+def test_sources_have_one_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    here = str(tmp_path)
+    for given_text, canonical in {
+        "orders.parquet": here + "/orders.parquet",
+        "./a/../orders-*.csv": here + "/orders-*.csv",
+        "/data//x.csv": "/data/x.csv",
+        "duckdb:shop.db#orders": f"duckdb:{here}/shop.db#orders",
+        "duckdb:/data/shop.db#orders": "duckdb:/data/shop.db#orders",
+        "duckdb:shop.db": f"duckdb:{here}/shop.db",
+        "duckdb::memory:#orders": "duckdb::memory:#orders",
+        "postgresql://host/db#orders": "postgresql://host/db#orders",
+        "s3://bucket/a/../b": "s3://bucket/a/../b",
+        "name:orders": "name:orders",
+        "-": "-",
+    }.items():
+        assert canonical_source(given_text) == canonical
+        assert canonical_source(canonical) == canonical
+    assert canonical_source(tmp_path / "x.csv") == here + "/x.csv"
+    for bad in ("", "a\nb", None, 3):
+        with pytest.raises(InvalidParameter, match="source must be"):
+            canonical_source(bad)
+
+
+def test_units_have_one_text():
+    class Row:
+        identity = "each row"
+
+    assert canonical_unit("customer id") == 'column "customer id"'
+    assert canonical_unit('a"b') == 'column "a"b"'
+    assert canonical_unit(Row()) == "each row"
+    assert canonical_unit("each row") != canonical_unit(Row())
+    for bad in ("", None, 3, "a\x00b"):
+        with pytest.raises(InvalidParameter, match="unit must be"):
+            canonical_unit(bad)
