@@ -97,7 +97,8 @@ def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
     exponent = step.numerator.bit_length() - step.denominator.bit_length()
     if array.dtype.kind in "bui" and 0 <= exponent < 63:  # a shift is exact; elsewhere whole numbers clamp or fit a float
         shifted: NDArray[Any] = array.astype(np.uint64 if array.dtype.kind == "u" else np.int64) >> exponent
-        return np.clip(shifted, -CLAMP if array.dtype.kind != "u" else 0, CLAMP).astype(np.int64)
+        bounded: NDArray[Any] = np.clip(shifted, -CLAMP if array.dtype.kind != "u" else 0, CLAMP)
+        return bounded.astype(np.int64)
     values = array if array.dtype.itemsize > 8 else array.astype(np.float64)
     with np.errstate(all="ignore"):
         scaled = np.ldexp(values, -exponent)

@@ -44,6 +44,8 @@ def pictured(thing: Any, shown: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        return f"<{len(value)} rows>"
     if isinstance(value, np.ndarray):
         listed = [f"{x:g}" if isinstance(x, float) else str(x) for x in value[:6].tolist()]
         return "[" + ", ".join([*listed, *(["..."] if value.size > 6 else [])]) + "]"

@@ -6,14 +6,14 @@ Order of work of every release: public parameters, then the public schema, then 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import Any, Protocol, final
+from typing import Any, Literal, Protocol, final
 
 from sordino.constraints import COUNT, POSITIVE, SHARE, Number
 from sordino.cost import Pure, compose
-from sordino.data import CsvFormat, ItemCounts, PrivacyUnit, RowCount, UnitCount, open_source
+from sordino.data import CountQuestion, CsvFormat, PrivacyUnit, open_source, prepare_counts
 from sordino.entropy import SYSTEM, Entropy
 from sordino.errors import InvalidParameter, SimulatedRelease
 from sordino.estimators import combine_gaps, interval
@@ -102,11 +102,7 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the source."""
-        self._source.close()
+        """Leave the session; it holds nothing open between releases."""
 
     def top_k(
         self,
@@ -117,7 +113,7 @@ class Session:
         domain: Any,
         where: str | None = None,
         selection_share: Number = 0.5,
-        noise: str = "exponential",
+        noise: Literal["exponential", "laplace"] = "exponential",
         progress: Progress | None = None,
     ) -> TopItems:
         """Release the `k` items of a public domain that the most units touch, with estimates and intervals.
@@ -156,24 +152,26 @@ class Session:
             One constant sentence if the engine fails after the charge.
         """
         k, total, share = COUNT("top_k.k", k), POSITIVE("top_k.epsilon", epsilon), SHARE("top_k.selection_share", selection_share)
-        question = ItemCounts(self._source, self._unit, item=item, domain=domain, where=where, entropy=self._entropy)
-        if question.size is not None and k > question.size:
-            raise InvalidParameter(f"top_k.k must be at most the size of the domain, {question.size}; got {k}.")
-        choose = NoisyTopK(k=k, epsilon=total * share, sensitivity=question.each, noise=noise)  # type: ignore[arg-type]
+        question = self._items(item, domain, where)
+        size = _size(question)
+        if size is not None and k > size:
+            raise InvalidParameter(f"top_k.k must be at most the size of the domain, {size}; got {k}.")
+        choose = NoisyTopK(k=k, epsilon=total * share, sensitivity=question.sensitivity, noise=noise)
         measure = LaplaceMechanism(epsilon=total * (1 - share), sensitivity=question.joint(k))
-        with self._charge("top_k", question.public | {"k": k}, choose, measure) as charge:
-            counts = question.run(progress)
-            if k > counts.size:  # a domain that was assumed public: its size is public, and known only now
-                raise InvalidParameter(f"top_k.k must be at most the size of the domain, {counts.size}; got {k}. The charge stays.")
-            top = charge.release(choose, counts, entropy=self._entropy)
-            fresh = charge.release(measure, counts[top.indices], entropy=self._entropy)
+        with self._charge("top_k", question, {"item": item, "k": k, "where": where}, choose, measure) as charge:
+            counts = question.run(progress=progress)
+            values = counts.values
+            if k > values.size:  # a domain that was assumed public: its size is public, and known only now
+                raise InvalidParameter(f"top_k.k must be at most the size of the domain, {values.size}; got {k}. The charge stays.")
+            top = charge.release(choose, values, entropy=self._entropy)
+            fresh = charge.release(measure, values[top.indices], entropy=self._entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
         estimates = combine_gaps(top, fresh).values
         gaps = [*top.gaps.tolist(), None]
         rows = tuple(
             TopItem(
                 rank=rank + 1,
-                item=question.labels[index],
+                item=counts.labels[index],
                 estimate=float(estimates[rank]),
                 low=float(low[rank]),
                 high=float(high[rank]),
@@ -191,17 +189,19 @@ class Session:
         One unit can touch every item of the domain, so the noise grows with its size, unless the unit is a row or `max_rows` bounds
         how many items a unit counts for. Parameters and errors as for `top_k`.
         """
-        question = ItemCounts(self._source, self._unit, item=item, domain=domain, where=where, entropy=self._entropy)
-        mechanism = None if question.size is None else self._measure(epsilon, question, question.size)
-        POSITIVE("histogram.epsilon", epsilon)
-        with self._charge("histogram", question.public, mechanism or Pure(epsilon=epsilon)) as charge:
-            counts = question.run(progress)
-            mechanism = mechanism or self._measure(epsilon, question, counts.size)
-            fresh = charge.release(mechanism, counts, entropy=self._entropy)
+        question = self._items(item, domain, where)
+        budget = Pure(epsilon=POSITIVE("histogram.epsilon", epsilon))
+        size = _size(question)
+        planned = None if size is None else LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(size))
+        with self._charge("histogram", question, {"item": item, "where": where}, planned or budget) as charge:
+            counts = question.run(progress=progress)
+            # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the budget.
+            mechanism = planned or LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(counts.values.size))
+            fresh = charge.release(mechanism, counts.values, entropy=self._entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
         rows = tuple(
             CountedItem(item=label, estimate=float(value), low=float(a), high=float(b))
-            for label, value, a, b in zip(question.labels, fresh.values, low, high, strict=True)
+            for label, value, a, b in zip(counts.labels, fresh.values, low, high, strict=True)
         )
         return Histogram(rows=rows, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated)
 
@@ -213,33 +213,46 @@ class Session:
         UnboundedContribution
             If nothing bounds the rows of one unit.
         """
-        return self._number("count", RowCount(self._source, self._unit, where=where), epsilon, progress)
+        return self._number("count", "rows", epsilon, where, progress)
 
     def count_distinct_units(self, *, epsilon: Number, where: str | None = None, progress: Progress | None = None) -> Count:
         """Release the number of distinct units."""
-        question = UnitCount(self._source, self._unit, where=where)
-        return self._number("count_distinct_units", question, epsilon, progress)
+        return self._number("count_distinct_units", "units", epsilon, where, progress)
 
-    def _number(self, what: str, question: RowCount | UnitCount, epsilon: Number, progress: Progress | None) -> Count:
-        mechanism = LaplaceMechanism(epsilon=epsilon, sensitivity=question.each)
-        with self._charge(what, question.public, mechanism) as charge:
-            fresh = charge.release(mechanism, question.run(progress), entropy=self._entropy)
+    def _number(
+        self, what: str, kind: Literal["rows", "units"], epsilon: Number, where: str | None, progress: Progress | None
+    ) -> Count:
+        question = prepare_counts(self._source, self._unit, kind=kind, where=where)
+        mechanism = LaplaceMechanism(epsilon=POSITIVE(f"{what}.epsilon", epsilon), sensitivity=question.sensitivity)
+        with self._charge(what, question, {"where": where}, mechanism) as charge:
+            fresh = charge.release(mechanism, int(question.run(progress=progress).values[0]), entropy=self._entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
         return Count(estimate=fresh.value, low=low, high=high, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated)
 
-    def _measure(self, epsilon: Number, question: ItemCounts, size: int) -> LaplaceMechanism:
-        return LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(size))
+    def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
+        salt = self._entropy.words(4).tobytes()
+        return prepare_counts(self._source, self._unit, kind="items", item=item, domain=domain, where=where, salt=salt)
 
-    def _charge(self, what: str, public: Mapping[str, Any], *spent: Any) -> AbstractContextManager[_Charge]:
-        """Reserve the cost of all of `spent`, durably, before any row is read."""
+    def _charge(self, what: str, question: CountQuestion, public: dict[str, Any], *spent: Any) -> AbstractContextManager[_Charge]:
+        """Reserve the cost of all of `spent`, durably, before any row is read; the ledger keeps what is public about it."""
         if self._ledger is None:
             return nullcontext(_Uncharged())
+        detail = {name: value for name, value in public.items() if value is not None}
+        if self._unit.max_rows is not None:
+            detail["max_rows"] = self._unit.max_rows
+        if question.domain is not None:
+            detail |= {"domain": question.domain.origin, "domain_size": _size(question)}
         return self._ledger.reserve(
             spent,
             label=what,
-            detail=dict(public),
+            detail=detail,
             unit=self._unit,
             source=self._source.identity,
             adjacency=self._unit.adjacency,
         )
 
+
+def _size(question: CountQuestion) -> int | None:
+    """Return the size of the domain, or None while it is only assumed to be public."""
+    known = None if question.domain is None else question.domain.known
+    return None if known is None else len(known)

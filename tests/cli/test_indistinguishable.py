@@ -39,16 +39,16 @@ ONE_RECORD = {
 ROWS = [f"u{i % 8},{('tea', 'rice', 'salt')[i % 3]},{i}".encode() for i in range(200)]
 
 
-def shop(folder, name, records):
+def shop(folder, records):
     folder.mkdir(exist_ok=True)
     path = folder / "orders.csv"
     path.write_bytes(b"user,product,price\n" + b"".join(record + b"\n" for record in records))
-    (folder / "items.csv").write_text("name\ntea\nrice\nsalt\nsugar\n", encoding="utf-8")
+    (folder.parent / "items.csv").write_text("name\ntea\nrice\nsalt\nsugar\n", encoding="utf-8")
     return path
 
 
 def commands(path):
-    domain = ("--domain", path.parent / "items.csv")
+    domain = ("--domain", path.parent.parent / "items.csv")
     fixed = ("--synthetic", "--seed", 7, "--no-quiet")
     top = ("top", path, "--item", "product", "--user", "user", "-k", 3, "--epsilon", 1, *domain, *fixed)
     return [
@@ -60,15 +60,17 @@ def commands(path):
     ]
 
 
-@pytest.mark.parametrize("record", ONE_RECORD.values(), ids=ONE_RECORD)
-@pytest.mark.parametrize("place", ["first", "middle", "last"])
-def test_a_record_that_the_rules_drop_changes_nothing(sordino, tmp_path, record, place):
-    if len(record) > 10**7 and place != "middle":
-        pytest.skip("one place is enough for the largest line")
-    at = {"first": 0, "middle": 100, "last": len(ROWS)}[place]
-    plain = shop(tmp_path / "a", "a", ROWS)
-    other = shop(tmp_path / "b", "b", [*ROWS[:at], record, *ROWS[at:]])
-    for one, two in zip(commands(plain), commands(other), strict=True):
+PLACES = {"first": 0, "middle": 100, "last": len(ROWS)}
+CASES = [(what, place) for what in ONE_RECORD for place in PLACES if place == "middle" or "line" not in what]
+
+
+@pytest.mark.parametrize(("what", "place"), CASES, ids=map("-".join, CASES))
+def test_a_record_that_the_rules_drop_changes_nothing(sordino, tmp_path, what, place):
+    record, at = ONE_RECORD[what], PLACES[place]
+    plain = shop(tmp_path / "a", ROWS)
+    other = shop(tmp_path / "b", [*ROWS[:at], record, *ROWS[at:]])
+    some = slice(None) if place == "middle" else slice(1)
+    for one, two in zip(commands(plain)[some], commands(other)[some], strict=True):
         a, b = sordino(*one), sordino(*two)
         assert (a.code, a.out, a.err) == (b.code, b.out, b.err)
         assert a.code == 0
@@ -76,17 +78,17 @@ def test_a_record_that_the_rules_drop_changes_nothing(sordino, tmp_path, record,
 
 
 def test_a_file_without_a_last_line_end_and_with_other_line_ends(sordino, tmp_path):
-    plain = shop(tmp_path / "a", "a", ROWS)
+    plain = shop(tmp_path / "a", ROWS)
     wanted = [sordino(*line).out for line in commands(plain)]
     for change in (lambda data: data[:-1], lambda data: data.replace(b"\n", b"\r\n"), lambda data: b"\xef\xbb\xbf" + data):
-        other = shop(tmp_path / "b", "b", ROWS)
+        other = shop(tmp_path / "b", ROWS)
         other.write_bytes(change(plain.read_bytes()))
         assert [sordino(*line).out for line in commands(other)] == wanted
 
 
 def test_an_empty_table_is_a_table(sordino, tmp_path):
-    empty = shop(tmp_path / "a", "a", [])
-    one = shop(tmp_path / "b", "b", [b"u1,dynamite,1"])
+    empty = shop(tmp_path / "a", [])
+    one = shop(tmp_path / "b", [b"u1,dynamite,1"])
     for line_a, line_b in zip(commands(empty)[:4], commands(one)[:4], strict=True):
         a, b = sordino(*line_a), sordino(*line_b)
         assert (a.code, a.out, a.err) == (b.code, b.out, b.err)
@@ -108,7 +110,7 @@ def test_where_forms_that_could_look_or_fail_are_refused_alike(sordino, tmp_path
         "price > 1; DROP TABLE x",
         "read_text('/etc/passwd') = ''",
     ]
-    a, b = shop(tmp_path / "a", "a", ROWS), shop(tmp_path / "b", "b", [])
+    a, b = shop(tmp_path / "a", ROWS), shop(tmp_path / "b", [])
     for form in forms:
         results = [sordino(*commands(path)[0], "--where", form) for path in (a, b)]
         assert {r.code for r in results} == {2}, form
@@ -122,7 +124,7 @@ def test_an_engine_failure_is_one_constant_sentence(sordino, tmp_path, monkeypat
     path = tmp_path / "orders.parquet"
     duckdb.sql(f"COPY (SELECT 'u' || i AS user, 'tea' AS product, i AS price FROM range(300000) t(i)) TO '{path}'")
     whole = path.read_bytes()
-    shop(tmp_path, "x", [])
+    shop(tmp_path / "x", [])
     url = tmp_path / "b.db"
     account = ("--ledger", url, "--account", "shop")
     assert sordino("ledger", "create", *account, "--epsilon", 10, "--unit", "user", "--source", path).code == 0
@@ -163,5 +165,5 @@ def test_an_interrupt_leaves_the_charge(sordino, tmp_path):
     out, err = child.communicate(timeout=60)
     assert child.returncode == 130
     assert out == b""
-    assert err.decode() == "Interrupted. Nothing was released; whatever was charged stays charged.\n"
+    assert err.decode().strip() == "Interrupted. Nothing was released; whatever was charged stays charged."
     assert sordino("ledger", "show", *account).json["spent"] == 1

@@ -134,6 +134,16 @@ def test_a_reader_that_leaves_is_no_error(orders):
     assert done.stdout.strip() == "0"
 
 
+def test_a_full_disk_at_stdout_is_said(orders):
+    command = Path(sys.executable).with_name("sordino")
+    with Path("/dev/full").open("w") as full:
+        line = [command, "count", orders, "--row-is-unit", "--epsilon", "1"]
+        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert "could not be written to stdout" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("command", ["top", "count", "histogram", "ledger"])
 def test_help_of_every_command(sordino, command):
     result = sordino(command, "--help")

@@ -68,8 +68,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         group.main(args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader is gone: nothing more can be said on stdout
     except BaseException as error:  # noqa: BLE001  (whatever it is, it may hold private rows: it ends as one fixed sentence)
         return _end(error)
     return 0
@@ -79,6 +77,9 @@ def _end(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if isinstance(error, BrokenPipeError | SystemExit):  # click leaves this way when the reader of stdout has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
     if isinstance(error, click.ClickException):
         error.show()
         return 2

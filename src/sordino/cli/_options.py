@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @final
-class Decimals(click.ParamType):
+class Decimals(click.ParamType[Fraction]):
     """A finite decimal number, kept exact: 0.1 means one tenth."""
 
     name = "number"

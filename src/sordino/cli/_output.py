@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,13 @@ def write_rows(form: str | None, rows: Sequence[dict[str, Any]], facts: dict[str
         text = _csv(rows)
     else:
         text = _table(rows) + "".join(f"{note}\n" for note in notes)
-    click.echo(text, nl=False)
+    try:
+        click.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        raise click.ClickException("The release could not be written to stdout: it is lost, and its charge stays.") from None
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
@@ -49,7 +56,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(shown(row[name])) for name in names))
-    console = Console(file=io.StringIO(), width=None if click.get_text_stream("stdout").isatty() else 100)
+    console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 120)
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"

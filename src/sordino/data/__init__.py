@@ -1,0 +1,15 @@
+"""Tables as sources of private answers: who is protected, which items are public, which rows count, and what the answers' sensitivity is.
+
+The law of this package: private rows never raise, never print and never decide a message, a type, a default, or which rows of somebody
+else are kept. Public things (paths, headers, declared types, predicates, domains) are checked before the charge and may be explained;
+after the charge every failure is one constant sentence.
+"""
+
+from sordino.data._csv_format import CsvFormat
+from sordino.data._domain import Domain
+from sordino.data._open import open_source
+from sordino.data._questions import CountQuestion, Counts, prepare_counts
+from sordino.data._source import Source
+from sordino.data._unit import PrivacyUnit
+
+__all__ = ["CountQuestion", "Counts", "CsvFormat", "Domain", "PrivacyUnit", "Source", "open_source", "prepare_counts"]

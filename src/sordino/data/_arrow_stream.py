@@ -1,0 +1,168 @@
+"""Text columns handed to the engine through the Arrow C stream interface: a few structs and function pointers, no Arrow library.
+
+A stream lends the engine the memory of bytes and arrays that Python made. They stay in `_LENT` until the engine calls `release`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+from sordino.data._lines import Batch
+
+
+class _Schema(ctypes.Structure):
+    pass
+
+
+class _Array(ctypes.Structure):
+    pass
+
+
+class _Stream(ctypes.Structure):
+    pass
+
+
+_ReleaseSchema = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Schema))
+_ReleaseArray = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Array))
+_ReleaseStream = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Stream))
+_GetSchema = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Schema))
+_GetNext = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Array))
+_GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Stream))
+
+_Schema._fields_ = [
+    ("format", ctypes.c_char_p),
+    ("name", ctypes.c_char_p),
+    ("metadata", ctypes.c_char_p),
+    ("flags", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("children", ctypes.POINTER(ctypes.POINTER(_Schema))),
+    ("dictionary", ctypes.POINTER(_Schema)),
+    ("release", _ReleaseSchema),
+    ("private_data", ctypes.c_void_p),
+]
+_Array._fields_ = [
+    ("length", ctypes.c_int64),
+    ("null_count", ctypes.c_int64),
+    ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(_Array))),
+    ("dictionary", ctypes.POINTER(_Array)),
+    ("release", _ReleaseArray),
+    ("private_data", ctypes.c_void_p),
+]
+_Stream._fields_ = [
+    ("get_schema", _GetSchema),
+    ("get_next", _GetNext),
+    ("get_last_error", _GetLastError),
+    ("release", _ReleaseStream),
+    ("private_data", ctypes.c_void_p),
+]
+
+_EIO = 5
+_FAILED = ctypes.create_string_buffer(b"reading failed")
+_LENT: dict[int, Any] = {}
+_KEYS = count(1)
+
+
+def _lend(*things: Any) -> int:
+    key = next(_KEYS)
+    _LENT[key] = things
+    return key
+
+
+@_ReleaseSchema  # type: ignore[untyped-decorator]
+def _release_schema(schema: Any) -> None:
+    _LENT.pop(schema.contents.private_data or 0, None)
+    schema.contents.release = _ReleaseSchema()
+
+
+@_ReleaseArray  # type: ignore[untyped-decorator]
+def _release_array(array: Any) -> None:
+    _LENT.pop(array.contents.private_data or 0, None)
+    array.contents.release = _ReleaseArray()
+
+
+@_ReleaseStream  # type: ignore[untyped-decorator]
+def _release_stream(stream: Any) -> None:
+    _LENT.pop(stream.contents.private_data or 0, None)
+    stream.contents.release = _ReleaseStream()
+
+
+@_GetSchema  # type: ignore[untyped-decorator]
+def _get_schema(stream: Any, out: Any) -> int:
+    name, _ = _LENT[stream.contents.private_data]
+    column = _Schema(format=b"u", name=name, release=_release_schema)
+    children = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(column))
+    key = _lend(column, children)
+    out[0] = _Schema(format=b"+s", name=b"", n_children=1, children=children, release=_release_schema, private_data=key)
+    return 0
+
+
+@_GetNext  # type: ignore[untyped-decorator]
+def _get_next(stream: Any, out: Any) -> int:
+    try:
+        _, batches = _LENT[stream.contents.private_data]
+        batch = next(batches, None)
+        out[0] = _Array() if batch is None else _lent_array(batch)  # an array without release ends the stream
+    except BaseException:  # noqa: BLE001 - whatever it is, it must not leave a callback: Python would print it with what it holds
+        return _EIO
+    return 0
+
+
+@_GetLastError  # type: ignore[untyped-decorator]
+def _get_last_error(_stream: Any) -> int:
+    return ctypes.addressof(_FAILED)
+
+
+def _lent_array(batch: Batch) -> _Array:
+    buffers = (ctypes.c_void_p * 3)(
+        None, batch.offsets.ctypes.data, ctypes.cast(ctypes.c_char_p(batch.data), ctypes.c_void_p).value
+    )
+    column = _Array(length=batch.size, n_buffers=3, buffers=buffers, release=_release_array)
+    children = (ctypes.POINTER(_Array) * 1)(ctypes.pointer(column))
+    none = (ctypes.c_void_p * 1)(None)
+    key = _lend(batch, buffers, column, children, none)
+    return _Array(
+        length=batch.size, n_buffers=1, n_children=1, buffers=none, children=children, release=_release_array, private_data=key
+    )
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class TextStream:
+    """A table of one text column, without NULL, that the engine can register and scan as often as it likes.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    start : callable
+        Returns a fresh iterator over the batches of one scan.
+    """
+
+    def __init__(self, column: str, start: Callable[[], Iterator[Batch]]) -> None:
+        self._name = column.encode()
+        self._start = start
+        self._streams: list[_Stream] = []  # a capsule points into them: they live as long as this object
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return a capsule with a new stream, as the Arrow PyCapsule interface wants it."""
+        del requested_schema
+        key = _lend(self._name, self._start())
+        stream = _Stream(
+            get_schema=_get_schema,
+            get_next=_get_next,
+            get_last_error=_get_last_error,
+            release=_release_stream,
+            private_data=key,
+        )
+        self._streams.append(stream)
+        return _new_capsule(ctypes.addressof(stream), b"arrow_array_stream", None)

@@ -1,0 +1,142 @@
+"""CSV files as rows: lines come from `_lines`, fields are split by the engine; the rules are in `_csv_format`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from sordino.data._arrow_stream import TextStream
+from sordino.data._csv_format import CsvFormat
+from sordino.data._engine import Engine, literal
+from sordino.data._lines import LONGEST, batches, first_line, kept
+from sordino.errors import DataSourceError
+
+
+@final
+@dataclass(frozen=True)
+class CsvReader:
+    """Some CSV files with one header and one format."""
+
+    files: tuple[Path, ...]
+    format: CsvFormat
+    header: bytes | None
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The engine opens no file: it is handed the lines."""
+        return ()
+
+    def relation(self, engine: Engine, indices: Sequence[int]) -> str:
+        """Lend the lines to the engine and return the SELECT that splits them."""
+        done = [0]
+        total = max(1, sum(path.stat().st_size for path in self.files))
+
+        def read(size: int) -> None:
+            done[0] += size
+
+        engine.measure = lambda: 100 * done[0] / total
+        stream = TextStream("line", lambda: batches(self.files, self.format.encoding, self.header, read))
+        engine.connection.register("lines", stream)
+        return split_sql(self.format, indices)
+
+
+def open_csv(files: Sequence[Path], form: CsvFormat) -> tuple[CsvReader, dict[str, str]]:
+    """Read the header lines, and nothing else, of CSV files.
+
+    Raises
+    ------
+    DataSourceError
+        If a header cannot be read, names a column twice, or differs between files.
+    """
+    if not form.header:
+        return CsvReader(tuple(files), form, None), _named(form.columns, "CsvFormat.columns")
+    headers = [_header(path, form) for path in files]
+    for path, header in zip(files, headers, strict=True):
+        if header != headers[0]:
+            raise DataSourceError(f"All files of a source must have the same header line; {path} differs from {files[0]}.")
+    names = split_line(headers[0].decode(form.encoding), form)
+    if names is None:
+        raise DataSourceError(f"The header line of {files[0]} must have balanced quotes; declare another quote or repair it.")
+    return CsvReader(tuple(files), form, headers[0]), _named(names, str(files[0]))
+
+
+def _header(path: Path, form: CsvFormat) -> bytes:
+    try:
+        with path.open("rb") as file:
+            line = first_line(file, form.encoding)
+    except OSError as error:
+        raise DataSourceError(f"A CSV file must be readable; {path} is not ({error.strerror}).") from None
+    if not line:
+        raise DataSourceError(f"A CSV file must begin with a header line; {path} has none (empty file or empty first line).")
+    if not kept(line, form.encoding):
+        raise DataSourceError(
+            f"The header line of {path} must be {form.encoding} text without NUL of at most {LONGEST} bytes; it is not. Convert the file "
+            "to UTF-8 CSV, uncompressed, or to Parquet."
+        )
+    return line
+
+
+def _named(names: Sequence[str], where: str) -> dict[str, str]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataSourceError(f"Column names must be different; {where} has {twice[0]!r} more than once.")
+    return dict.fromkeys(names, "VARCHAR")
+
+
+def split_line(line: str, form: CsvFormat) -> list[str] | None:
+    """Return the fields of one line, or None if its quotes are not balanced."""
+    if not form.quote or form.quote not in line:
+        return line.split(form.delimiter)
+    one = _field(form)
+    delimiter = re.escape(form.delimiter)
+    if not re.fullmatch(f"{one}(?:{delimiter}{one})*", line, re.DOTALL):
+        return None
+    fields = re.findall(f"{delimiter}({one})", form.delimiter + line, re.DOTALL)
+    quote = form.quote
+    return [field[1:-1].replace(quote * 2, quote) if field.startswith(quote) else field for field in fields]
+
+
+def _field(form: CsvFormat) -> str:
+    """Return the regular expression of one field: quoted, or bare without any quote. Python and the engine read it alike."""
+    quote, delimiter = re.escape(form.quote), re.escape(form.delimiter)
+    return f"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|[^{delimiter}{quote}]*)"
+
+
+def split_sql(form: CsvFormat, indices: Sequence[int]) -> str:
+    """Return the SELECT that turns `lines(line)` into columns c<index>."""
+    delimiter = literal(form.delimiter)
+    plain = {index: f"split_part(line, {delimiter}, {index + 1})" for index in indices}
+    if not form.quote:
+        fields = plain
+        source, keep = "lines", "TRUE"
+    else:
+        # Only lines with a quote pay for the regular expressions; the list is NULL if the quotes are not balanced.
+        quote, one = literal(form.quote), _field(form)
+        separator = re.escape(form.delimiter)
+        whole = literal(f"{one}(?:{separator}{one})*")
+        each = literal(f"{separator}({one})")
+        source = (
+            f"(SELECT line, contains(line, {quote}) AS has_quotes, CASE WHEN has_quotes THEN CASE WHEN "
+            f"regexp_full_match(line, {whole}, 's') THEN regexp_extract_all({delimiter} || line, {each}, 1, 's') END END AS fields "
+            "FROM lines)"
+        )
+        keep = "NOT has_quotes OR fields IS NOT NULL"
+        fields = {
+            index: f"CASE WHEN NOT has_quotes THEN {simple} ELSE {_unquoted(f'fields[{index + 1}]', form.quote)} END"
+            for index, simple in plain.items()
+        }
+    columns = [f"{_null_if(field, form.null)} AS c{index}" for index, field in fields.items()]
+    return f"SELECT {', '.join(columns) or '1'} FROM {source} WHERE {keep}"
+
+
+def _unquoted(field: str, quote: str) -> str:
+    one, two = literal(quote), literal(quote * 2)
+    return f"CASE WHEN starts_with({field}, {one}) THEN replace(substr({field}, 2, length({field}) - 2), {two}, {one}) ELSE {field} END"
+
+
+def _null_if(field: str, null: str) -> str:
+    empty = f"nullif({field}, '')"
+    return f"nullif({empty}, {literal(null)})" if null else empty

@@ -1,0 +1,180 @@
+"""The public list of labels that a question about items ranges over; it never comes from the private rows unless declared so."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import numbers
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, final
+
+from sordino.constraints import shown, text
+from sordino.data._domain_sql import labels_of_parquet, labels_of_query
+from sordino.data._source import Source
+from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, UnsafePredicate
+
+
+@final
+@dataclass(frozen=True)
+class Domain:
+    """A public domain: text labels, NULL and duplicates removed, sorted by code point; the position is the priority in ties.
+
+    Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`.
+
+    Examples
+    --------
+    >>> from sordino.data import Domain
+    >>> Domain.of(["b", 10, None, "a", "b"]).labels
+    ('10', 'a', 'b')
+    """
+
+    kind: Literal["list", "file", "sql", "assumed public"]
+    origin: str
+    known: tuple[str, ...] | None = field(default=None, repr=False)
+    path: Path | None = field(default=None, repr=False)
+    column: str | None = field(default=None, repr=False)
+    query: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, labels: Any) -> Domain:
+        """Return the domain of some labels: texts, whole numbers, truth values, dates.
+
+        Raises
+        ------
+        InvalidParameter
+            If a label has no exact text or none is left.
+        """
+        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+            raise InvalidParameter(f"A domain must be a list of labels; got {shown(labels)}.")
+        return cls("list", "list", known=_sorted(map(label_text, labels), "The list"))
+
+    @classmethod
+    def from_file(cls, path: str | Path, column: str | None = None) -> Domain:
+        """Return the domain that one column of a CSV file (comma, header line, UTF-8) or Parquet file lists.
+
+        Parameters
+        ----------
+        path : path
+            A public file; it is read when a source is there to compare it with.
+        column : str, optional
+            May be left out if the file has one column.
+        """
+        where = Path(text(str(path), "Domain.from_file.path"))
+        if column is not None:
+            text(column, "Domain.from_file.column")
+        origin = f"file {where}" + (f", column {column}" if column is not None else "")
+        return cls("file", origin, path=where, column=column)
+
+    @classmethod
+    def from_sql(cls, query: Any) -> Domain:
+        """Return the domain that a query over public files lists; it runs where the source cannot be seen.
+
+        Parameters
+        ----------
+        query : str
+            One SELECT statement with one column. Files are named in full: patterns are refused.
+        """
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidParameter(f"Domain.from_sql.query must be a SELECT statement; got {shown(query)}.")
+        return cls("sql", "sql", query=query)
+
+    @classmethod
+    def assume_public(cls) -> Domain:
+        """Declare that the labels of the whole source, before any filter, are public knowledge.
+
+        This is an assumption of the data holder, not a protection: which labels occur is not covered by the privacy claim.
+        """
+        return cls("assumed public", "assumed public")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels.
+
+        Raises
+        ------
+        UnknownDomain
+            If they are not known yet: `resolve` reads files and queries; assumed labels are read after the charge.
+        """
+        if self.known is None:
+            raise UnknownDomain(f"The labels of this domain ({self.origin}) are not known before it is resolved for a source.")
+        return self.known
+
+    @property
+    def size(self) -> int:
+        """The number of labels."""
+        return len(self.labels)
+
+    def resolve(self, source: Source) -> Domain:
+        """Return this domain with its labels read; assumed labels stay unknown until the charge.
+
+        Raises
+        ------
+        UnsafePredicate
+            If it would be read from the private source itself.
+        InvalidParameter, DataSourceError
+            If the file or the query cannot be used.
+        """
+        if self.known is not None or self.kind == "assumed public":
+            return self
+        if self.query is not None:
+            return replace(self, known=_sorted(labels_of_query(self.query, source), "The domain query"))
+        path = self.path or Path()
+        if not path.is_file():
+            raise DataSourceError(f"The domain file must exist; got {path}.")
+        if source.holds(path):
+            raise UnsafePredicate(
+                f"A domain must not be read from the private source itself; got {path}. Use a public list of labels."
+            )
+        column, labels = self._file_labels(path)
+        return replace(self, origin=f"file {path}, column {column}", known=_sorted(labels, f"The file {path}"))
+
+    def _file_labels(self, path: Path) -> tuple[str, Iterable[str | None]]:
+        if path.suffix.lower() in {".parquet", ".pq"}:
+            return labels_of_parquet(path, self.column)
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                rows = csv.reader(file, strict=True)
+                names = next(rows, [])
+                name = one_column(names, self.column, path)
+                position = names.index(name)
+                return name, [row[position] or None for row in rows if len(row) > position]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise DataSourceError(
+                f"The domain file must be UTF-8 CSV with a header line, or Parquet; {path} is not ({type(error).__name__})."
+            ) from None
+
+
+def one_column(names: list[str], wanted: str | None, path: Path) -> str:
+    """Return the column of a domain file that was asked for, or its only one."""
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted is None or wanted not in names:
+        raise InvalidParameter(f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}.")
+    return wanted
+
+
+def label_text(value: Any) -> str | None:
+    """Return the text of a public label as the engine writes it, or None for a missing one."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool) or type(value).__name__ in {"bool_", "bool"}:
+        return "true" if value else "false"
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, dt.datetime) and value.tzinfo is None:
+        return value.isoformat(sep=" ").rstrip("0") if value.microsecond else value.isoformat(sep=" ")
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return value.isoformat()
+    raise InvalidParameter(f"A label must be a text, a whole number, a truth value or a date; got {shown(value)}.")
+
+
+def _sorted(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
+    found = sorted({label for label in labels if label is not None})
+    if not found:
+        raise InvalidParameter(f"{what} must have one label or more; got none.")
+    for label in found:
+        if "\0" in label or any("\ud800" <= character <= "\udfff" for character in label):
+            raise InvalidParameter(f"A label must be Unicode text without NUL; got {shown(label)}.")
+    return tuple(found)

@@ -1,0 +1,198 @@
+"""The embedded engine: its fixed settings, and the one door through which work on private rows runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol, TypeVar
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.data._arrow_stream import TextStream
+from sordino.data._lines import Batch
+from sordino.errors import DataSourceError
+
+T = TypeVar("T")
+Answer = dict[str, NDArray[Any]]
+Progress = Callable[[float], object]
+
+POLL = 0.1
+"""Seconds between two looks at the progress."""
+
+MEMORY = 4 << 30
+"""The engine may use this many bytes, or 60 % of the machine's memory if that is less; then it spills to its private folder."""
+
+
+class Reader(Protocol):
+    """What a kind of source knows: how its rows become a table of our engine."""
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files that the engine itself must open."""
+
+    def relation(self, engine: Engine, indices: Sequence[int]) -> str:
+        """Make the columns at `indices` available and return a SELECT that names them c<index>."""
+
+
+class Scan(Protocol):
+    """One open reading of a source."""
+
+    def ask(self, question: str, labels: Sequence[str] | None = None) -> Answer:
+        """Run a query over the tables `rows` (columns c<index>) and `labels` (position, label)."""
+
+    def progress(self) -> float:
+        """Return how much of the source has been read, in percent."""
+
+    def interrupt(self) -> None:
+        """Stop the query that is running."""
+
+
+def quoted(name: str) -> str:
+    """Return an identifier for our own SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a string literal for our own SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Engine:
+    """An in-memory database with fixed settings; it sees the files it is told to see and nothing else."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self.measure: Callable[[], float] | None = None
+        self._open = True
+        self._lock = threading.Lock()  # another thread watches: it must not touch a connection that is being closed
+        self.rows = ""
+
+    def close_doors(self, paths: Sequence[Path]) -> None:
+        """Let the engine open these files only, and lock its settings."""
+        allowed = ", ".join(literal(str(path)) for path in paths)
+        self.connection.execute(f"SET allowed_paths = [{allowed}]")
+        self.connection.execute("SET enable_external_access = false")
+        self.connection.execute("SET lock_configuration = true")
+
+    def ask(self, question: str, labels: Sequence[str] | None = None) -> Answer:
+        """Run a query over `rows` and `labels`."""
+        tables = f"WITH rows AS ({self.rows})"
+        if labels is not None:
+            self.connection.register("label_text", TextStream("line", lambda: iter([_numbered(labels)])))
+            tables += (
+                f", labels AS (SELECT CAST(left(line, {_WIDTH}) AS BIGINT) AS position, substr(line, {_WIDTH + 1}) AS label"
+                " FROM label_text)"
+            )
+        return self.connection.execute(f"{tables} {question}").fetchnumpy()
+
+    def progress(self) -> float:
+        """Return how much has been read, in percent."""
+        with self._lock:
+            value = self.measure() if self.measure is not None else self.connection.query_progress() if self._open else 100.0
+        return min(100.0, max(0.0, value))
+
+    def interrupt(self) -> None:
+        """Stop the query that is running."""
+        with self._lock:
+            if self._open:
+                self.connection.interrupt()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._open = False
+            self.connection.close()
+
+
+_WIDTH = 12  # digits of a label's position in front of its text
+
+
+def _numbered(labels: Sequence[str]) -> Batch:
+    texts = [f"{position:0{_WIDTH}d}{label}".encode() for position, label in enumerate(labels)]
+    offsets = np.zeros(len(texts) + 1, dtype=np.int32)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    return Batch(len(texts), offsets, b"".join(texts))
+
+
+@contextmanager
+def engine() -> Iterator[Engine]:
+    """Open an engine; its folder for what does not fit in memory is private and removed at the end."""
+    with TemporaryDirectory(prefix="sordino-") as folder:
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "memory_limit": f"{min(MEMORY, _machine_memory() * 6 // 10)}B",
+            "preserve_insertion_order": "false",
+            "python_enable_replacements": "false",
+            "temp_directory": folder,
+        }
+        connection = duckdb.connect(":memory:", config=config)
+        opened = Engine(connection)
+        try:
+            # Progress is measured but never printed: it is asked for by whoever may see it.
+            connection.execute("SET enable_progress_bar = true")
+            connection.execute("SET enable_progress_bar_print = false")
+            connection.execute("SET TimeZone = 'UTC'")
+            yield opened
+        finally:
+            opened.close()
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@contextmanager
+def scanning(reader: Reader, indices: Sequence[int]) -> Iterator[Engine]:
+    """Open an engine in which `rows` are the rows of a source."""
+    with engine() as opened:
+        opened.rows = reader.relation(opened, indices)
+        opened.close_doors(reader.paths)
+        yield opened
+
+
+def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress | None = None) -> T:
+    """Run work on private rows; any failure becomes one constant sentence without a cause.
+
+    The work runs in a thread of its own, so that this one can report progress and hear an interrupt from the keyboard.
+
+    Raises
+    ------
+    DataSourceError
+        If the work fails, always with the same message: the cause may depend on private rows.
+    """
+    scans: list[Scan] = []
+    results: list[T] = []
+
+    def target() -> None:
+        try:
+            results.append(work(scans.append))
+        except BaseException:  # noqa: BLE001 - the law: private rows never raise; what went wrong is said to nobody
+            results.clear()
+        finally:
+            done.set()
+
+    done = threading.Event()
+    thread = threading.Thread(target=target, name="sordino-engine")
+    thread.start()
+    try:
+        while not done.wait(POLL):
+            if progress is not None and scans:
+                progress(scans[-1].progress())
+    finally:
+        while not done.is_set():  # the wait was interrupted (keyboard), or `progress` failed
+            if scans:
+                scans[-1].interrupt()
+            done.wait(POLL)
+        thread.join()
+    if not results:
+        raise DataSourceError.after_charge()
+    if progress is not None:
+        progress(100.0)
+    return results[0]

@@ -1,0 +1,112 @@
+"""Open a source: everything public about it is read and checked here, before any charge."""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from sordino.constraints import shown, text
+from sordino.data._csv import open_csv
+from sordino.data._csv_format import CsvFormat
+from sordino.data._frames import SUPPORTED, open_frame
+from sordino.data._source import Backend, ReaderBackend, Source
+from sordino.data._tables import open_database, open_parquet, open_relation
+from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
+
+CSV = frozenset({".csv", ".tsv", ".txt", ".psv"})
+PARQUET = frozenset({".parquet", ".pq"})
+
+
+def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None = None) -> Source:
+    """Open a table: read its names and declared types, and no row.
+
+    Parameters
+    ----------
+    source : path, DuckDB relation or frame
+        Path or pattern (``*``, ``?``, ``**``) of CSV or Parquet files, ``duckdb:FILE#TABLE``, a DuckDB relation, a pandas or Polars
+        frame, or an Arrow table. A pattern is expanded once, here.
+    csv : CsvFormat, optional
+        How CSV files are written; the default is comma, double quote, header line, UTF-8.
+    name : str, optional
+        The identity that a ledger stores, instead of the path; without it tables in memory have none.
+
+    Returns
+    -------
+    Source
+        Its names and types; `prepare_counts` asks about its rows.
+
+    Raises
+    ------
+    DataSourceError
+        If files are missing, unreadable or do not agree.
+    UnsupportedBackend
+        If the kind of table is not known.
+    InvalidParameter
+        If an argument does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import polars
+    >>> from sordino.data import open_source
+    >>> open_source(polars.DataFrame({"item": ["a"], "user": [1]})).columns["user"]
+    'BIGINT'
+    """
+    form = CsvFormat() if csv is None else csv
+    if not isinstance(form, CsvFormat):
+        raise InvalidParameter(f"csv must be a CsvFormat; got {shown(csv)}.")
+    if name is not None:
+        text(name, "name")
+    if isinstance(source, str | os.PathLike):
+        return _open_path(os.fspath(source), form, name)
+    backend: Backend
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        backend, columns = open_relation(source)
+        return Source("relation", name, columns, (), backend)
+    reader, columns = open_frame(source)
+    return Source("frame", name, columns, (), ReaderBackend(reader))
+
+
+def _open_path(path: Any, form: CsvFormat, name: str | None) -> Source:
+    text(path, "The path of a source")
+    scheme, colon, rest = path.partition(":")
+    if colon and scheme == "duckdb":
+        file, hash_sign, table = rest.rpartition("#")
+        if not (hash_sign and file and table):
+            raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(path)}.")
+        where = Path(file).absolute()
+        database, columns = open_database(where, table)
+        return Source("duckdb", name or f"duckdb:{_absolute(file)}#{table}", columns, (where,), ReaderBackend(database))
+    if "://" in path:
+        raise UnsupportedBackend(f"{SUPPORTED}; got {shown(path)}. Download the table first.")
+    files = _expanded(path)
+    kinds = {file.suffix.lower() for file in files}
+    identity = name or _absolute(path)
+    if kinds <= PARQUET:
+        parquet, columns = open_parquet(files)
+        return Source("parquet", identity, columns, tuple(files), ReaderBackend(parquet))
+    if kinds <= CSV:
+        lines, columns = open_csv(files, form)
+        return Source("csv", identity, columns, tuple(files), ReaderBackend(lines))
+    raise UnsupportedBackend(
+        f"All files of a source must end in {', '.join(sorted(CSV))} (uncompressed CSV) or all in {', '.join(sorted(PARQUET))}; got "
+        f"{', '.join(repr(kind) for kind in sorted(kinds))}."
+    )
+
+
+def _absolute(path: str) -> str:
+    return os.path.normpath(Path(path).absolute())
+
+
+def _expanded(path: str) -> list[Path]:
+    """Return the files of a path or pattern, sorted, each once."""
+    found = [path] if Path(path).exists() else glob.glob(path, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
+    files = sorted({Path(one).absolute() for one in found if Path(one).is_file()})
+    if not files:
+        raise DataSourceError(
+            f"A source must be an existing file or a pattern that matches one; nothing was found at {shown(path)}."
+        )
+    return files

@@ -1,0 +1,64 @@
+"""The sensitivity that the counts of this package earn, with the argument for each. Proof: docs/proofs/counts.md.
+
+A unit contributes to the answers only through its own rows: the line and type rules, the predicate, and the choice of at most M
+items are functions of one unit's own rows, public values and a salt. So between neighbours only one unit's contribution changes.
+
+- Items, unit column, no cap: an item counts a unit once, so each count moves by at most 1. The unit may touch every item: k counts
+  released together move by at most k in L1.
+- Items, at most M items a unit: each count still moves by at most 1. Added or removed, the unit moves at most M counts; replaced, it
+  leaves at most M and joins at most M others: 2M. Never more than k.
+- Items, one row one unit: as with M = 1.
+- Rows: min(rows of the unit, M) lies in 0..M, so the sum over units moves by at most M, whether the unit is added, removed or
+  replaced. One row one unit: M = 1.
+- Units: a unit counts once or not at all: 1.
+
+Adding a unit lowers no count, and removing it raises none: all counts are monotone under add-remove. A replaced unit can lower one
+count and raise another.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sordino.constraints import COUNT
+from sordino.data._unit import PrivacyUnit
+from sordino.errors import UnboundedContribution
+from sordino.sensitivity import Sensitivity
+
+Kind = Literal["items", "rows", "units"]
+
+
+def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
+    """Return how far any one count of this kind moves between neighbours.
+
+    Raises
+    ------
+    UnboundedContribution
+        If rows are counted and nothing bounds how many rows one unit has.
+    """
+    bound = 1
+    if kind == "rows" and unit.column is not None:
+        if unit.max_rows is None:
+            raise UnboundedContribution(
+                "A count of rows must have a bound on the rows of one unit; got a unit column without one. Give "
+                "PrivacyUnit.max_rows (--max-rows), or count distinct units instead."
+            )
+        bound = unit.max_rows
+    return Sensitivity(bound=bound, monotone=_monotone(unit), adjacency=unit.adjacency, step=1)
+
+
+def together(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
+    """Return how far `k` counts released together move between neighbours, in L1."""
+    k = COUNT("k", k)
+    each = each_answer(kind, unit)
+    if kind != "items":
+        return each.over(k)
+    most = k
+    cap = 1 if unit.column is None else unit.max_rows
+    if cap is not None:
+        most = min(k, cap if unit.adjacency == "add-remove" else 2 * cap)
+    return Sensitivity(bound=most, monotone=_monotone(unit), adjacency=unit.adjacency, norm="l1", step=1, size=k)
+
+
+def _monotone(unit: PrivacyUnit) -> bool:
+    return unit.adjacency == "add-remove"

@@ -1,0 +1,192 @@
+"""A table whose schema is public and whose rows are private."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol, final
+
+import duckdb
+
+from sordino.constraints import shown, text
+from sordino.data._engine import Engine, Reader, Scan, engine, quoted, scanning
+from sordino.data._predicate import Predicate, parse
+from sordino.errors import DataSourceError, InvalidParameter
+
+AS_LABELS = re.compile(
+    r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|UUID|ENUM\(.*\)",
+    re.DOTALL,
+)
+"""Declared types whose every value is one text: no floats (many texts for one number), no bytes, no nested values, no local times."""
+
+
+class Backend(Protocol):
+    """What a kind of source knows about reading its rows."""
+
+    def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
+        """Open the source after the charge; its columns are named c<index>."""
+
+
+@final
+@dataclass(frozen=True)
+class ReaderBackend:
+    """Sources that become a table of our own engine."""
+
+    reader: Reader
+
+    def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
+        """Open the source in a fresh engine."""
+        return _scan(self.reader, indices)
+
+
+@contextmanager
+def _scan(reader: Reader, indices: Sequence[int]) -> Iterator[Scan]:
+    with scanning(reader, indices) as opened:
+        yield opened
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Source:
+    """An opened table: what is public about it. `open_source` makes one; questions read its rows after the charge.
+
+    Parameters
+    ----------
+    kind : str
+        "csv", "parquet", "duckdb", "relation" or "frame".
+    identity : str or None
+        The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, or the name that was given.
+    columns : mapping of str to str
+        Names and declared types, in the engine's words.
+    files : tuple of Path
+        The files that hold the rows; none for tables in memory.
+    """
+
+    kind: str
+    identity: str | None
+    columns: Mapping[str, str]
+    files: tuple[Path, ...]
+    backend: Backend = field(repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+
+    def index(self, column: str, role: str, *, any_case: bool = False) -> int:
+        """Return where a column stands.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no such column; the message lists near matches.
+        """
+        text(column, role)
+        names = list(self.columns)
+        if column in names:
+            return names.index(column)
+        same = [name for name in names if any_case and name.lower() == column.lower()]
+        if len(same) == 1:
+            return names.index(same[0])
+        near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=3)
+        meant = [name for name in names if name.lower() in near]
+        hint = f"Did you mean {' or '.join(map(repr, meant))}?" if meant else f"The columns are {_listed(names)}."
+        raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}. {hint}")
+
+    def label_index(self, column: str, role: str) -> int:
+        """Return where a column stands whose values can be labels or units.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no such column or its declared type has no exact text.
+        """
+        index = self.index(column, role)
+        kind = list(self.columns.values())[index]
+        if not AS_LABELS.fullmatch(kind):
+            raise InvalidParameter(
+                f"{role} must be a column of texts, whole numbers, decimals, dates or booleans, because items and units are compared as "
+                f"text; got {column!r} of type {shown(kind)[1:-1]}. Convert the column at its source."
+            )
+        return index
+
+    def predicate(self, where: str, role: str = "where") -> Predicate:
+        """Parse a row predicate and check it against the declared types, without a row.
+
+        Raises
+        ------
+        UnsafePredicate
+            If it leaves the allow-list.
+        InvalidParameter
+            If it names an unknown column, does not fit the declared types or is no condition.
+        """
+        if not isinstance(where, str):
+            raise InvalidParameter(f"{role} must be a text; got {shown(where)}.")
+        predicate = parse(where, lambda name: self.index(name, role, any_case=True))
+        kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
+        if not _binds(predicate, kinds):
+            names = list(self.columns)
+            used = ", ".join(f"{names[index]} {shown(kind)[1:-1]}" for index, kind in kinds.items()) or "no column"
+            raise InvalidParameter(
+                f"{role} must be a condition that fits the declared types ({used}); got {shown(where)}. Convert texts first, for example "
+                "TRY_CAST(price AS DOUBLE) > 10."
+            )
+        return predicate
+
+    def holds(self, path: Path) -> bool:
+        """Tell whether a file is one of those that hold the private rows, under whatever name."""
+        return any(_same_file(path, file) for file in self.files)
+
+
+def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
+    """Plan and run the predicate on one row of nothing but NULL, with and without TRY: what fails there fails because of public things."""
+    table = ", ".join(f"c{index} {kind}" for index, kind in kinds.items()) or "c INTEGER"
+    with engine() as opened:
+        opened.close_doors(())
+        con = opened.connection
+        try:
+            con.execute(f"CREATE TEMP TABLE nothing ({table})")
+            con.execute("INSERT INTO nothing DEFAULT VALUES")
+            con.execute(f"SELECT {predicate.sql} FROM nothing WHERE {predicate.sql}").fetchall()
+            con.execute(f"SELECT * FROM nothing WHERE {predicate.total}").fetchall()
+            described = con.execute(f"DESCRIBE SELECT {predicate.sql} AS answer FROM nothing").fetchall()
+        except duckdb.Error:
+            return False
+    return bool(described[0][1] == "BOOLEAN")
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
+    except OSError:
+        return False
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def described(opened: Engine, select: str, what: str) -> dict[str, str]:
+    """Return names and declared types of a SELECT, without reading a row.
+
+    Raises
+    ------
+    DataSourceError
+        If the engine cannot plan it, or a name occurs twice.
+    """
+    try:
+        rows = opened.connection.execute(f"DESCRIBE {select}").fetchall()
+    except duckdb.Error:
+        raise DataSourceError(
+            f"A source must be readable; {what} is not. Check the name, the permissions and the kind of file."
+        ) from None
+    return {str(row[0]): str(row[1]) for row in rows}
+
+
+def selected(names: Sequence[str], indices: Sequence[int]) -> str:
+    """Return the column list that renames the used columns to c<index>."""
+    return ", ".join(f"{quoted(names[index])} AS c{index}" for index in indices) or "1"
