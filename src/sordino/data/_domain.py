@@ -12,6 +12,7 @@ from typing import Any, Literal, final
 
 from sordino.constraints import shown, text
 from sordino.data._domain_sql import labels_of_parquet, labels_of_query
+from sordino.data._engine import is_unicode
 from sordino.data._source import Source
 from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, UnsafePredicate
 
@@ -175,6 +176,6 @@ def _sorted(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
     if not found:
         raise InvalidParameter(f"{what} must have one label or more; got none.")
     for label in found:
-        if "\0" in label or any("\ud800" <= character <= "\udfff" for character in label):
+        if "\0" in label or not is_unicode(label):
             raise InvalidParameter(f"A label must be Unicode text without NUL; got {shown(label)}.")
     return tuple(found)

@@ -63,6 +63,17 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def is_unicode(text: str) -> bool:
+    """Tell whether the engine can hold this text: a Python text may hold halves of characters."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Engine:
     """An in-memory database with fixed settings; it sees the files it is told to see and nothing else."""
 
@@ -84,7 +95,8 @@ class Engine:
         """Run a query over `rows` and `labels`."""
         tables = f"WITH rows AS ({self.rows})"
         if labels is not None:
-            self.connection.register("label_text", TextStream("line", lambda: iter([_numbered(labels)])))
+            batch = _numbered(labels)  # once: the engine asks for the stream several times
+            self.connection.register("label_text", TextStream("line", lambda: iter([batch])))
             tables += (
                 f", labels AS (SELECT CAST(left(line, {_WIDTH}) AS BIGINT) AS position, substr(line, {_WIDTH + 1}) AS label"
                 " FROM label_text)"
@@ -114,10 +126,12 @@ _WIDTH = 12  # digits of a label's position in front of its text
 
 
 def _numbered(labels: Sequence[str]) -> Batch:
-    texts = [f"{position:0{_WIDTH}d}{label}".encode() for position, label in enumerate(labels)]
+    texts = [f"{position:0{_WIDTH}d}{label}" for position, label in enumerate(labels)]
+    data = "".join(texts).encode()
+    sizes = map(len, texts if len(data) == sum(map(len, texts)) else map(str.encode, texts))
     offsets = np.zeros(len(texts) + 1, dtype=np.int32)
-    np.cumsum([len(text) for text in texts], out=offsets[1:])
-    return Batch(len(texts), offsets, b"".join(texts))
+    np.cumsum(np.fromiter(sizes, dtype=np.int64, count=len(texts)), out=offsets[1:])
+    return Batch(len(texts), offsets, data)
 
 
 @contextmanager

@@ -16,13 +16,9 @@ from typing import Any, final
 
 import narwhals as nw
 
-from sordino.data._engine import Engine
+from sordino.data._engine import Engine, is_unicode
+from sordino.data._source import SUPPORTED
 from sordino.errors import DataSourceError, UnsupportedBackend
-
-SUPPORTED = (
-    "A source must be a path or pattern of CSV or Parquet files, duckdb:FILE#TABLE, a DuckDB relation, a pandas or Polars frame "
-    "(eager or lazy), or an Arrow table"
-)
 
 _SIMPLE: dict[Any, str] = {
     nw.String: "VARCHAR",
@@ -152,7 +148,7 @@ def as_text(value: object) -> str | None:
     """Return the text of one value of unknown type, or None; never raise."""
     if isinstance(value, str):
         plain = str.__str__(value)
-        return plain if _is_unicode(plain) else None
+        return plain if is_unicode(plain) else None
     if (
         type(value) is bool
         or type(value).__name__ == "bool_"
@@ -163,11 +159,3 @@ def as_text(value: object) -> str | None:
         number = int(value)
         return str(number) if -(2**63) <= number < 2**64 else None
     return None
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -12,8 +12,7 @@ import duckdb
 from sordino.constraints import shown, text
 from sordino.data._csv import open_csv
 from sordino.data._csv_format import CsvFormat
-from sordino.data._frames import SUPPORTED, open_frame
-from sordino.data._source import Backend, ReaderBackend, Source
+from sordino.data._source import SUPPORTED, Backend, ReaderBackend, Source
 from sordino.data._tables import open_database, open_parquet, open_relation
 from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
 
@@ -66,6 +65,8 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     if isinstance(source, duckdb.DuckDBPyRelation):
         backend, columns = open_relation(source)
         return Source("relation", name, columns, (), backend)
+    from sordino.data._frames import open_frame  # noqa: PLC0415 - narwhals is needed for tables in memory only
+
     reader, columns = open_frame(source)
     return Source("frame", name, columns, (), ReaderBackend(reader))
 

@@ -19,6 +19,12 @@ from sordino.data._engine import Engine, Reader, Scan, engine, quoted, scanning
 from sordino.data._predicate import Predicate, parse
 from sordino.errors import DataSourceError, InvalidParameter
 
+SUPPORTED = (
+    "A source must be a path or pattern of CSV or Parquet files, duckdb:FILE#TABLE, a DuckDB relation, a pandas or Polars frame "
+    "(eager or lazy), or an Arrow table"
+)
+"""What a source may be; the rest of the sentence says what was given."""
+
 AS_LABELS = re.compile(
     r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|UUID|ENUM\(.*\)",
     re.DOTALL,
