@@ -29,9 +29,9 @@ def exact(value: Any) -> Fraction | None:
         return Fraction(int(value))
     if isinstance(value, Decimal):
         return Fraction(value) if value.is_finite() else None
-    if isinstance(value, numbers.Real):
-        number = float(value)
-        return Fraction(repr(number)) if math.isfinite(number) else None
+    if isinstance(value, float | numbers.Real) and math.isfinite(value):
+        # NumPy's narrow floats have a shortest decimal of their own, which is not that of their double.
+        return Fraction(repr(float(value)) if isinstance(value, float) else str(value))
     return None
 
 
@@ -54,6 +54,8 @@ class Constraint:
 
 def shown(value: Any) -> str:
     """Return a short picture of a public parameter for an error message."""
+    if isinstance(value, int) and value.bit_length() > 1000:
+        return f"a whole number of {value.bit_length()} bits"
     text = repr(value) if isinstance(value, str | int | float | Fraction | Decimal | type(None)) else type(value).__name__
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -88,6 +90,11 @@ def _whole(value: Any) -> int | None:
     return int(value)
 
 
+def _domain_size(value: Any) -> int | None:
+    number = _whole(value)
+    return number if number is not None and 1 <= number <= 1 << 52 else None
+
+
 def _truth(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
@@ -108,6 +115,7 @@ NOT_NEGATIVE = Constraint(
 SHARE = Constraint("a number in (0, 1)", _share, (0.5, Fraction(1, 3)), (0, 1, -0.5, math.nan, None, "half"))
 FINITE = Constraint("a finite number", _finite, (0, -1.5, 3), (math.nan, math.inf, None, "1"))
 COUNT = Constraint("a whole number, at least 1", _count, (1, 20), (0, -1, 1.5, True, None, math.nan))
+DOMAIN_SIZE = Constraint("a whole number from 1 to 2^52", _domain_size, (1, 10**12), (0, -1, 1.5, True, None, 1 << 60))
 WHOLE = Constraint("a whole number, at least 0", _whole, (0, 1, 20), (-1, 1.5, True, None, math.nan))
 TRUTH = Constraint("True or False", _truth, (True, False), (1, None, "yes"))
 POWER_OF_TWO = Constraint("a power of two", _power_of_two, (1, 2, 0.25), (0, 3, -2, 0.3, math.inf, None))

@@ -10,12 +10,13 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable
-from typing import Protocol, final, runtime_checkable
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import WHOLE
+from sordino.constraints import WHOLE, shown
+from sordino.errors import InvalidParameter
 
 Words = NDArray[np.uint64]
 _Keystream = Callable[[memoryview, memoryview], int]
@@ -64,24 +65,52 @@ def _fill(keystream: _Keystream, n: int) -> Words:
 
 
 @final
+class _Stream:
+    """One key and its words, owned by one process. All that changes, changes under the lock."""
+
+    __slots__ = ("key", "lock", "pool", "position", "process")
+
+    def __init__(self) -> None:
+        self.key = os.urandom(_KEY_BYTES)
+        self.pool: Words = np.zeros(0, dtype=np.uint64)
+        self.position = 0
+        self.process = os.getpid()
+        self.lock = threading.Lock()
+
+    def words(self, n: int) -> Words:
+        with self.lock:
+            if n > _POOL_WORDS:
+                return self._draw(n)
+            if self.position + n > self.pool.size:
+                self.pool = self._draw(_POOL_WORDS)
+                self.position = 0
+            taken = self.pool[self.position : self.position + n]
+            words = taken.copy()
+            taken[:] = 0
+            self.position += n
+            return words
+
+    def _draw(self, n: int) -> Words:
+        drawn = _fill(_keystream(self.key), n + _KEY_BYTES // 8)
+        mixed = zip(drawn[n:].tobytes(), os.urandom(_KEY_BYTES), strict=True)
+        self.key = bytes(mine ^ fresh for mine, fresh in mixed)
+        drawn[n:] = 0
+        return drawn[:n]
+
+
+@final
 class System:
     """The operating system's entropy, stretched by AES-256-CTR.
 
     After every refill the key is replaced by keystream that nobody saw, mixed with fresh bytes of the operating system, and words that
     were handed out are wiped from the pool: a later look into the memory of the process tells nothing about earlier noise. A forked
-    child starts from a key of its own. Safe to share between threads.
+    child starts from a key of its own and wipes what it inherited. Safe to share between threads.
     """
 
-    __slots__ = ("_key", "_lock", "_pool", "_position", "_process")
-
-    _key: bytes
-    _pool: Words
-    _position: int
-    _process: int
-    _lock: threading.Lock
+    __slots__ = ("_stream",)
 
     def __init__(self) -> None:
-        self._forget()
+        self._stream = _Stream()
 
     def __repr__(self) -> str:
         return "SYSTEM"
@@ -97,34 +126,16 @@ class System:
     def words(self, n: int) -> Words:
         """Return `n` fresh words, shape (n,), dtype uint64."""
         n = WHOLE("entropy.words.n", n)
-        if self._process != os.getpid():
-            self._forget()
-        with self._lock:
-            if n > _POOL_WORDS:
-                return self._draw(n)
-            if self._position + n > self._pool.size:
-                self._pool = self._draw(_POOL_WORDS)
-                self._position = 0
-            taken = self._pool[self._position : self._position + n]
-            words = taken.copy()
-            taken[:] = 0
-            self._position += n
-            return words
+        stream = self._stream
+        if stream.process != os.getpid():
+            stream = self._forget()
+        return stream.words(n)
 
-    def _draw(self, n: int) -> Words:
-        keystream = _keystream(self._key)
-        drawn = _fill(keystream, n + _KEY_BYTES // 8)
-        mixed = zip(drawn[n:].tobytes(), os.urandom(_KEY_BYTES), strict=True)
-        self._key = bytes(mine ^ fresh for mine, fresh in mixed)
-        drawn[n:] = 0
-        return drawn[:n]
-
-    def _forget(self) -> None:
-        self._key = os.urandom(_KEY_BYTES)
-        self._pool = np.zeros(0, dtype=np.uint64)
-        self._position = 0
-        self._process = os.getpid()
-        self._lock = threading.Lock()  # a lock that some thread held during a fork would never open again
+    def _forget(self) -> _Stream:
+        """Start anew in a forked child: one assignment, so that no thread ever sees half of it."""
+        inherited, self._stream = self._stream, _Stream()
+        inherited.pool[:] = 0  # the parent will still use these words
+        return self._stream
 
 
 @final
@@ -173,6 +184,13 @@ class Seeded:
             if self._stream is None:
                 self._stream = _keystream(hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest())
             return _fill(self._stream, n)
+
+
+def checked_entropy(entropy: Any, owner: str) -> Entropy:
+    """Return `entropy` if it is one, else raise `InvalidParameter`: before any answer is looked at."""
+    if not isinstance(entropy, Entropy):
+        raise InvalidParameter(f"{owner}.release needs entropy such as SYSTEM or Seeded(7); got {shown(entropy)}.")
+    return entropy
 
 
 SYSTEM = System()

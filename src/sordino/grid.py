@@ -8,6 +8,7 @@ Floats: multiplication by a power of two and floor are exact; whatever leaves +-
 from __future__ import annotations
 
 import math
+import numbers
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -23,42 +24,61 @@ CLAMP = 1 << 52
 """Answers are clamped to [-CLAMP, CLAMP] steps."""
 
 RATE_DENOMINATOR = 1 << 40
-_RATE_KEPT = Fraction(999, 1000)
+KEPT = Fraction(999, 1000)
+"""Parameters are refused whose noise would have less than this share of the ideal rate."""
+
+_DIGITS = 5000  # a decimal with so many more digits than the step lies beyond the clamp, or below one step
 
 Steps = NDArray[Any]
 """Whole numbers: int64, or Python integers (dtype object) where one does not fit."""
 
 
-def choose_step(scale: Fraction) -> Fraction:
-    """Return the public power of two in (scale/2^21, scale/2^20]."""
-    target = scale / (1 << 20)
-    exponent = target.numerator.bit_length() - target.denominator.bit_length()
-    step = Fraction(2) ** exponent
-    while step > target:
+def step_for(sensitivity: Sensitivity, square: Fraction) -> Fraction:
+    """Return the step of the statement, or else the public power of two in (scale/2^21, scale/2^20].
+
+    The noise scale (in the unit of the answers) is given by its square, which is rational where the scale need not be.
+    """
+    if sensitivity.step is not None:
+        return Fraction(POWER_OF_TWO("step", sensitivity.step))
+    target = square / (1 << 40)
+    step = Fraction(2) ** ((target.numerator.bit_length() - target.denominator.bit_length()) // 2)
+    while step**2 > target:
         step /= 2
-    while 2 * step <= target:
+    while 4 * step**2 <= target:
         step *= 2
     return step
 
 
-def step_for(sensitivity: Sensitivity, scale: Fraction) -> Fraction:
-    """Return the step of the statement, or the one chosen from the noise scale (in the unit of the answers)."""
-    return choose_step(scale) if sensitivity.step is None else Fraction(POWER_OF_TWO("step", sensitivity.step))
-
-
-def bound_in_steps(sensitivity: Sensitivity, step: Fraction) -> Fraction:
+def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Fraction:
     """Return the bound of the statement after rounding the answers down to the grid, in steps.
 
     One answer moves by at most ceil(bound/step). A vector whose statement names no step of its own gains one step for each answer
-    that rounding may carry over an edge: `size` steps in the L1 norm, at most sqrt(size) <= `size` in the L2 norm.
+    that rounding may carry over an edge: `size` steps in the L1 norm, at most sqrt(size) in the L2 norm.
+
+    Raises
+    ------
+    InvalidParameter
+        If rounding would raise the noise by more than a thousandth (a step chosen from the noise scale is then too coarse for the
+        bound), or if the bound of a vector on a grid is below one step of it.
     """
     steps = POSITIVE("bound", sensitivity.bound) / step
-    if sensitivity.norm == "each" or (sensitivity.step is None and sensitivity.size in {None, 1}):
-        return Fraction(math.ceil(steps))
-    if sensitivity.step is not None:  # a statement about answers that are on the grid
+    if sensitivity.step is not None and sensitivity.norm != "each":  # a statement about answers that are on the grid
+        if steps < 1:
+            raise InvalidParameter(
+                f"{owner}.sensitivity must have a bound of at least one step, {float(step):g}; got {float(steps * step):g}."
+            )
         return Fraction(math.floor(steps)) if sensitivity.norm == "l1" else steps
     size = sensitivity.size or 1
-    return Fraction(math.floor(steps) + size) if sensitivity.norm == "l1" else steps + math.isqrt(size - 1) + 1
+    if sensitivity.norm == "each" or size == 1:
+        rounded = Fraction(math.ceil(steps))
+    else:
+        rounded = Fraction(math.floor(steps) + size) if sensitivity.norm == "l1" else steps + math.isqrt(size - 1) + 1
+    if sensitivity.step is None and steps < KEPT * rounded:
+        raise InvalidParameter(
+            f"{owner} would add {float(rounded / steps - 1):.1%} more noise than its budget needs, because the grid chosen from the "
+            "noise is coarse for these parameters. Raise the budget, or give Sensitivity(step=), a power of two."
+        )
+    return rounded
 
 
 def fit_rate(ideal: Fraction, owner: str, denominator: int = RATE_DENOMINATOR) -> Fraction:
@@ -67,14 +87,18 @@ def fit_rate(ideal: Fraction, owner: str, denominator: int = RATE_DENOMINATOR) -
     Raises
     ------
     InvalidParameter
-        If that would lose more than a thousandth of the rate.
+        If that would lose more than a thousandth of the rate, or the rate is beyond 2^40.
     """
+    if ideal > RATE_DENOMINATOR:
+        raise InvalidParameter(
+            f"{owner} must ask for noise with a rate of at most 2^40 a step, where none is left. Lower the budget."
+        )
     if ideal.denominator <= denominator:
         return ideal
     fitted = Fraction(math.floor(ideal * denominator), denominator)
-    if fitted < _RATE_KEPT * ideal:
+    if fitted < KEPT * ideal:
         raise InvalidParameter(
-            f"{owner} must ask for noise with a rate of at least {1000 / denominator:.1g} a step; got {float(ideal):.3g}. "
+            f"{owner} must ask for noise with a rate of at least {1000 / denominator:.2g} a step; got {float(ideal):.3g}. "
             "Raise epsilon (rho) or give a larger step."
         )
     return fitted
@@ -83,7 +107,7 @@ def fit_rate(ideal: Fraction, owner: str, denominator: int = RATE_DENOMINATOR) -
 def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
     """Return `floor(answers / step)` clamped to +-2^52, as int64 of the same shape: () or (n,).
 
-    Total: NaN and -inf become the lowest, +inf the highest value; what is not a number counts as NaN.
+    A rule of each value alone, and total: NaN, -inf and what is no number become the lowest, +inf the highest value.
 
     Raises
     ------
@@ -91,16 +115,15 @@ def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
         If the answers are not a number or a one-dimensional list of at least one number (their shape and type are public).
     """
     array = _array(answers, owner)
-    if array.dtype.kind in "OUS":
-        flat = [_step_of(value, step) for value in array.ravel().tolist()]
-        return np.array(flat, dtype=np.int64).reshape(array.shape)
+    if array.dtype == object:
+        steps = np.array([_step_of(value, step) for value in array.ravel()], dtype=np.int64)
+        return steps.reshape(array.shape)
     exponent = step.numerator.bit_length() - step.denominator.bit_length()
-    if array.dtype.kind in "bui" and 0 <= exponent < 63:  # a shift is exact; elsewhere whole numbers clamp or fit a float
-        shifted: NDArray[Any] = array.astype(np.uint64 if array.dtype.kind == "u" else np.int64) >> exponent
-        bounded: NDArray[Any] = np.clip(shifted, -CLAMP if array.dtype.kind != "u" else 0, CLAMP)
-        return bounded.astype(np.int64)
-    values = array if array.dtype.itemsize > 8 else array.astype(np.float64)
+    if array.dtype.kind in "bui" and exponent >= 0:  # a shift is exact; by 64 and more nothing but the sign is left
+        return _shifted(array, exponent)
     with np.errstate(all="ignore"):
+        # A whole number that a float cannot hold lies beyond the clamp, because the step is below 1 here.
+        values = array if array.dtype.itemsize > 8 else array.astype(np.float64)
         scaled = np.ldexp(values, -exponent)
         scaled = np.where((values < 0) & (scaled == 0), -1.0, np.floor(scaled))  # an underflow still lies below zero
     scaled = np.nan_to_num(scaled, nan=-CLAMP, posinf=CLAMP, neginf=-CLAMP)
@@ -108,29 +131,68 @@ def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
     return clamped.astype(np.int64)
 
 
+def _shifted(array: NDArray[Any], exponent: int) -> NDArray[np.int64]:
+    """Return whole numbers divided by 2^exponent, rounded down."""
+    unsigned = array.dtype.kind == "u"
+    wide: NDArray[Any] = array.astype(np.uint64 if unsigned else np.int64)
+    if unsigned and exponent > 63:
+        return np.zeros(array.shape, dtype=np.int64)
+    bounded: NDArray[Any] = np.clip(wide >> min(exponent, 63), 0 if unsigned else -CLAMP, CLAMP)
+    return bounded.astype(np.int64)
+
+
 def _array(answers: Any, owner: str) -> NDArray[Any]:
-    """Return the answers as an array of shape () or (n,); no value of theirs can raise or reach a message."""
-    try:
+    """Return the answers as an array of numbers, or of objects to be converted one by one; none of their values raises or sways another."""
+    array: NDArray[Any] | None = None
+    if isinstance(answers, np.ma.MaskedArray):
+        array = np.ma.filled(answers.astype(object), None)
+    elif isinstance(answers, list | tuple | range):
+        array = _listed(list(answers))
+    elif isinstance(answers, numbers.Real | Decimal):
+        array = np.empty((), dtype=object)
+        array[()] = answers
+    elif hasattr(answers, "__array__"):
         array = np.asarray(answers)
-    except (ValueError, TypeError, OverflowError):
-        array = np.empty((0, 0))
-    if array.dtype.kind not in "buifOUS" or array.ndim > 1 or array.size == 0:
+    if array is None or array.dtype.kind not in "buifO" or array.ndim > 1 or array.size == 0:
         raise InvalidParameter(
-            f"{owner}.release needs a number or a one-dimensional array of at least one number; "
-            "got something of another shape or type."
+            f"{owner}.release needs a number or a one-dimensional array of at least one number; got something of another shape or type."
         )
     return array
 
 
+def _listed(values: list[Any]) -> NDArray[Any]:
+    """Return a list as an array of one type if all its values have exactly that type, else as objects."""
+    kinds = set(map(type, values))
+    if kinds == {float} or (kinds == {int} and all(-(1 << 63) <= value < 1 << 63 for value in values)):
+        return np.array(values, dtype=np.float64 if kinds == {float} else np.int64)
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
+
 def _step_of(value: Any, step: Fraction) -> int:
-    """Return the clamped step of one Python object by a rule that is total: what is no real number counts as NaN."""
-    if (isinstance(value, float) and math.isfinite(value)) or isinstance(value, int | Fraction):
-        return max(-CLAMP, min(CLAMP, math.floor(Fraction(value) / step)))
-    if isinstance(value, Decimal) and not value.is_nan():
-        beyond = value.adjusted() > 400 or value.is_infinite()
-        bounded = CLAMP * step * (-1 if value < 0 else 1) if beyond else Fraction(value)
-        return max(-CLAMP, min(CLAMP, math.floor(bounded / step)))
-    return CLAMP if isinstance(value, float) and value == math.inf else -CLAMP
+    """Return the clamped step of one Python or NumPy object, by the same rule as for arrays."""
+    if isinstance(value, np.bool_ | numbers.Integral):
+        return _clamped(Fraction(int(value)) / step)
+    if isinstance(value, Fraction):
+        return _clamped(value / step)
+    if not isinstance(value, float | np.floating | Decimal) or _is_nan(value):
+        return -CLAMP
+    if math.isinf(value):
+        return CLAMP if value > 0 else -CLAMP
+    beyond = _DIGITS + max(step.numerator.bit_length(), step.denominator.bit_length())
+    if isinstance(value, Decimal) and value and abs(value.adjusted()) > beyond:
+        return (CLAMP if value > 0 else -CLAMP) if value.adjusted() > 0 else -int(value < 0)
+    return _clamped(Fraction(*value.as_integer_ratio()) / step)
+
+
+def _is_nan(value: Any) -> bool:
+    return value.is_nan() if isinstance(value, Decimal) else math.isnan(value)  # a signaling decimal raises elsewhere
+
+
+def _clamped(steps: Fraction) -> int:
+    return max(-CLAMP, min(CLAMP, math.floor(steps)))
 
 
 def add(steps: NDArray[np.int64], noise: Steps) -> Steps:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, final
 
@@ -18,8 +19,8 @@ def plain(value: Any) -> Any:
     """Return `value` as JSON-ready Python: arrays as lists, fractions as numbers, what is not finite as None."""
     if isinstance(value, np.ndarray | list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, np.generic | Fraction):
-        return plain(value.item() if isinstance(value, np.generic) else _number(value))
+    if isinstance(value, np.generic | Fraction | Decimal):
+        return plain(value.item() if isinstance(value, np.generic) else _number(Fraction(value)))
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if is_dataclass(value) and not hasattr(value, "to_dict"):
@@ -34,8 +35,9 @@ def _number(value: Fraction) -> int | float:
 
 
 def parameters(mechanism: Any) -> dict[str, Any]:
-    """Return the public parameters of a mechanism, by name."""
-    return {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}
+    """Return the public parameters of a mechanism, as its constructor takes them: a law by the name of its family."""
+    values = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
+    return {name: getattr(value, "name", value) if name == "noise" else value for name, value in values.items()}
 
 
 def pictured(thing: Any, shown: dict[str, Any]) -> str:

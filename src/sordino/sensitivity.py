@@ -68,7 +68,7 @@ class Sensitivity:
         if self.step is not None:
             POWER_OF_TWO(name + "step", self.step)
         if self.size is not None:
-            COUNT(name + "size", self.size)
+            object.__setattr__(self, "size", COUNT(name + "size", self.size))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON-ready values."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sordino import InvalidParameter, cost
 from sordino.constraints import NOT_NEGATIVE
 from sordino.cost import ZCDP, Cost, Pure, compose, repeat
+from sordino.cost._conversion import above
 
 amounts = st.fractions(min_value=0, max_value=3, max_denominator=1000)
 single = st.one_of(amounts.map(lambda x: Pure(epsilon=x)), amounts.map(lambda x: ZCDP(rho=x)))
@@ -87,7 +88,7 @@ def test_views_are_monotone(c):
     assert all(x >= y - 1e-12 for x, y in pairwise(at_epsilon))
     rdp = [c.rdp(a) for a in ORDERS]
     assert all(x <= y + 1e-12 for x, y in pairwise(rdp))
-    assert c.epsilon(0) == (float(c.pure()))
+    assert c.epsilon(0) == above(c.pure())
     assert isinstance(c, Cost)
     assert pickle.loads(pickle.dumps(c)) == c
     assert "\n" not in repr(c)
@@ -102,11 +103,13 @@ def test_epsilon_and_delta_are_each_others_inverse(c, delta):
 @given(amounts)
 def test_no_view_passes_the_pure_epsilon(x):
     c = Pure(epsilon=x)
+    limit = above(x)
+    assert limit >= x, "a float view is rounded up"
     for order in ORDERS:
-        assert c.rdp(order) <= float(x)
+        assert c.rdp(order) <= limit
         assert c.rdp(order) <= order * float(c.zcdp()) * (1 + 1e-9) + 1e-12
-    assert c.rdp(math.inf) == float(x)
-    assert all(c.epsilon(d) <= float(x) for d in DELTAS)
+    assert c.rdp(math.inf) == limit
+    assert all(c.epsilon(d) <= limit for d in DELTAS)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
@@ -173,3 +176,10 @@ def test_bad_views_are_refused():
     with pytest.raises(InvalidParameter, match="compose takes costs"):
         compose(0.5)
     assert cost.Pure is Pure
+
+
+def test_extreme_costs_have_views_too():
+    huge = repeat(Pure(epsilon=1e308), 2)
+    assert huge.epsilon(0.1) == math.inf
+    assert huge.delta(1.0) == 1
+    assert 0 < Pure(epsilon=1).rdp(1 + Fraction(1, 10**20)) <= Pure(epsilon=1).rdp(2)

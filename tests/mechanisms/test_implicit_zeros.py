@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sordino import COUNTING, InvalidParameter, NoisyTopK, Seeded
 from sordino.mechanisms import _implicit_zeros
 from sordino.mechanisms._implicit_zeros import noisy_domain
 from sordino.mechanisms._noisy_top_k import decide
-from sordino.noise import DiscreteLaplace, Geometric
+from sordino.noise import DiscreteLaplace, Geometric, Probability
 from support.enumeration import by_formula, outputs
 from support.fit import assert_convicted, assert_fits
 
@@ -128,10 +129,88 @@ def test_empty_tables_and_strange_positions_are_answers_too():
     assert sorted(full.release([5, 6, 7], positions=[0, 1, 2], entropy=Seeded(1)).indices.tolist()) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("positions", [None, [1], [1.5, 2.5], ["a", "b"], [[1, 2]], 3])
+@pytest.mark.parametrize("positions", [None, [1], [[1, 2]], 3, np.array(3)])
 def test_positions_must_go_with_the_answers(positions):
     m = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=10)
     with pytest.raises(InvalidParameter, match="needs positions"):
         m.release([1, 2], positions=positions)
     with pytest.raises(InvalidParameter, match="takes positions only"):
         NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING).release([1, 2], positions=[0, 1])
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint8, np.uint64, object])
+def test_positions_of_any_whole_type(kind):
+    m = NoisyTopK(k=1, epsilon=20, sensitivity=COUNTING, domain_size=10**9)
+    assert m.release([500, 6], positions=np.array([7, 3], dtype=kind), entropy=Seeded(1)).indices.tolist() == [7]
+    assert m.release([500, 6], positions=[7, 2**64], entropy=Seeded(1)).indices.tolist() == [7]
+    assert m.release([500, 6], positions=[7, None], entropy=Seeded(1)).indices.tolist() == [7]
+
+
+@pytest.mark.parametrize("size", [50, 10**7])
+def test_a_repeated_position_counts_once(size):
+    m = NoisyTopK(k=3, epsilon=30, sensitivity=COUNTING, domain_size=size)
+    for seed in range(20):
+        top = m.release([900, 900, 900, 5], positions=[7, 7, 7, 3], entropy=Seeded(seed))
+        assert len(set(top.indices.tolist())) == 3
+        assert top.indices[0] == 7
+
+
+@pytest.mark.parametrize("noise", ["exponential", "laplace"])
+@pytest.mark.parametrize("epsilon", [5, 30, 300, 3000])
+@pytest.mark.parametrize("size", [10**5, 10**9, 10**12])
+def test_much_epsilon_and_an_empty_table(noise, epsilon, size):
+    m = NoisyTopK(k=2, epsilon=epsilon, sensitivity=COUNTING, noise=noise, domain_size=size)
+    top = m.release([], positions=[], entropy=Seeded(1))
+    assert len(set(top.indices.tolist())) == 2
+    if epsilon == 3000:
+        assert top.indices.tolist() == [0, 1], "all tie, and the smaller position wins"
+
+
+def test_ties_at_the_lowest_level_have_the_law_of_the_full_computation(sparse, monkeypatch):
+    # the bands are one step wide and hold many hits; only the first m of them are listed
+    begin_at(2, monkeypatch)
+    monkeypatch.setattr(_implicit_zeros, "_scanning_pays", lambda *_: True)  # a matter of speed only: the law must stay
+    monkeypatch.setattr(_implicit_zeros, "_BLOCK", 3)
+    for law, name in ((Geometric(Fraction(1)), "exponential"), (DiscreteLaplace(Fraction(1)), "laplace")):
+        assert fits(draws(law, 1, 3000), name, 1, Fraction(1)) > 1e-8
+
+
+def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
+    monkeypatch.setattr(_implicit_zeros, "_BLOCK", 4)  # several of them
+    entropy = Seeded(6)
+    used = np.array([4])
+    chance = Probability.exp(Fraction(1, 2))._enclosure
+    p = np.exp(-0.5)
+    seen = Counter(tuple(_implicit_zeros._first_hits(7, chance, used, 2, entropy).tolist()) for _ in range(4000))
+    free = [0, 1, 2, 3, 5, 6]
+    expected = Counter()
+    for coins in product((0, 1), repeat=6):
+        hits = tuple(rank for rank, coin in zip(free, coins, strict=True) if coin)[:2]
+        expected[hits] += 4000 * p ** sum(coins) * (1 - p) ** (6 - sum(coins))
+    assert set(seen) <= set(expected)
+    assert stats.chisquare([seen[key] for key in expected], list(expected.values())).pvalue > 1e-8
+    assert _implicit_zeros._first_hits(7, None, used, 5, entropy).tolist() == [0, 1, 2, 3, 5]
+
+
+@pytest.mark.parametrize(("zeros", "n"), [(20, 3), (20, 12), (20, 17)])
+def test_fresh_ranks_are_a_uniform_set(zeros, n):
+    entropy = Seeded(6)
+    used = np.array([0, 19, 7])
+    seen = Counter()
+    for _ in range(2000):
+        ranks = _implicit_zeros._fresh_ranks(zeros, n, used, entropy).tolist()
+        assert len(set(ranks)) == n
+        assert not set(ranks) & set(used.tolist())
+        seen.update(ranks)
+    assert stats.chisquare([seen[i] for i in range(20) if i not in {0, 7, 19}]).pvalue > 1e-8 or n == 17
+
+
+def test_most_of_a_domain_is_chosen_without_waiting():
+    m = NoisyTopK(k=60_000, epsilon=10**6, sensitivity=COUNTING, domain_size=70_000)
+    assert len(set(m.release([5], positions=[69_999], entropy=Seeded(1)).indices.tolist())) == 60_000
+
+
+@pytest.mark.parametrize("size", [0, 2**53, 2**64, 1.5])
+def test_domains_beyond_the_grid_are_refused(size):
+    with pytest.raises(InvalidParameter, match="NoisyTopK.domain_size must be a whole number from 1 to 2.52; got"):
+        NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=size)

@@ -110,6 +110,16 @@ def test_frozen_hashable_and_public_in_fields(make):
 
 
 @every
+def test_replace_and_entropy(make):
+    m = make(1)
+    assert dataclasses.replace(m) == m
+    assert json.dumps(m.release(range(N), entropy=Seeded(1)).to_dict())
+    for bad in (7, None, "seed"):
+        with pytest.raises(InvalidParameter, match="release needs entropy such as SYSTEM or Seeded"):
+            m.release(range(N), entropy=bad)
+
+
+@every
 def test_simulated_shows_on_the_result(make):
     assert make(1).release(range(N), entropy=Seeded(1)).simulated
     assert "simulated" in repr(make(1).release(range(N), entropy=Seeded(1)))
@@ -127,14 +137,12 @@ def test_nothing_private_in_repr_pickle_exception_or_log(make, caplog):
     assert str(CANARY).encode() not in kept
     assert CANARY.to_bytes(8, "little") not in kept
     assert np.float64(CANARY).tobytes() not in kept
-    for bad in (np.array([private, private]), [private, [CANARY]], [[CANARY]], np.array(private, dtype="M8[s]"), [str(CANARY)] * 3):
-        try:
+    for bad in (np.array([private, private]), np.array(private, dtype="M8[s]"), np.array([str(CANARY)] * 3), {CANARY}, str(CANARY)):
+        with pytest.raises(InvalidParameter) as caught:
             m.release(bad, entropy=Seeded(3))
-        except InvalidParameter as error:
-            text = "".join(traceback.format_exception(error))
-            assert str(CANARY) not in text
-            assert error.__cause__ is None
-            assert error.__context__ is None
+        assert str(CANARY) not in "".join(traceback.format_exception(caught.value))
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
 
 
 def test_permutation_of_the_decision():
@@ -221,3 +229,55 @@ def test_two_neighbours_that_differ_in_k_counts_pay_for_k():
     loss = lambda law: float(k * np.log(law.pmf(0) / law.pmf(1)))  # noqa: E731
     assert loss(right) == pytest.approx(1)
     assert loss(wrong) == pytest.approx(k)
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize(("bound", "step"), [(1.5, 1), (1.1, None), (3, 2), (0.7, None)])
+def test_the_cost_is_that_of_the_moves_on_the_grid(bound, step, monotone):
+    statement = each(bound, step=step, monotone=monotone)
+    for k in (1, 3):
+        m = NoisyTopK(k=k, epsilon=1, sensitivity=statement)
+        moves = math.ceil(Fraction(str(bound)) / m.step) * (1 if monotone else 2)
+        assert m.cost.pure() == k * moves * m.noise.rate
+    one = LaplaceMechanism(epsilon=1, sensitivity=statement)
+    assert one.cost.pure() == math.ceil(Fraction(str(bound)) / one.step) * one.noise.rate
+
+
+def test_the_cost_is_that_of_the_rounded_rate():
+    epsilon = Fraction(2, 3**30)  # no such rate fits a denominator of 2^40
+    for m in (
+        NoisyTopK(k=1, epsilon=Fraction(1, 3) + epsilon, sensitivity=COUNTING),
+        LaplaceMechanism(epsilon=Fraction(1, 3) + epsilon, sensitivity=COUNTING),
+    ):
+        assert m.cost.pure() == m.noise.rate < Fraction(1, 3) + epsilon
+
+
+@pytest.mark.parametrize("epsilon", [709, 720, 800, 5000, 10**12])
+def test_absurd_epsilons_release_the_answer(epsilon):
+    assert LaplaceMechanism(epsilon=epsilon, sensitivity=COUNTING).release(5).value == 5
+    assert NoisyTopK(k=1, epsilon=epsilon, sensitivity=COUNTING).release([5, 9]).indices.tolist() == [1]
+
+
+@pytest.mark.parametrize("rho", [10**12, Fraction(1, 10**20)])
+def test_absurd_rhos(rho):
+    m = GaussianMechanism(rho=rho, sensitivity=COUNTING)
+    assert m.cost.zcdp() <= Fraction(rho)
+    m.release(5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LaplaceMechanism(epsilon=1e-7, sensitivity=each(1.1)),
+        lambda: NoisyTopK(k=1000, epsilon=1e-3, sensitivity=each(1.1)),
+        lambda: LaplaceMechanism(epsilon=1, sensitivity=each(1.0, norm="l1", size=10**6)),
+        lambda: LaplaceMechanism(epsilon=5e-324, sensitivity=COUNTING),
+        lambda: LaplaceMechanism(epsilon=3e18, sensitivity=COUNTING),
+        lambda: NoisyTopK(k=1, epsilon=10**400, sensitivity=COUNTING),
+        lambda: GaussianMechanism(rho=1e308, sensitivity=COUNTING),
+        lambda: GaussianMechanism(rho=Fraction(1, 10**400), sensitivity=COUNTING),
+    ],
+)
+def test_noise_that_would_be_far_from_ideal_is_refused(make):
+    with pytest.raises(InvalidParameter, match="more noise than|noise with a rate of at"):
+        make()

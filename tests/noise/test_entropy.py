@@ -46,7 +46,7 @@ def test_simulated_shows():
 
 def test_pickles_hold_no_key():
     assert pickle.loads(pickle.dumps(SYSTEM)) is SYSTEM
-    assert SYSTEM._key not in pickle.dumps(SYSTEM)
+    assert SYSTEM._stream.key not in pickle.dumps(SYSTEM)
     again = pickle.loads(pickle.dumps(Seeded(3)))
     assert again.words(4).tolist() == Seeded(3).words(4).tolist()
 
@@ -54,28 +54,35 @@ def test_pickles_hold_no_key():
 def test_handed_out_words_are_wiped_and_the_key_moves_on():
     system = System()
     words = system.words(1000)
-    assert not np.isin(words, system._pool).any()
-    assert not system._pool[:1000].any()
-    key = system._key
+    assert not np.isin(words, system._stream.pool).any()
+    assert not system._stream.pool[:1000].any()
+    key = system._stream.key
     system.words(50_000)
-    assert system._key != key
+    assert system._stream.key != key
 
 
-def test_a_forked_child_draws_its_own_words():
-    SYSTEM.words(5)
+@pytest.mark.parametrize("entropy", [SYSTEM, System()], ids=["with the hook", "by the process number alone"])
+def test_a_forked_child_draws_its_own_words(entropy):
+    entropy.words(5)
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         try:
-            os.write(writer, SYSTEM.words(64).tobytes())
+            inherited = entropy._stream
+            os.write(writer, entropy.words(64).tobytes() + bytes([not inherited.pool.any()]))
         finally:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        theirs = np.frombuffer(pipe.read(), dtype=np.uint64)
+        said = pipe.read()
     os.waitpid(child, 0)
+    theirs = np.frombuffer(said[:512], dtype=np.uint64)
+    ours = entropy.words(64)  # what the child would have drawn from an inherited pool
     assert theirs.size == 64
-    assert not np.isin(theirs, SYSTEM.words(8192)).any()
+    assert not np.isin(theirs, ours).any()
+    assert not np.isin(theirs, entropy.words(8000)).any()
+    if entropy is not SYSTEM:
+        assert said[512] == 1, "the parent's coming words are wiped from the child's memory"
 
 
 def test_threads_share_no_word():

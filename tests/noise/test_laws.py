@@ -178,3 +178,70 @@ def test_binomial_of_very_many_rare_trials():
     mean = 1e12 * math.exp(-25)
     assert abs(np.mean(draws) - mean) < 6 * math.sqrt(mean / 2000)
     assert abs(np.var(draws) / mean - 1) < 6 * math.sqrt(2 / 2000) + 0.05
+
+
+@pytest.mark.parametrize("j", range(5))
+@pytest.mark.parametrize("side", [-1, 1])
+def test_binomial_decides_next_to_an_edge_at_192_digits(j, side):
+    """A uniform number within 2^-180 of the edge between j and j + 1 falls on its own side, by digits that no float has."""
+    n, x = 5, Fraction(3, 2)
+    with mpmath.workdps(120):
+        p = mpmath.exp(-mpmath.mpf(3) / 2)
+        edge = mpmath.fsum(mpmath.binomial(n, i) * p**i * (1 - p) ** (n - i) for i in range(j + 1))
+        word = int(mpmath.floor(edge * mpmath.mpf(2) ** 192)) + side * (1 << 12)
+    parts = [(word >> 128) & (2**64 - 1), (word >> 64) & (2**64 - 1), word & (2**64 - 1)]
+    assert binomial(n, Probability.exp(x)._enclosure, Scripted(parts)) == j + (side > 0)
+
+
+def test_binomial_asks_for_more_when_the_digits_do_not_tell():
+    n, x = 5, Fraction(3, 2)
+    with mpmath.workdps(200):
+        p = mpmath.exp(-mpmath.mpf(3) / 2)
+        edge = mpmath.fsum(mpmath.binomial(n, i) * p**i * (1 - p) ** (n - i) for i in range(3))
+        word = int(mpmath.floor(edge * mpmath.mpf(2) ** 384))
+    parts = [(word >> (64 * i)) & (2**64 - 1) for i in reversed(range(6))]
+    low = [*parts[:5], parts[5] - (1 << 40)]
+    high = [*parts[:5], parts[5] + (1 << 40)]
+    assert binomial(n, Probability.exp(x)._enclosure, Scripted(low)) == 2
+    assert binomial(n, Probability.exp(x)._enclosure, Scripted(high)) == 3
+
+
+def test_a_wide_enclosure_decides_nothing():
+    from decimal import Decimal
+
+    from sordino.noise._binomial import _inverted
+
+    wide = lambda _digits: (Decimal("0.2"), Decimal("0.3"))  # noqa: E731
+    middle = 1 << 190  # U = 0.25: below C(0) = 0.8^5 = 0.33 for the one end, above 0.7^5 = 0.17 for the other
+    assert _inverted(5, wide, middle, 192) is None
+    assert _inverted(5, wide, 1 << 180, 192) == 0
+    assert _inverted(5, lambda _digits: (Decimal("0.9"), Decimal(1)), middle, 192) is None
+
+
+def test_gaussian_draws_that_only_the_exact_exponent_decides(monkeypatch):
+    from sordino.noise import _bernoulli
+
+    monkeypatch.setattr(_bernoulli, "BAND", 1.0)  # nothing is certain: every draw goes the exact way
+    law = DiscreteGaussian(Fraction(1, 40))
+    sample = law.sample(3000, Seeded(3))
+    assert_fits(law, sample)
+    assert_convicted(replace(law, rate=law.rate * Fraction(3, 2)), sample)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 2_000_001), Fraction(1, 10**9), Fraction(1, 10**24)])
+def test_wide_gaussians_have_closed_forms(rate):
+    law = DiscreteGaussian(rate)
+    sigma = math.sqrt(1 / (2 * float(rate)))
+    for z, tail in ((1.0, 0.15865525393145707), (1.959963984540054, 0.025), (6.0, 9.865876450376946e-10)):
+        assert float(law.sf(round(z * sigma))) == pytest.approx(tail, rel=2e-2 if sigma < 1e4 else 1e-4)
+        assert float(law.cdf(-round(z * sigma) - 1)) == pytest.approx(float(law.sf(round(z * sigma))), rel=1e-12)
+    x = law.quantile(0.025)
+    assert float(law.cdf(x)) >= 0.025 > float(law.cdf(x - 1))
+
+
+def test_the_closed_form_of_wide_gaussians_agrees_with_the_sum():
+    from sordino.noise._discrete_gaussian import _wide_sf
+
+    law = DiscreteGaussian(Fraction(1, 1_900_000))  # still summed term by term
+    points = np.array([-4000, -900, -1, 0, 1, 500, 3000, 6000])
+    assert _wide_sf(float(law.rate), points.astype(float)) == pytest.approx(law.sf(points), rel=1e-9)

@@ -14,6 +14,7 @@ from typing import Any, final
 
 from sordino.constraints import WHOLE, shown
 from sordino.cost._conversion import (
+    above,
     checked_alpha,
     checked_delta,
     checked_epsilon,
@@ -60,13 +61,13 @@ class Composition:
     def epsilon(self, delta: float) -> float:
         """Return the smallest proven epsilon at `delta`: from the summed epsilon or from the summed Rényi divergences."""
         delta = checked_delta(delta)
-        pure = float(self.pure())
+        pure = above(self.pure())
         return pure if delta == 0 else min(pure_epsilon(pure, delta), rdp_epsilon(self.rdp, delta))
 
     def delta(self, epsilon: float) -> float:
         """Return the smallest proven delta at `epsilon`."""
         epsilon = checked_epsilon(epsilon)
-        return min(pure_delta(float(self.pure()), epsilon), rdp_delta(self.rdp, epsilon))
+        return min(pure_delta(above(self.pure()), epsilon), rdp_delta(self.rdp, epsilon))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parts with how often each was paid."""

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 from sordino.constraints import exact, shown
 from sordino.errors import InvalidParameter
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def above(number: Fraction | float) -> float:
+    """Return the smallest float at least `number`; inf beyond the floats."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(nearest, math.inf) if nearest < number else nearest
 
 
 def checked_delta(delta: float) -> float:
@@ -36,7 +46,7 @@ def checked_alpha(alpha: float) -> float:
     number = exact(alpha)
     if (number is None and alpha != math.inf) or (number is not None and number <= 1):
         raise InvalidParameter(f"alpha must be a number in (1, inf]; got {shown(alpha)}.")
-    return math.inf if number is None else float(number)
+    return math.inf if number is None else max(float(number), 1 + 2**-40)  # a divergence never falls with the order
 
 
 def pure_rdp(epsilon: float, alpha: float) -> float:

@@ -8,6 +8,7 @@ from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number
 from sordino.cost._conversion import (
+    above,
     checked_alpha,
     checked_delta,
     checked_epsilon,
@@ -57,15 +58,15 @@ class Pure:
 
     def rdp(self, alpha: float) -> float:
         """Return the Rényi divergence of randomized response, the largest that epsilon allows."""
-        return pure_rdp(float(self.epsilon_), checked_alpha(alpha))
+        return pure_rdp(above(self.epsilon_), checked_alpha(alpha))
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` [kairouz2015, Thm 3.3 with k = 1]."""
-        return pure_epsilon(float(self.epsilon_), checked_delta(delta))
+        return pure_epsilon(above(self.epsilon_), checked_delta(delta))
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` [kairouz2015, Thm 3.3 with k = 1]."""
-        return pure_delta(float(self.epsilon_), checked_epsilon(epsilon))
+        return pure_delta(above(self.epsilon_), checked_epsilon(epsilon))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameter, exact and as a float."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number
-from sordino.cost._conversion import checked_alpha, checked_delta, checked_epsilon, rdp_delta, rdp_epsilon
+from sordino.cost._conversion import above, checked_alpha, checked_delta, checked_epsilon, rdp_delta, rdp_epsilon
 
 
 @final
@@ -52,7 +52,7 @@ class ZCDP:
     def rdp(self, alpha: float) -> float:
         """Return rho * alpha."""
         order = checked_alpha(alpha)
-        return 0.0 if self.rho == 0 else float(self.rho) * order
+        return 0.0 if self.rho == 0 else above(self.rho) * order
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from sordino.errors import InvalidParameter
 from sordino.releases import TopK, Values, pictured, plain
 
+_LEAST = 1e-300  # a variance that has underflowed to 0 still divides
+
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -85,8 +87,8 @@ def combine_gaps(selection: TopK, measurements: Values) -> Estimates:
     # d_i = q_i + noise_i - mu: the gaps fix the noisy answers up to one common level mu, the noisy answer of the last item.
     inner = selection.gaps[: k - 1]
     d = np.append(np.cumsum(inner[::-1])[::-1], 0.0)
-    u = selection.mechanism.noise.variance * float(selection.mechanism.step) ** 2
-    v = np.where(known, measurements.standard_error**2, np.inf)
+    u = max(selection.mechanism.noise.variance * float(selection.mechanism.step) ** 2, _LEAST)
+    v = np.where(known, max(measurements.standard_error**2, _LEAST), np.inf)
     weights = 1 / (u + v)
     level_variance = 1 / weights.sum()
     level = level_variance * (weights * np.where(known, measured - d, 0.0)).sum()

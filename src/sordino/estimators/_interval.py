@@ -40,8 +40,8 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     >>> high - low
     6.0
     """
-    share = float(SHARE("interval.confidence", confidence))
+    share = SHARE("interval.confidence", confidence)
     law, step = released.mechanism.noise, float(released.mechanism.step)
-    reach = -law.quantile((1 - share) / 2) * step  # the law is symmetric: P(|noise| > reach) <= 1 - confidence
+    reach = -law.quantile(float((1 - share) / 2)) * step  # the law is symmetric: P(|noise| > reach) <= 1 - confidence
     values = released.value if isinstance(released, Value) else released.values
     return values - reach, values + reach

@@ -17,7 +17,7 @@ from typing import Any, final
 from sordino.claims import Claim
 from sordino.constraints import POSITIVE, Number
 from sordino.cost import ZCDP, Cost, Pure
-from sordino.entropy import SYSTEM, Entropy
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.grid import RATE_DENOMINATOR, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.mechanisms._statements import checked_sensitivity, whole_vector
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
@@ -63,13 +63,13 @@ class LaplaceMechanism:
 
     @cached_property
     def step(self) -> Fraction:
-        """Width of the grid, in the unit of the answers."""
-        bound = POSITIVE("bound", self.sensitivity.bound)
-        return step_for(self.sensitivity, bound / POSITIVE("epsilon", self.epsilon))
+        """Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: about 2^31 noise scales by default."""
+        scale = POSITIVE("bound", self.sensitivity.bound) / POSITIVE("epsilon", self.epsilon)
+        return step_for(self.sensitivity, scale**2)
 
     @cached_property
     def _bound(self) -> Fraction:
-        return bound_in_steps(self.sensitivity, self.step)
+        return bound_in_steps(self.sensitivity, self.step, "LaplaceMechanism")
 
     @cached_property
     def noise(self) -> DiscreteLaplace:
@@ -94,7 +94,7 @@ class LaplaceMechanism:
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, "l1", answers, entropy)
+        return _released(self, "l1", answers, checked_entropy(entropy, "LaplaceMechanism"))
 
 
 @final
@@ -135,13 +135,13 @@ class GaussianMechanism:
 
     @cached_property
     def step(self) -> Fraction:
-        """Width of the grid, in the unit of the answers."""
-        deviation = POSITIVE("bound", self.sensitivity.bound) / Fraction(math.sqrt(2 * POSITIVE("rho", self.rho)))
-        return step_for(self.sensitivity, deviation)
+        """Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: about 2^31 noise scales by default."""
+        variance = POSITIVE("bound", self.sensitivity.bound) ** 2 / (2 * POSITIVE("rho", self.rho))
+        return step_for(self.sensitivity, variance)
 
     @cached_property
     def _bound(self) -> Fraction:
-        return bound_in_steps(self.sensitivity, self.step)
+        return bound_in_steps(self.sensitivity, self.step, "GaussianMechanism")
 
     @cached_property
     def noise(self) -> DiscreteGaussian:
@@ -167,7 +167,7 @@ class GaussianMechanism:
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, "l2", answers, entropy)
+        return _released(self, "l2", answers, checked_entropy(entropy, "GaussianMechanism"))
 
 
 def _released(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm, answers: Any, entropy: Entropy) -> Value | Values:

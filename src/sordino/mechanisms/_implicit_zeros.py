@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps, add
-from sordino.noise import DiscreteLaplace, Geometric, binomial, uniform_below
+from sordino.noise import DiscreteLaplace, Geometric, Probability, bernoulli, binomial, uniform_below
 from sordino.noise._probability import Bounds, Enclosure, contexts
 
 DENSE = 1 << 16
 """Domains of at most this size are computed densely."""
+
+_BLOCK = 1 << 14  # how many items are looked at together when they are looked at in turn
 
 OneSided = Geometric | DiscreteLaplace
 
@@ -64,16 +66,22 @@ def _zeros_above(zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entr
     stride = max(1, math.ceil(1 / rate))
     ranks: list[NDArray[np.int64]] = []
     noise: list[Steps] = []
-    used: set[int] = set()
+    used = np.zeros(0, dtype=np.int64)
     above: int | None = None
     while True:
-        rest = zeros - len(used)
-        all_of_them = isinstance(law, Geometric) and level == 0
-        hits = rest if all_of_them else binomial(rest, _between(law, level, above), entropy)
-        noise.append(_noise_between(law, level, above, hits, entropy))
-        ranks.append(_fresh_ranks(zeros, hits, used, entropy))
-        reached = len(used) + int(np.count_nonzero(listed >= level))
-        if reached >= m or len(used) == zeros:
+        rest = zeros - used.size
+        p = None if isinstance(law, Geometric) and level == 0 else _between(law, level, above)  # None: all of the rest
+        if above is not None and above - level == 1 and _scanning_pays(p, rest, m):
+            fresh = _first_hits(zeros, p, used, m, entropy)  # all hits tie at this level: only the first m can matter
+            drawn: Steps = np.full(fresh.size, level)
+        else:
+            hits = rest if p is None else binomial(rest, p, entropy)
+            fresh, drawn = _fresh_ranks(zeros, hits, used, entropy), _noise_between(law, level, above, hits, entropy)
+        noise.append(drawn)
+        ranks.append(fresh)
+        used = np.concatenate([used, fresh])
+        reached = used.size + int(np.count_nonzero(listed >= level))
+        if reached >= m or used.size == zeros:
             return np.concatenate(ranks), np.concatenate(noise)
         above, level = level, level - stride if isinstance(law, DiscreteLaplace) else max(0, level - stride)
         if level < 0 < above:  # the law bends at 0: stop there first
@@ -93,10 +101,11 @@ def _between(law: OneSided, level: int, above: int | None) -> Enclosure:
     upper = law.at_least(above)
 
     def bounds(digits: int) -> Bounds:
-        down, up = contexts(digits)
+        down, up = contexts(2 * digits)
         a, b = lower(2 * digits), upper(2 * digits)  # differences cancel: work with twice the digits
         low = down.divide(max(down.subtract(a[0], b[1]), Decimal(0)), up.subtract(1, b[0]))
-        return low, up.divide(up.subtract(a[1], b[0]), down.subtract(1, b[1]))
+        high = up.divide(up.subtract(a[1], b[0]), down.subtract(1, b[1]))
+        return low, min(high, Decimal(1))
 
     return bounds
 
@@ -114,12 +123,35 @@ def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy
     return level + offsets if level >= 0 else above - 1 - offsets
 
 
-def _fresh_ranks(zeros: int, n: int, used: set[int], entropy: Entropy) -> NDArray[np.int64]:
-    """Return `n` distinct uniform numbers below `zeros` that are not in `used`, and add them to it."""
-    fresh: list[int] = []
-    while len(fresh) < n:
-        for rank in uniform_below(zeros, n - len(fresh), entropy).tolist():
-            if rank not in used:
-                used.add(rank)
-                fresh.append(rank)
-    return np.array(fresh, dtype=np.int64)
+def _fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+    """Return a uniform set of `n` numbers below `zeros` that are not in `used`."""
+    free = zeros - used.size
+    if 2 * n > free:  # most of them: leave out a uniform set instead
+        left_out = np.concatenate([used, _fresh_ranks(zeros, free - n, used, entropy)])
+        return np.setdiff1d(np.arange(zeros), left_out, assume_unique=True)
+    fresh = np.zeros(0, dtype=np.int64)
+    while fresh.size < n:  # numbers in the order drawn, each kept unless it came before
+        drawn = np.concatenate([fresh, uniform_below(zeros, n - fresh.size, entropy)])
+        _, first = np.unique(drawn, return_index=True)
+        kept = drawn[np.sort(first)]
+        fresh = kept[~np.isin(kept, used)]
+    return fresh
+
+
+def _scanning_pays(p: Enclosure | None, rest: int, m: int) -> bool:
+    """Tell whether looking at the items in turn finds `m` hits sooner than listing all hits; a matter of speed only."""
+    share = 1.0 if p is None else float(p(20)[0])
+    return rest * share > DENSE and rest * share**2 > m
+
+
+def _first_hits(zeros: int, p: Enclosure | None, used: NDArray[np.int64], m: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return the first `m` numbers below `zeros`, not in `used`, that hit with probability `p` each (fewer if there are no more)."""
+    chance = None if p is None else Probability(p)
+    found = np.zeros(0, dtype=np.int64)
+    start = 0
+    while found.size < m and start < zeros:
+        block = np.arange(start, min(start + _BLOCK, zeros))
+        start += block.size
+        free = block[~np.isin(block, used)]
+        found = np.concatenate([found, free if chance is None else free[bernoulli(chance, free.size, entropy)]])
+    return found[:m]

@@ -8,27 +8,27 @@ Floats: none after the answers are on the grid; gaps are whole steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, POSITIVE, Number, one_of
+from sordino.constraints import COUNT, DOMAIN_SIZE, POSITIVE, Number, one_of
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for, to_steps
 from sordino.mechanisms._implicit_zeros import noisy_domain
-from sordino.mechanisms._statements import checked_sensitivity, each_answer
+from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK, parameters, pictured
 from sordino.sensitivity import Sensitivity
 
 NOISE = one_of("exponential", "laplace")
+_WHOLE = Fraction(1)
 
 
 @final
@@ -49,6 +49,16 @@ class NoisyTopK:
     domain_size : int, optional
         Public number of items. If given, `release` takes only the answers that are not 0, with their positions.
 
+    Attributes
+    ----------
+    noise : Geometric or DiscreteLaplace
+        The law of the noise on each answer, in steps.
+    step : Fraction
+        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
+        2^31 noise scales.
+    cost : Pure
+        What a release spends: k times the spread times the rate, exactly; at most epsilon.
+
     Raises
     ------
     InvalidParameter
@@ -65,8 +75,10 @@ class NoisyTopK:
     k: int
     epsilon: Number
     sensitivity: Sensitivity
-    family: Literal["exponential", "laplace"]
+    noise: Geometric | DiscreteLaplace
     domain_size: int | None
+    step: Fraction = field(init=False)
+    cost: Pure = field(init=False)
 
     def __init__(
         self,
@@ -74,49 +86,34 @@ class NoisyTopK:
         k: int,
         epsilon: Number,
         sensitivity: Sensitivity,
-        noise: Literal["exponential", "laplace"] = "exponential",
+        noise: Literal["exponential", "laplace"] | Geometric | DiscreteLaplace = "exponential",
         domain_size: int | None = None,
     ) -> None:
-        POSITIVE("NoisyTopK.epsilon", epsilon)
+        budget = POSITIVE("NoisyTopK.epsilon", epsilon)
         each_answer(checked_sensitivity(sensitivity, "NoisyTopK"), "NoisyTopK")
-        size = None if domain_size is None else COUNT("NoisyTopK.domain_size", domain_size)
+        size = None if domain_size is None else DOMAIN_SIZE("NoisyTopK.domain_size", domain_size)
         k = COUNT("NoisyTopK.k", k)
         if size is not None and k > size:
             raise InvalidParameter(f"NoisyTopK.k must be at most the domain size {size}; got {k}.")
-        for name, value in {
-            "k": k,
-            "epsilon": epsilon,
-            "sensitivity": sensitivity,
-            "family": NOISE("NoisyTopK.noise", noise),
-            "domain_size": size,
-        }.items():
-            object.__setattr__(self, name, value)
-        _ = self.noise  # a rate that does not fit is refused now, not at the release
+        # A law stands for its family: `dataclasses.replace` hands back the one of the old parameters.
+        family = NOISE("NoisyTopK.noise", noise.name if isinstance(noise, Geometric | DiscreteLaplace) else noise)
+        step = step_for(sensitivity, (k * sensitivity.spread / budget) ** 2)
+        bound = bound_in_steps(sensitivity, step, "NoisyTopK")
+        spread = bound if sensitivity.monotone else 2 * bound
+        rate = fit_rate(budget / (k * spread), "NoisyTopK")
+        set_fields(
+            self,
+            k=k,
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            noise=Geometric(rate) if family == "exponential" else DiscreteLaplace(rate),
+            domain_size=size,
+            step=step,
+            cost=Pure(epsilon=k * spread * rate),
+        )
 
     def __repr__(self) -> str:
         return pictured(self, parameters(self))
-
-    @cached_property
-    def step(self) -> Fraction:
-        """Width of the grid, in the unit of the answers."""
-        scale = self.k * self.sensitivity.spread / POSITIVE("epsilon", self.epsilon)
-        return step_for(self.sensitivity, scale)
-
-    @cached_property
-    def _spread(self) -> Fraction:
-        bound = bound_in_steps(self.sensitivity, self.step)
-        return bound if self.sensitivity.monotone else 2 * bound
-
-    @cached_property
-    def noise(self) -> Geometric | DiscreteLaplace:
-        """The law of the noise on each answer, in steps."""
-        rate = fit_rate(POSITIVE("epsilon", self.epsilon) / (self.k * self._spread), "NoisyTopK")
-        return Geometric(rate) if self.family == "exponential" else DiscreteLaplace(rate)
-
-    @cached_property
-    def cost(self) -> Pure:
-        """What a release spends: k times the spread times the rate, exactly; at most epsilon."""
-        return Pure(epsilon=self.k * self._spread * self.noise.rate)
 
     @property
     def exact(self) -> bool:
@@ -141,6 +138,7 @@ class NoisyTopK:
         InvalidParameter
             If the answers are not a list of at least k numbers, or positions do not go with them.
         """
+        checked_entropy(entropy, "NoisyTopK")
         if self.domain_size is None:
             if positions is not None:
                 raise InvalidParameter("NoisyTopK.release takes positions only when domain_size was given.")
@@ -163,15 +161,14 @@ class NoisyTopK:
 
     def _listed(self, answers: Any, positions: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the listed answers as steps with their positions; an empty list is an answer like any other."""
-        at = np.asarray([] if positions is None else positions)
-        values = np.asarray(answers)
-        if positions is None or at.ndim != 1 or at.shape != values.shape or (at.size and at.dtype.kind not in "ui"):
+        lengths = [len(part) if hasattr(part, "__len__") and getattr(part, "ndim", 1) == 1 else -1 for part in (answers, positions)]
+        if lengths[0] < 0 or lengths[0] != lengths[1]:
             raise InvalidParameter(
                 "NoisyTopK.release with a domain size needs positions: a list of whole numbers, one for each answer."
             )
-        if not at.size:
+        if not lengths[0]:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        return to_steps(values, self.step, "NoisyTopK"), np.minimum(at, np.iinfo(np.int64).max).astype(np.int64)
+        return to_steps(answers, self.step, "NoisyTopK"), to_steps(positions, _WHOLE, "NoisyTopK")
 
 
 def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:

@@ -18,6 +18,12 @@ def checked_sensitivity(sensitivity: Any, owner: str) -> Sensitivity:
     return sensitivity
 
 
+def set_fields(mechanism: object, **values: Any) -> None:
+    """Set the fields of a frozen mechanism while it is made."""
+    for name, value in values.items():
+        object.__setattr__(mechanism, name, value)
+
+
 def each_answer(sensitivity: Sensitivity, owner: str) -> Sensitivity:
     """Return the statement if it is about each answer, else raise `InvalidParameter`."""
     if sensitivity.norm != "each":

@@ -31,6 +31,8 @@ def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
     digits = length * 31 // 100 + len(str(n)) + 20
     down, up = contexts(digits)
     p_low, p_high = p(digits)
+    if p_high >= 1:  # closer to 1 than these digits can tell
+        return None
     p_low = max(p_low, Decimal(0))
     at_least = down.divide(Decimal(word), Decimal(1 << length))
     at_most = up.divide(Decimal(word + 1), Decimal(1 << length))

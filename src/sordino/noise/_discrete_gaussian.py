@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from sordino.grid import Steps
 from sordino.noise._bernoulli import bernoulli_exp
 from sordino.noise._discrete_laplace import DiscreteLaplace
 
+_WIDE = Fraction(1, 2_000_000)  # sigma from 1000 on: closed forms instead of a table
 _TAIL = 40  # standard deviations beyond which a term is below 1e-340
 
 
@@ -31,6 +32,7 @@ class DiscreteGaussian:
     """Whole numbers with probability proportional to e^(-rate x^2); rate > 0 in nats a squared step."""
 
     rate: Fraction
+    name: ClassVar[str] = "gaussian"
 
     @property
     def mean(self) -> float:
@@ -56,14 +58,20 @@ class DiscreteGaussian:
 
     def sf(self, x: Any) -> Any:
         """Probability of more than `x`."""
+        if self.rate < _WIDE:
+            return _wide_sf(float(self.rate), np.asarray(x, dtype=np.float64))
         points, weights = _table(self.rate)
         above = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]])
         return above[np.clip(np.asarray(x) + 1 - points[0], 0, points.size)]
 
     def quantile(self, p: float) -> int:
         """Return the smallest `x` with cdf(x) >= p."""
-        points, _ = _table(self.rate)
-        return int(points[np.argmax(self.cdf(points) >= p)])
+        high = math.ceil(_TAIL / math.sqrt(2 * float(self.rate))) + 1
+        low = -high
+        while high - low > 1:  # cdf(low) < p <= cdf(high)
+            middle = (low + high) // 2
+            low, high = (low, middle) if float(self.cdf(middle)) >= p else (middle, high)
+        return high
 
     def sample(self, n: int, entropy: Entropy) -> Steps:
         """Return `n` independent draws, shape (n,)."""
@@ -85,6 +93,15 @@ class DiscreteGaussian:
         # |y| is exact and the center good to 2^-53: the exponent errs by at most max(1, exponent) 2^-50.
         exponent = float(self.rate) * (np.abs(proposed).astype(np.float64) - float(center)) ** 2
         return bernoulli_exp(exponent, lambda i: self.rate * (abs(int(proposed[i])) - center) ** 2, entropy)
+
+
+def _wide_sf(rate: float, x: NDArray[np.float64]) -> Any:
+    """Return P(X > x) of a wide law: the sum by the midpoint rule of Euler and Maclaurin, whose next term is below sigma^-4."""
+    edge = np.abs(x + 0.5)
+    tail = np.array([math.erfc(math.sqrt(rate) * t) / 2 for t in edge.ravel()]).reshape(edge.shape)
+    slope = -2 * rate * edge * np.exp(-rate * edge**2) / _normalizer(Fraction(rate))
+    upper = tail + slope / 24
+    return np.where(x + 0.5 >= 0, upper, 1 - upper)
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class DiscreteLaplace:
     """Whole numbers with probability proportional to e^(-rate |x|); rate > 0 in nats a step."""
 
     rate: Fraction
+    name: ClassVar[str] = "laplace"
 
     @property
     def mean(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -30,16 +30,17 @@ class Geometric:
     """Whole numbers g >= 0 with probability proportional to e^(-rate g); rate > 0 in nats a step."""
 
     rate: Fraction
+    name: ClassVar[str] = "exponential"
 
     @property
     def mean(self) -> float:
         """Expected value r/(1 - r), in steps."""
-        return 1 / math.expm1(self.rate)
+        return math.exp(-self.rate) / -math.expm1(-self.rate)
 
     @property
     def variance(self) -> float:
         """Variance r/(1 - r)^2, in steps squared."""
-        return 1 / (4 * math.sinh(self.rate / 2) ** 2) if self.rate < 1000 else 0.0
+        return math.exp(-self.rate) / math.expm1(-self.rate) ** 2
 
     def pmf(self, x: Any) -> Any:
         """Probability of exactly `x`."""

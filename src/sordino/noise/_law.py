@@ -12,6 +12,11 @@ class Law(Protocol):
     """A distribution with closed forms for tests and planning, and an exact sampler."""
 
     @property
+    def name(self) -> str:
+        """What a mechanism's `noise` parameter calls the family."""
+        ...
+
+    @property
     def mean(self) -> float:
         """Expected value, in steps."""
         ...

@@ -36,7 +36,7 @@ def exp_bounds(x: Fraction, digits: int) -> Bounds:
     """Return decimals just below and just above e^-x, x >= 0: the decimal exponential is correct to the last digit."""
     down, up = contexts(digits)
     low, high = ratio_bounds(-x, digits)
-    return down.next_minus(down.exp(low)), min(up.next_plus(up.exp(high)), Decimal(1))
+    return max(down.next_minus(down.exp(low)), Decimal(0)), min(up.next_plus(up.exp(high)), Decimal(1))
 
 
 def logistic_bounds(x: Fraction, digits: int) -> Bounds:
@@ -50,12 +50,11 @@ def logistic_bounds(x: Fraction, digits: int) -> Bounds:
 class Probability:
     """A number in [0, 1] given by an enclosure that tightens; its binary digits are computed once and kept."""
 
-    __slots__ = ("_enclosure", "_known", "_length")
+    __slots__ = ("_enclosure", "_known")
 
     def __init__(self, enclosure: Enclosure) -> None:
         self._enclosure = enclosure
-        self._length = 0
-        self._known = 0
+        self._known = (0, 0)  # how many digits, and the digits: one value, so that threads never see half of a change
 
     @classmethod
     def exp(cls, x: Fraction) -> Probability:
@@ -69,10 +68,10 @@ class Probability:
 
     def bits(self, b: int) -> int:
         """Return floor(p * 2^b), exactly; `b` >= 1, and p = 1 gives 2^b."""
-        if b > self._length:
-            self._known = self._computed(b)
-            self._length = b
-        return self._known >> (self._length - b)
+        length, known = self._known
+        if b > length:
+            length, known = self._known = b, self._computed(b)
+        return known >> (length - b)
 
     def word(self, start: int, width: int) -> int:
         """Return the binary digits `start` to `start + width` after the point, as a whole number below 2^width (p < 1)."""
