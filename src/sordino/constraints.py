@@ -56,6 +56,8 @@ def shown(value: Any) -> str:
     """Return a short picture of a public parameter for an error message."""
     if isinstance(value, int) and value.bit_length() > 1000:
         return f"a whole number of {value.bit_length()} bits"
+    if isinstance(value, Fraction):
+        return f"{float(value):.12g}" if abs(value) < 10**300 else "a number beyond 1e300"
     text = repr(value) if isinstance(value, str | int | float | Fraction | Decimal | type(None)) else type(value).__name__
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -15,7 +15,7 @@ from sordino.constraints import COUNT, POSITIVE, SHARE, Number
 from sordino.cost import Pure, compose
 from sordino.data import CountQuestion, CsvFormat, PrivacyUnit, open_source, prepare_counts
 from sordino.entropy import SYSTEM, Entropy
-from sordino.errors import InvalidParameter, SimulatedRelease
+from sordino.errors import DataSourceError, InvalidParameter, SimulatedRelease
 from sordino.estimators import combine_gaps, interval
 from sordino.ledger import Ledger
 from sordino.mechanisms import LaplaceMechanism, NoisyTopK
@@ -54,7 +54,7 @@ class Session:
     csv : CsvFormat, optional
         How a CSV source is written; nothing is ever guessed from its rows.
     name : str, optional
-        What the ledger calls a source that has no path (frames and relations).
+        What the ledger calls a source that has no path (frames and relations); its account is made with source="name:NAME".
 
     Raises
     ------
@@ -161,8 +161,8 @@ class Session:
         with self._charge("top_k", question, {"item": item, "k": k, "where": where}, choose, measure) as charge:
             counts = question.run(progress=progress)
             values = counts.values
-            if k > values.size:  # a domain that was assumed public: its size is public, and known only now
-                raise InvalidParameter(f"top_k.k must be at most the size of the domain, {values.size}; got {k}. The charge stays.")
+            if k > values.size:  # labels that were assumed public are counted only now, and nothing more is said about rows
+                raise DataSourceError.after_charge()
             top = charge.release(choose, values, entropy=self._entropy)
             fresh = charge.release(measure, values[top.indices], entropy=self._entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
@@ -195,6 +195,8 @@ class Session:
         planned = None if size is None else LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(size))
         with self._charge("histogram", question, {"item": item, "where": where}, planned or budget) as charge:
             counts = question.run(progress=progress)
+            if not counts.values.size:
+                raise DataSourceError.after_charge()
             # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the budget.
             mechanism = planned or LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(counts.values.size))
             fresh = charge.release(mechanism, counts.values, entropy=self._entropy)

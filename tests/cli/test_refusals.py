@@ -43,6 +43,11 @@ REFUSED = {
     "where": ({"where": "price > (SELECT 1)"}, (), 2, ""),
     "delimiter": ({"delimiter": "ab"}, (), 2, "delimiter"),
     "encoding": ({"encoding": "klingon"}, (), 2, "encoding"),
+    "underscores": ({"epsilon": "1_0"}, (), 2, "is not a finite decimal number"),
+    "other digits": ({"epsilon": "\u0661"}, (), 2, "is not a finite decimal number"),
+    "much too much": ({"epsilon": "1e400"}, (), 2, "is not a finite decimal number"),
+    "too much for noise": ({"epsilon": "1e90"}, (), 2, "a rate of at most 2^40"),
+    "an empty domain": ({"domain": ""}, ("--assume-public",), 2, "Give exactly one of --domain"),
     "unknown option": ({}, ("--frobnicate",), 2, "No such option"),
 }
 
@@ -136,5 +141,11 @@ def test_the_ledger_remembers(top, sordino, account):
     assert (shown["limit"], shown["spent"], shown["remaining"]) == (10.0, 0.2, 9.8)
     assert [row["label"] for row in shown["rows"]] == ["top_k", "top_k"]
     assert {row["state"] for row in shown["rows"]} == {"settled"}
+    assert shown["rows"][1]["detail"] == {
+        "item": "product",
+        "k": 1,
+        "domain": shown["rows"][0]["detail"]["domain"],
+        "domain_size": 4,
+    }
     table = sordino("ledger", "show", *account, "--format", "table").out
     assert "Account shop: epsilon 10, spent 0.2, remaining 9.8." in table

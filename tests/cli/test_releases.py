@@ -36,9 +36,10 @@ def test_top_as_json(top, account):
 def test_top_as_csv_and_table(top):
     rows = list(csv.DictReader(io.StringIO(top("--format", "csv", "--synthetic", "--seed", 3).out)))
     assert [row["item"] for row in rows] == ["tea", "rice"]
-    assert list(rows[0]) == ["rank", "item", "estimate", "low", "high", "gap"]
+    assert list(rows[0]) == ["rank", "item", "estimate", "low", "high", "gap", "adjacency", "unit", "domain", "simulated"]
+    assert {(row["adjacency"], row["simulated"]) for row in rows} == {("add-remove", "yes")}
     table = top("--format", "table", "--synthetic", "--seed", 3).out
-    assert table.splitlines()[0].split() == list(rows[0])
+    assert table.splitlines()[0].split() == list(rows[0])[:6]
     assert "Spent: epsilon 4. Protects: column customer, add-remove." in table
     assert "SIMULATED" in table
 
@@ -139,7 +140,7 @@ def test_a_full_disk_at_stdout_is_said(orders):
     with Path("/dev/full").open("w") as full:
         line = [command, "count", orders, "--row-is-unit", "--epsilon", "1"]
         done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
-    assert done.returncode == 2
+    assert done.returncode == 4
     assert "could not be written to stdout" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -149,3 +150,41 @@ def test_help_of_every_command(sordino, command):
     result = sordino(command, "--help")
     assert result.code == 0
     assert result.out.startswith(f"Usage: sordino {command}")
+
+
+def test_labels_do_not_steer_the_terminal(sordino, orders, tmp_path):
+    (tmp_path / "odd.csv").write_text("name\n\x1b[31mred\ntea\n", encoding="utf-8")
+    line = ("histogram", orders, "--item", "product", "--row-is-unit", "--epsilon", 5, "--domain", tmp_path / "odd.csv")
+    table = sordino(*line, "--format", "table").out
+    assert "\x1b" not in table
+    assert "\\x1b[31mred" in table
+    assert [row["item"] for row in sordino(*line).json["rows"]] == ["\x1b[31mred", "tea"]
+
+
+def test_an_assumed_domain_that_is_too_small_is_the_constant_sentence(top, sordino, tmp_path):
+    result = top("--assume-public", domain=None, domain_column=None, k=5)
+    assert result.code == 4
+    assert result.err.startswith("Error: The data engine could not finish this release.")
+    (tmp_path / "none.csv").write_text("customer,product\n", encoding="utf-8")
+    empty = sordino(
+        "histogram", tmp_path / "none.csv", "--item", "product", "--user", "customer", "--epsilon", 1, "--assume-public"
+    )
+    assert (empty.code, empty.err) == (4, result.err)
+
+
+def test_a_closed_stdout_is_refused_before_anything(orders):
+    command = Path(sys.executable).with_name("sordino")
+    line = f"'{command}' count '{orders}' --row-is-unit --epsilon 1 >&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (2, "Error: stdout must be open: it takes the release.\n")
+    silent = subprocess.run(["bash", "-c", f"'{command}' count none.csv --row-is-unit --epsilon 1 2>&-"], check=False, timeout=60)
+    assert silent.returncode == 4
+
+
+def test_arguments_that_are_no_text(orders):
+    command = str(Path(sys.executable).with_name("sordino"))
+    for option in (b"--where", b"--null"):
+        line = [command.encode(), b"count", bytes(orders), b"--row-is-unit", b"--epsilon", b"1", option, b"v = '\xff'"]
+        done = subprocess.run(line, capture_output=True, check=False, timeout=60)
+        assert done.returncode == 2
+        assert b"Arguments must be text" in done.stderr

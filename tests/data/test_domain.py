@@ -51,7 +51,6 @@ def test_lists():
 def test_texts_of_values_are_those_of_the_engine():
     frame = pl.DataFrame(
         {
-            "when": [dt.datetime.fromisoformat("2024-01-02T03:04"), dt.datetime.fromisoformat("2024-01-02T03:04:05.5")],
             "day": [dt.date(2024, 1, 2), dt.date(1, 2, 3)],
             "truth": [True, False],
         }

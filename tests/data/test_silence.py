@@ -212,10 +212,9 @@ def test_identities(tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("user,item\n")
     assert open_source("./x.csv").identity == open_source(tmp_path / "x.csv").identity == str(tmp_path / "x.csv")
     assert open_source("*.csv").identity == str(tmp_path / "*.csv")
-    assert open_source("x.csv", name="orders").identity == "orders"
     frame = pl.DataFrame({"a": [1]})
     assert open_source(frame).identity is None
-    assert open_source(frame, name="orders").identity == "orders"
+    assert open_source(frame, name="orders").identity == "name:orders"
 
 
 def test_the_engine_sees_nothing_else(tmp_path):

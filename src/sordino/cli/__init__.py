@@ -6,8 +6,10 @@ Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -16,6 +18,9 @@ from sordino import errors
 BUG = (
     "sordino stopped because of a defect in itself. Nothing was released; whatever was charged stays charged. "
     "Please report what you did, without data."
+)
+SYSTEM = (
+    "The operating system refused a file or folder that sordino needs. Nothing was released; whatever was charged stays charged."
 )
 INTERRUPTED = "Interrupted. Nothing was released; whatever was charged stays charged."
 _COMMANDS = {  # name: module and help; importing a module may load an engine, and `--help` must not
@@ -66,11 +71,24 @@ def code_of(error: errors.SordinoError) -> int:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; says one sentence on stderr if that is not 0."""
     try:
+        _ready(sys.argv[1:] if arguments is None else arguments)
         group.main(args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  (whatever it is, it may hold private rows: it ends as one fixed sentence)
         return _end(error)
     return 0
+
+
+def _ready(arguments: Sequence[str]) -> None:
+    """Refuse what would only fail after the charge: a closed stdout, and arguments that are no text."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (for the rest of the process)
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        raise errors.InvalidParameter("stdout must be open: it takes the release.")
+    for argument in arguments:
+        if any("\ud800" <= character <= "\udfff" for character in argument):
+            raise errors.InvalidParameter(f"Arguments must be text in the encoding of this terminal; got {argument!a}.")
 
 
 def _end(error: BaseException) -> int:
@@ -86,13 +104,19 @@ def _end(error: BaseException) -> int:
     if isinstance(error, errors.SordinoError):
         click.echo(f"Error: {error}", err=True)
         return code_of(error)
-    interrupted = isinstance(error, click.Abort | KeyboardInterrupt)
-    click.echo(INTERRUPTED if interrupted else BUG, err=True)
-    return 130 if interrupted else 1
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        click.echo(INTERRUPTED, err=True)
+        return 130
+    click.echo(SYSTEM if isinstance(error, OSError) else BUG, err=True)
+    return 4 if isinstance(error, OSError) else 1
 
 
 def main() -> None:
     """Run the command and leave with its exit code."""
+    for name in ("SIGTERM", "SIGHUP"):  # like Ctrl-C: what lies in private folders is removed on the way out
+        signal.signal(getattr(signal, name), signal.default_int_handler)
     code = run()
     sys.stderr.flush()
+    if code == 130:
+        os._exit(code)  # a second interrupt must not find a half closed interpreter
     sys.exit(code)

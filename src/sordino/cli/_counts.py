@@ -29,7 +29,7 @@ def count(source: str, **options: Any) -> None:
         release = ask(epsilon=options["epsilon"], where=options["where"], progress=progress)
     facts, notes = about("count", release, options)
     row = {"count": "units" if options["units"] else "rows", "estimate": release.estimate, "low": release.low, "high": release.high}
-    write_rows(options["form"], [row], facts, [INTERVAL, *notes])
+    write_rows(options["form"], tuple(row), [row], facts, [INTERVAL, *notes])
 
 
 @click.command()
@@ -50,4 +50,4 @@ def histogram(source: str, **options: Any) -> None:
             options["item"], epsilon=options["epsilon"], domain=domain, where=options["where"], progress=progress
         )
     facts, notes = about("histogram", release, options, domain)
-    write_rows(options["form"], [plain(row) for row in release], facts, [INTERVAL, *notes])
+    write_rows(options["form"], ("item", "estimate", "low", "high"), [plain(row) for row in release], facts, [INTERVAL, *notes])

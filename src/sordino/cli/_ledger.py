@@ -54,11 +54,9 @@ def show(url: str, account: str, form: str | None) -> None:
 @FORMAT
 def accounts(url: str, form: str | None) -> None:
     """List the accounts of a ledger with what remains in each."""
-    rows = []
-    for name in Ledger.accounts(url):
-        statement = Ledger.open(url, account=name).statement().to_dict()
-        rows.append({key: statement[key] for key in ("account", "adjacency", "unit", "source", "limit", "spent", "remaining")})
-    write_rows(form, rows, {}, [])
+    columns = ("account", "adjacency", "unit", "source", "limit", "spent", "remaining")
+    statements = [Ledger.open(url, account=name).statement().to_dict() for name in Ledger.accounts(url)]
+    write_rows(form, columns, [{name: statement[name] for name in columns} for statement in statements], {}, [])
 
 
 def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
@@ -70,5 +68,4 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
         f"Protects: {statement['unit']}, {statement['adjacency']}. Source: {statement['source']}.",
     ]
     columns = ("time", "label", "state", "reserved", "drawn", "settled", "id")
-    rows = [{name: charge[name] for name in columns} for charge in listed] if charges else []
-    write_rows(form, rows, statement, notes)
+    write_rows(form, columns, listed if charges else [], statement, notes)

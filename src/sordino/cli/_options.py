@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, TypeVar, final
 
@@ -25,16 +25,21 @@ class Decimals(click.ParamType[Fraction]):
         """Return the number as a fraction, or fail with the usage error of click."""
         if isinstance(value, Fraction):
             return value
-        try:
-            number = Decimal(str(value))
-        except InvalidOperation:
-            number = Decimal("nan")
-        if not number.is_finite() or abs(number.adjusted()) > 400:
+        if not _PLAIN.fullmatch(str(value)):
             self.fail(f"{value!r} is not a finite decimal number.", param, ctx)
-        return Fraction(number)
+        return Fraction(str(value))
 
 
+_PLAIN = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
 NUMBER = Decimals()
+
+
+def _delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    return "\t" if value == "\\t" else value
+
+
+def _encoding(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    return {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1"}.get(value.lower(), value.lower())
 
 
 def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -80,8 +85,21 @@ csv_options = stacked(
     click.option(
         "--null", metavar="TEXT", default="", help="Text that means a missing value in a CSV source, beside the empty field."
     ),
-    click.option("--delimiter", metavar="CHAR", default=",", help="Delimiter of a CSV source [default: comma]."),
-    click.option("--encoding", metavar="NAME", default="utf-8", show_default=True, help="Encoding of a CSV source."),
+    click.option(
+        "--delimiter",
+        metavar="CHAR",
+        default=",",
+        callback=_delimiter,
+        help="Delimiter of a CSV source, \\t for a tab [default: comma].",
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        default="utf-8",
+        show_default=True,
+        callback=_encoding,
+        help="Encoding of a CSV source, utf-8 or latin-1.",
+    ),
 )
 domain_options = stacked(
     click.option("--item", metavar="COL", required=True, help="Column of labels."),
@@ -112,7 +130,7 @@ def chosen_quiet(quiet: bool | None) -> bool:
 
 def exactly_one(given: dict[str, Any], what: str) -> str:
     """Return the name of the one option that was given, or raise `InvalidParameter`."""
-    named = [name for name, value in given.items() if value]
+    named = [name for name, value in given.items() if value is not None and value is not False]
     if len(named) != 1:
         listed = ", ".join(given)
         raise InvalidParameter(f"Give exactly one of {listed} to say {what}; got {' and '.join(named) or 'none'}.")

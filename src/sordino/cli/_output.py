@@ -12,54 +12,66 @@ from typing import Any
 import click
 
 from sordino.cli._options import chosen_format
+from sordino.errors import DataSourceError
 
 INTERVAL = "low and high: 95 % interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
 
 
-def write_rows(form: str | None, rows: Sequence[dict[str, Any]], facts: dict[str, Any], notes: Sequence[str]) -> None:
-    """Write rows with the facts about them (JSON), the rows alone (CSV), or a table with notes below."""
+MARKS = ("adjacency", "unit", "domain", "simulated")
+
+
+def write_rows(
+    form: str | None, columns: Sequence[str], rows: Sequence[dict[str, Any]], facts: dict[str, Any], notes: Sequence[str]
+) -> None:
+    """Write rows with the facts about them (JSON), rows that repeat the facts nobody may lose (CSV), or a table with notes below."""
     chosen = chosen_format(form)
     if chosen == "json":
         text = json.dumps({**facts, "rows": list(rows)}, ensure_ascii=False, indent=2) + "\n"
     elif chosen == "csv":
-        text = _csv(rows)
+        marks = {name: facts[name] for name in MARKS if name in facts}
+        text = _csv([*columns, *marks], [row | marks for row in rows])
     else:
-        text = _table(rows) + "".join(f"{note}\n" for note in notes)
+        text = _table(columns, rows) + "".join(f"{note}\n" for note in notes)
     try:
         click.echo(text, nl=False)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError:
-        raise click.ClickException("The release could not be written to stdout: it is lost, and its charge stays.") from None
+        raise DataSourceError("The release could not be written to stdout: it is lost, and its charge stays.") from None
 
 
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
+def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
     written = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(written, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: shown(value) for name, value in row.items()} for row in rows)
+    writer = csv.DictWriter(written, fieldnames=columns, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows({name: shown(value) for name, value in row.items()} for row in rows)
     return written.getvalue()
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> str:
+def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    names = list(rows[0]) if rows else []
-    for name in names:
+    for name in columns:
         numeric = all(not isinstance(row[name], str) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(shown(row[name])) for name in names))
+        table.add_row(*(Text(visible(shown(row[name]))) for name in columns))
     console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 120)
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def visible(text: str) -> str:
+    """Return a text in which control characters are spelled out: a label must not steer the terminal or break a row."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def shown(value: Any) -> str:
@@ -68,7 +80,7 @@ def shown(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() else f"{value:.1f}"
-    return str(value)
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
 def about(kind: str, release: Any, options: dict[str, Any], domain: Any = None) -> tuple[dict[str, Any], list[str]]:

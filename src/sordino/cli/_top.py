@@ -11,6 +11,8 @@ from sordino.cli._output import BEFORE_SELECTION, INTERVAL, about, write_rows
 from sordino.cli._work import domain_of, session_of, shown_progress
 from sordino.releases import plain
 
+COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
+
 
 @click.command()
 @SOURCE
@@ -44,4 +46,4 @@ def top(source: str, **options: Any) -> None:
             progress=progress,
         )
     facts, notes = about("top", release, options, domain)
-    write_rows(options["form"], [plain(row) for row in release], facts, [BEFORE_SELECTION, INTERVAL, *notes])
+    write_rows(options["form"], COLUMNS, [plain(row) for row in release], facts, [BEFORE_SELECTION, INTERVAL, *notes])

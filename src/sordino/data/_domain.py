@@ -152,6 +152,8 @@ def one_column(names: list[str], wanted: str | None, path: Path) -> str:
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted is None or wanted not in names:
+        if not names:
+            raise DataSourceError(f"The domain file must have a header line; {path} has none.")
         raise InvalidParameter(f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}.")
     return wanted
 

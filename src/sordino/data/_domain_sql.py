@@ -26,9 +26,9 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
     InvalidParameter
         If it fails or does not list one column of texts.
     """
-    if source.kind == "relation":
+    if source.kind in {"relation", "lazy frame"}:
         raise UnsafePredicate(
-            "A domain query must not see the source, and which files a DuckDB relation reads cannot be known. Write the labels to a file "
+            f"A domain query must not see the source, and which files a {source.kind} reads cannot be known. Write the labels to a file "
             "and use Domain.from_file, or open the source by its path."
         )
     with engine() as opened:

@@ -151,6 +151,7 @@ def engine() -> Iterator[Engine]:
         try:
             # Progress is measured but never printed: it is asked for by whoever may see it.
             connection.execute("SET enable_progress_bar = true")
+            connection.execute("SET disabled_optimizers = 'in_clause'")  # it would move work out of TRY
             connection.execute("SET enable_progress_bar_print = false")
             connection.execute("SET TimeZone = 'UTC'")
             yield opened

@@ -31,7 +31,6 @@ _SIMPLE: dict[Any, str] = {
     nw.Int16: "SMALLINT",
     nw.Int32: "INTEGER",
     nw.Int64: "BIGINT",
-    nw.Int128: "HUGEINT",
     nw.UInt8: "UTINYINT",
     nw.UInt16: "USMALLINT",
     nw.UInt32: "UINTEGER",
@@ -52,6 +51,7 @@ class FrameReader:
 
     frame: Any
     types: tuple[tuple[str, str], ...]
+    lazy: bool
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -103,7 +103,7 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
         if len(set(names)) != len(names):
             raise DataSourceError("The columns of a frame must have different names; rename them.")
         types = {name: _pandas_type(value, name, types) for name in names}
-    return FrameReader(value, tuple(types.items())), types
+    return FrameReader(value, tuple(types.items()), isinstance(frame, nw.LazyFrame)), types
 
 
 def _declared(kind: Any) -> str:
@@ -136,7 +136,7 @@ def _collected(frame: Any, names: Sequence[str]) -> Any:
 
 
 def _pandas_column(series: Any, pa: Any) -> Any:
-    if series.dtype == object:
+    if series.dtype == object or getattr(series.dtype, "storage", None) == "python":
         return pa.array([as_text(value) for value in series.array], type=pa.large_string())
     if hasattr(series, "cat"):
         texts = [as_text(value) for value in series.cat.categories]
@@ -146,16 +146,20 @@ def _pandas_column(series: Any, pa: Any) -> Any:
 
 def as_text(value: object) -> str | None:
     """Return the text of one value of unknown type, or None; never raise."""
+    try:
+        return _text_of(value)
+    except Exception:  # noqa: BLE001 - a value whose own methods raise is no text
+        return None
+
+
+def _text_of(value: object) -> str | None:
     if isinstance(value, str):
         plain = str.__str__(value)
         return plain if is_unicode(plain) else None
-    if (
-        type(value) is bool
-        or type(value).__name__ == "bool_"
-        or (type(value).__module__ == "numpy" and type(value).__name__ == "bool")
-    ):
+    foreign = type(value).__module__ == "numpy"
+    if type(value) is bool or (foreign and type(value).__name__ in {"bool", "bool_"}):
         return "true" if value else "false"
-    if type(value) is int or (isinstance(value, numbers.Integral) and type(value).__module__ == "numpy"):
+    if type(value) is int or (foreign and isinstance(value, numbers.Integral)):
         number = int(value)
         return str(number) if -(2**63) <= number < 2**64 else None
     return None

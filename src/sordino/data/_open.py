@@ -31,7 +31,7 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     csv : CsvFormat, optional
         How CSV files are written; the default is comma, double quote, header line, UTF-8.
     name : str, optional
-        The identity that a ledger stores, instead of the path; without it tables in memory have none.
+        What a ledger calls a table in memory, as `name:NAME`; without it such a table has no identity.
 
     Returns
     -------
@@ -60,38 +60,42 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     if name is not None:
         text(name, "name")
     if isinstance(source, str | os.PathLike):
-        return _open_path(os.fspath(source), form, name)
+        if name is not None:
+            raise InvalidParameter(f"name is for tables in memory: a path has a name of its own; got {shown(name)}.")
+        return _open_path(os.fspath(source), form)
+    identity = None if name is None else f"name:{name}"  # never a path, whatever the name
     backend: Backend
     if isinstance(source, duckdb.DuckDBPyRelation):
         backend, columns = open_relation(source)
-        return Source("relation", name, columns, (), backend)
+        return Source("relation", identity, columns, (), backend)
     from sordino.data._frames import open_frame  # noqa: PLC0415 - narwhals is needed for tables in memory only
 
     reader, columns = open_frame(source)
-    return Source("frame", name, columns, (), ReaderBackend(reader))
+    kind = "lazy frame" if reader.lazy else "frame"
+    return Source(kind, identity, columns, (), ReaderBackend(reader))
 
 
-def _open_path(path: Any, form: CsvFormat, name: str | None) -> Source:
+def _open_path(path: Any, form: CsvFormat) -> Source:
     text(path, "The path of a source")
     scheme, colon, rest = path.partition(":")
     if colon and scheme == "duckdb":
         file, hash_sign, table = rest.rpartition("#")
         if not (hash_sign and file and table):
             raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(path)}.")
-        where = Path(file).absolute()
+        where = Path(_absolute(file))
         database, columns = open_database(where, table)
-        return Source("duckdb", name or f"duckdb:{_absolute(file)}#{table}", columns, (where,), ReaderBackend(database))
+        return Source("duckdb", f"duckdb:{where}#{table}", columns, tuple(database.paths), ReaderBackend(database))
     if "://" in path:
-        raise UnsupportedBackend(f"{SUPPORTED}; got {shown(path)}. Download the table first.")
+        raise UnsupportedBackend(f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first.")
+    path = _absolute(path)  # what is opened is what the ledger calls it, also where `..` stands behind a link
     files = _expanded(path)
     kinds = {file.suffix.lower() for file in files}
-    identity = name or _absolute(path)
     if kinds <= PARQUET:
         parquet, columns = open_parquet(files)
-        return Source("parquet", identity, columns, tuple(files), ReaderBackend(parquet))
+        return Source("parquet", path, columns, tuple(files), ReaderBackend(parquet))
     if kinds <= CSV:
         lines, columns = open_csv(files, form)
-        return Source("csv", identity, columns, tuple(files), ReaderBackend(lines))
+        return Source("csv", path, columns, tuple(files), ReaderBackend(lines))
     raise UnsupportedBackend(
         f"All files of a source must end in {', '.join(sorted(CSV))} (uncompressed CSV) or all in {', '.join(sorted(PARQUET))}; got "
         f"{', '.join(repr(kind) for kind in sorted(kinds))}."

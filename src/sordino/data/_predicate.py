@@ -108,7 +108,9 @@ class _Parser:
             return f"({sql} IS {negated}NULL)"
         negated = "NOT " if self._accept("NOT") else ""
         if self._accept("IN"):
-            return f"({sql} {negated}IN ({self._list()}))"
+            # Never as IN: the engine turns longer lists into a join, which takes the casts and sums out of TRY.
+            equal = " OR ".join(f"({sql} = {item})" for item in self._list())
+            return f"({negated}({equal}))"
         if self._accept("BETWEEN"):
             low = self._sum()
             self._expect("AND")
@@ -119,13 +121,13 @@ class _Parser:
             raise self._refusal()
         return sql
 
-    def _list(self) -> str:
+    def _list(self) -> list[str]:
         self._expect("(")
         items = [self._constant()]
         while self._accept(","):
             items.append(self._constant())
         self._expect(")")
-        return ", ".join(items)
+        return items
 
     def _sum(self) -> str:
         sql = self._product()

@@ -178,7 +178,7 @@ def prepare_counts(
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
     predicate = None if where is None else source.predicate(where)
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
-    kept = ", ".join(f"CAST(c{index} AS VARCHAR) AS {name}" for name, index in columns.items()) or "1"
+    kept = ", ".join(f"{_text(index)} AS {name}" for name, index in columns.items()) or "1"
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
     question = CountQuestion(
         source=source,
@@ -188,10 +188,18 @@ def prepare_counts(
         sensitivity=sensitivity,
         indices=tuple(sorted(indices)),
         sql=_sql(kind, unit, kept, salt),
-        labels_sql=f"SELECT DISTINCT CAST(c{columns.get('item', 0)} AS VARCHAR) AS item FROM rows WHERE item IS NOT NULL",
+        labels_sql=f"SELECT DISTINCT item FROM (SELECT {_text(columns.get('item', 0))} AS item FROM rows) WHERE item IS NOT NULL",
     )
     _rehearse(question)
     return question
+
+
+def _text(index: int) -> str:
+    """Return a column as text that is compared byte by byte; a value that has no text is NULL.
+
+    A column of a database can carry a collation under which different texts are equal: one unit would then answer for another.
+    """
+    return f"(TRY(CAST(c{index} AS VARCHAR)) COLLATE C)"
 
 
 def _length(salt: Any) -> str:

@@ -26,10 +26,11 @@ SUPPORTED = (
 """What a source may be; the rest of the sentence says what was given."""
 
 AS_LABELS = re.compile(
-    r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|UUID|ENUM\(.*\)",
+    r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|UUID|ENUM\(.*\)",
     re.DOTALL,
 )
-"""Declared types whose every value is one text: no floats (many texts for one number), no bytes, no nested values, no local times."""
+"""Declared types whose every value is one text: no floats (many texts for one number), no bytes, no nested values, no times: the engine
+fails on some that a file or frame can hold."""
 
 
 class Backend(Protocol):
@@ -65,7 +66,7 @@ class Source:
     Parameters
     ----------
     kind : str
-        "csv", "parquet", "duckdb", "relation" or "frame".
+        "csv", "parquet", "duckdb", "relation", "frame" or "lazy frame".
     identity : str or None
         The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, or the name that was given.
     columns : mapping of str to str

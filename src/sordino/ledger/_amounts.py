@@ -53,6 +53,8 @@ class Budget:
             raise InvalidParameter(
                 f"Budget.delta must be 0 because the pure meter, the only one of this version, has no delta; got {float(self.delta):g}."
             )
+        if self.nano < 1:
+            raise InvalidParameter(f"Budget.epsilon must be at least a billionth, the unit of a ledger; got {shown(self.epsilon)}.")
         if self.nano > LARGEST:
             raise InvalidParameter(f"Budget.epsilon must be at most {LARGEST // NANO}; got {float(self.epsilon):g}.")
 

@@ -78,7 +78,7 @@ def _check_place(path: str, kind: str) -> None:
         if not file.parent.is_dir():
             raise LedgerError(f"There is no folder {str(file.parent)!r} for the ledger {file.name!r}.")
         if kind != "create" and not file.exists():
-            raise LedgerError(f"There is no ledger at {path!r}; Ledger.create makes one.")
+            raise LedgerError(f"There is no ledger at {path!r}; `sordino ledger create` (Ledger.create) makes one.")
     except OSError:
         raise LedgerError(f"The ledger at {path!r} cannot be reached; check its name and the rights on its folder.") from None
 
