@@ -49,7 +49,7 @@ demo/flights.csv demo/airports.csv: $(VENV)/.flights examples/fetch_flights.py
 
 demo: demo/flights.csv demo/airports.csv
 	@rm -f demo/budget.db demo/budget.db-wal demo/budget.db-shm
-	$(BIN)/sordino ledger create $(BUDGET) --epsilon 3 --adjacency add-remove --unit tailnum --source demo/flights.csv
+	$(BIN)/sordino ledger create $(BUDGET) --epsilon 3 --adjacency add-remove --unit tailnum --source demo/flights.csv --format table
 	$(BIN)/sordino top demo/flights.csv --item dest --user tailnum --null NA -k 10 --epsilon 1 \
 		--domain demo/airports.csv --domain-column faa $(BUDGET) --format table
 	$(BIN)/sordino ledger show $(BUDGET) --format table

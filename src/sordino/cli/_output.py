@@ -61,8 +61,9 @@ def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
     for name in columns:
         numeric = all(not isinstance(row[name], str) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    digits = {name: int(any(_broken(row[name]) for row in rows)) for name in columns}
     for row in rows:
-        table.add_row(*(Text(visible(shown(row[name]))) for name in columns))
+        table.add_row(*(Text(visible(shown(row[name], digits[name]))) for name in columns))
     console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 120)
     with console.capture() as capture:
         console.print(table)
@@ -74,12 +75,16 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def shown(value: Any) -> str:
-    """Return a cell: whole numbers plainly, others with one digit, nothing for None."""
+def _broken(value: Any) -> bool:
+    return isinstance(value, float) and not value.is_integer()
+
+
+def shown(value: Any, digits: int | None = None) -> str:
+    """Return a cell: nothing for None, numbers with that many digits after the point (None: as many as they need)."""
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() else f"{value:.1f}"
+        return f"{value:.12g}" if digits is None else f"{value:.{digits}f}"
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
