@@ -63,7 +63,7 @@ def report():
         "",
         f"{RUNS} runs each. `low`..`high`: 95 % from the fresh measurement alone. BLUE: a normal interval around the estimate, which "
         "sordino never prints. MSE: of the estimate over that of the measurement alone, for the selected items. retail: 16,470 item counts of a Belgian "
-        "store (external data set); zipf: 30000 / rank^1.05, 2,000 items; flat: 1,000 equal counts, the hardest case for the BLUE.",
+        "store (external data set); zipf: 30000 / rank^1.05, 2,000 items; flat: 1,000 equal counts.",
         "",
         *table(("counts", "k", "epsilon", "low..high", "target", "BLUE normal 95 %", "MSE ratio", ""), rows),
     ]

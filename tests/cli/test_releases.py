@@ -188,3 +188,13 @@ def test_arguments_that_are_no_text(orders):
         done = subprocess.run(line, capture_output=True, check=False, timeout=60)
         assert done.returncode == 2
         assert b"Arguments must be text" in done.stderr
+
+
+def test_the_readme_shows_what_the_command_prints(top):
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    block = next(part for part in readme.split("```") if part.startswith("text\nrank"))
+    shown = block.removeprefix("text\n").splitlines()
+    printed = top("--format", "table", k=3).out.splitlines()
+    assert shown[0].split() == printed[0].split()
+    assert [line.split(":")[0] for line in shown[11:]] == [line.split(":")[0] for line in printed[4:]]
+    assert len(shown[1].split()) == len(printed[1].split())

@@ -41,7 +41,15 @@ def made(folder, kind, values):
     return f"duckdb:{path}#t"
 
 
-@pytest.mark.parametrize("literals", [1, 4, 5, pytest.param(6, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "literals",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        5,
+        pytest.param(6, marks=pytest.mark.slow),
+        pytest.param(400, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "relation", "duckdb"])
 def test_a_list_of_any_length_is_a_rule_of_each_row_alone(tmp_path, literals, kind):
     """The engine moves longer lists out of TRY, where one row that overflows would end the whole query."""

@@ -161,8 +161,6 @@ def test_sources_have_one_text(tmp_path, monkeypatch):
         "/data//x.csv": "/data/x.csv",
         "duckdb:shop.db#orders": f"duckdb:{here}/shop.db#orders",
         "duckdb:/data/shop.db#orders": "duckdb:/data/shop.db#orders",
-        "duckdb:shop.db": f"duckdb:{here}/shop.db",
-        "duckdb::memory:#orders": "duckdb::memory:#orders",
         "postgresql://host/db#orders": "postgresql://host/db#orders",
         "s3://bucket/a/../b": "s3://bucket/a/../b",
         "name:orders": "name:orders",
@@ -173,6 +171,9 @@ def test_sources_have_one_text(tmp_path, monkeypatch):
     assert canonical_source(tmp_path / "x.csv") == here + "/x.csv"
     for bad in ("", "a\nb", None, 3):
         with pytest.raises(InvalidParameter, match="source must be"):
+            canonical_source(bad)
+    for bad in ("duckdb:shop.db", "duckdb:#orders", "duckdb:shop.db#"):
+        with pytest.raises(InvalidParameter, match="must be written duckdb:FILE#TABLE"):
             canonical_source(bad)
 
 

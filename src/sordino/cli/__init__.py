@@ -115,7 +115,10 @@ def main() -> None:
     """Run the command and leave with its exit code."""
     for name in ("SIGTERM", "SIGHUP"):  # like Ctrl-C: what lies in private folders is removed on the way out
         signal.signal(getattr(signal, name), signal.default_int_handler)
-    code = run()
+    try:
+        code = run()
+    except KeyboardInterrupt:  # one more, while the first was answered
+        code = 130
     sys.stderr.flush()
     if code == 130:
         os._exit(code)  # a second interrupt must not find a half closed interpreter

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sordino.constraints import text
+from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter
 
 _LEFT_ALONE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|name:")
@@ -28,7 +28,7 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     Raises
     ------
     InvalidParameter
-        If it is not a non-empty printable text.
+        If it is not a non-empty printable text, or a DuckDB source without a table.
 
     Examples
     --------
@@ -42,9 +42,9 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     if not named.startswith(_DUCKDB):
         return _absolute(named)
     file, mark, table = named.removeprefix(_DUCKDB).rpartition("#")
-    if not mark:
-        file, table = table, ""
-    return _DUCKDB + (file if file in {"", ":memory:"} else _absolute(file)) + mark + table
+    if not (mark and file and table):
+        raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(named)}.")
+    return f"{_DUCKDB}{_absolute(file)}#{table}"
 
 
 def canonical_unit(unit: Any) -> str:
