@@ -8,6 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -248,10 +250,9 @@ def test_a_signaling_float_is_silent():
 
 
 def test_pandas_and_polars_columns():
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    assert to_steps(pandas.Series([1, None], dtype="Int64"), Fraction(1), "X").tolist() == [1, -CLAMP]
-    assert to_steps(pandas.Series([np.int64(5), None], dtype=object), Fraction(1), "X").tolist() == [5, -CLAMP]
-    assert to_steps(polars.Series([1, 2]), Fraction(1), "X").tolist() == [1, 2]
+    assert to_steps(pd.Series([1, None], dtype="Int64"), Fraction(1), "X").tolist() == [1, -CLAMP]
+    assert to_steps(pd.Series([np.int64(5), None], dtype=object), Fraction(1), "X").tolist() == [5, -CLAMP]
+    assert to_steps(pl.Series([1, 2]), Fraction(1), "X").tolist() == [1, 2]
 
 
 def test_narrow_floats_mean_their_own_shortest_decimal():

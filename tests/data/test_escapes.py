@@ -91,6 +91,20 @@ def test_a_collation_of_a_column_joins_nobody(tmp_path):
         assert units.tolist() == [2]
 
 
+def test_a_default_collation_of_somebody_elses_connection_joins_nobody():
+    connection = duckdb.connect()
+    connection.execute("SET default_collation = 'nocase'")
+    relation = connection.sql("SELECT * FROM (VALUES ('u', 'a'), ('U', 'A'), ('u', 'A')) AS t(unit, item)")
+    for unit, most in ((ROW, None), (PrivacyUnit("unit"), None), (PrivacyUnit("unit", max_rows=1), 1)):
+        question = prepare_counts(open_source(relation), unit, kind="items", item="item", domain=["a", "A", "b"], salt=bytes(16))
+        counted = dict(zip(question.domain.labels, question.run().values.tolist(), strict=True))
+        assert counted["b"] == 0
+        assert sum(counted.values()) == (2 if most else 3)
+        assert counted["a"] <= 1
+    assert prepare_counts(open_source(relation), PrivacyUnit("unit"), kind="units").run().values.tolist() == [2]
+    connection.close()
+
+
 def test_strange_values_of_frames_are_missing_values():
     class Hostile:
         @property
