@@ -85,10 +85,10 @@ def test_a_float_means_its_shortest_decimal():
 
 @given(st.fractions(min_value=Fraction(1, 10**30), max_value=10**30))
 def test_the_chosen_step_lies_in_its_window(scale):
-    step = step_for(statement(), scale**2)
+    step = step_for(statement(), scale**2, "X")
     assert scale / (1 << 21) < step <= scale / (1 << 20)
     assert POWER_OF_TWO("step", step) == step
-    assert step_for(COUNTING, scale**2) == 1
+    assert step_for(COUNTING, scale**2, "X") == 1
 
 
 @given(st.lists(anything, min_size=1, max_size=8), steps)

@@ -134,6 +134,19 @@ def one_of(*names: str) -> Constraint:
     )
 
 
+def is_unicode(value: object) -> bool:
+    """Tell whether `value` is a text that can be written anywhere: a Python text may hold halves of characters."""
+    if not isinstance(value, str):
+        return False
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def text(value: Any, name: str) -> str:
     """Return `value` if it is a non-empty string without control characters, else raise `InvalidParameter`."""
     if isinstance(value, str) and value and value.isprintable():

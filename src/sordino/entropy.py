@@ -189,7 +189,7 @@ class Seeded:
 def checked_entropy(entropy: Any, owner: str) -> Entropy:
     """Return `entropy` if it is one, else raise `InvalidParameter`: before any answer is looked at."""
     if not isinstance(entropy, Entropy):
-        raise InvalidParameter(f"{owner}.release needs entropy such as SYSTEM or Seeded(7); got {shown(entropy)}.")
+        raise InvalidParameter(f"{owner} needs entropy such as SYSTEM or Seeded(7); got {shown(entropy)}.")
     return entropy
 
 

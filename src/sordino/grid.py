@@ -27,19 +27,32 @@ RATE_DENOMINATOR = 1 << 40
 KEPT = Fraction(999, 1000)
 """Parameters are refused whose noise would have less than this share of the ideal rate."""
 
+_SMALLEST = Fraction(1, 1 << 900)  # 2^52 steps and any noise stay far inside the floats
 _DIGITS = 5000  # a decimal with so many more digits than the step lies beyond the clamp, or below one step
 
 Steps = NDArray[Any]
 """Whole numbers: int64, or Python integers (dtype object) where one does not fit."""
 
 
-def step_for(sensitivity: Sensitivity, square: Fraction) -> Fraction:
+def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction:
     """Return the step of the statement, or else the public power of two in (scale/2^21, scale/2^20].
 
     The noise scale (in the unit of the answers) is given by its square, which is rational where the scale need not be.
+
+    Raises
+    ------
+    InvalidParameter
+        If released numbers would leave the floats: a step beyond 2^900, or below 2^-900.
     """
-    if sensitivity.step is not None:
-        return Fraction(POWER_OF_TWO("step", sensitivity.step))
+    step = _chosen_step(square) if sensitivity.step is None else Fraction(POWER_OF_TWO("step", sensitivity.step))
+    if not _SMALLEST <= step <= 1 / _SMALLEST:
+        raise InvalidParameter(
+            f"{owner} must work on a grid whose step lies between 2^-900 and 2^900. Change the unit of the answers."
+        )
+    return step
+
+
+def _chosen_step(square: Fraction) -> Fraction:
     target = square / (1 << 40)
     step = Fraction(2) ** ((target.numerator.bit_length() - target.denominator.bit_length()) // 2)
     while step**2 > target:

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Literal, Protocol, final
 
-from sordino.constraints import COUNT, POSITIVE, SHARE, Number
+from sordino.constraints import COUNT, POSITIVE, SHARE, Number, shown
 from sordino.cost import Pure, compose
 from sordino.data import CountQuestion, CsvFormat, PrivacyUnit, open_source, prepare_counts
-from sordino.entropy import SYSTEM, Entropy
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import DataSourceError, InvalidParameter, SimulatedRelease
 from sordino.estimators import combine_gaps, interval
 from sordino.ledger import Ledger
@@ -62,6 +62,8 @@ class Session:
         If the source cannot be opened.
     SimulatedRelease
         If seeded entropy is combined with a ledger.
+    InvalidParameter
+        If the unit, the ledger or the entropy is none, or a table in memory that is charged has no name.
 
     Examples
     --------
@@ -86,6 +88,9 @@ class Session:
     ) -> None:
         if not isinstance(unit, PrivacyUnit):
             raise InvalidParameter("Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row().")
+        checked_entropy(entropy, "Session")
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InvalidParameter(f"Session.ledger must be what Ledger.open or Ledger.create returns; got {shown(ledger)}.")
         if ledger is not None and entropy.simulated:
             raise SimulatedRelease("A ledger takes only real releases; use Seeded entropy in a session without a ledger.")
         self._unit = unit

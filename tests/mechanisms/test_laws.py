@@ -275,9 +275,13 @@ def test_absurd_rhos(rho):
         lambda: LaplaceMechanism(epsilon=3e18, sensitivity=COUNTING),
         lambda: NoisyTopK(k=1, epsilon=10**400, sensitivity=COUNTING),
         lambda: GaussianMechanism(rho=1e308, sensitivity=COUNTING),
+        lambda: LaplaceMechanism(epsilon=1, sensitivity=each(2**2000, step=2**2000)),
+        lambda: LaplaceMechanism(epsilon=1, sensitivity=each(10**400)),
+        lambda: NoisyTopK(k=1, epsilon=1, sensitivity=each(Fraction(1, 10**400))),
+        lambda: GaussianMechanism(rho=1, sensitivity=each(10**400)),
         lambda: GaussianMechanism(rho=Fraction(1, 10**400), sensitivity=COUNTING),
     ],
 )
 def test_noise_that_would_be_far_from_ideal_is_refused(make):
-    with pytest.raises(InvalidParameter, match="more noise than|noise with a rate of at"):
+    with pytest.raises(InvalidParameter, match="more noise than|noise with a rate of at|a grid whose step lies between"):
         make()

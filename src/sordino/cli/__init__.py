@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from sordino import errors
+from sordino.constraints import is_unicode
 
 BUG = (
     "sordino stopped because of a defect in itself. Nothing was released; whatever was charged stays charged. "
@@ -87,7 +88,7 @@ def _ready(arguments: Sequence[str]) -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         raise errors.InvalidParameter("stdout must be open: it takes the release.")
     for argument in arguments:
-        if any("\ud800" <= character <= "\udfff" for character in argument):
+        if not is_unicode(argument):
             raise errors.InvalidParameter(f"Arguments must be text in the encoding of this terminal; got {argument!a}.")
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, final
 
-from sordino.constraints import TRUTH, one_of, shown
+from sordino.constraints import TRUTH, is_unicode, one_of, shown
 from sordino.errors import InvalidParameter
 
 Encoding = Literal["utf-8", "latin-1"]
@@ -75,7 +75,7 @@ class CsvFormat:
             )
         TRUTH(name + "header", self.header)
         one_of("utf-8", "latin-1")(name + "encoding", self.encoding)
-        if not _is_text(self.null):
+        if not is_unicode(self.null):
             raise InvalidParameter(f"{name}null must be a text; got {shown(self.null)}.")
         if self.header == bool(self.columns):
             raise InvalidParameter(
@@ -87,7 +87,3 @@ class CsvFormat:
 
 def _one_byte(value: object) -> bool:
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in "\r\n\0"
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, final
 
-from sordino.constraints import shown, text
+from sordino.constraints import is_unicode, shown, text
 from sordino.data._domain_sql import labels_of_parquet, labels_of_query
-from sordino.data._engine import is_unicode
 from sordino.data._source import Source
 from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, UnsafePredicate
 

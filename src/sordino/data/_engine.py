@@ -63,17 +63,6 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def is_unicode(text: str) -> bool:
-    """Tell whether the engine can hold this text: a Python text may hold halves of characters."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 class Engine:
     """An in-memory database with fixed settings; it sees the files it is told to see and nothing else."""
 

@@ -16,7 +16,8 @@ from typing import Any, final
 
 import narwhals as nw
 
-from sordino.data._engine import Engine, is_unicode
+from sordino.constraints import is_unicode
+from sordino.data._engine import Engine
 from sordino.data._source import SUPPORTED
 from sordino.errors import DataSourceError, UnsupportedBackend
 

@@ -65,7 +65,7 @@ class LaplaceMechanism:
     def step(self) -> Fraction:
         """Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: about 2^31 noise scales by default."""
         scale = POSITIVE("bound", self.sensitivity.bound) / POSITIVE("epsilon", self.epsilon)
-        return step_for(self.sensitivity, scale**2)
+        return step_for(self.sensitivity, scale**2, "LaplaceMechanism")
 
     @cached_property
     def _bound(self) -> Fraction:
@@ -94,7 +94,7 @@ class LaplaceMechanism:
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, "l1", answers, checked_entropy(entropy, "LaplaceMechanism"))
+        return _released(self, "l1", answers, checked_entropy(entropy, "LaplaceMechanism.release"))
 
 
 @final
@@ -137,7 +137,7 @@ class GaussianMechanism:
     def step(self) -> Fraction:
         """Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: about 2^31 noise scales by default."""
         variance = POSITIVE("bound", self.sensitivity.bound) ** 2 / (2 * POSITIVE("rho", self.rho))
-        return step_for(self.sensitivity, variance)
+        return step_for(self.sensitivity, variance, "GaussianMechanism")
 
     @cached_property
     def _bound(self) -> Fraction:
@@ -167,7 +167,7 @@ class GaussianMechanism:
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, "l2", answers, checked_entropy(entropy, "GaussianMechanism"))
+        return _released(self, "l2", answers, checked_entropy(entropy, "GaussianMechanism.release"))
 
 
 def _released(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm, answers: Any, entropy: Entropy) -> Value | Values:

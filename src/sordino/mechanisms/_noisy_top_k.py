@@ -97,7 +97,7 @@ class NoisyTopK:
             raise InvalidParameter(f"NoisyTopK.k must be at most the domain size {size}; got {k}.")
         # A law stands for its family: `dataclasses.replace` hands back the one of the old parameters.
         family = NOISE("NoisyTopK.noise", noise.name if isinstance(noise, Geometric | DiscreteLaplace) else noise)
-        step = step_for(sensitivity, (k * sensitivity.spread / budget) ** 2)
+        step = step_for(sensitivity, (k * sensitivity.spread / budget) ** 2, "NoisyTopK")
         bound = bound_in_steps(sensitivity, step, "NoisyTopK")
         spread = bound if sensitivity.monotone else 2 * bound
         rate = fit_rate(budget / (k * spread), "NoisyTopK")
@@ -138,7 +138,7 @@ class NoisyTopK:
         InvalidParameter
             If the answers are not a list of at least k numbers, or positions do not go with them.
         """
-        checked_entropy(entropy, "NoisyTopK")
+        checked_entropy(entropy, "NoisyTopK.release")
         if self.domain_size is None:
             if positions is not None:
                 raise InvalidParameter("NoisyTopK.release takes positions only when domain_size was given.")
