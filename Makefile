@@ -19,7 +19,7 @@ help:
 	@echo "make demo      install, fetch public data, release a private top 10 and show the ledger"
 	@echo "make test      the default tests      make test-all   also the slow ones"
 	@echo "make lint      style and layers       make types      mypy --strict"
-	@echo "make audit     privacy by exact enumeration, signed proof pages"
+	@echo "make audit     every claim audited, every broken control convicted, proof pages signed"
 	@echo "make docs      docs/_build/html       make bench      benchmarks/results.md"
 	@echo "make clean     remove whatever make made"
 
@@ -68,11 +68,11 @@ lint: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -q -rP tests/architecture/test_files.py
 
-types: $(VENV)/.lint
+types: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/mypy
 
 audit: $(VENV)/.test
-	$(PYTEST) -n $(JOBS) tests/privacy tests/architecture
+	$(PYTEST) -n $(JOBS) tests/audit tests/privacy tests/architecture
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

@@ -1,6 +1,6 @@
 """Run all jobs (or the named ones) and write benchmarks/results.md.
 
-python -m benchmarks [samplers top_k command start coverage ledger]
+python -m benchmarks [samplers top_k sparse_vector selection command start coverage ledger audit audit_power audit_peers timing accounting]
 """
 
 from __future__ import annotations
@@ -11,7 +11,21 @@ from pathlib import Path
 
 from benchmarks.measuring import machine
 
-JOBS = ("samplers", "top_k", "command", "start", "coverage", "ledger")
+JOBS = (
+    "samplers",
+    "top_k",
+    "sparse_vector",
+    "selection",
+    "command",
+    "start",
+    "coverage",
+    "ledger",
+    "audit",
+    "audit_power",
+    "audit_peers",
+    "timing",
+    "accounting",
+)
 RESULTS = Path(__file__).with_name("results.md")
 
 

@@ -6,50 +6,72 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sordino import cost
+    from sordino import accounting, audit, cost
     from sordino.data import CsvFormat, Domain, PrivacyUnit
     from sordino.entropy import SYSTEM, Entropy, Seeded
     from sordino.errors import (
         BudgetExceeded,
+        ClaimBroken,
         DataSourceError,
         InvalidParameter,
         LedgerConflict,
         LedgerError,
         SimulatedRelease,
         SordinoError,
+        StreamClosed,
         UnboundedContribution,
         UnknownDomain,
         UnsafePredicate,
         UnsupportedBackend,
     )
-    from sordino.estimators import Estimates, combine_gaps, interval
+    from sordino.estimators import Estimates, combine_gaps, interval, p_value
     from sordino.ledger import Budget, Ledger
-    from sordino.mechanisms import GaussianMechanism, LaplaceMechanism, NoisyTopK
-    from sordino.releases import TopK, Value, Values
+    from sordino.mechanisms import (
+        ExponentialMechanism,
+        GaussianMechanism,
+        LaplaceMechanism,
+        NoisyTopK,
+        PermuteAndFlip,
+        RandomizedResponse,
+        SparseVector,
+    )
+    from sordino.releases import Choice, Positives, TopK, Value, Values, Verdict
     from sordino.sensitivity import COUNTING, Sensitivity
     from sordino.session import Session
 
 _HOME = {
+    "accounting": ("accounting",),
+    "audit": ("audit",),
     "cost": ("cost",),
     "data": ("CsvFormat", "Domain", "PrivacyUnit"),
     "entropy": ("SYSTEM", "Entropy", "Seeded"),
     "errors": (
         "BudgetExceeded",
+        "ClaimBroken",
         "DataSourceError",
         "InvalidParameter",
         "LedgerConflict",
         "LedgerError",
         "SimulatedRelease",
         "SordinoError",
+        "StreamClosed",
         "UnboundedContribution",
         "UnknownDomain",
         "UnsafePredicate",
         "UnsupportedBackend",
     ),
-    "estimators": ("Estimates", "combine_gaps", "interval"),
+    "estimators": ("Estimates", "combine_gaps", "interval", "p_value"),
     "ledger": ("Budget", "Ledger"),
-    "mechanisms": ("GaussianMechanism", "LaplaceMechanism", "NoisyTopK"),
-    "releases": ("TopK", "Value", "Values"),
+    "mechanisms": (
+        "ExponentialMechanism",
+        "GaussianMechanism",
+        "LaplaceMechanism",
+        "NoisyTopK",
+        "PermuteAndFlip",
+        "RandomizedResponse",
+        "SparseVector",
+    ),
+    "releases": ("Choice", "Positives", "TopK", "Value", "Values", "Verdict"),
     "sensitivity": ("COUNTING", "Sensitivity"),
     "session": ("Session",),
 }
@@ -61,11 +83,14 @@ __all__ = [
     "SYSTEM",
     "Budget",
     "BudgetExceeded",
+    "Choice",
+    "ClaimBroken",
     "CsvFormat",
     "DataSourceError",
     "Domain",
     "Entropy",
     "Estimates",
+    "ExponentialMechanism",
     "GaussianMechanism",
     "InvalidParameter",
     "LaplaceMechanism",
@@ -73,12 +98,17 @@ __all__ = [
     "LedgerConflict",
     "LedgerError",
     "NoisyTopK",
+    "PermuteAndFlip",
+    "Positives",
     "PrivacyUnit",
+    "RandomizedResponse",
     "Seeded",
     "Sensitivity",
     "Session",
     "SimulatedRelease",
     "SordinoError",
+    "SparseVector",
+    "StreamClosed",
     "TopK",
     "UnboundedContribution",
     "UnknownDomain",
@@ -86,9 +116,13 @@ __all__ = [
     "UnsupportedBackend",
     "Value",
     "Values",
+    "Verdict",
+    "accounting",
+    "audit",
     "combine_gaps",
     "cost",
     "interval",
+    "p_value",
 ]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
+from sordino.errors import InvalidParameter
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -22,14 +24,19 @@ class Claim:
     proof : str
         File name of the page in docs/proofs/ that proves it for the code as written.
     neighbours : tuple
-        Parameters and two neighbouring answers where the loss is largest; the audit enumerates them.
+        Mechanisms, small enough to be enumerated, each with two neighbouring answers where its loss is largest; the audit plays them. A
+        claim without any is not audited, and every list of audits says so.
     tight : bool
-        True if the loss on those neighbours equals the stated cost.
+        True if there are neighbours and the loss on each of them equals the stated cost (under zCDP: the Rényi divergence of some order).
     """
 
     name: str
     statement: str
     references: tuple[str, ...]
     proof: str
-    neighbours: tuple[tuple[dict[str, Any], tuple[float, ...], tuple[float, ...]], ...] = ()
+    neighbours: tuple[tuple[Any, tuple[float, ...], tuple[float, ...]], ...] = ()
     tight: bool = False
+
+    def __post_init__(self) -> None:
+        if self.tight and not self.neighbours:
+            raise InvalidParameter("Claim.tight must be False where no neighbours show where the loss is attained.")

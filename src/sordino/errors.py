@@ -23,6 +23,10 @@ class SimulatedRelease(SordinoError):
     """A seeded (predictable) release was about to be charged or published as a real one."""
 
 
+class StreamClosed(SordinoError):
+    """A stream was asked after it had found enough, was left, or by a copy of its process; nothing was answered."""
+
+
 class UnboundedContribution(SordinoError):
     """The answer has no finite sensitivity until the contribution of one unit is bounded."""
 
@@ -59,3 +63,7 @@ class LedgerError(SordinoError):
 
 class LedgerConflict(LedgerError):
     """The account, charge or slot is not what the caller says it is."""
+
+
+class ClaimBroken(SordinoError):
+    """An audit refuted a privacy claim for certain: more is lost than the mechanism declares."""

@@ -28,6 +28,7 @@ KEPT = Fraction(999, 1000)
 """Parameters are refused whose noise would have less than this share of the ideal rate."""
 
 _SMALLEST = Fraction(1, 1 << 900)  # 2^52 steps and any noise stay far inside the floats
+_SHORT = 64  # up to here sorting a list is as fast as searching it
 _DIGITS = 5000  # a decimal with so many more digits than the step lies beyond the clamp, or below one step
 
 Steps = NDArray[Any]
@@ -214,11 +215,16 @@ def add(steps: NDArray[np.int64], noise: Steps) -> Steps:
 
 
 def largest(values: Steps, m: int) -> NDArray[np.intp]:
-    """Return the positions of the `m` largest values, largest first; among equals the smaller position wins (the public priority)."""
-    n = values.size
+    """Return the positions of the `m` largest values, largest first; among equals the smaller position wins (the public priority).
+
+    Lists may come in rows, shape (..., n): they are sorted, one or many, by the same line. One long list is searched.
+    """
+    n = values.shape[-1]
     m = min(m, n)
     if values.dtype == object:
         return np.array(sorted(range(n), key=lambda i: (-values[i], i))[:m], dtype=np.intp)
+    if n <= _SHORT or values.ndim > 1:
+        return np.argsort(-values, axis=-1, kind="stable")[..., :m]
     last = np.partition(values, n - m)[n - m]
     above = np.flatnonzero(values > last)
     level = np.flatnonzero(values == last)[: m - above.size]

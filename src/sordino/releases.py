@@ -37,7 +37,7 @@ def _number(value: Fraction) -> int | float:
 def parameters(mechanism: Any) -> dict[str, Any]:
     """Return the public parameters of a mechanism, as its constructor takes them: a law by the name of its family."""
     values = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
-    return {name: getattr(value, "name", value) if name == "noise" else value for name, value in values.items()}
+    return {name: getattr(value, "name", value) if name.endswith("noise") else value for name, value in values.items()}
 
 
 def pictured(thing: Any, shown: dict[str, Any]) -> str:
@@ -154,7 +154,7 @@ class TopK(Release):
         Positions in the list of answers (in the domain, where a domain size was given).
     gaps : array of float, shape (min(k, n - 1),)
         How far each item lies above the next one, noise included, in the unit of the answers; all at least 0. The last one is the
-        margin over the best item that was not selected.
+        margin over the best item that was not selected. Empty after Gumbel noise.
 
     Examples
     --------
@@ -166,6 +166,98 @@ class TopK(Release):
 
     indices: NDArray[np.int64]
     gaps: NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Positives(Release):
+    """The answers that a sparse vector found above their threshold, in the order in which it found them.
+
+    Attributes
+    ----------
+    indices : array of int, shape (t,)
+        Positions in the list of answers (in the domain, where a domain size was given).
+    gaps : array of float, shape (t,)
+        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. NaN in later passes, where a gap
+        says nothing about its answer.
+    branches : array of int, shape (t,)
+        Which test found each, counted from 0; always 0 where there is one test.
+    passes : array of int, shape (t,)
+        In which pass, counted from 1.
+    asked : int
+        How many questions were asked until enough were found or the list ended, over all passes.
+    estimates : array of float, shape (t,)
+        Threshold plus gap, less the mean of the noise: unbiased before selection, too high after it. NaN like the gap.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.SparseVector(threshold=100, positives=2, epsilon=4, sensitivity=sd.COUNTING)
+    >>> m.release([3, 170, 8, 150, 2], entropy=sd.Seeded(7)).indices.tolist()
+    [1, 3]
+    """
+
+    indices: NDArray[np.int64]
+    gaps: NDArray[np.float64]
+    branches: NDArray[np.int64]
+    passes: NDArray[np.int64]
+    asked: int
+    estimates: NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Verdict(Release):
+    """What a stream says of one answer; `cost` is what this verdict adds to what the stream has spent.
+
+    Attributes
+    ----------
+    above : bool
+        Whether the noisy answer reached the noisy threshold.
+    gap : float or None
+        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. None if not above.
+    branch : int or None
+        Which test found it, counted from 0. None if not above.
+    charged : Fraction
+        The epsilon of `cost`: 0 for an ordinary answer below; the first question also pays for the threshold.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.SparseVector(threshold=100, positives=1, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
+    >>> with m.open(entropy=sd.Seeded(7)) as stream:
+    ...     [(verdict.above, float(verdict.charged)) for verdict in map(stream.ask, [3, 5, 170])]
+    [(False, 1.0), (False, 0.0), (True, 3.0)]
+    """
+
+    above: bool
+    gap: float | None
+    branch: int | None
+    charged: Fraction
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Choice(Release):
+    """One selected item.
+
+    Attributes
+    ----------
+    index : int
+        Position in the list of answers.
+    gap : float or None
+        Lead of the exponential mechanism, in the unit of the answers, at least 0: a logistic variable centered at how far the selected
+        answer lies above all others together, known to be positive and rounded down to the grid. None where a mechanism releases none.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> sd.PermuteAndFlip(epsilon=2, sensitivity=sd.COUNTING).release([50, 7, 90], entropy=sd.Seeded(7))
+    Choice(simulated=True, index=2, gap=None)
+    """
+
+    index: int
+    gap: float | None = None
 
 
 @final

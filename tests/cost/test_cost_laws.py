@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 from fractions import Fraction
@@ -14,11 +15,25 @@ from hypothesis import strategies as st
 
 from sordino import InvalidParameter, cost
 from sordino.constraints import NOT_NEGATIVE
-from sordino.cost import ZCDP, Cost, Pure, compose, repeat
-from sordino.cost._conversion import above
+from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Cost, Pure, Range, compose, repeat
+from sordino.cost._conversion import above, stated
 
 amounts = st.fractions(min_value=0, max_value=3, max_denominator=1000)
-single = st.one_of(amounts.map(lambda x: Pure(epsilon=x)), amounts.map(lambda x: ZCDP(rho=x)))
+positive = st.fractions(min_value=Fraction(1, 1000), max_value=3, max_denominator=1000)
+lines = {"rho": amounts, "constant": amounts, "choices": st.sampled_from((1, 1, 41))}
+curves = st.one_of(
+    st.builds(RDP, **lines),
+    st.builds(RDP, **lines, laplace=positive, laplace_steps=st.sampled_from(("continuous", 1, 60))),
+    st.builds(RDP, table=st.sampled_from(((), ((2, 0.1), (8, 0.5), (1024, 3)), ((1.5, 0.2), (64, 0.5))))),
+)
+single = st.one_of(
+    amounts.map(lambda x: Pure(epsilon=x)),
+    amounts.map(lambda x: ZCDP(rho=x)),
+    amounts.map(lambda x: BoundedRange(epsilon=x)),
+    st.builds(Range, low=positive, high=positive, orientation=st.sampled_from((None, "up", "down"))),
+    st.builds(Approximate, epsilon=amounts, delta=st.sampled_from((0, 1e-9, 1e-3))),
+    curves,
+)
 costs = st.one_of(single, st.lists(single, max_size=4).map(lambda parts: compose(*parts)))
 ORDERS = (1.001, 1.5, 2, 8, 64, 1e4)
 DELTAS = (1e-12, 1e-6, 1e-2, 0.5)
@@ -88,16 +103,49 @@ def test_views_are_monotone(c):
     assert all(x >= y - 1e-12 for x, y in pairwise(at_epsilon))
     rdp = [c.rdp(a) for a in ORDERS]
     assert all(x <= y + 1e-12 for x, y in pairwise(rdp))
-    assert c.epsilon(0) == above(c.pure())
     assert isinstance(c, Cost)
-    assert pickle.loads(pickle.dumps(c)) == c
+    again = pickle.loads(pickle.dumps(c))
+    assert again == c
+    assert hash(again) == hash(c)
+    assert json.loads(json.dumps(c.to_dict())) == c.to_dict()
     assert "\n" not in repr(c)
 
 
-@given(single, st.sampled_from(DELTAS))
+@settings(max_examples=60)
+@given(costs, st.sampled_from(DELTAS))
 def test_epsilon_and_delta_are_each_others_inverse(c, delta):
     epsilon = c.epsilon(delta)
-    assert c.delta(epsilon) <= delta * (1 + 1e-6) + 1e-15
+    assert epsilon == math.inf or c.delta(epsilon) <= delta * (1 + 1e-6) + 1e-15
+
+
+@settings(max_examples=60)
+@given(costs)
+def test_no_delta_is_the_pure_view(c):
+    assert c.epsilon(0) == stated(c.pure())
+    if c.pure() < math.inf:
+        assert c.delta(stated(c.pure())) == 0
+    assert all(e <= stated(c.pure()) for e in (c.epsilon(d) for d in DELTAS))
+
+
+@settings(max_examples=60)
+@given(st.one_of(positive.map(lambda x: Pure(epsilon=x)), st.builds(Range, low=positive, high=positive, orientation=st.just("up"))))
+def test_exact_routes_keep_their_promise_to_the_last_bit(c):
+    for delta in DELTAS:
+        for n in (1, 2, 7):
+            assert repeat(c, n).delta(repeat(c, n).epsilon(delta)) <= delta
+
+
+@settings(max_examples=12)
+@given(st.lists(single, min_size=20, max_size=40))
+def test_many_different_parts_are_summed_as_few_are(parts):
+    whole = compose(*parts)
+    for order in (1.001, 1.5, 8.0, 300.0, 1e6):
+        one_by_one = sum(part.rdp(order) for part in parts)
+        assert whole.rdp(order) == one_by_one or one_by_one * (1 - 1e-9) <= whole.rdp(order) <= one_by_one * (1 + 1e-6)
+    assert whole.zcdp() == sum(part.zcdp() for part in parts)
+    assert whole.epsilon(0) == stated(sum(part.pure() for part in parts))
+    for delta in (1e-6, 1e-2):
+        assert whole.epsilon(delta) >= max(part.epsilon(delta) for part in parts) * (1 - 1e-6) - 1e-9
 
 
 @given(amounts)
@@ -109,7 +157,7 @@ def test_no_view_passes_the_pure_epsilon(x):
         assert c.rdp(order) <= limit
         assert c.rdp(order) <= order * float(c.zcdp()) * (1 + 1e-9) + 1e-12
     assert c.rdp(math.inf) == limit
-    assert all(c.epsilon(d) <= limit for d in DELTAS)
+    assert all(c.epsilon(d) <= stated(x) for d in DELTAS)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
@@ -159,6 +207,14 @@ def test_bad_parameters_are_refused(bad):
         Pure(epsilon=bad)
     with pytest.raises(InvalidParameter, match=r"ZCDP.rho must be"):
         ZCDP(rho=bad)
+    with pytest.raises(InvalidParameter, match=r"Range.low must be"):
+        Range(low=bad, high=1)
+    with pytest.raises(InvalidParameter, match=r"BoundedRange.epsilon must be"):
+        BoundedRange(epsilon=bad)
+    with pytest.raises(InvalidParameter, match=r"Approximate.epsilon must be"):
+        Approximate(epsilon=bad, delta=0)
+    with pytest.raises(InvalidParameter, match=r"RDP.rho must be"):
+        RDP(rho=bad)
 
 
 def test_bad_views_are_refused():

@@ -118,6 +118,13 @@ def test_bad_confidence_is_refused():
             interval(release, confidence=bad)
 
 
+def test_a_selection_without_gaps_is_refused():
+    top = NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, noise="gumbel").release([5, 9, 1])
+    fresh = LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)).release([5, 9])
+    with pytest.raises(InvalidParameter, match="combine_gaps needs a selection with gaps"):
+        combine_gaps(top, fresh)
+
+
 def zipf_counts():
     rng = np.random.Generator(np.random.PCG64(3))
     return np.sort(rng.permutation((30_000 / np.arange(1, 2001) ** 1.05).astype(int)))

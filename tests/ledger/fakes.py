@@ -1,4 +1,4 @@
-"""Mechanisms, entropy and crashes for the tests of the ledger; nothing here knows how a real mechanism works."""
+"""Mechanisms, entropy and a look behind the back of the ledger; nothing here knows how a real mechanism works."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -14,15 +15,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from sordino.cost import Pure
 from sordino.errors import LedgerError
-from sordino.ledger import Budget, Ledger
+from sordino.ledger import Budget, Charge, Ledger
+from sordino.ledger._store import TryAgainError
 from sordino.sensitivity import COUNTING, Sensitivity
 
 REPLACE = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
 PLACE = {"adjacency": "add-remove", "unit": "customer", "source": "/data/orders.parquet"}
+NANO = 10**9
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Mechanism:
     simulated: Any = False
     sensitivity: Any = COUNTING
     exact: bool = True
+    per_transcript: Any = True
     error: Exception | None = None
     noise: list[int] = field(default_factory=list, compare=False)
 
@@ -69,38 +74,79 @@ class Marking:
     epsilon: Fraction
     spends: Fraction
     mark: Path
+    per_transcript: bool = True
 
     @property
     def cost(self) -> Pure:
         return Pure(epsilon=self.epsilon)
 
     def release(self, answers: Any, *, entropy: Any) -> Result:
-        self.mark.touch()
+        with self.mark.open("a") as mark:
+            mark.write("x")
         return Result(Pure(epsilon=self.spends))
 
 
-def make(path: Any, epsilon: Any = 1, account: str = "orders") -> Ledger:
-    return Ledger.create(path, account=account, budget=Budget(epsilon=epsilon), **PLACE)
+def make(path: Any, epsilon: Any = 1, account: str = "orders", **budget: Any) -> Ledger:
+    return Ledger.create(path, account=account, budget=Budget(epsilon=epsilon, **budget), **PLACE)
+
+
+def charge_some(ledger: Ledger, count: int) -> None:
+    """Reserve a thousandth again and again; also run by processes that import this module."""
+    for _ in range(count):
+        ledger.reserve(Pure(epsilon=Fraction(1, 1000)))
+
+
+def raw(url: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """Run SQL behind the back of the ledger: ~ stands before its things, ? is a parameter."""
+    if url.startswith("postgresql:"):
+        with psycopg.connect(url, autocommit=True) as connection:
+            cursor = connection.execute(sql.replace("~", "sordino.").replace("?", "%s").encode(), parameters or None)
+            return cursor.fetchall() if cursor.description else []
+    connection = sqlite3.connect(url, isolation_level=None)
+    try:
+        return connection.execute(sql.replace("~", ""), parameters).fetchall()
+    finally:
+        connection.close()
 
 
 def spent(ledger: Ledger) -> Fraction:
-    """Return what is spent after checking that it is the sum of the charges and that the file is sound."""
-    statement = ledger.statement()
-    assert statement.spent == sum((line.charged for line in statement.charges), Fraction(0))
+    """Return what is spent after checking that it is the sum of charges and shares, and that history and file are sound."""
+    statement, url = ledger.statement(), ledger._store.address
+    assert statement.spent == sum((line.charged for line in statement.charges), Fraction(0)) + sum(statement.shares.values())
     assert 0 <= statement.spent <= statement.limit
-    connection = sqlite3.connect(ledger.url)
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    connection.close()
+    assert len({line.id for line in statement.charges}) == len(statement.charges)
+    found = ledger.verify(head=statement.head)
+    assert found.problems == ()
+    # The same, from the tables and by other code.
+    [(total,)] = raw(url, "SELECT coalesce(sum(coalesce(settled, reserved)), 0) FROM ~charge WHERE account = ?", ledger.account)
+    [(shares,)] = raw(url, "SELECT coalesce(sum(allowance), 0) FROM ~account WHERE parent = ?", ledger.account)
+    assert Fraction(int(total) + int(shares), NANO) == statement.spent
+    draws = raw(url, "SELECT draws FROM ~charge WHERE account = ?", ledger.account)
+    [(events,)] = raw(url, "SELECT count(*) FROM ~event WHERE account = ? AND kind = 'draw'", ledger.account)
+    assert sum(count for (count,) in draws) == events
+    if not url.startswith("postgresql:"):
+        assert raw(url, "PRAGMA integrity_check") == [("ok",)]
     return statement.spent
 
 
-def refused(call, says, kind=LedgerError):
+def refused(call: Callable[[], Any], says: str, kind: type[LedgerError] = LedgerError) -> str:
     with pytest.raises(LedgerError) as caught:
         call()
-    assert type(caught.value) is kind
+    assert type(caught.value) is kind or (kind, type(caught.value)) == (LedgerError, TryAgainError)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return str(caught.value)
+
+
+def resumed(charge: Charge) -> Charge:
+    """Return the charge as it would be in a copy of the whole process, such as a virtual machine that was resumed twice."""
+    twin = object.__new__(Charge)
+    for name in Charge.__slots__:
+        setattr(twin, name, getattr(charge, name))
+    twin._spent = list(charge._spent)
+    twin._lock = threading.Lock()
+    return twin
 
 
 def child(run: Callable[[], Any]) -> int:
@@ -130,48 +176,22 @@ def in_child(run: Callable[[], Any]) -> int:
     return finished(child(run))
 
 
-class Counter:
-    """Counts the boundaries between statements in this process and kills it at the `fatal` one."""
+def in_threads(jobs: list[Callable[[], Any]]) -> None:
+    """Run jobs at the same time; an error of one is an error of the test."""
+    errors: list[BaseException] = []
+    barrier = threading.Barrier(len(jobs))
 
-    def __init__(self, fatal: int | None = None) -> None:
-        self.seen: list[str] = []
-        self.fatal = fatal
-        counter = self
+    def run(job: Callable[[], Any]) -> None:
+        try:
+            barrier.wait()
+            job()
+        except BaseException as error:  # noqa: BLE001  (raised again below)
+            errors.append(error)
 
-        class Connection(sqlite3.Connection):
-            def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
-                counter.boundary("before " + sql)
-                cursor = super().execute(sql, *arguments)
-                counter.boundary("after " + sql)
-                return cursor
-
-            def close(self) -> None:
-                counter.boundary("before close")
-                super().close()
-                counter.boundary("after close")
-
-        self.factory = Connection
-
-    def boundary(self, name: str) -> None:
-        if len(self.seen) == self.fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.seen.append(name)
-
-    def install(self, patch: Callable[[Any, str, Any], None] = setattr) -> None:
-        connect = sqlite3.connect
-        patch(sqlite3, "connect", lambda *arguments, **options: connect(*arguments, factory=self.factory, **options))
-
-
-def full_disk(patch: pytest.MonkeyPatch) -> None:
-    """Let every transaction that needs a new page meet a full disk."""
-    connect = sqlite3.connect
-
-    class Connection(sqlite3.Connection):
-        def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
-            if sql.startswith("INSERT"):
-                error = sqlite3.OperationalError("database or disk is full")
-                error.sqlite_errorcode = sqlite3.SQLITE_FULL
-                raise error
-            return super().execute(sql, *arguments)
-
-    patch.setattr(sqlite3, "connect", lambda *arguments, **options: connect(*arguments, factory=Connection, **options))
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

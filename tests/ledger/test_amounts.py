@@ -13,7 +13,8 @@ from ledger.fakes import REAL, Mechanism, Result, make, spent
 from sordino.cost import ZCDP, Pure, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import Budget, canonical_source, canonical_unit
-from sordino.ledger._amounts import decimal, nano_up
+from sordino.ledger._amounts import decimal, nano_down, nano_up
+from sordino.ledger._schema import ENTRUST, GRANT
 
 
 def test_ten_tenths_fit_in_one_and_an_eleventh_does_not(tmp_path):
@@ -75,10 +76,33 @@ def test_a_decimal_is_exact(nano):
     assert Fraction(decimal(nano)) == Fraction(nano, 10**9)
 
 
-def test_an_amount_beyond_64_bits_is_refused_and_not_wrapped(tmp_path):
-    ledger = make(tmp_path / "budget.db", 9 * 10**9)
+@given(st.fractions(min_value=0, max_value=10))
+def test_a_budget_is_rounded_down_and_a_charge_up(amount):
+    assert Fraction(nano_down(amount), 10**9) <= amount < Fraction(nano_down(amount) + 1, 10**9)
+    assert Fraction(nano_up(amount) - 1, 10**9) < amount <= Fraction(nano_up(amount), 10**9)
+
+
+def test_shares_are_rounded_down(place):
+    ledger = make(place, 1)
+    assert ledger.grant("team", Fraction(1, 3)).remaining == Fraction(333333333, 10**9)
+    assert spent(ledger) == Fraction(333333333, 10**9)
+    for wrong in (0, -1, math.nan, math.inf, "1", None, True, Fraction(1, 10**10)):
+        with pytest.raises(InvalidParameter, match=r"grant\.amount"):
+            ledger.grant("team", wrong)
+    for child in ("team", "another"):
+        for huge in (9 * 10**9 + 1, 2**63, 10**30):
+            with pytest.raises(InvalidParameter, match="grant.amount must be from a billionth"):
+                ledger.grant(child, huge)
+        for much in (1, 9 * 10**9):
+            with pytest.raises(BudgetExceeded, match=f"The share of '{child}' needs"):
+                ledger.grant(child, much)
+    assert spent(ledger) == Fraction(333333333, 10**9)
+
+
+def test_an_amount_beyond_64_bits_is_refused_and_not_wrapped(place):
+    ledger = make(place, 9 * 10**9)
     for huge in (9 * 10**9 + 1, 2**63, 10**30):
-        with pytest.raises(BudgetExceeded, match="but 9000000000 remains"):
+        with pytest.raises(BudgetExceeded, match="needs more epsilon than any account can hold"):
             ledger.reserve(Pure(epsilon=huge))
     with ledger.reserve(Pure(epsilon=9 * 10**9)) as charge:
         charge.draw(Pure(epsilon=9 * 10**9))
@@ -97,7 +121,8 @@ def test_an_amount_beyond_64_bits_is_refused_and_not_wrapped(tmp_path):
         ({"epsilon": 10**10}, "at most 9000000000"),
         ({"delta": 1e-6}, "must be 0"),
         ({"delta": -1}, r"Budget\.delta"),
-        ({"meter": "zcdp"}, "'pure', the only meter"),
+        ({"epsilon": "1"}, r"Budget\.epsilon"),
+        ({"epsilon": Fraction(1, 10**10)}, "at least a billionth of epsilon"),
     ],
 )
 def test_budgets_that_are_refused(changed, says):
@@ -147,7 +172,7 @@ def test_what_is_not_an_exact_cost_cannot_be_charged(tmp_path, chargeable):
 
 def test_a_pure_account_refuses_a_cost_without_a_pure_view(tmp_path):
     ledger = make(tmp_path / "budget.db")
-    with pytest.raises(InvalidParameter, match=r"A pure account cannot be charged with ZCDP\(rho=0\.1\)"):
+    with pytest.raises(InvalidParameter, match=r"pure meter cannot be charged with a ZCDP: it has no finite epsilon"):
         ledger.reserve((Pure(epsilon=0.1), ZCDP(rho=0.1)))
     assert ledger.remaining == 1
 
@@ -188,3 +213,24 @@ def test_units_have_one_text():
     for bad in ("", None, 3, "a\x00b"):
         with pytest.raises(InvalidParameter, match="unit must be"):
             canonical_unit(bad)
+
+
+def test_a_share_goes_to_a_child_of_its_own_only(place):
+    ledger, other = make(place, 1), make(place, 1, "other")
+    other.grant("theirs", 0.25)
+    for child in ("theirs", "other", "orders"):
+        with pytest.raises(LedgerConflict, match="is not a child of 'orders'. Nothing was granted"):
+            ledger.grant(child, 0.25)
+        # And the database refuses it as well.
+        assert ledger._store.apply(GRANT, {"parent": "orders", "child": child, "amount": 1, "body": "{}"}) is False
+        assert ledger._store.apply(ENTRUST, {"parent": "orders", "child": child, "amount": 1, "body": "{}"}) is False
+    assert (spent(ledger), spent(other)) == (0, Fraction(1, 4))
+
+
+def test_what_fits_by_now_is_not_refused(ledger):
+    """Somebody gave something back between the refusal and the question why."""
+    ledger.reserve(Pure(epsilon=0.5))
+    words = {"what": "This release", "then": "Nothing was read or released."}
+    assert ledger._pages.refuse(5 * 10**8, **words) is None
+    with pytest.raises(BudgetExceeded, match=r"needs epsilon 0\.500000001 but 0\.5 remains"):
+        ledger._pages.refuse(5 * 10**8 + 1, **words)

@@ -6,14 +6,18 @@ import os
 import resource
 import sqlite3
 import tempfile
+from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from ledger.fakes import REAL, Mechanism, in_child, make, refused, spent
+from ledger.faults import POINTS, failing
+from ledger.operations import happened, prepare
 from sordino.cost import Pure
-from sordino.errors import LedgerError
+from sordino.errors import LedgerConflict, LedgerError
+from sordino.ledger import _records
 from sordino.ledger import _sqlite as sqlite_module
 
 
@@ -22,6 +26,7 @@ def test_a_locked_ledger_says_so(tmp_path, monkeypatch):
     charge = ledger.reserve(Mechanism(0.1))
     mechanism = Mechanism(0.1)
     monkeypatch.setattr(sqlite_module, "_TIMEOUT", 0.05)
+    sqlite_module.close_all()
     other = sqlite3.connect(ledger.url, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     refused(lambda: ledger.reserve(Mechanism(0.1)), "was locked by another process for longer than 0.05 seconds")
@@ -52,12 +57,84 @@ def test_a_full_disk_charges_nothing_and_releases_nothing(tmp_path, monkeypatch)
     ledger = make(tmp_path / "budget.db", 100)
     charge = ledger.reserve(Mechanism(1))
     long = {"domain": "x" * 20_000}
+    sqlite_module.close_all()
     with monkeypatch.context() as patch:
         full_by_pages(patch)
         refused(lambda: ledger.reserve(Mechanism(1), detail=long), "because the disk is full")
+    sqlite_module.close_all()
     assert spent(ledger) == 1
     charge.settle()
     assert spent(ledger) == 0
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_full_disk_at_every_write_changes_nothing(tmp_path, monkeypatch, name):
+    """And so does an input/output error, at the statement or at its commit."""
+    struck = prepare(name, make(tmp_path / "budget.db"), tmp_path / "mark")
+    faults = [(sqlite3.SQLITE_FULL, point, False, "because the disk is full") for point in POINTS[name]]
+    faults += [(sqlite3.SQLITE_IOERR_WRITE, point, True, "an input/output error") for point in POINTS[name]]
+    faults += [
+        (sqlite3.SQLITE_IOERR_FSYNC, "COMMIT", False, "an input/output error"),
+        (sqlite3.SQLITE_FULL, "COMMIT", False, "disk is full"),
+    ]
+    for code, point, after, says in faults:
+        words = point.replace("INSERT ", "INSERT INTO ")
+        writing = []
+
+        def chosen(sql, words=words, writing=writing):
+            writing.append(sql.startswith(("INSERT", "UPDATE")))
+            return sql.startswith(words) and (words != "COMMIT" or any(writing))
+
+        with monkeypatch.context() as patch:
+            failed = failing(patch, code, chosen, after=after)
+            refused(struck.do, says)
+            assert len(failed) == 1
+        sqlite_module.close_all()
+        assert (spent(struck.ledger), happened(name, struck.ledger)) == (struck.before, 0)
+        assert struck.noise == (name in {"settle", "void"})
+    struck.do()
+    assert (spent(struck.ledger), happened(name, struck.ledger)) == (struck.after, 1)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_an_error_after_the_commit_leaves_what_was_committed(tmp_path, monkeypatch, name):
+    """Nobody knows then whether it is durable: it counts, and no noise is drawn on it."""
+    struck = prepare(name, make(tmp_path / "budget.db"), tmp_path / "mark")
+    used, writing = struck.noise, []
+
+    def chosen(sql):
+        writing.append(sql.startswith(("INSERT", "UPDATE")))
+        return sql == "COMMIT" and any(writing)
+
+    with monkeypatch.context() as patch:
+        failing(patch, sqlite3.SQLITE_IOERR_FSYNC, chosen, after=True)
+        refused(struck.do, "an input/output error")
+    sqlite_module.close_all()
+    assert (spent(struck.ledger), happened(name, struck.ledger), struck.noise) == (struck.after, 1, used)
+    if name in {"draw", "settle"}:
+        refused(struck.do, "elsewhere", LedgerConflict)
+        assert (spent(struck.ledger), happened(name, struck.ledger), struck.noise) == (struck.after, 1, used)
+
+
+@pytest.mark.parametrize("years", [-50, 50])
+def test_a_clock_that_is_wrong_changes_the_text_only(place, monkeypatch, years):
+    ledger = make(place)
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return super().now(tz) + timedelta(days=365 * years)
+
+    monkeypatch.setattr(_records, "datetime", Clock)
+    with ledger.reserve(Mechanism(0.5)) as charge:
+        charge.release(Mechanism(0.5, spends=0.25), [1], entropy=REAL)
+    ledger.void(ledger.reserve(Mechanism(0.1)).id, reason="test")
+    monkeypatch.undo()
+    ledger.reserve(Mechanism(0.125))
+    first, _, last = ledger.statement().charges
+    assert (first.time < last.time) == (years < 0)
+    assert (first.settled, spent(ledger)) == (Fraction(1, 4), Fraction(3, 8))
+    assert [event.number for event in ledger.history()] == list(range(1, 8))
 
 
 def test_a_file_that_may_not_grow_charges_nothing_and_releases_nothing(tmp_path):
@@ -103,8 +180,25 @@ def test_a_damaged_ledger_says_so(tmp_path):
     ledger = make(tmp_path / "budget.db")
     for k in range(40):
         ledger.reserve(Pure(epsilon=0.01), label=f"charge {k}" * 20)
+    sqlite_module.close_all()
     raw = bytearray(Path(ledger.url).read_bytes())
     raw[4096:] = b"\xa5" * (len(raw) - 4096)
     Path(ledger.url).write_bytes(raw)
     refused(ledger.statement, "is damaged")
     refused(lambda: ledger.reserve(Mechanism(0.1)), "is damaged")
+
+
+@pytest.mark.parametrize("spends", [0.1, 0.5])
+def test_a_charge_that_cannot_be_settled_stays_in_full_and_its_release_is_not_lost(tmp_path, monkeypatch, spends, recwarn):
+    ledger = make(tmp_path / "budget.db")
+    with monkeypatch.context() as patch:
+        with ledger.reserve(Mechanism(0.5)) as charge:
+            released = charge.release(Mechanism(0.5, spends=spends), [1], entropy=REAL)
+            failing(patch, sqlite3.SQLITE_FULL, lambda sql: sql.startswith("UPDATE charge SET state = 'settled'"))
+        sqlite_module.close_all()
+    assert released.simulated is False
+    said = [str(warning.message) for warning in recwarn if warning.category is RuntimeWarning]
+    assert len(said) == (spends < 0.5)  # nothing is lost where nothing would have come back
+    assert all("stays in full: it could not be settled" in words and "disk is full" in words for words in said)
+    refused(charge.settle, "closed (kept)", LedgerConflict)
+    assert spent(ledger) == Fraction(1, 2)

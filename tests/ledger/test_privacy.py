@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 import struct
 import traceback
 from pathlib import Path
 
 import pytest
 
-from ledger.fakes import REAL, REPLACE, Entropy, Mechanism, full_disk, make
+from ledger.fakes import REAL, REPLACE, Entropy, Mechanism, make, raw
+from ledger.faults import failing, trigger
 from sordino.cost import ZCDP, Pure
 from sordino.errors import SordinoError
+from sordino.ledger import _sqlite
+from support.postgres import own_server
 
 CANARY = 917364528.125
 TRACES = ("917364528", "9.17364528", struct.pack("<d", CANARY), struct.pack(">d", CANARY), struct.pack(">q", 917364528))
@@ -20,8 +24,34 @@ def clean(content: bytes) -> bool:
     return not any((trace.encode() if isinstance(trace, str) else trace) in content for trace in TRACES)
 
 
-def test_a_canary_is_in_no_file_and_in_no_error(tmp_path, monkeypatch):
-    ledger = make(tmp_path / "budget.db", 100)
+def full_disk(patch, place):
+    """Let every new row meet a full disk; return what ends that."""
+    if not place.startswith("postgresql:"):
+        failing(patch, sqlite3.SQLITE_FULL, lambda sql: sql.startswith("INSERT"))
+        return patch.undo
+    striking = trigger(place, "INSERT event", "BEFORE", "RAISE disk_full")
+    striking.__enter__()
+    return lambda: striking.__exit__(None, None, None)
+
+
+def kept(place, folder):
+    """Return everything that the ledger, and the server, have written."""
+    yield from (path.read_bytes() for path in Path(folder).iterdir() if path.is_file())
+    if place.startswith("postgresql:"):
+        for table in ("ledger", "account", "charge", "event"):
+            yield repr(raw(place, f"SELECT * FROM ~{table}")).encode()
+        yield own_server().log.read_bytes()
+
+
+@pytest.mark.parametrize("where", ["sqlite", "postgres"])
+def test_a_canary_is_in_no_file_and_in_no_error(tmp_path, monkeypatch, where):
+    monkeypatch.delenv("SORDINO_TEST_POSTGRES", raising=False)
+    if where == "postgres":
+        place = own_server().url()
+        raw(place, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS sordino CASCADE")
+    else:
+        place = str(tmp_path / "budget.db")
+    ledger = make(place, 100)
     answers, said, released = [CANARY, CANARY + 1], [], []
     mechanisms = [
         Mechanism(0.1),
@@ -49,16 +79,18 @@ def test_a_canary_is_in_no_file_and_in_no_error(tmp_path, monkeypatch):
             ledger.reserve(wrong)
         said.append("".join(traceback.format_exception(refused.value)))
     charge = ledger.reserve(Pure(epsilon=1))
-    full_disk(monkeypatch)
+    ends = full_disk(monkeypatch, place)
     with pytest.raises(SordinoError, match="disk is full") as refused:
         charge.release(Mechanism(0.1), answers, entropy=REAL)
-    monkeypatch.undo()
+    ends()
+    _sqlite.close_all()
     said.append("".join(traceback.format_exception(refused.value)))
     assert len(released) >= 1
     assert len(said) > 50
     assert all(clean(text.encode()) for text in said)
     assert clean(repr(ledger.statement().to_dict()).encode())
-    files = [path for path in Path(tmp_path).iterdir() if path.is_file()]
-    assert files
-    assert all(clean(path.read_bytes()) for path in files)
+    assert clean(repr([event.to_dict() for event in ledger.history()]).encode())
+    written = list(kept(place, tmp_path))
+    assert sum(map(len, written)) > 10_000
+    assert all(map(clean, written))
     assert not clean(str(answers).encode())  # the test can see a canary

@@ -7,17 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from ledger.fakes import REAL, Marking, Mechanism, in_child, make, spent
+from ledger.fakes import REAL, Marking, Mechanism, in_child, resumed, spent
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, LedgerConflict
-from sordino.ledger import Charge
+from sordino.ledger._schema import DRAW
 
 TENTH = Fraction(1, 10)
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    return make(tmp_path / "budget.db")
 
 
 def race(calls):
@@ -50,16 +45,6 @@ def test_threads_race_for_the_last_slot_of_a_charge(ledger):
 def test_threads_race_for_the_last_of_the_budget(ledger):
     assert race([lambda: ledger.reserve(Mechanism(0.4))] * 8) == ["BudgetExceeded"] * 6 + ["won"] * 2
     assert spent(ledger) == 8 * TENTH
-
-
-def resumed(charge):
-    """Return the charge as it would be in a copy of the whole process, such as a virtual machine that was resumed twice."""
-    twin = object.__new__(Charge)
-    for name in Charge.__slots__:
-        setattr(twin, name, getattr(charge, name))
-    twin._spent = list(charge._spent)
-    twin._lock = threading.Lock()
-    return twin
 
 
 def test_a_resumed_copy_races_for_a_slot_and_cannot_refund_the_other(ledger):
@@ -110,3 +95,27 @@ def test_a_fork_may_not_use_the_charge_of_its_parent(ledger, tmp_path):
         charge.release(Mechanism(0.1), [1], entropy=REAL)
     assert not mark.exists()
     assert spent(ledger) == TENTH
+
+
+def test_a_draw_that_costs_nothing_takes_its_slot_too(ledger):
+    """Noise drawn twice under one slot is noise used twice, whatever it costs."""
+    charge = ledger.reserve(Pure(epsilon=0.3))
+    twin, free, late = resumed(charge), Mechanism(0), Mechanism(0)
+    charge.release(free, [1], entropy=REAL)
+    with pytest.raises(LedgerConflict, match="elsewhere"):
+        twin.release(late, [1], entropy=REAL)
+    assert (free.noise, late.noise) == ([1], [])
+    with pytest.raises(LedgerConflict, match="elsewhere"):
+        twin.settle()
+    charge.settle()
+    assert spent(ledger) == 0
+
+
+def test_a_draw_must_know_slot_and_sum(ledger):
+    charge = ledger.reserve(Pure(epsilon=0.3))
+    charge.draw(Pure(epsilon=0.1))
+    known = {"account": "orders", "charge": charge.id, "key": charge._key, "amount": 10**8, "body": '{"slot": 1}'}
+    for slot, before in ((0, 10**8), (2, 10**8), (1, 0), (1, 10**8 - 1), (1, 2 * 10**8)):
+        assert ledger._store.apply(DRAW, {**known, "slot": slot, "before": before}) is False
+    assert ledger._store.apply(DRAW, {**known, "slot": 1, "before": 10**8}) is True
+    assert spent(ledger) == 3 * TENTH

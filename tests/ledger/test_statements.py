@@ -10,16 +10,11 @@ from fractions import Fraction
 
 import pytest
 
-from ledger.fakes import REAL, Mechanism, make
+from ledger.fakes import REAL, Mechanism
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter
 
 TENTH = Fraction(1, 10)
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    return make(tmp_path / "budget.db")
 
 
 def test_a_ledger_travels_and_a_charge_does_not(ledger):

@@ -18,10 +18,14 @@ from hypothesis import strategies as st
 from sordino import (
     COUNTING,
     SYSTEM,
+    Choice,
+    ExponentialMechanism,
     GaussianMechanism,
     InvalidParameter,
     LaplaceMechanism,
     NoisyTopK,
+    PermuteAndFlip,
+    RandomizedResponse,
     Seeded,
     Sensitivity,
 )
@@ -40,19 +44,25 @@ MECHANISMS = {
     "top exponential": lambda unit: NoisyTopK(k=2, epsilon=1, sensitivity=each(unit)),
     "top laplace": lambda unit: NoisyTopK(k=2, epsilon=1, sensitivity=each(unit, monotone=False), noise="laplace"),
     "top counting": lambda unit: NoisyTopK(k=3, epsilon=0.5, sensitivity=each(unit, step=unit)),
+    "top gumbel": lambda unit: NoisyTopK(k=2, epsilon=1, sensitivity=each(unit), noise="gumbel"),
+    "exponential": lambda unit: ExponentialMechanism(epsilon=1, sensitivity=each(unit)),
+    "exponential index": lambda unit: ExponentialMechanism(epsilon=1, sensitivity=each(unit, step=unit, monotone=False), gap=False),
+    "permute and flip": lambda unit: PermuteAndFlip(epsilon=1, sensitivity=each(unit)),
+    "response": lambda unit: RandomizedResponse(epsilon=1),  # it knows no unit
     "top all": lambda unit: NoisyTopK(k=N, epsilon=0.5, sensitivity=each(unit, step=unit)),
     "laplace": lambda unit: LaplaceMechanism(epsilon=0.3, sensitivity=each(unit, step=unit).over(N)),
     "laplace real": lambda unit: LaplaceMechanism(epsilon=0.3, sensitivity=each(2 * unit, norm="l1", size=N)),
     "gaussian": lambda unit: GaussianMechanism(rho=0.3, sensitivity=each(unit, step=unit).over(N, "l2")),
     "gaussian real": lambda unit: GaussianMechanism(rho=0.3, sensitivity=each(2 * unit, norm="l2", size=N)),
 }
+ADDITIVE = LaplaceMechanism | GaussianMechanism
 every = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHANISMS)
 answers = st.lists(st.integers(-1000, 1000), min_size=N, max_size=N)
 
 
 def outcome(release):
     own = release.to_dict()
-    return json.dumps({key: own[key] for key in own if key in {"indices", "gaps", "value", "values", "cost"}})
+    return json.dumps({key: own[key] for key in own if key in {"indices", "index", "gaps", "gap", "value", "values", "cost"}})
 
 
 @every
@@ -67,7 +77,7 @@ def test_same_entropy_same_release(make, values, seed):
 def test_shift(make, values, shift, seed):
     m = make(1)
     a, b = (m.release(v, entropy=Seeded(seed)) for v in (values, [x + shift for x in values]))
-    if isinstance(m, NoisyTopK):
+    if not isinstance(m, ADDITIVE):
         assert outcome(a) == outcome(b)
     else:
         assert (b.values - a.values).tolist() == [shift] * N
@@ -82,6 +92,8 @@ def test_unit(make, values, seed, power):
     if isinstance(a.mechanism, NoisyTopK):
         assert a.indices.tolist() == b.indices.tolist()
         assert (a.gaps * unit).tolist() == b.gaps.tolist()
+    elif isinstance(a, Choice):
+        assert (a.index, a.gap and a.gap * unit) == (b.index, b.gap)
     else:
         assert (a.values * unit).tolist() == b.values.tolist()
 
@@ -187,7 +199,7 @@ def test_bad_parameters_of_additive_mechanisms(cls):
 
 
 def test_nothing_has_a_default_epsilon_or_sensitivity():
-    for cls in (NoisyTopK, LaplaceMechanism, GaussianMechanism):
+    for cls in (NoisyTopK, LaplaceMechanism, GaussianMechanism, ExponentialMechanism, PermuteAndFlip, RandomizedResponse):
         with pytest.raises(TypeError):
             cls()
         with pytest.raises(TypeError):
@@ -197,6 +209,8 @@ def test_nothing_has_a_default_epsilon_or_sensitivity():
 def test_k_beyond_the_answers_is_refused():
     with pytest.raises(InvalidParameter, match="NoisyTopK.k must be at most the number of answers 2; got 3"):
         NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING).release([1, 2])
+    with pytest.raises(InvalidParameter, match="NoisyTopK.domain_size must be None with Gumbel noise; got 9"):
+        NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=9, noise="gumbel")
     with pytest.raises(InvalidParameter, match="NoisyTopK.k must be at most the domain size 2; got 3"):
         NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=2)
 

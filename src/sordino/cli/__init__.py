@@ -1,6 +1,7 @@
 """The command `sordino`: what it prints on stdout and its exit code are the release; everything else is the data holder's.
 
-Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 1 a bug, 130 interrupted.
+Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6 a claim is broken, 1 a bug, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _COMMANDS = {  # name: module and help; importing a module may load an engine, a
     "count": ("_counts", "Release the number of rows, or of distinct units."),
     "histogram": ("_counts", "Release the count of every item of a domain."),
     "ledger": ("_ledger", "Accounts with a budget."),
+    "audit": ("_audit", "Check claims of privacy, of sordino or of any program."),
 }
 
 
@@ -66,6 +68,8 @@ def code_of(error: errors.SordinoError) -> int:
         return 3
     if isinstance(error, errors.DataSourceError | errors.UnsupportedBackend):
         return 4
+    if isinstance(error, errors.ClaimBroken):
+        return 6
     return 5 if isinstance(error, errors.LedgerError) else 2
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -33,8 +33,14 @@ def write_rows(
         text = _csv([*columns, *marks], [row | marks for row in rows])
     else:
         text = _table(columns, rows) + "".join(f"{note}\n" for note in notes)
+    write_lines([text.removesuffix("\n")] if text else [])
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout."""
     try:
-        click.echo(text, nl=False)
+        for line in lines:
+            click.echo(line)
         sys.stdout.flush()
     except BrokenPipeError:
         raise

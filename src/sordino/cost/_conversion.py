@@ -7,6 +7,7 @@ References: [canonne2020, Prop. 12] for Rényi to (epsilon, delta); [bun2016, Pr
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -14,6 +15,10 @@ from sordino.constraints import exact, shown
 from sordino.errors import InvalidParameter
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
+_ROUNDING = 16 * 2.0**-53  # more than a sum of four rounded terms can lose, relative to their sizes
+_SLACK = 4e-12  # more than the rounding up of a delta, so that an epsilon seldom has to be raised afterwards
+_SMALLEST = 1e-290  # divergences below it are said to be it, or epsilon if that is less: their squares leave the floats
+_LEAST_DELTA = 1e-321  # added to a delta that is not 0: more than what the smallest floats lose
 
 
 def above(number: Fraction | float) -> float:
@@ -22,31 +27,61 @@ def above(number: Fraction | float) -> float:
         nearest = float(number)
     except OverflowError:
         return math.inf
+    if isinstance(number, Fraction):  # compared as whole numbers, which is many times faster
+        top, bottom = nearest.as_integer_ratio()
+        return math.nextafter(nearest, math.inf) if top * number.denominator < number.numerator * bottom else nearest
     return math.nextafter(nearest, math.inf) if nearest < number else nearest
 
 
-def checked_delta(delta: float) -> float:
-    """Return `delta` as a float, or raise unless it lies in [0, 1)."""
+def stated(number: Fraction | float) -> float:
+    """Return the smallest float at least `number` whose shortest decimal, which is what a float means here, is that too."""
+    found = above(number)
+    return found if math.isinf(found) or Fraction(repr(found)) >= number else math.nextafter(found, math.inf)
+
+
+def below(number: Fraction | float) -> float:
+    """Return the largest finite float at most `number`; inf for inf."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return sys.float_info.max
+    return nearest if nearest <= number else math.nextafter(nearest, -math.inf)
+
+
+def checked_delta(delta: float | Fraction) -> Fraction:
+    """Return the exact number that `delta` stands for, or raise unless it lies in [0, 1)."""
     number = exact(delta)
     if number is None or not 0 <= number < 1:
         raise InvalidParameter(f"delta must be a number in [0, 1); got {shown(delta)}.")
-    return float(number)
+    return number
 
 
-def checked_epsilon(epsilon: float) -> float:
-    """Return `epsilon` as a float, or raise unless it is at least 0 (inf is allowed)."""
+def checked_epsilon(epsilon: float) -> Fraction | float:
+    """Return the exact number that `epsilon` stands for, or inf, or raise unless it is at least 0."""
     number = exact(epsilon)
     if (number is None and epsilon != math.inf) or (number is not None and number < 0):
         raise InvalidParameter(f"epsilon must be a number in [0, inf]; got {shown(epsilon)}.")
-    return math.inf if number is None else float(number)
+    return math.inf if number is None else number
 
 
 def checked_alpha(alpha: float) -> float:
-    """Return `alpha` as a float, or raise unless it is above 1 (inf is allowed)."""
+    """Return `alpha` as a float, rounded up, or raise unless it is above 1 (inf is allowed)."""
+    if type(alpha) is float and alpha >= 1 + 2**-40:
+        return alpha
     number = exact(alpha)
     if (number is None and alpha != math.inf) or (number is not None and number <= 1):
         raise InvalidParameter(f"alpha must be a number in (1, inf]; got {shown(alpha)}.")
-    return math.inf if number is None else max(float(number), 1 + 2**-40)  # a divergence never falls with the order
+    return math.inf if number is None else max(above(number), 1 + 2**-40)  # a divergence never falls with the order
+
+
+def lifted(divergence: float, epsilon: float) -> float:
+    """Return a computed divergence, or where floats lose their digits a number above it; `epsilon` is its limit."""
+    return max(divergence, min(epsilon, _SMALLEST))
+
+
+def raised(delta: float) -> float:
+    """Return a computed delta above what its rounding may have lost, at most 1."""
+    return min(1.0, delta * (1 + 1e-12) + _LEAST_DELTA)
 
 
 def pure_rdp(epsilon: float, alpha: float) -> float:
@@ -63,7 +98,7 @@ def pure_rdp(epsilon: float, alpha: float) -> float:
     else:
         total = reach - math.log1p(math.exp(-epsilon)) + math.log1p(math.exp(-2 * reach - epsilon))
     # Rounding up: the terms carry relative errors of a few 2^-53, and the divergence never passes epsilon.
-    return min(epsilon, total / order * (1 + 1e-12))
+    return lifted(min(epsilon, total / order * (1 + 1e-12)), epsilon)
 
 
 def pure_delta(epsilon0: float, epsilon: float) -> float:
@@ -72,7 +107,7 @@ def pure_delta(epsilon0: float, epsilon: float) -> float:
         return 0.0
     if math.isinf(epsilon0):
         return 1.0
-    return min(1.0, -math.expm1(epsilon - epsilon0) / (1 + math.exp(-epsilon0)) * (1 + 1e-12))
+    return raised(-math.expm1(epsilon - epsilon0) / (1 + math.exp(-epsilon0)))
 
 
 def pure_epsilon(epsilon0: float, delta: float) -> float:
@@ -80,51 +115,90 @@ def pure_epsilon(epsilon0: float, delta: float) -> float:
     if delta == 0 or math.isinf(epsilon0):
         return epsilon0
     kept = -delta * (1 + math.exp(-epsilon0))
-    if kept <= -1:
-        return 0.0
-    return min(epsilon0, max(0.0, (epsilon0 + math.log1p(kept)) * (1 + 1e-12)))
+    guess = 0.0 if kept <= -1 else max(0.0, (epsilon0 + math.log1p(kept)) * (1 + 1e-12))
+    return settled(lambda epsilon: pure_delta(epsilon0, epsilon), guess, delta, epsilon0)
+
+
+def settled(delta_at: Callable[[float], float], guess: float, delta: float, top: float) -> float:
+    """Return an epsilon at or just above `guess` whose delta is at most `delta`; `top` is one that always holds.
+
+    It holds for the shortest decimal of what is returned too, which may lie half a unit in the last place below.
+    """
+    step = math.ulp(top if top < math.inf else max(guess, 1e-3))
+    while guess < top and delta_at(math.nextafter(guess, 0.0)) > delta:
+        guess, step = guess + step, 2 * step
+    return min(guess, top)
 
 
 def rdp_epsilon(rdp: Callable[[float], float], delta: float) -> float:
     """Return the smallest epsilon at `delta` over all orders; every order gives a valid one, so the search need not be exact."""
     if delta == 0:
         return rdp(math.inf)
+    log_delta = math.log(delta)
+    rdp = _remembered(rdp)
 
-    def at(log_order: float) -> float:
-        order = math.exp(log_order)  # alpha - 1
-        alpha = 1 + order
-        return rdp(alpha) + math.log1p(-1 / alpha) - (math.log(delta) + math.log(alpha)) / order
+    def at(alpha: float) -> float:
+        order = alpha - 1
+        divergence, share, rest = rdp(alpha), _share(alpha), (log_delta + math.log(alpha)) / order
+        lost = _ROUNDING * (divergence - share + abs(log_delta) / order + math.log(alpha) / order)
+        return divergence + share - rest + lost + _SLACK / order
 
-    return max(0.0, _least(at) * (1 + 1e-12))
+    guess = max(0.0, _least(at) * (1 + 1e-12))
+    if math.isinf(guess) or delta < 1e-300:  # every order gives a valid epsilon; below the floats no delta could confirm it
+        return guess
+    return settled(lambda epsilon: rdp_delta(rdp, epsilon), guess, delta, math.inf)
+
+
+def _remembered(rdp: Callable[[float], float]) -> Callable[[float], float]:
+    """Return the same curve, which does not compute an order twice: a check of the result visits most orders again."""
+    known: dict[float, float] = {}
+
+    def at(alpha: float) -> float:
+        if alpha not in known:
+            known[alpha] = rdp(alpha)
+        return known[alpha]
+
+    return at
 
 
 def rdp_delta(rdp: Callable[[float], float], epsilon: float) -> float:
     """Return the smallest delta at `epsilon` over all orders."""
+    if epsilon == math.inf:
+        return 0.0 if any(rdp(1 + 10.0**k) < math.inf for k in range(-3, 4)) else 1.0
 
-    def at(log_order: float) -> float:
-        order = math.exp(log_order)
-        alpha = 1 + order
-        return order * (rdp(alpha) - epsilon + math.log1p(-1 / alpha)) - math.log(alpha)
+    def at(alpha: float) -> float:
+        order, divergence, share = alpha - 1, rdp(alpha), _share(alpha)
+        gap = divergence - epsilon + share + _ROUNDING * (divergence + epsilon - share)
+        return order * gap - math.log(alpha) * (1 - _ROUNDING)
 
     least = _least(at)
-    return 1.0 if least >= 0 else math.exp(least) * (1 + 1e-12)
+    return 1.0 if least >= 0 else raised(math.exp(least))
+
+
+def _share(alpha: float) -> float:
+    """Return ln(1 - 1/alpha): near 1 the quotient would lose digits, far from it the difference of logarithms."""
+    return math.log(alpha - 1) - math.log(alpha) if alpha < 2 else math.log1p(-1 / alpha)
 
 
 def _least(at: Callable[[float], float]) -> float:
-    """Return a value of `at` close to its minimum on a wide bracket of log orders: a grid, then golden section."""
-    grid = [-7 + 0.25 * i for i in range(93)]
-    values = [at(x) for x in grid]
+    """Return a value of `at` close to its minimum over the orders alpha in (1.0009, 9e6): a grid, then golden section."""
+
+    def on_log(x: float) -> float:
+        return at(1 + math.exp(x))
+
+    grid = [-7 + 0.5 * i for i in range(47)]
+    values = [on_log(x) for x in grid]
     best = min(range(len(grid)), key=values.__getitem__)
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_inner, at_outer = at(inner), at(outer)
-    for _ in range(60):
+    at_inner, at_outer = on_log(inner), on_log(outer)
+    for _ in range(34):  # the bracket shrinks to 1e-7 and the value, flat there, settles to 1e-14
         if at_inner < at_outer:
             high, outer, at_outer = outer, inner, at_inner
             inner = high - _GOLDEN * (high - low)
-            at_inner = at(inner)
+            at_inner = on_log(inner)
         else:
             low, inner, at_inner = inner, outer, at_outer
             outer = low + _GOLDEN * (high - low)
-            at_outer = at(outer)
+            at_outer = on_log(outer)
     return min(values[best], at_inner, at_outer)

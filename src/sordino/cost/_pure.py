@@ -9,13 +9,16 @@ from typing import Any, final
 from sordino.constraints import NOT_NEGATIVE, Number
 from sordino.cost._conversion import (
     above,
+    below,
     checked_alpha,
     checked_delta,
     checked_epsilon,
     pure_delta,
     pure_epsilon,
     pure_rdp,
+    stated,
 )
+from sordino.cost._digits import digits, nearest, ratio
 
 
 @final
@@ -45,8 +48,11 @@ class Pure:
     def __init__(self, *, epsilon: Number) -> None:
         object.__setattr__(self, "epsilon_", NOT_NEGATIVE("Pure.epsilon", epsilon))
 
+    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
+        return hash(("pure", self.epsilon_.numerator, self.epsilon_.denominator))
+
     def __repr__(self) -> str:
-        return f"Pure(epsilon={float(self.epsilon_):.12g})"
+        return f"Pure(epsilon={digits(self.epsilon_)})"
 
     def pure(self) -> Fraction:
         """Return epsilon, exactly."""
@@ -62,12 +68,13 @@ class Pure:
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` [kairouz2015, Thm 3.3 with k = 1]."""
-        return pure_epsilon(above(self.epsilon_), checked_delta(delta))
+        return pure_epsilon(stated(self.epsilon_), below(checked_delta(delta)))
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` [kairouz2015, Thm 3.3 with k = 1]."""
-        return pure_delta(above(self.epsilon_), checked_epsilon(epsilon))
+        least = checked_epsilon(epsilon)
+        return 0.0 if least >= self.epsilon_ else pure_delta(above(self.epsilon_), below(least))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameter, exact and as a float."""
-        return {"notion": "pure", "epsilon": float(self.epsilon_), "exact": str(self.epsilon_)}
+        return {"notion": "pure", "epsilon": nearest(self.epsilon_), "exact": ratio(self.epsilon_)}

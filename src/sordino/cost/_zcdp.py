@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number
-from sordino.cost._conversion import above, checked_alpha, checked_delta, checked_epsilon, rdp_delta, rdp_epsilon
+from sordino.cost._conversion import above, below, checked_alpha, checked_delta, checked_epsilon, rdp_delta, rdp_epsilon
+from sordino.cost._digits import digits, nearest, ratio
 
 
 @final
@@ -38,8 +39,11 @@ class ZCDP:
     def __init__(self, *, rho: Number) -> None:
         object.__setattr__(self, "rho", NOT_NEGATIVE("ZCDP.rho", rho))
 
+    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
+        return hash(("zcdp", self.rho.numerator, self.rho.denominator))
+
     def __repr__(self) -> str:
-        return f"ZCDP(rho={float(self.rho):.12g})"
+        return f"ZCDP(rho={digits(self.rho)})"
 
     def pure(self) -> Fraction | float:
         """Return inf: concentrated privacy bounds no single log ratio (0 when rho is 0)."""
@@ -52,16 +56,20 @@ class ZCDP:
     def rdp(self, alpha: float) -> float:
         """Return rho * alpha."""
         order = checked_alpha(alpha)
-        return 0.0 if self.rho == 0 else above(self.rho) * order
+        if self.rho == 0 or math.isinf(order):
+            return 0.0 if self.rho == 0 else math.inf
+        return above(self.rho * Fraction(order))
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
-        return 0.0 if self.rho == 0 else rdp_epsilon(self.rdp, checked_delta(delta))
+        left = below(checked_delta(delta))
+        return 0.0 if self.rho == 0 else rdp_epsilon(self.rdp, left)
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` over all orders [canonne2020, Prop. 12]."""
-        return 0.0 if self.rho == 0 else rdp_delta(self.rdp, checked_epsilon(epsilon))
+        least = below(checked_epsilon(epsilon))
+        return 0.0 if self.rho == 0 else rdp_delta(self.rdp, least)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameter, exact and as a float."""
-        return {"notion": "zcdp", "rho": float(self.rho), "exact": str(self.rho)}
+        return {"notion": "zcdp", "rho": nearest(self.rho), "exact": ratio(self.rho)}

@@ -66,7 +66,7 @@ def combine_gaps(selection: TopK, measurements: Values) -> Estimates:
     Raises
     ------
     InvalidParameter
-        If the lengths differ or nothing was measured.
+        If the lengths differ, nothing was measured or the selection has no gaps.
 
     Examples
     --------
@@ -81,6 +81,8 @@ def combine_gaps(selection: TopK, measurements: Values) -> Estimates:
     measured = np.asarray(measurements.values, dtype=np.float64)
     if measured.shape != (k,):
         raise InvalidParameter(f"combine_gaps needs one measurement for each of the {k} selected items; got {measured.size}.")
+    if selection.gaps.size < k - 1:
+        raise InvalidParameter("combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise.")
     known = ~np.isnan(measured)
     if not known.any():
         raise InvalidParameter("combine_gaps needs at least one measurement that is not NaN.")

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from sordino.ledger._amounts import Budget
 from sordino.ledger._charge import Charge
+from sordino.ledger._history import Event, Verification
 from sordino.ledger._identity import canonical_source, canonical_unit
 from sordino.ledger._ledger import Ledger
 from sordino.ledger._statement import ChargeLine, Statement
 
-__all__ = ["Budget", "Charge", "ChargeLine", "Ledger", "Statement", "canonical_source", "canonical_unit"]
+__all__ = [
+    "Budget",
+    "Charge",
+    "ChargeLine",
+    "Event",
+    "Ledger",
+    "Statement",
+    "Verification",
+    "canonical_source",
+    "canonical_unit",
+]

@@ -1,17 +1,20 @@
-"""Amounts in an account: whole nano-epsilon, a budget rounded down, a charge rounded up; never floats."""
+"""Amounts in an account: whole nano-units of its meter, a budget rounded down, a charge rounded up; never floats."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, final
 
-from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number, shown
+from sordino.constraints import POSITIVE, Number, exact, one_of, shown
+from sordino.cost import ZCDP
 from sordino.errors import InvalidParameter, LedgerConflict
+from sordino.ledger._schema import LARGEST
 
 NANO = 10**9
-LARGEST = 9 * 10**18  # below 2^63 - 1: an account is a signed 64-bit column in every database
+METER = one_of("pure", "zcdp")
+MEASURES = {"pure": "epsilon", "zcdp": "rho"}  # what the amounts of an account are
 
 
 @final
@@ -22,11 +25,18 @@ class Budget:
     Parameters
     ----------
     epsilon : number
-        In (0, 9e9], kept exactly; the account's limit is this rounded down to a whole nano-epsilon.
+        In (0, 9e9], kept exactly.
     delta : number
-        Must be 0: this version has only the pure meter.
-    meter : {"pure"}
-        How charges add up; "pure" adds their pure epsilons.
+        0 for the pure meter; in (0, 1) for the zCDP meter.
+    meter : {"pure", "zcdp"}
+        How charges add up. "pure" adds epsilons: the account is epsilon-private, and mechanisms with a proof for each transcript give
+        back what they did not spend. "zcdp" adds rhos up to the largest rho that is still (epsilon, delta): many small releases cost
+        less, and nothing that was drawn comes back [feldman2021].
+
+    Attributes
+    ----------
+    limit : Fraction
+        What the charges of the account may add up to, in epsilon or rho: a whole number of billionths, rounded down.
 
     Raises
     ------
@@ -38,47 +48,72 @@ class Budget:
     >>> from sordino.ledger import Budget
     >>> Budget(epsilon=3.0)
     Budget(epsilon=3, delta=0, meter='pure')
+    >>> float(Budget(epsilon=1.0, delta=1e-6, meter="zcdp").limit)
+    0.02435597
     """
 
     epsilon: Number
     delta: Number = 0
-    meter: Literal["pure"] = "pure"
+    meter: Literal["pure", "zcdp"] = "pure"
+    limit: Fraction = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.meter != "pure":
-            raise InvalidParameter(f"Budget.meter must be 'pure', the only meter of this version; got {shown(self.meter)}.")
+        METER("Budget.meter", self.meter)
         object.__setattr__(self, "epsilon", POSITIVE("Budget.epsilon", self.epsilon))
-        object.__setattr__(self, "delta", NOT_NEGATIVE("Budget.delta", self.delta))
-        if self.delta != 0:
+        delta = exact(self.delta)
+        if delta is None or not 0 <= delta < 1:
+            raise InvalidParameter(f"Budget.delta must be a number in [0, 1); got {shown(self.delta)}.")
+        if self.meter == "pure" and delta != 0:
+            raise InvalidParameter(f"Budget.delta must be 0 on the pure meter, which adds epsilons; got {float(delta):g}.")
+        if self.meter == "zcdp" and float(delta) == 0:
+            raise InvalidParameter("Budget.delta must be in (0, 1) on the zCDP meter: no rho is (epsilon, 0); got 0.")
+        object.__setattr__(self, "delta", delta)
+        limit = Fraction(self.epsilon) if self.meter == "pure" else _largest_rho(Fraction(self.epsilon), float(delta))
+        whole = math.floor(limit * NANO)
+        if whole < 1:
             raise InvalidParameter(
-                f"Budget.delta must be 0 because the pure meter, the only one of this version, has no delta; got {float(self.delta):g}."
+                f"Budget.epsilon must allow at least a billionth of {MEASURES[self.meter]}, the unit of a ledger; "
+                f"got {shown(self.epsilon)}."
             )
-        if self.nano < 1:
-            raise InvalidParameter(f"Budget.epsilon must be at least a billionth, the unit of a ledger; got {shown(self.epsilon)}.")
-        if self.nano > LARGEST:
+        if whole > LARGEST:
             raise InvalidParameter(f"Budget.epsilon must be at most {LARGEST // NANO}; got {float(self.epsilon):g}.")
+        object.__setattr__(self, "limit", Fraction(whole, NANO))
 
     def __repr__(self) -> str:
-        return f"Budget(epsilon={float(self.epsilon):.12g}, delta=0, meter={self.meter!r})"
-
-    @property
-    def nano(self) -> int:
-        """The limit of the account, in whole nano-epsilon, rounded down."""
-        return math.floor(Fraction(POSITIVE("Budget.epsilon", self.epsilon)) * NANO)
+        return f"Budget(epsilon={float(self.epsilon):.12g}, delta={float(self.delta):.12g}, meter={self.meter!r})"
 
 
-def nano_up(exact: Fraction) -> int:
-    """Return an exact epsilon in whole nano-epsilon, rounded up: what it is charged at."""
-    return math.ceil(exact * NANO)
+def _largest_rho(epsilon: Fraction, delta: float) -> Fraction:
+    """Return the largest rho, in whole billionths, that is (epsilon, delta)-private."""
+    low, high = 0, 1
+    while high <= LARGEST and ZCDP(rho=Fraction(high, NANO)).epsilon(delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if ZCDP(rho=Fraction(middle, NANO)).epsilon(delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return Fraction(low, NANO)
 
 
-def epsilon_of(nano: int) -> Fraction:
-    """Return the exact epsilon of a whole number of nano-epsilon."""
+def nano_up(amount: Fraction) -> int:
+    """Return an exact amount in whole billionths, rounded up: what it is charged at."""
+    return math.ceil(amount * NANO)
+
+
+def nano_down(amount: Fraction) -> int:
+    """Return an exact amount in whole billionths, rounded down: what it allows."""
+    return math.floor(amount * NANO)
+
+
+def amount_of(nano: int) -> Fraction:
+    """Return the exact amount of a whole number of billionths."""
     return Fraction(nano, NANO)
 
 
 def decimal(nano: int) -> str:
-    """Return a whole number of nano-epsilon as the shortest exact decimal of its epsilon."""
+    """Return a whole number of billionths as the shortest exact decimal."""
     whole, part = divmod(nano, NANO)
     return f"{whole}.{part:09d}".rstrip("0").rstrip(".")
 
@@ -91,23 +126,32 @@ def things(chargeable: Any) -> tuple[Any, ...]:
     return listed
 
 
-def exact_cost(thing: Any) -> Fraction:
-    """Return the exact pure epsilon of a mechanism or a cost, or raise `InvalidParameter`."""
-    cost: Any = thing if hasattr(thing, "pure") else getattr(thing, "cost", None)
-    if isinstance(thing, type) or not callable(getattr(cost, "pure", None)):
+def cost_of(thing: Any, view: str = "pure") -> Any:
+    """Return the cost of a mechanism, or a cost itself; raise `InvalidParameter` for anything else."""
+    cost: Any = thing if hasattr(thing, view) else getattr(thing, "cost", None)
+    if isinstance(thing, type) or not callable(getattr(cost, view, None)):
         # Only the type is named: arguments in the wrong order would put private answers here.
         raise InvalidParameter(
             f"A charge takes a mechanism or a cost such as cost.Pure(epsilon=0.1); got a {type(thing).__name__}."
         )
-    epsilon: Any = cost.pure()
-    if epsilon == math.inf:
-        raise InvalidParameter(f"A pure account cannot be charged with {cost!r}: it has no finite epsilon at delta 0.")
-    # A float may have been rounded down on its way, and a negative amount would fill the account up.
-    if isinstance(epsilon, bool) or not isinstance(epsilon, Fraction | int) or epsilon < 0:
+    return cost
+
+
+def exact_cost(thing: Any, meter: str) -> Fraction:
+    """Return what a mechanism or a cost adds to a meter, exactly, or raise `InvalidParameter`."""
+    cost = cost_of(thing, meter)
+    amount: Any = getattr(cost, meter)()
+    if amount == math.inf:
         raise InvalidParameter(
-            f"The pure epsilon of a cost must be an exact fraction of at least 0; {type(cost).__name__} gives another value."
+            f"An account with the {meter} meter cannot be charged with a {type(thing).__name__}: it has no finite {MEASURES[meter]}"
+            f"{' at delta 0' if meter == 'pure' else ''}."
         )
-    return Fraction(epsilon)
+    # A float may have been rounded down on its way, and a negative amount would fill the account up.
+    if isinstance(amount, bool) or not isinstance(amount, Fraction | int) or amount < 0:
+        raise InvalidParameter(
+            f"The {MEASURES[meter]} of a cost must be an exact fraction of at least 0; {type(cost).__name__} gives another value."
+        )
+    return Fraction(amount)
 
 
 def check_claims(thing: Any, *, adjacency: str, allow_approximate: bool) -> None:

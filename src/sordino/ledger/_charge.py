@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, final
 
-from sordino.errors import InvalidParameter, LedgerConflict, SimulatedRelease
-from sordino.ledger import _records
-from sordino.ledger._amounts import check_claims, exact_cost, nano_up
-from sordino.ledger._sqlite import transaction
+from sordino.errors import InvalidParameter, LedgerConflict, LedgerError, SimulatedRelease
+from sordino.ledger import _schema
+from sordino.ledger._amounts import MEASURES, check_claims, exact_cost, nano_up
+from sordino.ledger._records import body_of, described
+from sordino.ledger._store import Store, carry_out
 
 _STALE = (
     "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is unknown). Nothing was "
@@ -23,8 +27,9 @@ _STALE = (
 class Charge:
     """A reservation in an account; `Ledger.reserve` makes it.
 
-    Leaving its `with` block settles: what was not spent returns to the account. Leaving by an exception, or a crash at any moment,
-    leaves the full reservation charged. It belongs to the process that reserved it.
+    Leaving its `with` block settles: what was never drawn returns to the account and, on a pure meter, what a mechanism with a proof for
+    each transcript did not spend (docs/explanation/refunds.md). Leaving by an exception, or a crash at any moment, leaves the full
+    reservation charged. It belongs to the process that reserved it.
 
     Attributes
     ----------
@@ -35,7 +40,7 @@ class Charge:
     account : str
         The account that is charged.
     reserved : Fraction
-        The exact worst case, in epsilon.
+        The exact worst case, in epsilon or, on the zCDP meter, in rho.
 
     Examples
     --------
@@ -55,11 +60,14 @@ class Charge:
     __slots__ = (
         "_adjacency",
         "_approximate",
+        "_busy",
+        "_key",
         "_lock",
-        "_path",
+        "_meter",
         "_process",
         "_spent",
         "_state",
+        "_store",
         "account",
         "id",
         "label",
@@ -67,19 +75,32 @@ class Charge:
     )
 
     def __init__(
-        self, *, path: str, account: str, adjacency: str, key: str, label: str, reserved: Fraction, allow_approximate: bool
+        self,
+        *,
+        store: Store,
+        account: str,
+        meter: str,
+        adjacency: str,
+        charge: str,
+        key: str,
+        label: str,
+        reserved: Fraction,
+        allow_approximate: bool,
     ) -> None:
-        self.id = key
+        self.id = charge
+        self._key = key
         self.label = label
         self.account = account
         self.reserved = reserved
-        self._path = path
+        self._store = store
+        self._meter = meter
         self._adjacency = adjacency
         self._approximate = allow_approximate
         self._spent: list[tuple[Fraction, Fraction]] = []  # (worst case, really spent) of each draw; its length is the next slot
         self._state: Literal["open", "settled", "kept"] = "open"
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._busy = False
 
     def __repr__(self) -> str:
         return (
@@ -98,11 +119,11 @@ class Charge:
         if kind is not None:
             self._keep()
         elif self._state == "open":
-            self.settle()
+            self._settle_at_the_end()
 
     @property
     def drawn(self) -> Fraction:
-        """The exact sum of the worst cases drawn so far, in epsilon."""
+        """The exact sum of the worst cases drawn so far."""
         return sum((worst for worst, _ in self._spent), Fraction(0))
 
     def release(self, mechanism: Any, answers: Any, *, entropy: Any = None, **private: Any) -> Any:
@@ -132,7 +153,7 @@ class Charge:
             If the charge is not open in this process, was used by a copy of it, or what remains of it is too small; if the mechanism
             is for another adjacency. No noise is drawn.
         InvalidParameter
-            If the mechanism has no pure cost, or is not exact and that was not allowed.
+            If the mechanism has no cost on the meter of the account, or is not exact and that was not allowed.
         """
         self._check_open()
         if entropy is None:
@@ -142,11 +163,15 @@ class Charge:
         if getattr(entropy, "simulated", None) is not False:
             raise SimulatedRelease("A ledger takes only real entropy; got a simulated one. Nothing was drawn.")
         slot = self.draw(mechanism)
-        result = mechanism.release(answers, entropy=entropy, **private)
+        try:
+            result = mechanism.release(answers, entropy=entropy, **private)
+        except BaseException:
+            self._keep()  # why it failed may depend on the answers, so nothing that follows from it may return
+            raise
         if getattr(result, "simulated", None) is not False:
             self._keep()
             raise SimulatedRelease("The release says that it is simulated, or does not say; its charge stays.")
-        self._note(slot, result)
+        self._note(slot, mechanism, result)
         return result
 
     def draw(self, mechanism: Any) -> int:
@@ -168,26 +193,28 @@ class Charge:
             If the charge is not open in this process, was used by a copy of it, or what remains of it is too small; if the mechanism
             is for another adjacency.
         InvalidParameter
-            If the mechanism has no pure cost, or is not exact and that was not allowed.
+            If the mechanism has no cost on the meter of the account, or is not exact and that was not allowed.
         """
         self._check_open()
         check_claims(mechanism, adjacency=self._adjacency, allow_approximate=self._approximate)
-        worst = exact_cost(mechanism)
-        with self._lock:
-            self._check_open()
+        worst = exact_cost(mechanism, self._meter)
+        with self._alone():
             slot, before = len(self._spent), self.drawn
             if before + worst > self.reserved:
                 raise LedgerConflict(
-                    f"This draw needs epsilon {_shown(worst)} but {_shown(self.reserved - before)} of {_shown(self.reserved)} remains in "
-                    f"charge {self.label!r}. Nothing was drawn."
+                    f"This draw needs {MEASURES[self._meter]} {_shown(worst)} but {_shown(self.reserved - before)} of "
+                    f"{_shown(self.reserved)} remains in charge {self.label!r}. Nothing was drawn."
                 )
             # Differences of the rounded sum, not rounded differences: many draws of half a nano fit where their sum fits.
             amount = nano_up(before + worst) - nano_up(before)
-            with transaction(self._path, "write") as connection:
-                if not _records.draw(
-                    connection, self.id, slot=slot, before=nano_up(before), amount=amount, mechanism=type(mechanism).__name__
-                ):
-                    raise LedgerConflict(_STALE)
+            drawn = {
+                "slot": slot,
+                "before": nano_up(before),
+                "amount": amount,
+                "body": body_of(slot=slot, draws=described([mechanism], self._meter)),
+            }
+            if not self._do(_schema.DRAW, drawn):
+                raise LedgerConflict(_STALE)
             self._spent.append((worst, worst))
         return slot
 
@@ -200,27 +227,58 @@ class Charge:
             If the charge is not open in this process or was used by a copy of it.
         """
         self._check_open()
-        with self._lock:
-            self._check_open()
+        with self._alone():
             actual = nano_up(sum((spent for _, spent in self._spent), Fraction(0)))
-            with transaction(self._path, "write") as connection:
-                if not _records.settle(
-                    connection,
-                    self.account,
-                    self.id,
-                    reserved=nano_up(self.reserved),
-                    drawn=nano_up(self.drawn),
-                    draws=len(self._spent),
-                    actual=actual,
-                ):
-                    raise LedgerConflict(_STALE)
+            closing = {
+                "reserved": nano_up(self.reserved),
+                "drawn": nano_up(self.drawn),
+                "draws": len(self._spent),
+                "amount": actual,
+                "body": body_of(),
+            }
+            if not self._do(_schema.SETTLE, closing):
+                raise LedgerConflict(_STALE)
             self._state = "settled"
 
-    def _note(self, slot: int, result: Any) -> None:
-        """Remember what a release really spent, so that the rest can be given back."""
+    def _do(self, operation: _schema.Operation, parameters: dict[str, Any]) -> bool:
+        known = {"account": self.account, "charge": self.id, "key": self._key}
+        return carry_out(self._store, operation, {**known, **parameters}, account=self.account)
+
+    def _settle_at_the_end(self) -> None:
+        """Settle; a release that was made must not be lost because the ledger cannot be reached any more."""
+        try:
+            self.settle()
+        except LedgerConflict:
+            raise
+        except LedgerError as error:
+            self._keep()
+            if self._returns():
+                warnings.warn(
+                    f"The charge {self.label!r} stays in full: it could not be settled. {error}", RuntimeWarning, stacklevel=3
+                )
+
+    def _returns(self) -> Fraction:
+        """Return what settling gives back."""
+        return self.reserved - sum((spent for _, spent in self._spent), Fraction(0))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let one thread at a time write about this charge, and no signal handler in between."""
+        with self._lock:
+            self._check_open()
+            if self._busy:
+                raise LedgerConflict(f"Charge {self.label!r} is being used; a signal handler cannot use it too. Nothing was drawn.")
+            self._busy = True
+            try:
+                yield
+            finally:
+                self._busy = False
+
+    def _note(self, slot: int, mechanism: Any, result: Any) -> None:
+        """Remember what a release really spent, so that the rest can be given back where a proof allows it."""
         worst = self._spent[slot][0]
         try:
-            spent = exact_cost(result)
+            spent = exact_cost(result, self._meter)
         except InvalidParameter:
             spent = None
         if spent is None or spent > worst:
@@ -228,7 +286,9 @@ class Charge:
             raise LedgerConflict(
                 "The release says that it spent more than its mechanism declared. The full reservation stays charged."
             )
-        self._spent[slot] = (worst, spent)
+        # The bound must hold for each transcript, not only in the worst case, and only pure bounds add up that way.
+        if self._meter == "pure" and getattr(mechanism, "per_transcript", False) is True:
+            self._spent[slot] = (worst, spent)
 
     def _keep(self) -> None:
         """Close the charge without giving anything back."""
@@ -242,5 +302,5 @@ class Charge:
             raise LedgerConflict(f"Charge {self.label!r} is closed ({self._state}); reserve a new one. Nothing was drawn.")
 
 
-def _shown(epsilon: Fraction) -> str:
-    return f"{float(epsilon):.12g}"
+def _shown(amount: Fraction) -> str:
+    return f"{float(amount):.12g}"

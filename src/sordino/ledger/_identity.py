@@ -10,15 +10,19 @@ from typing import Any
 from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter
 
-_LEFT_ALONE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|name:")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# A colon outside of brackets begins a port, and an at sign ends a password: anywhere else they may be parts of one.
+_HOSTS = r"(?:\[[^\]@/?#]*\]|:\d*(?=[,/?#]|$)|[^@/?#:\[\]])*"
+_PARTS = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^@/?#]*@)?({_HOSTS}(?:/[^@?#]*)?)(?:[?][^@#]*)?(#[^@]*)?")
 _DUCKDB = "duckdb:"
 
 
 def canonical_source(source: str | os.PathLike[str]) -> str:
     """Return the one text that stands for a source of rows, whatever folder it was named from.
 
-    Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`. A text with a scheme (`postgresql://...`), a
-    frame in memory (`name:orders`) and standard input (`-`) are left alone. Symbolic links are not followed.
+    Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`. An address (`postgresql://...`) loses its user,
+    password and options, which say who asks and not what is asked about. A frame in memory (`name:orders`) and standard input (`-`) are
+    left alone. Symbolic links are not followed.
 
     Parameters
     ----------
@@ -37,8 +41,10 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     ('/data/orders-*.parquet', 'name:orders')
     """
     named = text(os.fspath(source) if isinstance(source, os.PathLike) else source, "source")
-    if named == "-" or _LEFT_ALONE.match(named):
+    if named == "-" or named.startswith("name:"):
         return named
+    if _ADDRESS.match(named):
+        return without_password(named)
     if not named.startswith(_DUCKDB):
         return _absolute(named)
     file, mark, table = named.removeprefix(_DUCKDB).rpartition("#")
@@ -76,3 +82,21 @@ def canonical_unit(unit: Any) -> str:
 
 def _absolute(path: str) -> str:
     return os.path.normpath(Path(path).absolute())
+
+
+def without_password(address: str) -> str:
+    """Return an address without its user, password and options: what may be shown and kept.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is not clear where the password ends.
+    """
+    found = _PARTS.fullmatch(address)
+    if found is None:
+        raise InvalidParameter(
+            "An address must be written SCHEME://USER@HOST/DATABASE with special characters percent-encoded; got something else, "
+            "which is not shown because it may hold a password."
+        )
+    scheme, place, table = found.groups(default="")
+    return f"{scheme}{place}{table}"

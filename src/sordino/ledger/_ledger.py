@@ -1,35 +1,39 @@
-"""Accounts with a budget in one file."""
+"""Accounts with a budget in a file or a database."""
 
 from __future__ import annotations
 
-import json
 import os
-from decimal import Decimal
+from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, final
 
-from sordino.constraints import ADJACENCY, TRUTH, shown, text
-from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict, LedgerError
-from sordino.ledger import _records
-from sordino.ledger._amounts import LARGEST, Budget, check_claims, decimal, epsilon_of, exact_cost, nano_up, things
+from sordino.constraints import ADJACENCY, COUNT, POSITIVE, TRUTH, Number, shown, text
+from sordino.errors import InvalidParameter, LedgerConflict
+from sordino.ledger import _schema
+from sordino.ledger._amounts import Budget, amount_of, nano_down, nano_up, things
+from sordino.ledger._changes import give_up, grant, request
 from sordino.ledger._charge import Charge
+from sordino.ledger._export import dp_events, json_lines
+from sordino.ledger._history import ChargeRow, Event, Replay, Verification, event_of, json_of
 from sordino.ledger._identity import canonical_source, canonical_unit
-from sordino.ledger._sqlite import transaction
-from sordino.ledger._statement import Statement, statement_of
+from sordino.ledger._pages import Pages, names, pages
+from sordino.ledger._records import body_of
+from sordino.ledger._statement import ChargeLine, Statement, line_of, statement_of
+from sordino.ledger._store import carry_out, store_at
 
 
 @final
 class Ledger:
-    """An account in a ledger; made by `Ledger.create` or `Ledger.open`.
+    """An account in a ledger; made by `Ledger.create`, `Ledger.open` or `Ledger.grant`.
 
-    A charge is durable before `reserve` returns, and a crash at any moment leaves at least what was reserved. A ledger may be shared
-    by threads and processes on one machine (not over a network file system) and holds no open file between two calls.
+    A charge is durable before `reserve` returns, and a crash at any moment leaves at least what was reserved. A ledger in a file may be
+    shared by threads and processes on one machine (not over a network file system); one in PostgreSQL by many machines. A charge that
+    was under way when the connection was lost is looked up and completed, never made twice.
 
     Attributes
     ----------
     url : str
-        The absolute path of the file.
+        The absolute path of the file, or the address of the database without user, password and options.
     account : str
         The name of the account.
 
@@ -48,28 +52,34 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    __slots__ = ("account", "url")
+    __slots__ = ("_pages", "_store", "account")
 
     def __init__(self, url: str, account: str) -> None:
-        self.url = _located(url)
+        self._store = store_at(url)
         self.account = text(account, "account")
+        self._pages = Pages(self._store, self.account)
 
     def __repr__(self) -> str:
         return f"Ledger({self.url!r}, account={self.account!r})"
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[str, str]]:
-        return Ledger, (self.url, self.account)
+        return Ledger, (self._store.address, self.account)
+
+    @property
+    def url(self) -> str:
+        """Where the ledger is; nothing secret."""
+        return self._store.url
 
     @classmethod
     def create(
         cls, url: str | os.PathLike[str], *, account: str, budget: Budget, adjacency: str, unit: Any, source: str | os.PathLike[str]
     ) -> Ledger:
-        """Make a new account, and the file if there is none.
+        """Make a new account, and the file or the tables if there are none.
 
         Parameters
         ----------
         url : str or path
-            The file.
+            The path of a file, or "postgresql://USER@HOST/DATABASE" (the tables are made in its schema `sordino`).
         account : str
             Its name.
         budget : Budget
@@ -86,26 +96,26 @@ class Ledger:
         LedgerConflict
             If the account exists already.
         LedgerError
-            If the file cannot be written or belongs to another application.
+            If the ledger cannot be written, is on a network file system, or belongs to another application.
         InvalidParameter
             If a parameter does not satisfy its constraint.
         """
-        made = cls(os.fspath(url) if isinstance(url, os.PathLike) else url, account)
+        made = cls(_place(url), account)
         if not isinstance(budget, Budget):
             raise InvalidParameter(f"budget must be a Budget such as Budget(epsilon=3.0); got {shown(budget)}.")
-        row = _records.Account(
-            name=made.account,
-            meter=budget.meter,
-            adjacency=ADJACENCY("adjacency", adjacency),
-            unit=canonical_unit(unit),
-            source=canonical_source(source),
-            allowance=budget.nano,
-            spent=0,
-        )
-        with transaction(made.url, "create") as connection:
-            if _records.find_account(connection, made.account) is not None:
-                raise LedgerConflict(f"Account {made.account!r} exists already in the ledger at {made.url!r}; open it instead.")
-            _records.add_account(connection, row, epsilon=str(budget.epsilon), delta=str(budget.delta))
+        facts = {
+            "meter": budget.meter,
+            "epsilon": str(budget.epsilon),
+            "delta": str(budget.delta),
+            "adjacency": ADJACENCY("adjacency", adjacency),
+            "unit": canonical_unit(unit),
+            "source": canonical_source(source),
+        }
+        made._store.build()
+        body = body_of(name=made.account, parent=None, **facts)
+        parameters = {"account": made.account, **facts, "amount": nano_down(budget.limit), "body": body}
+        if not carry_out(made._store, _schema.CREATE, parameters, account=made.account):
+            raise LedgerConflict(f"Account {made.account!r} exists already in the ledger at {made.url!r}; open it instead.")
         return made
 
     @classmethod
@@ -115,48 +125,196 @@ class Ledger:
         Parameters
         ----------
         url : str or path
-            The file.
+            The file or database.
         account : str
             Its name.
 
         Raises
         ------
         LedgerError
-            If there is no such file or account, or the file is not a ledger that this version can read.
+            If there is no such ledger or account, or it is not one that this version can read.
         """
-        opened = cls(os.fspath(url) if isinstance(url, os.PathLike) else url, account)
-        with transaction(opened.url, "read") as connection:
-            opened._row(connection)
+        opened = cls(_place(url), account)
+        opened._pages.account()
         return opened
 
     @classmethod
     def accounts(cls, url: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Return the names of all accounts in a file, sorted.
+        """Return the names of all accounts of a ledger, sorted.
 
         Parameters
         ----------
         url : str or path
-            The file.
+            The file or database.
 
         Raises
         ------
         LedgerError
-            If there is no such file, or it is not a ledger that this version can read.
+            If there is no such ledger, or it is not one that this version can read.
         """
-        with transaction(_located(os.fspath(url) if isinstance(url, os.PathLike) else url), "read") as connection:
-            return _records.account_names(connection)
+        with store_at(_place(url)).reading() as rows:
+            return names(rows)
 
     @property
     def remaining(self) -> Fraction:
-        """What can still be charged, in epsilon."""
-        with transaction(self.url, "read") as connection:
-            row = self._row(connection)
-        return epsilon_of(row.allowance - row.spent)
+        """What can still be charged, in epsilon or, on the zCDP meter, in rho."""
+        row = self._pages.account()
+        return amount_of(row.allowance - row.spent)
 
-    def statement(self) -> Statement:
-        """Return the account with all its charges, as of one moment."""
-        with transaction(self.url, "read") as connection:
-            return statement_of(self._row(connection), _records.charge_rows(connection, self.account))
+    def statement(self, *, charges: bool = True) -> Statement:
+        """Return the account as of one moment.
+
+        Parameters
+        ----------
+        charges : bool
+            Whether with all its charges; without them it takes no longer after a million charges than after one.
+        """
+        with self._pages.reading() as (account, rows):
+            listed = rows(_schema.CHARGES, account=self.account) if charges else ()
+            shares = rows(_schema.CHILDREN, account=self.account)
+        return statement_of(account, shares, [ChargeRow(*charge) for charge in listed])
+
+    def charge(self, key: str) -> ChargeLine:
+        """Return one charge by its id, as the ledger has it; for looking only, what was reserved elsewhere cannot be drawn from here.
+
+        Parameters
+        ----------
+        key : str
+            `Charge.id`.
+
+        Raises
+        ------
+        LedgerError
+            If the account has no such charge.
+        """
+        return line_of(self._pages.charge(key))
+
+    def history(self, *, last: int | None = None) -> Iterator[Event]:
+        """Return the events of the account, oldest first, one after the other.
+
+        Parameters
+        ----------
+        last : int, optional
+            Only that many of the newest events.
+        """
+        newest = None if last is None else COUNT("history.last", last)
+        return map(event_of, self._pages.events(newest))
+
+    def export(self) -> Iterator[str]:
+        """Return the account and its history as lines of JSON: all that the hashes cover, amounts in billionths.
+
+        Each `head` is the SHA-256 of the previous head, number, kind, charge, amount, spent, allowance and body, with a space between
+        two of them, so that the lines can be checked without sordino.
+        """
+        return json_lines(self._pages.account(), self._pages.events(None))
+
+    def dp_events(self) -> list[Any]:
+        """Return what the account was charged with as events of dp_accounting, one for each charge that cost something.
+
+        Raises
+        ------
+        UnsupportedBackend
+            If the extra `sordino[dp-accounting]` is not installed.
+        """
+        return dp_events(self.statement())
+
+    def verify(self, *, head: str | None = None) -> Verification:
+        """Replay the whole history: hashes, sums, limits, every charge and every share must agree with each other.
+
+        Parameters
+        ----------
+        head : str, optional
+            A head that was noted before (`Statement.head`, `Event.head`): shows that nothing up to it was rewritten since.
+        """
+        replay = Replay(self._pages.account(), None if head is None else text(head, "head"))
+        for row in self._pages.events(None):  # a page at a time, so that nobody has to wait
+            replay.play(row)
+        with self._pages.reading() as (account, rows):
+            for row in pages(rows, account.name, replay.number, account.number):
+                replay.play(row)
+            [(events,)] = rows(_schema.HOW_MANY, account=self.account)
+            gifts = rows(_schema.GRANTS, account=account.parent) if account.parent is not None else None
+            return replay.finish(
+                account,
+                events=events,
+                charges=rows(_schema.STATES, account=self.account),
+                children=rows(_schema.CHILDREN, account=self.account),
+                given=None if gifts is None else sum(share for share, body in gifts if json_of(body).get("child") == self.account),
+            )
+
+    def grant(self, child: str, amount: Number) -> Ledger:
+        """Give a share of what remains to a child account, which is made if there is none.
+
+        The share counts as spent here at once, so parent and children together never pass the parent's limit. The child is for the same
+        adjacency, unit, source and meter.
+
+        Parameters
+        ----------
+        child : str
+            Name of the child account.
+        amount : number
+            In epsilon or, on the zCDP meter, in rho; rounded down to a billionth.
+
+        Returns
+        -------
+        Ledger
+            The child.
+
+        Raises
+        ------
+        BudgetExceeded
+            If that much does not remain.
+        LedgerConflict
+            If there is an account of that name that is not a child of this one.
+        LedgerError
+            If the ledger cannot be written. Where a connection was lost, look into the history before granting again.
+        InvalidParameter
+            If the amount is not a number in (0, inf) or less than a billionth.
+        """
+        made = Ledger(self._store.address, child)
+        grant(self._store, self._pages, made.account, POSITIVE("grant.amount", amount))
+        return made
+
+    def void(self, key: str, *, reason: str) -> ChargeLine:
+        """Give up a charge that was never settled: what was never drawn from it returns to the account.
+
+        For reservations whose process has died. What was drawn stays charged, and a process that still holds the charge can draw no
+        more. That, when and why is kept in the history. Whether a charge was left open must not have depended on the rows: do not void
+        what was left by an error of the data source (docs/explanation/reserve-and-settle.md).
+
+        Parameters
+        ----------
+        key : str
+            `Charge.id`.
+        reason : str
+            Kept in the history.
+
+        Raises
+        ------
+        LedgerConflict
+            If the charge is closed already, or was used in this moment.
+        LedgerError
+            If the account has no such charge, or the ledger cannot be written.
+        """
+        give_up(self._store, self._pages, key, reason=text(reason, "reason"))
+        return self.charge(key)
+
+    def permit(self, role: str) -> None:
+        """Let a role of the database charge every account of the ledger, and nothing else: not grant, not void, not edit.
+
+        Parameters
+        ----------
+        role : str
+            An existing role of the PostgreSQL server.
+
+        Raises
+        ------
+        InvalidParameter
+            If the ledger is a file, which has no roles.
+        LedgerError
+            If there is no such role, or the ledger does not belong to the user of this connection.
+        """
+        self._store.permit(text(role, "role"))
 
     def reserve(
         self,
@@ -174,7 +332,7 @@ class Ledger:
         Parameters
         ----------
         chargeable : mechanism, cost, or tuple of those
-            Their costs are added.
+            Their costs are added on the meter of the account.
         label : str, optional
             What the statement calls it; the names of the mechanisms if not given.
         unit, source, adjacency : optional
@@ -193,85 +351,33 @@ class Ledger:
         LedgerError
             If the ledger cannot be written.
         InvalidParameter
-            If something has no pure cost, is not exact and that was not allowed, or cannot be recorded.
+            If something has no cost on the meter, is not exact and that was not allowed, or cannot be recorded.
         """
-        parts = things(chargeable)
-        exact = sum((exact_cost(part) for part in parts), Fraction(0))
-        needed = nano_up(exact)
-        label = text(" + ".join(type(part).__name__ for part in parts) if label is None else label, "label")
-        recorded = _recorded(detail)
-        TRUTH("allow_approximate", allow_approximate)
-        stated = {
-            "unit": None if unit is None else canonical_unit(unit),
-            "source": None if source is None else canonical_source(source),
-            "adjacency": None if adjacency is None else ADJACENCY("adjacency", adjacency),
-        }
-        key = os.urandom(16).hex()
-        with transaction(self.url, "write") as connection:
-            row = self._row(connection)
-            _compare(row, stated)
-            for part in parts:
-                check_claims(part, adjacency=row.adjacency, allow_approximate=allow_approximate)
-            # An amount beyond every account must not overflow the column on its way to being refused.
-            amount = min(needed, LARGEST + 1)
-            if not _records.reserve(connection, self.account, key, amount=amount, label=label, detail=recorded):
-                raise BudgetExceeded(
-                    f"This release needs epsilon {decimal(needed)} but {decimal(row.allowance - row.spent)} remains in account "
-                    f"{self.account!r}. Nothing was read or released."
-                )
+        account = self._pages.facts
+        label, exact, key, parameters = request(
+            account,
+            things(chargeable),
+            label=label,
+            unit=unit,
+            source=source,
+            adjacency=adjacency,
+            detail=detail,
+            allow_approximate=TRUTH("allow_approximate", allow_approximate),
+        )
+        while not carry_out(self._store, _schema.RESERVE, parameters, account=self.account):
+            self._pages.refuse(nano_up(exact), what="This release", then="Nothing was read or released.")
         return Charge(
-            path=self.url,
+            store=self._store,
             account=self.account,
-            adjacency=row.adjacency,
+            meter=account.meter,
+            adjacency=account.adjacency,
+            charge=parameters["charge"],
             key=key,
             label=label,
             reserved=exact,
             allow_approximate=allow_approximate,
         )
 
-    def _row(self, connection: _records.Connection) -> _records.Account:
-        row = _records.find_account(connection, self.account)
-        if row is None:
-            names = ", ".join(repr(name) for name in _records.account_names(connection)) or "none"
-            raise LedgerError(f"There is no account {self.account!r} in the ledger at {self.url!r}; its accounts: {names}.")
-        return row
 
-
-def _located(url: str) -> str:
-    """Return the absolute path that a url means: the folder of the process may change later."""
-    named = text(url, "url")
-    scheme, mark, _ = named.partition("://")
-    if mark:
-        # Only the scheme is named: an address may hold a password.
-        raise LedgerError(f"A ledger at {scheme}:// is not supported by this version; give the path of a file.")
-    if named == ":memory:":
-        raise LedgerError("A ledger must outlive the process; give the path of a file instead of ':memory:'.")
-    return str(Path(named).absolute())
-
-
-def _recorded(detail: dict[str, Any] | None) -> str:
-    if detail is not None and not isinstance(detail, dict):
-        raise InvalidParameter(f"detail must be a dict of public, JSON-ready values; got a {type(detail).__name__}.")
-    try:
-        return json.dumps(detail or {}, allow_nan=False, sort_keys=True, default=_plain)
-    except (TypeError, ValueError):
-        raise InvalidParameter(
-            "detail must be a dict of public, JSON-ready values; it holds one that JSON cannot express."
-        ) from None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Fraction | Decimal):
-        return str(value)
-    if hasattr(value, "to_dict") and not isinstance(value, type):
-        return value.to_dict()
-    raise TypeError
-
-
-def _compare(row: _records.Account, stated: dict[str, str | None]) -> None:
-    for name, given in stated.items():
-        own = getattr(row, name)
-        if given is not None and given != own:
-            raise LedgerConflict(
-                f"Account {row.name!r} is for {name} {own!r} but this release is for {name} {given!r}. Nothing was charged or read."
-            )
+def _place(url: str | os.PathLike[str]) -> str:
+    return os.fspath(url) if isinstance(url, os.PathLike) else url

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.ledger._amounts import epsilon_of
-from sordino.ledger._records import Account
+from sordino.ledger._amounts import MEASURES, amount_of
+from sordino.ledger._history import Account, ChargeRow, json_of
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class ChargeLine:
-    """One charge of an account.
+    """One charge of an account; amounts are in epsilon or, on the zCDP meter, in rho.
 
     Attributes
     ----------
@@ -23,22 +23,24 @@ class ChargeLine:
     label : str
         What the caller called it.
     state : str
-        "reserved", "drawn" or "settled". What is not settled counts in full.
+        "reserved", "drawn", "settled", or "void" (given up by `Ledger.void`). What is neither settled nor void counts in full.
     reserved, drawn : Fraction
-        The worst case that was reserved and the part of it that mechanisms have drawn, in epsilon.
+        The worst case that was reserved and the part of it that mechanisms have drawn.
     settled : Fraction or None
-        What was really spent, in epsilon; None if the charge was never settled.
+        What was really spent; None if the charge was never closed.
     time : str
         When it was reserved, for a human reader.
     detail : dict
         Public parameters that the caller recorded.
+    digest : str
+        Hash over what the charge is for: mechanisms, costs, unit, source and detail.
 
     Examples
     --------
     >>> from fractions import Fraction
     >>> from sordino.ledger import ChargeLine
     >>> half, tenth = Fraction(1, 2), Fraction(1, 10)
-    >>> line = ChargeLine(id="9f", label="top", state="settled", reserved=half, drawn=half, settled=tenth, time="", detail={})
+    >>> line = ChargeLine(id="9f", label="top", state="settled", reserved=half, drawn=half, settled=tenth, time="", detail={}, digest="")
     >>> line.charged
     Fraction(1, 10)
     """
@@ -51,10 +53,11 @@ class ChargeLine:
     settled: Fraction | None
     time: str
     detail: dict[str, Any]
+    digest: str
 
     @property
     def charged(self) -> Fraction:
-        """What this charge takes from the account, in epsilon."""
+        """What this charge takes from the account."""
         return self.reserved if self.settled is None else self.settled
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,6 +70,7 @@ class ChargeLine:
             **{name: None if amount is None else float(amount) for name, amount in amounts.items()},
             "time": self.time,
             "detail": self.detail,
+            "digest": self.digest,
             "exact": {name: None if amount is None else str(amount) for name, amount in amounts.items()},
         }
 
@@ -80,8 +84,16 @@ class Statement:
     ----------
     account, adjacency, unit, source, meter : str
         What the account is about; fixed when it was created.
+    parent : str or None
+        The account that it has its share from.
+    epsilon, delta : Fraction
+        The guarantee of the whole account; of a child, that of the account at the top.
     limit, spent, remaining : Fraction
-        In epsilon.
+        In epsilon or, on the zCDP meter, in rho (`measure` says which).
+    head : str
+        Hash of the last event of its history.
+    shares : dict
+        What was granted to each child account, by its name; it counts as spent.
     charges : tuple of ChargeLine
         Oldest first.
 
@@ -100,12 +112,17 @@ class Statement:
     """
 
     account: str
+    parent: str | None
     adjacency: str
     unit: str
     source: str
     meter: str
+    epsilon: Fraction
+    delta: Fraction
     limit: Fraction
     spent: Fraction
+    head: str
+    shares: dict[str, Fraction]
     charges: tuple[ChargeLine, ...]
 
     def __repr__(self) -> str:
@@ -115,8 +132,13 @@ class Statement:
         )
 
     @property
+    def measure(self) -> str:
+        """What the amounts are: "epsilon" or "rho"."""
+        return MEASURES[self.meter]
+
+    @property
     def remaining(self) -> Fraction:
-        """What can still be charged, in epsilon."""
+        """What can still be charged."""
         return self.limit - self.spent
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,38 +146,52 @@ class Statement:
         amounts = {"limit": self.limit, "spent": self.spent, "remaining": self.remaining}
         return {
             "account": self.account,
+            "parent": self.parent,
             "adjacency": self.adjacency,
             "unit": self.unit,
             "source": self.source,
             "meter": self.meter,
+            "measure": self.measure,
+            "epsilon": float(self.epsilon),
+            "delta": float(self.delta),
             **{name: float(amount) for name, amount in amounts.items()},
+            "head": self.head,
+            "shares": {name: float(amount) for name, amount in self.shares.items()},
             "exact": {name: str(amount) for name, amount in amounts.items()},
             "charges": [line.to_dict() for line in self.charges],
         }
 
 
-def statement_of(account: Account, rows: list[Any]) -> Statement:
-    """Return the statement of an account row and its charge rows."""
-    lines = tuple(
-        ChargeLine(
-            id=key,
-            label=label,
-            state=state,
-            reserved=epsilon_of(reserved),
-            drawn=epsilon_of(drawn),
-            settled=None if settled is None else epsilon_of(settled),
-            time=time,
-            detail=json.loads(detail),
-        )
-        for key, label, state, reserved, drawn, settled, time, detail in rows
+def line_of(row: ChargeRow) -> ChargeLine:
+    """Return what the row of a charge says."""
+    body = json_of(row.body)
+    return ChargeLine(
+        id=row.id,
+        label=body.get("label", ""),
+        state=row.state,
+        reserved=amount_of(row.reserved),
+        drawn=amount_of(row.drawn),
+        settled=None if row.settled is None else amount_of(row.settled),
+        time=body.get("time", ""),
+        detail=body.get("detail", {}),
+        digest=row.digest,
     )
+
+
+def statement_of(account: Account, shares: Iterable[tuple[str, int]], rows: Iterable[ChargeRow]) -> Statement:
+    """Return the statement of an account row, its children and its charge rows."""
     return Statement(
         account=account.name,
+        parent=account.parent,
         adjacency=account.adjacency,
         unit=account.unit,
         source=account.source,
         meter=account.meter,
-        limit=epsilon_of(account.allowance),
-        spent=epsilon_of(account.spent),
-        charges=lines,
+        epsilon=Fraction(account.epsilon),
+        delta=Fraction(account.delta),
+        limit=amount_of(account.allowance),
+        spent=amount_of(account.spent),
+        head=account.head,
+        shares={name: amount_of(share) for name, share in sorted(shares)},
+        charges=tuple(line_of(row) for row in rows),
     )

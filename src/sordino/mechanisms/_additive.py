@@ -14,15 +14,18 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sordino.claims import Claim
 from sordino.constraints import POSITIVE, Number
 from sordino.cost import ZCDP, Cost, Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
-from sordino.grid import RATE_DENOMINATOR, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
+from sordino.grid import RATE_DENOMINATOR, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.mechanisms._statements import checked_sensitivity, whole_vector
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import Value, Values, parameters, pictured
-from sordino.sensitivity import Norm, Sensitivity
+from sordino.sensitivity import COUNTING, Norm, Sensitivity
 
 
 @final
@@ -171,10 +174,10 @@ class GaussianMechanism:
 
 
 def _released(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm, answers: Any, entropy: Entropy) -> Value | Values:
-    """Add the noise of the mechanism to its answers: the identity is all that there is to decide."""
+    """Return what the mechanism releases for these answers, with fresh noise."""
     steps = to_steps(answers, mechanism.step, type(mechanism).__name__)
     whole_vector(mechanism.sensitivity, norm, steps.size, type(mechanism).__name__)
-    noisy = from_steps(add(steps.reshape(-1), mechanism.noise.sample(steps.size, entropy)), mechanism.step)
+    noisy = from_steps(play(steps.reshape(-1), mechanism.noise.sample(steps.size, entropy)), mechanism.step)
     error = math.sqrt(mechanism.noise.variance) * float(mechanism.step)
     cost: Cost = mechanism.cost
     if steps.ndim == 0:
@@ -188,13 +191,26 @@ def _released(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm, answe
     return Values(values=noisy, standard_error=error, mechanism=mechanism, cost=cost, simulated=entropy.simulated)
 
 
+def play(steps: NDArray[np.int64], noise: Steps) -> Steps:
+    """Return answers plus noise in steps, shape (n,), or (N, n) for N rows of noise: the identity is all that there is to decide."""
+    return add(steps, noise)
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="LaplaceMechanism",
         statement="Discrete Laplace noise of rate epsilon/bound makes answers of L1 sensitivity bound epsilon-private.",
         references=("ghosh2012", "dwork2014, Thm 3.6"),
         proof="additive.md",
-        neighbours=(({}, (0,), (1,)),),
+        neighbours=(
+            (LaplaceMechanism(epsilon=1, sensitivity=COUNTING), (0,), (1,)),
+            (LaplaceMechanism(epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
+            (LaplaceMechanism(epsilon=3, sensitivity=_EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
+            (LaplaceMechanism(epsilon=1, sensitivity=_OFF_GRID), (0.75,), (2.25,)),
+            (LaplaceMechanism(epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING), (0,), (1,)),
+        ),
         tight=True,
     ),
     Claim(
@@ -202,6 +218,12 @@ CLAIMS = (
         statement="Discrete Gaussian noise of rate rho/bound^2 makes answers of L2 sensitivity bound rho-zCDP.",
         references=("canonne2020, Thm 4",),
         proof="additive.md",
-        neighbours=(({}, (0,), (1,)),),
+        neighbours=(
+            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING), (0,), (1,)),
+            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING.over(2, "l2")), (0, 0), (1, 1)),
+            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_EITHER_WAY.over(2, "l2")), (0, 0), (1, -1)),
+            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_OFF_GRID), (0.75,), (2.25,)),
+        ),
+        tight=True,
     ),
 )

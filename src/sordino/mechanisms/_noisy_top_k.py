@@ -2,7 +2,8 @@
 
 Claim: epsilon-differentially private with the ordered indices, all inner gaps and the margin [ding2022, Thm 3; corrected proof].
 Proof: docs/proofs/noisy-top-k.md.
-Noise: one-sided geometric ("exponential" on the grid) or discrete Laplace, rate epsilon/(k spread) a unit of the answers.
+Noise: one-sided geometric ("exponential" on the grid) or discrete Laplace, rate epsilon/(k spread) a unit of the answers; for Gumbel
+noise one race after the other, indices only (docs/proofs/exponential-mechanism.md).
 Floats: none after the answers are on the grid; gaps are whole steps.
 """
 
@@ -10,24 +11,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, final
+from typing import Any, Literal, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
 from sordino.constraints import COUNT, DOMAIN_SIZE, POSITIVE, Number, one_of
-from sordino.cost import Pure
+from sordino.cost import BoundedRange, Cost, Pure, repeat
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for, to_steps
-from sordino.mechanisms._implicit_zeros import noisy_domain
+from sordino.mechanisms._gumbel_top_k import Gumbel, select
+from sordino.mechanisms._implicit_zeros import OneSided, noisy_domain
 from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK, parameters, pictured
-from sordino.sensitivity import Sensitivity
+from sordino.sensitivity import COUNTING, Sensitivity
 
-NOISE = one_of("exponential", "laplace")
+NOISE = one_of("exponential", "laplace", "gumbel")
+Family = Geometric | DiscreteLaplace | Gumbel
+_LAWS: dict[str, type[Family]] = {"exponential": Geometric, "laplace": DiscreteLaplace, "gumbel": Gumbel}
 _WHOLE = Fraction(1)
 
 
@@ -44,19 +48,20 @@ class NoisyTopK:
         Budget of the whole selection, in (0, inf).
     sensitivity : Sensitivity
         A statement about each answer (norm "each"), such as `COUNTING`.
-    noise : {"exponential", "laplace"}
-        One-sided noise (smaller, the default) or two-sided.
+    noise : {"exponential", "laplace", "gumbel"}
+        One-sided noise (smaller, the default) or two-sided. Gumbel noise releases indices only, as k exponential mechanisms do; they
+        compose to a smaller zCDP, epsilon^2/(8k) instead of epsilon^2/2, and so to a smaller epsilon at a delta.
     domain_size : int, optional
-        Public number of items. If given, `release` takes only the answers that are not 0, with their positions.
+        Public number of items. If given, `release` takes only the answers that are not 0, with their positions. Not for Gumbel noise.
 
     Attributes
     ----------
-    noise : Geometric or DiscreteLaplace
-        The law of the noise on each answer, in steps.
+    noise : Geometric, DiscreteLaplace or Gumbel
+        The law of the noise on each answer, in steps. Gumbel noise is never drawn: the indices are drawn from the law that it gives them.
     step : Fraction
         Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
         2^31 noise scales.
-    cost : Pure
+    cost : Pure, or k times BoundedRange for Gumbel noise
         What a release spends: k times the spread times the rate, exactly; at most epsilon.
 
     Raises
@@ -75,10 +80,10 @@ class NoisyTopK:
     k: int
     epsilon: Number
     sensitivity: Sensitivity
-    noise: Geometric | DiscreteLaplace
+    noise: Family
     domain_size: int | None
     step: Fraction = field(init=False)
-    cost: Pure = field(init=False)
+    cost: Cost = field(init=False)
 
     def __init__(
         self,
@@ -86,7 +91,7 @@ class NoisyTopK:
         k: int,
         epsilon: Number,
         sensitivity: Sensitivity,
-        noise: Literal["exponential", "laplace"] | Geometric | DiscreteLaplace = "exponential",
+        noise: Literal["exponential", "laplace", "gumbel"] | Family = "exponential",
         domain_size: int | None = None,
     ) -> None:
         budget = POSITIVE("NoisyTopK.epsilon", epsilon)
@@ -96,7 +101,9 @@ class NoisyTopK:
         if size is not None and k > size:
             raise InvalidParameter(f"NoisyTopK.k must be at most the domain size {size}; got {k}.")
         # A law stands for its family: `dataclasses.replace` hands back the one of the old parameters.
-        family = NOISE("NoisyTopK.noise", noise.name if isinstance(noise, Geometric | DiscreteLaplace) else noise)
+        family = NOISE("NoisyTopK.noise", noise.name if isinstance(noise, Family) else noise)
+        if family == "gumbel" and size is not None:
+            raise InvalidParameter(f"NoisyTopK.domain_size must be None with Gumbel noise; got {size}. Use noise='exponential'.")
         step = step_for(sensitivity, (k * sensitivity.spread / budget) ** 2, "NoisyTopK")
         bound = bound_in_steps(sensitivity, step, "NoisyTopK")
         spread = bound if sensitivity.monotone else 2 * bound
@@ -106,10 +113,10 @@ class NoisyTopK:
             k=k,
             epsilon=epsilon,
             sensitivity=sensitivity,
-            noise=Geometric(rate) if family == "exponential" else DiscreteLaplace(rate),
+            noise=_LAWS[family](rate),
             domain_size=size,
             step=step,
-            cost=Pure(epsilon=k * spread * rate),
+            cost=repeat(BoundedRange(epsilon=spread * rate), k) if family == "gumbel" else Pure(epsilon=k * spread * rate),
         )
 
     def __repr__(self) -> str:
@@ -145,14 +152,18 @@ class NoisyTopK:
             steps = np.atleast_1d(to_steps(answers, self.step, "NoisyTopK"))
             if self.k > steps.size:
                 raise InvalidParameter(f"NoisyTopK.k must be at most the number of answers {steps.size}; got {self.k}.")
-            noisy, places = add(steps, self.noise.sample(steps.size, entropy)), np.arange(steps.size)
-        else:
-            steps, at = self._listed(answers, positions)
-            m = min(self.k + 1, self.domain_size)
-            noisy, places = noisy_domain(steps, at, self.domain_size, self.noise, m, entropy)
+            if isinstance(self.noise, Gumbel):
+                return self._released(select(steps, self.k, self.noise.rate, entropy), np.zeros(0), entropy)
+            return self._released(*play(steps, self.noise.sample(steps.size, entropy), self.k), entropy)
+        steps, at = self._listed(answers, positions)
+        m, law = min(self.k + 1, self.domain_size), cast("OneSided", self.noise)  # Gumbel noise takes no domain size
+        noisy, places = noisy_domain(steps, at, self.domain_size, law, m, entropy)
         winners, gaps = decide(noisy, self.k)
+        return self._released(places[winners], gaps, entropy)
+
+    def _released(self, indices: NDArray[np.int64], gaps: Steps, entropy: Entropy) -> TopK:
         return TopK(
-            indices=places[winners],
+            indices=indices,
             gaps=from_steps(gaps, self.step),
             mechanism=self,
             cost=self.cost,
@@ -171,21 +182,29 @@ class NoisyTopK:
         return to_steps(answers, self.step, "NoisyTopK"), to_steps(positions, _WHOLE, "NoisyTopK")
 
 
+def play(steps: NDArray[np.int64], noise: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
+    """Return what is released of answers (n,) with noise (n,), or for each row of noise (N, n): winners, and gaps in steps."""
+    return decide(add(steps, noise), k)
+
+
 def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
     """Return the positions of the `k` largest noisy values, largest first, and the gaps between them in steps.
 
+    One list, shape (n,), or many short ones in rows, shape (..., n): the audit plays all noise at once through this very function.
     Among equals the smaller position wins: a public priority. The last gap is the margin: the smallest lead that would still have won
     against every other item under that priority, so an item that loses ties counts as one step lower. (The raw last gap tells on which
     side of the priority the best loser stands; that costs a (k+1)-th share of epsilon.)
     """
     order = largest(noisy, k + 1)
-    values = noisy[order]
-    gaps = values[:-1] - values[1:]
-    if order.size > k:
-        gaps[k - 1] -= int(order[k] < order[k - 1])
-    return order[:k], gaps
+    values = np.take_along_axis(noisy, order, axis=-1)
+    gaps = values[..., :-1] - values[..., 1:]
+    if order.shape[-1] > k:
+        gaps[..., k - 1] -= order[..., k] < order[..., k - 1]
+    return order[..., :k], gaps
 
 
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="NoisyTopK",
@@ -193,8 +212,43 @@ CLAIMS = (
         references=("ding2022, Thm 3", "mckenna2020, Thm 1"),
         proof="noisy-top-k.md",
         neighbours=(
-            ({"k": 1, "monotone": False}, (1, 0, 0), (0, 1, 1)),
-            ({"k": 2, "monotone": True}, (0, 0, 0, 0), (0, 0, 1, 1)),
+            (NoisyTopK(k=1, epsilon=1, sensitivity=_EITHER_WAY), (1, 0, 0), (0, 1, 1)),
+            (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0, 0, 0), (0, 0, 1, 1)),
+            (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
+            (NoisyTopK(k=1, epsilon=2, sensitivity=_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
+            (NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING), (0, 0, 0), (0, 1, 1)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="NoisyTopK",
+        statement="The same holds where a raw last gap would cost (k + 1)/k of the budget, and where k = n, so that nobody is left over.",
+        references=("ding2022, Thm 3",),
+        proof="noisy-top-k.md",
+        neighbours=(
+            (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING), (0, 0, 0, 0), (1, 0, 1, 1)),
+            (NoisyTopK(k=2, epsilon=8, sensitivity=_EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
+            (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0), (0, 1)),
+        ),
+    ),
+    Claim(
+        name="NoisyTopK",
+        statement="With Laplace noise the same outputs are epsilon-differentially private.",
+        references=("ding2022, Thm 3",),
+        proof="noisy-top-k.md",
+        neighbours=(
+            (NoisyTopK(k=1, epsilon=1.5, sensitivity=_EITHER_WAY, noise="laplace"), (1, 0, 0), (0, 1, 1)),
+            (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING, noise="laplace"), (0, 0, 0, 0), (0, 0, 1, 1)),
+        ),
+    ),
+    Claim(
+        name="NoisyTopK",
+        statement="With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one after the other.",
+        references=("durfee2019", "dong2020"),
+        proof="exponential-mechanism.md",
+        neighbours=(
+            (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise="gumbel"), (-16, 0, 0), (-16, 1, 1)),
+            (NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, noise="gumbel"), (-40, -40, 0, 0), (-40, -40, 1, 1)),
         ),
         tight=True,
     ),

@@ -6,35 +6,19 @@ Order of work of every release: public parameters, then the public schema, then 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
-from typing import Any, Literal, Protocol, final
+from typing import Any, Literal, cast, final
 
 from sordino.constraints import COUNT, POSITIVE, SHARE, Number, shown
-from sordino.cost import Pure, compose
 from sordino.data import CountQuestion, CsvFormat, PrivacyUnit, open_source, prepare_counts
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
-from sordino.errors import DataSourceError, InvalidParameter, SimulatedRelease
-from sordino.estimators import combine_gaps, interval
+from sordino.errors import InvalidParameter, SimulatedRelease
 from sordino.ledger import Ledger
-from sordino.mechanisms import LaplaceMechanism, NoisyTopK
-from sordino.releases import Count, CountedItem, Histogram, TopItem, TopItems
-
-CONFIDENCE = 0.95
-Progress = Callable[[float], None]
-
-
-class _Charge(Protocol):
-    def release(self, mechanism: Any, answers: Any, *, entropy: Entropy) -> Any: ...
-
-
-@final
-class _Uncharged:
-    """Stands in for a charge where no ledger was given: it releases and remembers nothing."""
-
-    def release(self, mechanism: Any, answers: Any, *, entropy: Entropy) -> Any:
-        return mechanism.release(answers, entropy=entropy)
+from sordino.releases import Count, Histogram, TopItems
+from sordino.session._batch import Batch
+from sordino.session._plan import Payer, Plan, Progress, R, Uncharged, plan_count, plan_histogram, plan_top_k, size_of
 
 
 @final
@@ -95,6 +79,7 @@ class Session:
             raise SimulatedRelease("A ledger takes only real releases; use Seeded entropy in a session without a ledger.")
         self._unit = unit
         self._ledger = ledger
+        self._batch: Batch | None = None
         self._entropy = entropy
         self._source = open_source(source, csv=csv or CsvFormat(), name=name)
         if ledger is not None and self._source.identity is None:
@@ -158,33 +143,8 @@ class Session:
         """
         k, total, share = COUNT("top_k.k", k), POSITIVE("top_k.epsilon", epsilon), SHARE("top_k.selection_share", selection_share)
         question = self._items(item, domain, where)
-        size = _size(question)
-        if size is not None and k > size:
-            raise InvalidParameter(f"top_k.k must be at most the size of the domain, {size}; got {k}.")
-        choose = NoisyTopK(k=k, epsilon=total * share, sensitivity=question.sensitivity, noise=noise)
-        measure = LaplaceMechanism(epsilon=total * (1 - share), sensitivity=question.joint(k))
-        with self._charge("top_k", question, {"item": item, "k": k, "where": where}, choose, measure) as charge:
-            counts = question.run(progress=progress)
-            values = counts.values
-            if k > values.size:  # labels that were assumed public are counted only now, and nothing more is said about rows
-                raise DataSourceError.after_charge()
-            top = charge.release(choose, values, entropy=self._entropy)
-            fresh = charge.release(measure, values[top.indices], entropy=self._entropy)
-        low, high = interval(fresh, confidence=CONFIDENCE)
-        estimates = combine_gaps(top, fresh).values
-        gaps = [*top.gaps.tolist(), None]
-        rows = tuple(
-            TopItem(
-                rank=rank + 1,
-                item=counts.labels[index],
-                estimate=float(estimates[rank]),
-                low=float(low[rank]),
-                high=float(high[rank]),
-                gap=gaps[rank],
-            )
-            for rank, index in enumerate(top.indices.tolist())
-        )
-        return TopItems(rows=rows, mechanism=(choose, measure), cost=compose(top.cost, fresh.cost), simulated=top.simulated)
+        plan = plan_top_k(question, item=item, k=k, epsilon=total, selection_share=share, where=where, noise=noise)
+        return self._do(plan, progress)
 
     def histogram(
         self, item: str, *, epsilon: Number, domain: Any, where: str | None = None, progress: Progress | None = None
@@ -194,23 +154,9 @@ class Session:
         One unit can touch every item of the domain, so the noise grows with its size, unless the unit is a row or `max_rows` bounds
         how many items a unit counts for. Parameters and errors as for `top_k`.
         """
-        question = self._items(item, domain, where)
-        budget = Pure(epsilon=POSITIVE("histogram.epsilon", epsilon))
-        size = _size(question)
-        planned = None if size is None else LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(size))
-        with self._charge("histogram", question, {"item": item, "where": where}, planned or budget) as charge:
-            counts = question.run(progress=progress)
-            if not counts.values.size:
-                raise DataSourceError.after_charge()
-            # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the budget.
-            mechanism = planned or LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(counts.values.size))
-            fresh = charge.release(mechanism, counts.values, entropy=self._entropy)
-        low, high = interval(fresh, confidence=CONFIDENCE)
-        rows = tuple(
-            CountedItem(item=label, estimate=float(value), low=float(a), high=float(b))
-            for label, value, a, b in zip(counts.labels, fresh.values, low, high, strict=True)
-        )
-        return Histogram(rows=rows, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated)
+        total = POSITIVE("histogram.epsilon", epsilon)
+        plan = plan_histogram(self._items(item, domain, where), item=item, epsilon=total, where=where)
+        return self._do(plan, progress)
 
     def count(self, *, epsilon: Number, where: str | None = None, progress: Progress | None = None) -> Count:
         """Release the number of rows. With a unit column this needs `PrivacyUnit(..., max_rows=M)`: each unit counts for at most M.
@@ -226,40 +172,77 @@ class Session:
         """Release the number of distinct units."""
         return self._number("count_distinct_units", "units", epsilon, where, progress)
 
+    @contextmanager
+    def batch(self) -> Iterator[Batch]:
+        """Collect the releases that are asked for in the block, charge them together, and read rows only then.
+
+        Inside the block each release is a `Pending`; after it, it is the release. All of the batch is charged in one reservation, or
+        `BudgetExceeded` is raised and nothing was read. An error inside the block charges nothing; one after the charge keeps it all.
+        Since the list is fixed before anything is read, the joint cost may be stated by its tightest view: `batch.cost.epsilon(1e-6)`.
+
+        Yields
+        ------
+        Batch
+            With `cost`.
+
+        Raises
+        ------
+        InvalidParameter
+            If a batch is open already.
+        """
+        if self._batch is not None:
+            raise InvalidParameter("A batch cannot be opened inside a batch; leave the first one before.")
+        self._batch = batch = Batch()
+        try:
+            yield batch
+        finally:
+            self._batch = None
+        if batch.asked:
+            releases = self._run([(plan, progress) for plan, progress, _ in batch.asked])
+            for (_, _, pending), release in zip(batch.asked, releases, strict=True):
+                pending.fill(release)
+
     def _number(
         self, what: str, kind: Literal["rows", "units"], epsilon: Number, where: str | None, progress: Progress | None
     ) -> Count:
         question = prepare_counts(self._source, self._unit, kind=kind, where=where)
-        mechanism = LaplaceMechanism(epsilon=POSITIVE(f"{what}.epsilon", epsilon), sensitivity=question.sensitivity)
-        with self._charge(what, question, {"where": where}, mechanism) as charge:
-            fresh = charge.release(mechanism, int(question.run(progress=progress).values[0]), entropy=self._entropy)
-        low, high = interval(fresh, confidence=CONFIDENCE)
-        return Count(estimate=fresh.value, low=low, high=high, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated)
+        return self._do(plan_count(what, question, epsilon=POSITIVE(f"{what}.epsilon", epsilon), where=where), progress)
+
+    def _do(self, plan: Plan[R], progress: Progress | None) -> R:
+        """Release now, or with the batch that is open."""
+        done: R = self._run([(plan, progress)])[0] if self._batch is None else cast("Any", self._batch.add(plan, progress))
+        return done
+
+    def _run(self, asked: Sequence[tuple[Plan[Any], Progress | None]]) -> list[Any]:
+        """Charge everything, then read and release one after the other."""
+        with self._charge([plan for plan, _ in asked]) as payer:
+            return [plan.finish(payer, plan.question.run(progress=progress), self._entropy) for plan, progress in asked]
 
     def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
         salt = self._entropy.words(4).tobytes()
         return prepare_counts(self._source, self._unit, kind="items", item=item, domain=domain, where=where, salt=salt)
 
-    def _charge(self, what: str, question: CountQuestion, public: dict[str, Any], *spent: Any) -> AbstractContextManager[_Charge]:
-        """Reserve the cost of all of `spent`, durably, before any row is read; the ledger keeps what is public about it."""
+    def _charge(self, plans: Sequence[Plan[Any]]) -> AbstractContextManager[Payer]:
+        """Reserve the cost of all plans, durably, before any row is read; the ledger keeps what is public about them."""
         if self._ledger is None:
-            return nullcontext(_Uncharged())
-        detail = {name: value for name, value in public.items() if value is not None}
-        if self._unit.max_rows is not None:
-            detail["max_rows"] = self._unit.max_rows
-        if question.domain is not None:
-            detail |= {"domain": question.domain.origin, "domain_size": _size(question)}
+            return nullcontext(Uncharged())
+        details = [self._detail(plan) for plan in plans]
+        names = [plan.name for plan in plans]
         return self._ledger.reserve(
-            spent,
-            label=what,
-            detail=detail,
+            tuple(part for plan in plans for part in plan.spent),
+            label=" + ".join(names),
+            detail=details[0]
+            if len(plans) == 1
+            else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]},
             unit=self._unit,
             source=self._source.identity,
             adjacency=self._unit.adjacency,
         )
 
-
-def _size(question: CountQuestion) -> int | None:
-    """Return the size of the domain, or None while it is only assumed to be public."""
-    known = None if question.domain is None else question.domain.known
-    return None if known is None else len(known)
+    def _detail(self, plan: Plan[Any]) -> dict[str, Any]:
+        detail = {name: value for name, value in plan.public.items() if value is not None}
+        if self._unit.max_rows is not None:
+            detail["max_rows"] = self._unit.max_rows
+        if plan.question.domain is not None:
+            detail |= {"domain": plan.question.domain.origin, "domain_size": size_of(plan.question)}
+        return detail

@@ -1,0 +1,62 @@
+"""Write docs/reference/claims.md: every claim of the library, audited exactly on the neighbours that it names.
+
+python docs/claims_table.py    # plays the noise of every claim (seconds) and writes the page
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from sordino.audit import ClaimReport, ExactReport, run_claims
+
+PAGE = Path(__file__).with_name("reference") / "claims.md"
+
+HEAD = """# Claims
+
+Each guarantee of the library, its theorem, the page that proves it for the code as written, and what the exact audit found on the
+neighbors that the claim names as its worst. This page is written by `docs/claims_table.py`, and a test compares it with what the
+audit finds.
+
+"Loss found" is a lower bound that holds for certain, rounded down, against what is declared: the log ratio of an output, or under zCDP
+the Rényi divergence of order 2. It is a fact about the neighbors that are named, and about no others. The last column says whether
+the loss is attained, that is found to within 10⁻⁶. {doc}`../how-to/audit-a-mechanism` says how to repeat this.
+
+| mechanism | guarantee | theorem | proof | loss found | attained |
+|---|---|---|---|---|---|
+"""
+
+
+def found(report: ExactReport) -> str:
+    """Return what one audit found against what is declared: rounded down, to so few digits that they do not depend on the machine."""
+    if report.at_claim is None:
+        [order] = [each for each in report.divergences if each.alpha == 2]
+        return f"{down(order.at_least)} of {order.claimed:g} (order 2)"
+    return f"{down(report.epsilon_at_least)} of {float(report.claimed.pure()):g}"
+
+
+def down(bound: float) -> str:
+    """Return a lower bound with five digits after the point, never more than it is."""
+    return f"{math.floor(bound * 1e5) / 1e5:.7g}"
+
+
+def row(claim: ClaimReport) -> str:
+    """Return the line of one claim."""
+    about = claim.claim
+    losses = "; ".join(found(report) for report in claim.reports) or "not audited"
+    verdict = "broken" if claim.broken else "yes" if claim.tight else "no"
+    page = about.proof.removesuffix(".md")
+    references = "; ".join(about.references)
+    return f"| `{about.name}` | {about.statement} | {references} | {{doc}}`../proofs/{page}` | {losses} | {verdict} |\n"
+
+
+def page() -> str:
+    """Return the page."""
+    reports = sorted(run_claims(), key=lambda report: report.claim.name)
+    assert all(math.isfinite(found.epsilon_at_least) for report in reports for found in report.reports)
+    return HEAD + "".join(row(report) for report in reports)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE)

@@ -1,0 +1,21 @@
+"""Accounting: filters that say when to stop, and the epsilon of a fixed batch by every proven route."""
+
+from __future__ import annotations
+
+from sordino.accounting._compare import Comparison, Route, compare
+from sordino.accounting._events import to_dp_events
+from sordino.accounting._filters import ApproximateFilter, PureFilter, RDPFilter, ZCDPFilter
+from sordino.accounting._pld import LossDistribution, pld
+
+__all__ = [
+    "ApproximateFilter",
+    "Comparison",
+    "LossDistribution",
+    "PureFilter",
+    "RDPFilter",
+    "Route",
+    "ZCDPFilter",
+    "compare",
+    "pld",
+    "to_dp_events",
+]

@@ -1,0 +1,130 @@
+"""Which pairs of answers are neighbours, and which neighbours there are to try.
+
+Claim: `checked_pair` accepts a pair only if the sensitivity statement covers it. Floats: none; a float answer means its shortest decimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sordino.constraints import POSITIVE, exact, shown
+from sordino.errors import InvalidParameter
+from sordino.sensitivity import Sensitivity
+
+Answers = tuple[int | Fraction, ...]
+
+
+def listed(answers: Any, n: int | None = None) -> list[Fraction]:
+    """Return answers as exact numbers: one number, a list, or, with `n`, a mapping from positions to answers that are not 0."""
+    if isinstance(answers, Mapping):
+        if n is None:
+            raise InvalidParameter("audit.exact needs a list of answers: a mapping from positions goes with a domain size only.")
+        known = _mapped(answers, n)
+        return [known.get(i, Fraction(0)) for i in range(n)]
+    return [_number(value) for value in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()]
+
+
+def _number(value: Any) -> Fraction:
+    number = exact(value)
+    if number is None:
+        raise InvalidParameter("audit.exact needs answers that are finite numbers, because neighbours are told by their distance.")
+    return number
+
+
+def _mapped(answers: Any, size: int | None) -> dict[int, Fraction]:
+    """Return answers by their positions, which are whole numbers in the domain of this `size` (None: of any size)."""
+    if not isinstance(answers, Mapping):
+        answers = dict(enumerate(listed(answers)))
+    for place in answers:
+        if isinstance(place, bool) or not isinstance(place, int | np.integer) or place < 0 or (size is not None and place >= size):
+            where = "at least 0" if size is None else f"from 0 to {size - 1}"
+            raise InvalidParameter(f"audit.exact needs positions that are whole numbers {where}; got {shown(place)}.")
+    return {int(place): _number(value) for place, value in answers.items()}
+
+
+def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = None) -> bool:
+    """Raise `InvalidParameter`, naming the distance, unless answers `a` and `b` are neighbours under the statement.
+
+    Return whether they differ at all. A norm must also cover what is left of the answers on the grid of the statement: rounding down
+    can move every answer by a step. `size` is that of the domain, if there is one.
+    """
+    left: Any
+    right: Any
+    if size is not None or isinstance(a, Mapping) or isinstance(b, Mapping):  # what is not listed is 0
+        known = _mapped(a, size), _mapped(b, size)
+        places = sorted({*known[0], *known[1]}) or [0]
+        left, right = ([each.get(place, Fraction(0)) for place in places] for each in known)
+    else:
+        left, right = listed(a), listed(b)
+    if len(left) != len(right):
+        raise InvalidParameter(f"audit.exact needs the same number of answers on both sides; got {len(left)} and {len(right)}.")
+    if not left:
+        raise InvalidParameter("audit.exact needs at least one answer on each side; got none.")
+    step = None if sensitivity.step is None or sensitivity.norm == "each" else Fraction(POSITIVE("step", sensitivity.step))
+    asked, bound = [y - x for x, y in zip(left, right, strict=True)], POSITIVE("Sensitivity.bound", sensitivity.bound)
+    rounded = asked if step is None else [y // step * step - x // step * step for x, y in zip(left, right, strict=True)]
+    for found, after in ((asked, ""), (rounded, " once they are rounded down to the step of the statement")):
+        if not covered(found, sensitivity):
+            raise InvalidParameter(
+                f"audit.exact needs neighbours, {_rule(sensitivity, bound)}; got answers at {_distance(found, sensitivity)}{after}."
+            )
+    return any(asked)
+
+
+def covered(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
+    """Return whether answers may move so between neighbours."""
+    bound = Fraction(POSITIVE("Sensitivity.bound", sensitivity.bound))
+    if sensitivity.monotone and min(moves) < 0 < max(moves):
+        return False
+    if sensitivity.size is not None and len(moves) > sensitivity.size:
+        return False
+    sizes = [abs(Fraction(move)) for move in moves]
+    if sensitivity.norm == "l2":
+        return sum(size**2 for size in sizes) <= bound**2
+    return (sum(sizes) if sensitivity.norm == "l1" else max(sizes)) <= bound
+
+
+def _rule(sensitivity: Sensitivity, bound: Fraction) -> str:
+    what = "each answer" if sensitivity.norm == "each" else f"the {sensitivity.norm.upper()} norm of all"
+    together = ", in one direction" if sensitivity.monotone else ""
+    size = f", at most {sensitivity.size} answers" if sensitivity.size is not None else ""
+    return f"{what} moving by at most {float(bound):g}{together}{size}"
+
+
+def _distance(moves: Sequence[Fraction], sensitivity: Sensitivity) -> str:
+    if sensitivity.monotone and min(moves) < 0 < max(moves):
+        return f"distances {float(min(moves)):g} and {float(max(moves)):+g}"
+    sizes = [abs(move) for move in moves]
+    if sensitivity.norm == "l2":
+        return f"distance {float(sum(size**2 for size in sizes)) ** 0.5:.9g}"
+    return f"distance {float(sum(sizes) if sensitivity.norm == 'l1' else max(sizes)):.9g}"
+
+
+def moves(n: int, sensitivity: Sensitivity, step: Fraction) -> Iterator[tuple[Fraction, ...]]:
+    """Yield the ways in which n answers may move, each answer by 0, one step, or as far as the statement allows; the largest first.
+
+    They are made when they are asked for: there are up to 5^n of them.
+    """
+    most = Fraction(POSITIVE("Sensitivity.bound", sensitivity.bound) // step * step)
+    numbers = [(far, near) for far in range(n + 1 if most > step else 1) for near in range(n + 1 - far if most >= step else 1)]
+    for far, near in sorted(numbers, key=lambda counts: (-(counts[0] * most + counts[1] * step), counts)):
+        if far + near and covered([most] * far + [step] * near + [Fraction(0)] * (n - far - near), sensitivity):
+            yield from _arranged(
+                {Fraction(0): n - far - near, step: near, most: far} if far else {Fraction(0): n - near, step: near},
+                signed=not sensitivity.monotone,
+            )
+
+
+def _arranged(left: dict[Fraction, int], *, signed: bool) -> Iterator[tuple[Fraction, ...]]:
+    """Yield all lists with so many entries of each size, of either sign if `signed`, in the order of tuples."""
+    if not any(left.values()):
+        yield ()
+        return
+    sizes = [size for size, count in left.items() if count]
+    for value in sorted({*sizes, *(-size for size in sizes if signed)}):
+        for rest in _arranged(left | {abs(value): left[abs(value)] - 1}, signed=signed):
+            yield (value, *rest)

@@ -1,0 +1,155 @@
+"""Outcomes of black boxes as the auditor sees them: a shape (structure and words) and the numbers in it.
+
+Claim: none. Whatever is computed from an outcome is post-processing, so that what is lost here can only hide a loss, never make one up.
+Floats: whole numbers beyond 2^53 are seen rounded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Set
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sordino.errors import InvalidParameter
+from sordino.releases import Release
+
+WHOLE, REAL = "whole", "real"
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+_LONGEST = 400
+
+
+class Mark(NamedTuple):
+    """One leaf of an outcome: where it is, and `WHOLE` or `REAL` for a number, else what it says."""
+
+    path: str
+    says: Any
+
+
+Shape = tuple[Mark, ...]
+
+
+class Seen(NamedTuple):
+    """One outcome: its shape, and its numbers in the order of their marks."""
+
+    shape: Shape
+    numbers: tuple[float, ...]
+
+
+def seen(outcome: Any) -> Seen:
+    """Return the shape and the numbers of an outcome, or refuse what cannot be compared."""
+    marks: list[Mark] = []
+    numbers: list[float] = []
+    _walk(outcome, "", marks, numbers)
+    return Seen(tuple(marks), tuple(numbers))
+
+
+def raised(error: BaseException) -> Seen:
+    """Return the outcome of a run that raised: the type of the error and nothing else."""
+    return Seen((Mark("", ("raised", type(error).__name__)),), ())
+
+
+def classed(group: Any) -> Seen:
+    """Return the outcome whose partition put it into `group`, a hashable value."""
+    try:
+        hash(group)
+    except TypeError:
+        raise InvalidParameter(
+            "audit.statistical.partition must return hashable values such as numbers, texts and tuples of them."
+        ) from None
+    return Seen((Mark("class", (type(group).__name__, repr(group) if group != group else group)),), ())  # noqa: PLR0124 - NaN
+
+
+def _walk(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+    kind = type(value)
+    if kind is int or kind is float:
+        _number(value, path, marks, numbers)
+    elif value is None or kind is bool or kind is bytes:
+        marks.append(Mark(path, (kind.__name__, value)))
+    elif kind is str:
+        _text(value, path, marks, numbers)
+    elif kind in {list, tuple} or isinstance(value, np.ndarray):
+        items = value.tolist() if isinstance(value, np.ndarray) else value
+        _listed(items if isinstance(items, list | tuple) else [items], path, marks, numbers)
+    else:
+        _other(value, path, marks, numbers)
+
+
+def _other(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+    """Walk what is met more rarely."""
+    if isinstance(value, np.generic):
+        _walk(value.item(), path, marks, numbers)
+    elif isinstance(value, Enum):
+        marks.append(Mark(path, (type(value).__name__, value.name)))
+    elif isinstance(value, int | float | Fraction | Decimal):
+        _number(value, path, marks, numbers)
+    elif isinstance(value, str):
+        _text(str(value), path, marks, numbers)
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        for name, part in zip(value._fields, value, strict=True):
+            _walk(part, f"{path}.{name}" if path else name, marks, numbers)
+        marks.append(Mark(path, ("type", type(value).__name__)))
+    elif isinstance(value, list | tuple):
+        _listed(value, path, marks, numbers)
+    else:
+        _structure(value, path, marks, numbers)
+
+
+def _structure(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+    """Walk mappings, sets and data classes; refuse anything else."""
+    if isinstance(value, Mapping):
+        for key in sorted(value, key=repr):
+            _walk(value[key], f"{path}[{key!r}]", marks, numbers)
+        marks.append(Mark(path, ("mapping", tuple(sorted(map(repr, value))))))
+    elif isinstance(value, Set):
+        _listed(sorted(value, key=repr), path, marks, numbers)
+    elif is_dataclass(value) and not isinstance(value, type):
+        marks.append(Mark(path, ("type", type(value).__name__)))
+        for field in fields(value):
+            if not (isinstance(value, Release) and field.name == "mechanism"):  # the public parameters are no outcome
+                _walk(getattr(value, field.name), f"{path}.{field.name}" if path else field.name, marks, numbers)
+    else:
+        raise InvalidParameter(
+            "audit.statistical needs outcomes made of numbers, texts, arrays, lists, mappings and data classes; got "
+            f"{type(value).__name__}. Give partition=, a function that puts each outcome into a class."
+        )
+
+
+def _number(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+    whole = isinstance(value, int)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    marks.append(Mark(path, WHOLE if whole else REAL))
+    numbers.append(number)
+    if number == 0 and not whole and math.copysign(1, number) < 0:
+        marks.append(Mark(path, "minus zero"))
+
+
+def _text(value: str, path: str, marks: list[Mark], numbers: list[float]) -> None:
+    """Take the numbers out of a text: what is printed differs from run to run, the words around it less so."""
+    found = list(_NUMBER.finditer(value))[:_LONGEST]
+    if not found:
+        marks.append(Mark(path, ("text", value)))
+        return
+    at, words = 0, []
+    for i, match in enumerate(found):
+        words.append(value[at : match.start()])
+        at = match.end()
+        text = match.group()
+        marks.append(Mark(f"{path}#{i + 1}", WHOLE if text.lstrip("+-").isdigit() else REAL))
+        numbers.append(float(text))
+    marks.append(Mark(path, ("text", (*words, value[at:]))))
+
+
+def _listed(items: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+    for i, item in enumerate(items):
+        _walk(item, f"{path}[{i}]", marks, numbers)
+    marks.append(Mark(path, ("length", len(items))))

@@ -1,0 +1,75 @@
+"""The laws of the exponential mechanism in closed form: with the lead of the winner, and drawn several times without replacement.
+
+Claim: each listed probability lies between its two decimals. Proof: docs/proofs/exponential-mechanism.md (1), "Top k".
+Floats: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
+from sordino.noise._probability import Bounds, contexts, exp_bounds
+
+_DIGITS = 60
+_COVERED = Decimal("1e-30")  # leads are listed until each place has less than about this left
+
+
+def leads(q: list[int], rate: Fraction) -> list[tuple[Any, Bounds]]:
+    """Return every place with every lead, as long as it matters: (place, lead), with the bounds of its probability.
+
+    With w the weight of the place and R that of all others, P(lead = m) = w e^(-rate m) R (1 - e^-rate) / (A(m) A(m + 1)), where
+    A(m) = w e^(-rate m) + R.
+    """
+    down, up = contexts(_DIGITS)
+    weights = _weights(q, rate)
+    one = exp_bounds(rate, _DIGITS)
+    fall = down.subtract(1, one[1]), up.subtract(1, one[0])
+    found: list[tuple[Any, Bounds]] = []
+    for i, x in enumerate(q):
+        others = _sum(weight for j, weight in enumerate(weights) if j != i)
+        m, after = 0, weights[i]
+        while m == 0 or after[1] > up.multiply(others[0], _COVERED):
+            here, after = after, exp_bounds(rate * (max(q) - x + m + 1), _DIGITS)
+            above = _product([here, others, fall])
+            below = _product([_sum([here, others]), _sum([after, others])])
+            found.append(((i, m), (down.divide(above[0], below[1]), up.divide(above[1], below[0]))))
+            m += 1
+    return found
+
+
+def peeled(q: list[int], k: int, rate: Fraction) -> list[tuple[Any, Bounds]]:
+    """Return every ordered choice of `k` places, each with probability proportional to its weight among those that are left."""
+    down, up = contexts(_DIGITS)
+    weights = _weights(q, rate)
+    found: list[tuple[Any, Bounds]] = []
+    for chosen in permutations(range(len(q)), k):
+        turns = []
+        for turn, i in enumerate(chosen):
+            left = _sum(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
+            turns.append((down.divide(weights[i][0], left[1]), up.divide(weights[i][1], left[0])))
+        found.append((chosen, _product(turns)))
+    return found
+
+
+def _weights(q: list[int], rate: Fraction) -> list[Bounds]:
+    return [exp_bounds(rate * (max(q) - x), _DIGITS) for x in q]
+
+
+def _sum(parts: Iterable[Bounds]) -> Bounds:
+    down, up = contexts(_DIGITS)
+    low = high = Decimal(0)
+    for part in parts:
+        low, high = down.add(low, part[0]), up.add(high, part[1])
+    return low, high
+
+
+def _product(parts: Iterable[Bounds]) -> Bounds:
+    down, up = contexts(_DIGITS)
+    low = high = Decimal(1)
+    for part in parts:
+        low, high = down.multiply(low, part[0]), up.multiply(high, part[1])
+    return low, high

@@ -1,0 +1,103 @@
+"""Approximate differential privacy: a pure guarantee that may fail with a probability.
+
+Claim: every (epsilon, delta)-private pair of laws is the image, under one channel, of randomized response that with probability delta
+gives everything away [kairouz2015; murtagh2016]. Proof: docs/proofs/dominating-pairs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.constraints import NOT_NEGATIVE, Constraint, Number, exact
+from sordino.cost._conversion import (
+    above,
+    below,
+    checked_alpha,
+    checked_delta,
+    checked_epsilon,
+    pure_delta,
+    pure_epsilon,
+    pure_rdp,
+    stated,
+)
+from sordino.cost._digits import digits, nearest, ratio
+from sordino.cost._failure import kept_epsilon, raised_delta
+
+
+def _probability(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and 0 <= number < 1 else None
+
+
+PROBABILITY = Constraint("a number in [0, 1)", _probability, (0, 1e-6, Fraction(1, 3)), (-1e-9, 1, math.nan, None, "0", True))
+
+
+@final
+@dataclass(frozen=True)
+class Approximate:
+    """(epsilon, delta)-differential privacy.
+
+    Parameters
+    ----------
+    epsilon : number
+        At least 0, in nats. A float means its shortest decimal.
+    delta : number
+        In [0, 1). A float means its shortest decimal. With 0 this is `Pure`.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> cost.Approximate(epsilon=1, delta=1e-6).epsilon(1e-6)
+    1.0
+    >>> cost.Approximate(epsilon=1, delta=1e-6).pure()
+    inf
+    """
+
+    epsilon_: Fraction
+    delta_: Fraction
+
+    def __init__(self, *, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "epsilon_", NOT_NEGATIVE("Approximate.epsilon", epsilon))
+        object.__setattr__(self, "delta_", PROBABILITY("Approximate.delta", delta))
+
+    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
+        return hash(("approximate", *self.epsilon_.as_integer_ratio(), *self.delta_.as_integer_ratio()))
+
+    def __repr__(self) -> str:
+        return f"Approximate(epsilon={digits(self.epsilon_)}, delta={digits(self.delta_)})"
+
+    def pure(self) -> Fraction | float:
+        """Return epsilon if delta is 0, else inf."""
+        return self.epsilon_ if self.delta_ == 0 else math.inf
+
+    def zcdp(self) -> Fraction | float:
+        """Return epsilon^2/2 if delta is 0, else inf."""
+        return self.epsilon_**2 / 2 if self.delta_ == 0 else math.inf
+
+    def rdp(self, alpha: float) -> float:
+        """Return the divergence of randomized response if delta is 0, else inf."""
+        order = checked_alpha(alpha)
+        return pure_rdp(above(self.epsilon_), order) if self.delta_ == 0 else math.inf
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon at `delta`; inf below the delta of this cost."""
+        limit = stated(self.epsilon_)
+        return kept_epsilon(self.delta_, checked_delta(delta), lambda left: pure_epsilon(limit, left))
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta at `epsilon`: the failure, and what randomized response leaves without it."""
+        least = checked_epsilon(epsilon)
+        return raised_delta(self.delta_, 0.0 if least >= self.epsilon_ else pure_delta(above(self.epsilon_), below(least)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameters, exact and as floats."""
+        numbers = {"epsilon": nearest(self.epsilon_), "delta": nearest(self.delta_)}
+        return {"notion": "approximate", **numbers, "exact": [ratio(self.epsilon_), ratio(self.delta_)]}

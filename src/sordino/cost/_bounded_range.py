@@ -1,0 +1,119 @@
+"""Privacy loss in an interval of known width and unknown place: the guarantee of the exponential mechanism.
+
+Claim: epsilon-bounded range is epsilon-private and epsilon^2/8-zCDP, with the hockey-stick curve (1 - e^((x - epsilon)/2))^2 / (1 -
+e^-epsilon) [dong2020]. Proof: docs/proofs/dominating-pairs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.constraints import NOT_NEGATIVE, Number
+from sordino.cost._conversion import above, below, checked_alpha, checked_delta, checked_epsilon, lifted, raised, settled, stated
+from sordino.cost._digits import digits, nearest, ratio
+
+_ROUNDING = 2.0**-49
+
+
+@final
+@dataclass(frozen=True)
+class BoundedRange:
+    """Privacy loss in [t - epsilon, t] for some t that may depend on the neighbors: epsilon-bounded range.
+
+    Parameters
+    ----------
+    epsilon : number
+        The width of the interval, at least 0, in nats. A float means its shortest decimal.
+
+    Raises
+    ------
+    InvalidParameter
+        If epsilon is negative or not finite.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> cost.BoundedRange(epsilon=0.5).zcdp()
+    Fraction(1, 32)
+    >>> cost.BoundedRange(epsilon=0.5).epsilon(1e-3) < cost.Pure(epsilon=0.5).epsilon(1e-3)
+    True
+    """
+
+    epsilon_: Fraction
+
+    def __init__(self, *, epsilon: Number) -> None:
+        object.__setattr__(self, "epsilon_", NOT_NEGATIVE("BoundedRange.epsilon", epsilon))
+
+    def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer
+        return hash(("bounded-range", self.epsilon_.numerator, self.epsilon_.denominator))
+
+    def __repr__(self) -> str:
+        return f"BoundedRange(epsilon={digits(self.epsilon_)})"
+
+    def pure(self) -> Fraction:
+        """Return epsilon, exactly: the interval holds 0, so neither end is farther away than its width."""
+        return self.epsilon_
+
+    def zcdp(self) -> Fraction:
+        """Return epsilon^2/8."""
+        return self.epsilon_**2 / 8
+
+    def rdp(self, alpha: float) -> float:
+        """Return the largest divergence of a two-point pair over all places of the interval."""
+        order = checked_alpha(alpha)
+        return 0.0 if self.epsilon_ == 0 else bounded_rdp(above(self.epsilon_), order)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon at `delta` over all places of the interval."""
+        left = below(checked_delta(delta))
+        if self.epsilon_ == 0:
+            return 0.0
+        if left == 0:
+            return stated(self.epsilon_)
+        width = above(self.epsilon_)
+        reach = math.sqrt(left * -math.expm1(-width))
+        guess = 0.0 if reach >= 1 else max(0.0, (width + 2 * math.log1p(-reach)) * (1 + 1e-12))
+        return settled(lambda epsilon: bounded_delta(width, epsilon), guess, left, stated(self.epsilon_))
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta at `epsilon` over all places of the interval."""
+        least = checked_epsilon(epsilon)
+        return 0.0 if least >= self.epsilon_ else bounded_delta(above(self.epsilon_), below(least))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameter, exact and as a float."""
+        return {"notion": "bounded-range", "epsilon": nearest(self.epsilon_), "exact": ratio(self.epsilon_)}
+
+
+def bounded_delta(width: float, epsilon: float) -> float:
+    """Return the hockey-stick curve of bounded range at `epsilon` >= 0."""
+    if epsilon >= width:
+        return 0.0
+    short = math.expm1((epsilon - width) / 2)
+    return raised(short * (short / -math.expm1(-width)))  # its square alone would leave the floats
+
+
+def bounded_rdp(width: float, alpha: float) -> float:
+    """Return the Rényi curve: the place of the worst pair solves d/dt = 0 in closed form, and lies inside the interval.
+
+    With g(y) = ln(sinh(y) / y) it is g(alpha w/2) - g((alpha-1) w/2) + (g(alpha w/2) - g(w/2)) / (alpha-1), w the width.
+    """
+    if math.isinf(width) or math.isinf(alpha):
+        return width
+    order = alpha - 1
+    whole, rest, one = (_log_sinhc(share * width / 2) for share in (alpha, order, 1.0))
+    total = whole - rest + (whole - one) / order + _ROUNDING * (whole + rest + (whole + one) / order)
+    return lifted(min(width, width * width / 8 * alpha * (1 + 1e-15), total * (1 + 1e-12)), width)
+
+
+def _log_sinhc(y: float) -> float:
+    """Return ln(sinh(y) / y) with few lost digits, y > 0."""
+    if y > 1:
+        return y + math.log1p(-math.exp(-2 * y)) - math.log(2 * y)
+    square, total = y * y, 1.0
+    for factor in (272, 210, 156, 110, 72, 42, 20):  # the series of sinh(y) / y - 1, from its end
+        total = 1 + square / factor * total
+    return math.log1p(square / 6 * total)

@@ -1,0 +1,119 @@
+"""What is asked of an account: a charge, a share for a child, the end of a charge that nobody will settle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+
+from sordino.constraints import ADJACENCY, shown, text
+from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
+from sordino.ledger import _schema
+from sordino.ledger._amounts import MEASURES, NANO, check_claims, exact_cost, nano_down, nano_up
+from sordino.ledger._history import FACTS, Account, chained, digest_of
+from sordino.ledger._identity import canonical_source, canonical_unit
+from sordino.ledger._pages import Pages
+from sordino.ledger._records import body_of, described, nonce, recorded
+from sordino.ledger._store import Store, carry_out
+
+
+def request(
+    account: Account,
+    parts: Sequence[Any],
+    *,
+    label: str | None,
+    unit: Any,
+    source: str | os.PathLike[str] | None,
+    adjacency: str | None,
+    detail: dict[str, Any] | None,
+    allow_approximate: bool,
+) -> tuple[str, Fraction, str, dict[str, Any]]:
+    """Return the label, the exact worst case, the key and the parameters of a reservation, or refuse what the account is not for."""
+    exact = sum((exact_cost(part, account.meter) for part in parts), Fraction(0))
+    label = text(" + ".join(type(part).__name__ for part in parts) if label is None else label, "label")
+    stated = {
+        "unit": None if unit is None else canonical_unit(unit),
+        "source": None if source is None else canonical_source(source),
+        "adjacency": None if adjacency is None else ADJACENCY("adjacency", adjacency),
+    }
+    for name, given in stated.items():
+        if given is not None and given != (own := getattr(account, name)):
+            raise LedgerConflict(
+                f"Account {account.name!r} is for {name} {own!r} but this release is for {name} {given!r}. Nothing was charged or read."
+            )
+    if nano_up(exact) > _schema.LARGEST:
+        raise BudgetExceeded(
+            f"This release needs more {MEASURES[account.meter]} than any account can hold. Nothing was read or released."
+        )
+    for part in parts:
+        check_claims(part, adjacency=account.adjacency, allow_approximate=allow_approximate)
+    # The facts go with the charge: if another account has taken the name since, it does not fit.
+    about = {name: getattr(account, name) for name in ("meter", "adjacency", "unit", "source")}
+    facts = {"label": label, "detail": recorded(detail), "charges": described(parts, account.meter)}
+    digest, key = digest_of(facts, account), nonce()
+    return (
+        label,
+        exact,
+        key,
+        {
+            **about,
+            "account": account.name,
+            "charge": nonce(),
+            "amount": nano_up(exact),
+            "digest": digest,
+            "lock": chained(key),
+            "body": body_of(digest=digest, **facts),
+        },
+    )
+
+
+def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
+    """Give a share of an account to a child, which is made if there is none."""
+    share = nano_down(amount)
+    if not 1 <= share <= _schema.LARGEST:
+        raise InvalidParameter(
+            f"grant.amount must be from a billionth, the unit of a ledger, to {_schema.LARGEST // NANO}; got {shown(amount)}."
+        )
+    with pages.reading() as (parent, rows):
+        found = rows(_schema.ACCOUNT, account=child)
+    if found and Account(*found[0]).parent != parent.name:
+        raise LedgerConflict(f"Account {child!r} exists and is not a child of {parent.name!r}. Nothing was granted.")
+    facts = {**{name: getattr(parent, name) for name in FACTS}, "name": child, "parent": parent.name}
+    parameters = {
+        "parent": parent.name,
+        "child": child,
+        "amount": share,
+        "body": body_of(child=child, **facts),
+    }
+    if not _given(store, parameters, new=not found):
+        pages.refuse(share, what=f"The share of {child!r}", then="Nothing was granted.")
+        raise LedgerConflict(f"Account {parent.name!r} was changed by others at the same time. Nothing was granted; try again.")
+
+
+def _given(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
+    """Give the share; somebody else may have made the child in this moment, and then it is one more share."""
+    if new:
+        with suppress(LedgerConflict):
+            if carry_out(store, _schema.ENTRUST, parameters, account=parameters["parent"]):
+                return True
+    return carry_out(store, _schema.GRANT, parameters, account=parameters["parent"])
+
+
+def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:
+    """Close a charge that was never settled at what was drawn from it."""
+    row = pages.charge(key)
+    if row.settled is not None:
+        raise LedgerConflict(f"Charge {key!r} is closed already ({row.state}); there is nothing to give up.")
+    parameters = {
+        "account": pages.name,
+        "charge": row.id,
+        "reserved": row.reserved,
+        "drawn": row.drawn,
+        "draws": row.draws,
+        "amount": row.drawn,
+        "body": body_of(reason=reason),
+    }
+    if not carry_out(store, _schema.VOID, parameters, account=pages.name):
+        raise LedgerConflict(f"Charge {key!r} was used or closed by its own process in this moment; it was left as it is.")

@@ -1,0 +1,286 @@
+"""A ledger in PostgreSQL: every operation is a function of the database, one call and one commit.
+
+The functions run with the rights of the ledger's owner (SECURITY DEFINER, fixed search path), so a role that may only charge needs no right
+to write into any table: it can neither edit history nor grant itself more. They insist on synchronous commits. Isolation is READ
+COMMITTED: a conditional UPDATE waits for the row and looks again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, final
+
+from sordino.constraints import text
+from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
+from sordino.ledger._identity import without_password
+from sordino.ledger._schema import OPERATIONS, TABLES, VERSION, Operation, rendered
+from sordino.ledger._store import Rows, TryAgainError
+
+try:
+    import psycopg
+    from psycopg import sql as quoting
+except ImportError as missing:
+    raise LedgerError("A ledger in PostgreSQL needs the driver psycopg: pip install 'sordino[postgres]'.") from missing
+
+if TYPE_CHECKING:
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+PREFIX = "sordino."
+_CONNECT_SECONDS = 10
+_LOCK_SECONDS = 30
+_LOCK = 0x53_4F_52_44  # "SORD": one maker of the schema at a time
+_CHAIN_AND_TRIGGER = (
+    "CREATE FUNCTION ~chain(covered text) RETURNS text LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp"
+    " AS $$ SELECT encode(sha256(convert_to(covered, 'UTF8')), 'hex') $$",
+    "CREATE FUNCTION ~append_only() RETURNS trigger LANGUAGE plpgsql"
+    " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END $$",
+    "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~event EXECUTE FUNCTION ~append_only()",
+)
+_DURABLE = (
+    "IF current_setting('synchronous_commit') IN ('off', 'local') THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;"
+    f" PERFORM set_config('lock_timeout', '{_LOCK_SECONDS}s', true);"
+)
+
+_KEPT = 8  # connections that wait for the next charge
+# Whoever may make a schema could have put one of this name, with functions of their own, in the way of the next user.
+_OWNED = (
+    "SELECT n.nspowner = r.oid FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles r"
+    " WHERE n.nspname = 'sordino' AND r.rolname = current_user"
+)
+_TRUSTED = (
+    "SELECT count(*) = cardinality(%(names)s::text[]) AND bool_and(p.proowner = n.nspowner AND p.prosecdef) FROM pg_catalog.pg_proc p"
+    " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'sordino' AND p.proname = ANY (%(names)s::text[])"
+)
+_WRONG = "RAISE invalid_text_representation; END IF;"
+_CHECKED = {  # a role that may charge must not be able to write what nobody can read
+    "charge": f"IF :charge NOT SIMILAR TO '[0-9a-f]{{32}}' THEN {_WRONG}",
+    "digest": f"IF :digest NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_WRONG}",
+    "lock": f"IF :lock NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_WRONG}",
+    "body": f"IF length(:body) > 1000000 OR jsonb_typeof(CAST(:body AS jsonb)) <> 'object' THEN {_WRONG}",
+}
+_idle: dict[str, list[tuple[int, Connection]]] = {}  # connections that wait, with the process that opened them
+_guard = threading.RLock()
+os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_guard.release)
+
+
+def close_all() -> None:
+    """Close the connections of this process that wait; those of a process that was forked are its parent's to close."""
+    with _guard:
+        for waiting in _idle.values():
+            while waiting:
+                process, connection = waiting.pop()
+                if process == os.getpid():
+                    connection.close()
+
+
+atexit.register(close_all)
+
+
+@final
+class PostgresStore:
+    """A database on a server."""
+
+    __slots__ = ("address", "url")
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.url = without_password(address)
+
+    def build(self) -> None:
+        """Make the schema with its tables and functions, unless it is there."""
+        with self._lent(self._connect()) as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            if self._is_built(connection):
+                if connection.execute(_OWNED).fetchone() != (True,):
+                    raise LedgerError(f"The ledger at {self.url!r} belongs to another role; make accounts as that role.")
+            else:
+                for statement in _definitions():
+                    connection.execute(statement.encode())
+
+    def apply(self, operation: Operation, parameters: dict[str, Any]) -> bool:
+        """Call the function of the operation; it is durable when this returns."""
+        names = tuple(operation.parameters)
+        call = f"SELECT {PREFIX}{operation.name}({', '.join('%s' for _ in names)})"
+        with self._lent(self._waiting() or self._checked()) as connection:
+            row = connection.execute(call.encode(), [parameters[name] for name in names]).fetchone()
+        return row is not None and row[0] is True
+
+    @contextmanager
+    def reading(self) -> Iterator[Rows]:
+        """Let the block ask questions that all see one moment."""
+        with self._lent(self._alive()) as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+            def rows(sql: str, **parameters: Any) -> Sequence[tuple[Any, ...]]:
+                return connection.execute(rendered(sql, PREFIX, "%(@)s").encode(), parameters).fetchall()
+
+            yield rows
+
+    def permit(self, role: str) -> None:
+        """Allow a role to see everything and to charge, and nothing else."""
+        if text(role, "role") == "public":  # a word of the language even between quotes
+            raise InvalidParameter("role must be one role of the server; got 'public', which is everybody.")
+        name = quoting.Identifier(role)
+        grants = ["USAGE ON SCHEMA sordino", "SELECT ON ALL TABLES IN SCHEMA sordino"]
+        grants += [f"EXECUTE ON FUNCTION {PREFIX}{operation.name}" for operation in OPERATIONS if operation.charging]
+        with self._lent(self._alive()) as connection, connection.transaction():
+            # Who may not grant would only be warned.
+            owned = connection.execute(
+                "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'sordino'"
+            ).fetchone()
+            if owned != (True,):
+                raise LedgerError(f"The ledger at {self.url!r} {_REASONS['42501']}")
+            for grant in grants:
+                connection.execute(quoting.SQL("GRANT {} TO {}").format(_own_text(grant), name))
+
+    @contextmanager
+    def _lent(self, connection: Connection) -> Iterator[Connection]:
+        """Use a connection and keep it for the next one; a connection that failed is not used again."""
+        try:
+            yield connection
+        except psycopg.Error as error:
+            lost = connection.closed or connection.broken
+            connection.close()
+            raise self._explained(error, lost=lost) from None
+        except BaseException:
+            connection.close()
+            raise
+        with _guard:
+            waiting = _idle.setdefault(self.address, [])
+            if len(waiting) < _KEPT:
+                waiting.append((os.getpid(), connection))
+                return
+        connection.close()
+
+    def _waiting(self) -> Connection | None:
+        """Return a connection that waits. Those of a process that was forked are left alone: its parent uses them."""
+        with _guard:
+            waiting = _idle.get(self.address, [])
+            while waiting:
+                process, connection = waiting.pop()
+                if process == os.getpid() and not connection.closed:
+                    return connection
+        return None
+
+    def _alive(self) -> Connection:
+        """Return a connection whose server answers."""
+        while (connection := self._waiting()) is not None:
+            try:
+                connection.execute("SELECT 1")
+            except psycopg.Error:  # the server was restarted since
+                connection.close()
+            else:
+                return connection
+        return self._checked()
+
+    def _checked(self) -> Connection:
+        """Return a new connection to a database that has a ledger."""
+        connection = self._connect()
+        try:
+            built = self._is_built(connection)
+        except psycopg.Error as error:
+            connection.close()
+            raise self._explained(error, lost=False) from None
+        except LedgerError:
+            connection.close()
+            raise
+        if not built:
+            connection.close()
+            raise LedgerError(f"There is no ledger at {self.url!r}; `sordino ledger create` (Ledger.create) makes one.")
+        return connection
+
+    def _connect(self) -> Connection:
+        try:
+            # No prepared statements, so that a pooler between the two may change the session.
+            connection = psycopg.connect(
+                self.address,
+                autocommit=True,
+                connect_timeout=_CONNECT_SECONDS,
+                prepare_threshold=None,
+                application_name="sordino",
+            )
+        except psycopg.Error as error:
+            raise self._explained(error, lost=True) from None
+        return connection
+
+    def _is_built(self, connection: Connection) -> bool:
+        """Tell whether there is a ledger of this schema; refuse one of another."""
+        (schema,) = connection.execute("SELECT to_regnamespace('sordino')").fetchone() or (None,)
+        if schema is None:
+            return False
+        (table,) = connection.execute("SELECT to_regclass('sordino.ledger')").fetchone() or (None,)
+        if table is None:
+            raise LedgerError(f"The schema sordino at {self.url!r} is not a ledger; it was left as it is.")
+        (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
+        names = [operation.name for operation in OPERATIONS]
+        if version == VERSION and connection.execute(_TRUSTED, {"names": names}).fetchone() != (True,):
+            raise LedgerError(f"The functions of the ledger at {self.url!r} are not those of its owner; it was left as it is.")
+        if version != VERSION:
+            raise LedgerError(
+                f"The ledger at {self.url!r} has schema {version} but this version of sordino knows schema {VERSION}; "
+                "use a newer sordino."
+            )
+        return True
+
+    def _explained(self, error: psycopg.Error, *, lost: bool) -> LedgerError:
+        """Return one clear sentence for a failure of the server; nothing of its text is repeated, it may hold a password."""
+        where, state = f"The ledger at {self.url!r}", error.sqlstate or ""
+        for start, says in _REASONS.items():
+            if state.startswith(start):
+                kind = LedgerConflict if start == "23" else TryAgainError if start in _PASSING else LedgerError
+                return kind(f"{where} {says}")
+        if lost or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            return TryAgainError(f"{where} cannot be reached; check the address, the user and whether the server runs.")
+        return LedgerError(f"{where} could not be used: PostgreSQL reports {state or type(error).__name__}.")
+
+
+_REASONS = {
+    "23": "refused a change because it would break one of its own rules.",
+    "25006": "is read-only, and charges must be written to it.",
+    "28": "may not be opened by this user.",
+    "3D000": "is in a database that does not exist.",
+    "40": "was changed by others at the same time; try again.",
+    "22P02": "refused a change because what it should record is not what a ledger records.",
+    "42704": "is on a server that has no such role.",
+    "57014": "took longer than its server allows.",
+    "42501": "does not allow this role to do that; its owner can, or can let it charge (`sordino ledger permit`).",
+    "53100": "could not be written because the disk is full.",
+    "53300": "has no connection left for another client; try again.",
+    "55P03": f"was locked by another process for longer than {_LOCK_SECONDS} seconds; try again.",
+    "57P": "cannot be reached because its server is stopping; try again.",
+}
+_PASSING = frozenset({"40", "53300", "57P"})
+
+
+def _own_text(trusted: str) -> quoting.SQL:
+    """Return SQL of this package; nothing that a caller gave comes this way."""
+    return quoting.SQL(trusted)
+
+
+def _definitions() -> list[str]:
+    """Return the statements that make the schema."""
+    definitions = (
+        "CREATE SCHEMA sordino",
+        "CREATE TABLE ~ledger (version BIGINT NOT NULL)",
+        f"INSERT INTO ~ledger (version) VALUES ({VERSION})",
+        *TABLES,
+        *_CHAIN_AND_TRIGGER,
+        *(_function(operation) for operation in OPERATIONS),
+        "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
+    )
+    return [rendered(definition, PREFIX, "_@") for definition in definitions]
+
+
+def _function(operation: Operation) -> str:
+    parameters = ", ".join(f":{name} {kind}" for name, kind in operation.parameters.items())
+    first, *rest = operation.statements
+    checked = " ".join(check for name, check in _CHECKED.items() if name in operation.parameters)
+    return (
+        f"CREATE FUNCTION ~{operation.name}({parameters}) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER"
+        f" SET search_path = pg_catalog, pg_temp AS $sordino$ BEGIN {_DURABLE} {checked} {first}; IF NOT FOUND THEN RETURN false; END IF;"
+        f" {'; '.join(rest)}; RETURN true; END $sordino$"
+    )

@@ -1,0 +1,109 @@
+"""Where a ledger lives: one small role for SQLite and PostgreSQL, and the rule for a write whose outcome is unknown."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from sordino.constraints import text
+from sordino.errors import LedgerConflict, LedgerError
+from sordino.ledger import _schema
+from sordino.ledger._schema import Operation
+
+Rows = Callable[..., Sequence[tuple[Any, ...]]]
+PATIENCE = 20.0  # seconds that a server may be away before a charge is given up
+_FIRST_WAIT = 0.05
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_NOT_A_PATH = re.compile(r"postgres(ql)?:|[^/]*:[^/]*@|\s*(host|hostaddr|port|dbname|user|password|service)\s*=", re.IGNORECASE)
+
+
+class TryAgainError(LedgerError):
+    """The connection was lost or refused: whether the operation happened has to be looked up before it is tried again."""
+
+
+class Store(Protocol):
+    """A place that keeps accounts."""
+
+    @property
+    def url(self) -> str:
+        """What may be shown: an absolute path, or an address without its password."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """What opens it again."""
+        ...
+
+    def build(self) -> None:
+        """Make what is missing."""
+        ...
+
+    def apply(self, operation: Operation, parameters: dict[str, Any]) -> bool:
+        """Do one operation durably; return whether it happened. Raise `TryAgainError` if that is not known."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Rows]:
+        """Return a block in which all questions see one moment: rows(sql, name=value)."""
+        ...
+
+    def permit(self, role: str) -> None:
+        """Allow a role to charge, and nothing else."""
+        ...
+
+
+def store_at(url: str) -> Store:
+    """Return the store that a url means."""
+    named = text(url, "url")
+    scheme, mark, _ = named.partition("://")
+    if mark and scheme.lower() in {"postgresql", "postgres"}:
+        from sordino.ledger._postgres import PostgresStore  # noqa: PLC0415  (its driver is an extra)
+
+        return PostgresStore(named)
+    if (_NOT_A_PATH.match(named) and not mark) or (mark and not _SCHEME.fullmatch(scheme)):
+        raise LedgerError(
+            "A ledger in PostgreSQL is written postgresql://USER@HOST/DATABASE; got something else, which is not shown because it may "
+            "hold a password."
+        )
+    if mark:
+        # Only the scheme is named: an address may hold a password.
+        raise LedgerError(f"A ledger is the path of a file or postgresql://HOST/DATABASE; {scheme}:// is neither.")
+    from sordino.ledger._sqlite import SqliteStore  # noqa: PLC0415  (one driver is enough)
+
+    return SqliteStore(named)
+
+
+def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *, account: str) -> bool:
+    """Do an operation; after a lost connection look whether it happened, and try again if not.
+
+    The body of every event holds a nonce made here, so that an operation is found again and never done twice. How often this tries
+    depends on the server only.
+    """
+    give_up, wait, lost = time.monotonic() + PATIENCE, _FIRST_WAIT, False
+    while True:
+        try:
+            if lost and _happened(store, account, parameters["body"]):
+                return True
+            # What was under way when the connection was lost may end only now: then this finds another state and changes nothing, or
+            # finds its own rows in the way.
+            try:
+                if store.apply(operation, parameters):
+                    return True
+            except LedgerConflict:
+                if not lost or not _happened(store, account, parameters["body"]):
+                    raise
+                return True
+            return lost and _happened(store, account, parameters["body"])
+        except TryAgainError as unknown:
+            if not operation.again or time.monotonic() > give_up:
+                raise LedgerError(str(unknown)) from None
+            lost = True
+            time.sleep(wait)
+            wait = min(2 * wait, 1.0)
+
+
+def _happened(store: Store, account: str, body: str) -> bool:
+    with store.reading() as rows:
+        return bool(rows(_schema.HAPPENED, account=account, body=body))

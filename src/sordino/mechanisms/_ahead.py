@@ -1,0 +1,53 @@
+"""Noise drawn in blocks and handed out one by one: each value once, then wiped.
+
+Claim: the values handed out are independent draws of the law, and none is handed out twice. Proof: docs/proofs/sparse-vector.md, "Streams".
+Floats: none.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, final
+
+from sordino.entropy import Entropy
+from sordino.grid import Steps
+
+
+class Sampler(Protocol):
+    """Anything that hands out noise: a law, or noise that an audit plays."""
+
+    def sample(self, n: int, entropy: Entropy) -> Steps:
+        """Return `n` draws, shape (n,)."""
+        ...
+
+
+@final
+class Ahead:
+    """Draws of a law, in blocks of `size`, twice as many each time, up to `most`."""
+
+    __slots__ = ("_at", "_block", "_entropy", "_law", "_most", "_size")
+
+    def __init__(self, law: Sampler, entropy: Entropy, size: int, most: int) -> None:
+        self._law, self._entropy, self._size, self._most = law, entropy, size, most
+        self._at = 0
+        self._block: memoryview | list[int] = []
+
+    def __repr__(self) -> str:
+        return "Ahead()"  # what was drawn is nobody's business
+
+    def take(self) -> int:
+        """Return the next draw."""
+        if self._at == len(self._block):
+            drawn = self._law.sample(self._size, self._entropy)
+            self._block = drawn.tolist() if drawn.dtype == object else drawn.data
+            self._at, self._size = 0, min(2 * self._size, self._most)
+        at = self._at
+        self._at = at + 1  # before it is read: an interrupt may lose a draw, and never hands it out again
+        value: int = self._block[at]
+        self._block[at] = 0
+        return value
+
+    def wipe(self) -> None:
+        """Forget what was drawn ahead."""
+        for i in range(self._at, len(self._block)):
+            self._block[i] = 0
+        self._at, self._block = 0, []

@@ -1,0 +1,138 @@
+"""Permute-and-flip: one selection that is never worse than the exponential mechanism.
+
+Claim: epsilon-differentially private; the law of a random order in which each item is taken with probability e^(-rate depth), its depth
+below the best [mckenna2020, Thm 1].
+Proof: docs/proofs/permute-and-flip.md.
+Noise: one-sided geometric on every answer, rate epsilon/spread a unit of the answers; one uniform number chooses among equals.
+Floats: none after the answers are on the grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import POSITIVE, Number
+from sordino.cost import Pure
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.grid import Steps, add, to_steps
+from sordino.mechanisms._choice_rate import choice_rate
+from sordino.mechanisms._statements import set_fields
+from sordino.noise import Geometric, uniform_below
+from sordino.releases import Choice, parameters, pictured
+from sordino.sensitivity import COUNTING, Sensitivity
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class PermuteAndFlip:
+    """Select one of n private answers, the larger ones more likely, by permute-and-flip.
+
+    Its expected loss of score is at most that of the exponential mechanism with the same budget, and down to half of it. It is one
+    selection of `NoisyTopK` without the margin, with equals in random instead of public order.
+
+    Parameters
+    ----------
+    epsilon : number
+        Budget of the selection, in (0, inf).
+    sensitivity : Sensitivity
+        A statement about each answer (norm "each"), such as `COUNTING`. Monotone answers get the full rate epsilon/bound.
+
+    Attributes
+    ----------
+    noise : Geometric
+        The law of the noise on each answer, in steps.
+    step : Fraction
+        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
+        2^31 noise scales.
+    cost : Pure
+        What a release spends: the spread times the rate, exactly; at most epsilon.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> sd.PermuteAndFlip(epsilon=1.0, sensitivity=sd.COUNTING).release([120, 7, 95, 3], entropy=sd.Seeded(7)).index
+    0
+    """
+
+    epsilon: Number
+    sensitivity: Sensitivity
+    noise: Geometric = field(init=False)
+    step: Fraction = field(init=False)
+    cost: Pure = field(init=False)
+
+    def __init__(self, *, epsilon: Number, sensitivity: Sensitivity) -> None:
+        step, rate, spent = choice_rate(POSITIVE("PermuteAndFlip.epsilon", epsilon), sensitivity, "PermuteAndFlip")
+        set_fields(self, epsilon=epsilon, sensitivity=sensitivity, noise=Geometric(rate), step=step, cost=Pure(epsilon=spent))
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def exact(self) -> bool:
+        """True: the law enumerated in the audit is the law that is sampled."""
+        return True
+
+    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        Choice
+            Without a gap.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least one number.
+        """
+        checked_entropy(entropy, "PermuteAndFlip.release")
+        steps = np.atleast_1d(to_steps(answers, self.step, "PermuteAndFlip"))
+        noisy = add(steps, self.noise.sample(steps.size, entropy))
+        turn = uniform_below(int(np.count_nonzero(noisy == noisy.max())), 1, entropy)
+        return Choice(index=int(decide(noisy, turn[0])), mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+
+def decide(noisy: Steps, turn: Any) -> Any:
+    """Return the position of the largest value, shape (n,), or of each of many lists in rows, shape (..., n).
+
+    Among m equals it is number `turn` modulo m, a whole number that is uniform on a multiple of m. The memoryless excess of items that
+    reach the best answer hides which of them was the best.
+    """
+    best = noisy == noisy.max(axis=-1, keepdims=True)
+    counted: NDArray[np.intp] = np.cumsum(best, axis=-1)
+    wanted = np.asarray(turn % counted[..., -1])
+    return (counted == wanted[..., None] + 1).argmax(axis=-1)
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+CLAIMS = (
+    Claim(
+        name="PermuteAndFlip",
+        statement="The index is epsilon-differentially private.",
+        references=("mckenna2020, Thm 1",),
+        proof="permute-and-flip.md",
+        neighbours=(
+            (PermuteAndFlip(epsilon=2, sensitivity=_EITHER_WAY), (0, 2, 2), (1, 1, 1)),
+            (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), (0, 1), (1, 1)),
+        ),
+        tight=True,
+    ),
+)

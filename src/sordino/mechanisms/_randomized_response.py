@@ -1,0 +1,142 @@
+"""Randomized response on which answer is the largest.
+
+Claim: epsilon-differentially private under any adjacency, whatever the answers do [warner1965].
+Proof: docs/proofs/randomized-response.md.
+Noise: a race in which the largest answer stands one step above all others, rate epsilon.
+Floats: the answers are only compared, those of mixed or other types after rounding to the nearest float.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import POSITIVE, Number
+from sordino.cost import Pure
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.grid import _array as as_array
+from sordino.grid import _is_nan as is_nan
+from sordino.grid import fit_rate
+from sordino.mechanisms._race import Race
+from sordino.mechanisms._statements import set_fields
+from sordino.releases import Choice, parameters, pictured
+
+_HUGE = 1 << 1023
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class RandomizedResponse:
+    """Say which of n private answers is the largest, truthfully with probability e^epsilon/(n - 1 + e^epsilon), else any other one.
+
+    It needs no statement about how far answers move, so it is right where none is known: scores without a bound, the output of a model.
+    Where a bound is known the exponential mechanism and permute-and-flip are better as soon as the lead of the largest answer is more
+    than a few spreads, or n is large: randomized response is right with a probability that only epsilon and n decide.
+
+    Parameters
+    ----------
+    epsilon : number
+        Budget of the selection, in (0, inf).
+
+    Attributes
+    ----------
+    rate : Fraction
+        Log odds of the largest answer against each other one, in nats.
+    cost : Pure
+        What a release spends: the rate, at most epsilon.
+
+    Raises
+    ------
+    InvalidParameter
+        If epsilon does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> sd.RandomizedResponse(epsilon=8).release([0.2, -1e300, 1e300], entropy=sd.Seeded(7)).index
+    2
+    """
+
+    epsilon: Number
+    rate: Fraction = field(init=False)
+    cost: Pure = field(init=False)
+
+    def __init__(self, *, epsilon: Number) -> None:
+        rate = fit_rate(POSITIVE("RandomizedResponse.epsilon", epsilon), "RandomizedResponse")
+        set_fields(self, epsilon=epsilon, rate=rate, cost=Pure(epsilon=rate))
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def exact(self) -> bool:
+        """True: the index is drawn from its stated law."""
+        return True
+
+    def truthful(self, n: int) -> float:
+        """Return the probability that the largest of `n` >= 1 answers is named."""
+        return 1 / (1 + (n - 1) * math.exp(-self.rate))
+
+    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. Among equals the smaller position is the largest: a public priority. NaN counts as the lowest value.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        Choice
+            Without a gap.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least one number.
+        """
+        checked_entropy(entropy, "RandomizedResponse.release")
+        index, _ = Race(standing(answers), self.rate).first(entropy)
+        return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+
+def standing(answers: Any) -> NDArray[np.int64]:
+    """Return 1 for the largest answer and 0 for all others, shape (n,): all that the noise ever meets."""
+    array = np.atleast_1d(as_array(answers, "RandomizedResponse"))
+    if array.dtype == object:
+        array = np.array([_as_float(value) for value in array.tolist()])
+    stands = np.zeros(array.size, dtype=np.int64)
+    stands[(np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array).argmax()] = 1
+    return stands
+
+
+def _as_float(value: Any) -> float:
+    """Return the float nearest to one Python object, -inf for NaN and for what is no number; it never raises."""
+    if isinstance(value, np.bool_ | numbers.Integral | Fraction):
+        exact = value if isinstance(value, Fraction) else int(value)  # integers of NumPy cannot even be compared with a large one
+        return math.inf if exact >= _HUGE else -math.inf if exact <= -_HUGE else float(exact)
+    if not isinstance(value, float | np.floating | Decimal) or is_nan(value):
+        return -math.inf
+    return float(value)
+
+
+CLAIMS = (
+    Claim(
+        name="RandomizedResponse",
+        statement="The index is epsilon-differentially private for any two lists of answers of the same length.",
+        references=("warner1965",),
+        proof="randomized-response.md",
+        neighbours=((RandomizedResponse(epsilon=1), (5, 0, 0), (0, 0, 9)),),
+        tight=True,
+    ),
+)

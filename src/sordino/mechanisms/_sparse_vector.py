@@ -1,0 +1,326 @@
+"""The sparse vector with gaps: the first positives of a list or a stream, each test with fresh noise, what was not found is not paid for.
+
+Claim: for every transcript, (epsilon_0 + positives b)-private; all of them epsilon-private [ding2022, Thm 2 and Alg. 2; lyu2017].
+Proof: docs/proofs/sparse-vector.md.
+Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete Laplace, on the grid.
+Floats: split and correction are chosen with them, from public parameters; no comparison and no cost is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+
+from sordino.claims import Claim
+from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, TRUTH, Number, one_of
+from sordino.cost import Pure
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import bound_in_steps, fit_rate, step_for, to_steps
+from sordino.mechanisms._correction import Family
+from sordino.mechanisms._crossings import Transcript, crossings
+from sordino.mechanisms._split import Plan, Task
+from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._stream import Stream
+from sordino.mechanisms._thresholds import Cut, cut_at, cuts_at
+from sordino.mechanisms._zero_runs import domain_crossings, listed
+from sordino.noise import DiscreteLaplace, Geometric
+from sordino.releases import Positives, parameters, pictured
+from sordino.sensitivity import COUNTING, Sensitivity
+
+NOISE = one_of("exponential", "laplace")
+Noise = Geometric | DiscreteLaplace
+_LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {"exponential": Geometric, "laplace": DiscreteLaplace}
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class SparseVector:
+    """Find the first answers above a public threshold; those below cost nothing, however many they are.
+
+    Parameters
+    ----------
+    threshold : number
+        Public threshold, in the unit of the answers.
+    positives : int
+        After so many it stops, at least 1.
+    epsilon : number
+        Budget of the whole, in (0, inf); what is not found is not spent.
+    sensitivity : Sensitivity
+        A statement about each answer (norm "each"), such as `COUNTING`.
+    noise, threshold_noise : {"exponential", "laplace"}
+        Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided.
+    split : {"variance", "success"} or number
+        Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of a comparison; or the one with
+        which a task most likely succeeds: `correction_run` answers below the threshold by `correction_margin`, then one as far above,
+        again and again ("success" is searched for, which takes up to two seconds).
+    correction : number or "optimal", optional
+        Public number added to the threshold, so that a long run of answers below it is passed; "optimal": for the task.
+    correction_run : int, optional
+        How many answers below come before one above; needed with "optimal" and "success".
+    correction_margin : number, optional
+        How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 with "success".
+    passes : int
+        With more than one, answers that were below are asked again, in the same order, until enough are found.
+    resample : bool
+        Draw a new threshold after each positive. It costs more, and has its use in other accountings than that of pure epsilons.
+    domain_size : int, optional
+        Public number of items. If given, `release` takes only the answers that are not 0, with their positions.
+
+    Attributes
+    ----------
+    noise, threshold_noise : Geometric or DiscreteLaplace
+        The laws of the noise, in steps.
+    threshold_epsilon, positive_epsilon : Fraction
+        What each threshold and each positive costs, exactly.
+    threshold_correction : Fraction
+        The number that is added to every threshold, in the unit of the answers.
+    step : Fraction
+        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
+        2^31 noise scales.
+    cost : Pure
+        What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are what it did spend.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, or parameters exclude each other.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.SparseVector(threshold=100, positives=3, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
+    >>> found = m.release([3, 170, 8, 2], entropy=sd.Seeded(7))
+    >>> found.indices.tolist(), found.cost, m.cost
+    ([1], Pure(epsilon=2), Pure(epsilon=4))
+    """
+
+    threshold: Number
+    positives: int
+    epsilon: Number
+    sensitivity: Sensitivity
+    noise: Noise
+    threshold_noise: Noise
+    split: Number | str
+    correction: Number | str | None
+    correction_run: int | None
+    correction_margin: Number | None
+    passes: int
+    resample: bool
+    domain_size: int | None
+    step: Fraction = field(init=False)
+    threshold_epsilon: Fraction = field(init=False)
+    positive_epsilon: Fraction = field(init=False)
+    threshold_correction: Fraction = field(init=False)
+    cost: Pure = field(init=False)
+
+    per_transcript: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        threshold: Number,
+        positives: int,
+        epsilon: Number,
+        sensitivity: Sensitivity,
+        noise: Family | Noise = "exponential",
+        threshold_noise: Family | Noise = "exponential",
+        split: Number | Literal["variance", "success"] = "variance",
+        correction: Number | Literal["optimal"] | None = None,
+        correction_run: int | None = None,
+        correction_margin: Number | None = None,
+        passes: int = 1,
+        resample: bool = False,
+        domain_size: int | None = None,
+    ) -> None:
+        name = "SparseVector."
+        FINITE(name + "threshold", threshold)
+        c = COUNT(name + "positives", positives)
+        budget = POSITIVE(name + "epsilon", epsilon)
+        each_answer(checked_sensitivity(sensitivity, "SparseVector"), "SparseVector")
+        # A law stands for its family: `dataclasses.replace` hands back the ones of the old parameters.
+        query, limit = (
+            NOISE(name + what, law.name if isinstance(law, Geometric | DiscreteLaplace) else law)
+            for what, law in (("noise", noise), ("threshold_noise", threshold_noise))
+        )
+        TRUTH(name + "resample", resample)
+        passes = COUNT(name + "passes", passes)
+        size = None if domain_size is None else DOMAIN_SIZE(name + "domain_size", domain_size)
+        if size is not None and passes > 1:
+            raise InvalidParameter(f"{name}passes must be 1 with a domain size; got {passes}.")
+        plan = Plan.checked("SparseVector", split, correction, correction_run, correction_margin)
+        bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
+        kappa, stages = 1 if sensitivity.monotone else 2, c if resample else 1
+        share, added = plan.share(Task(query, limit, kappa, c, resample), bound / budget)
+        scale = min(bound * stages / (budget * share), kappa * bound * c / (budget * (1 - share)))
+        step = step_for(sensitivity, scale**2, "SparseVector")
+        moves = bound_in_steps(sensitivity, step, "SparseVector")
+        threshold_rate = fit_rate(budget * share / (stages * moves), "SparseVector")
+        threshold_epsilon = moves * threshold_rate
+        rate = fit_rate((budget - stages * threshold_epsilon) / (c * kappa * moves), "SparseVector")
+        if added is None:
+            added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
+        set_fields(
+            self,
+            threshold=threshold,
+            positives=c,
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            noise=_LAWS[query](rate),
+            threshold_noise=_LAWS[limit](threshold_rate),
+            split=split,
+            correction=correction,
+            correction_run=correction_run,
+            correction_margin=correction_margin,
+            passes=passes,
+            resample=resample,
+            domain_size=size,
+            step=step,
+            threshold_epsilon=threshold_epsilon,
+            positive_epsilon=kappa * moves * rate,
+            threshold_correction=added,
+        )
+        set_fields(self, cost=self.spent(c, stages))
+        _ = self._common
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def exact(self) -> bool:
+        """True: the law enumerated in the audit is the law that is sampled."""
+        return True
+
+    def spent(self, positives: int, thresholds: int = 1) -> Pure:
+        """Return the cost of a transcript with so many positives, in which questions met so many thresholds (1 unless `resample`)."""
+        return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
+
+    def cut(self, threshold: Number | None = None) -> Cut:
+        """Return a public threshold (None: the one of the mechanism) on the grid, correction included.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is no finite number or lies, with the correction, beyond 2^52 steps, where answers are clamped.
+        """
+        return self._common if threshold is None else self._cut_of("SparseVector.threshold", threshold)
+
+    @cached_property
+    def _common(self) -> Cut:
+        return self._cut_of("SparseVector.threshold", self.threshold)
+
+    def _cut_of(self, name: str, threshold: Any) -> Cut:
+        return cut_at(name, threshold, self.threshold_correction, self.step)
+
+    def release(self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
+        """Find the first positives, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. With a domain size: the answers that are not 0.
+        thresholds : array of numbers, shape (n,), optional
+            Public: a threshold for each answer, instead of the one of the mechanism; the correction is added to each.
+        positions : array of int, shape (n,)
+            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
+            domain and repeated ones are dropped.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least one number, or thresholds or positions do not go with them.
+        """
+        checked_entropy(entropy, "SparseVector.release")
+        run, cut_of = self._prepared(answers, thresholds, positions)
+        found = run(thresholds=self.threshold_noise, queries=self.noise, entropy=entropy)
+        cuts = [cut_of(place) for place in found.places.tolist()]
+        lifts = found.lifts.tolist()
+        first = found.passes == 1  # a gap of a later pass says nothing about its answer
+        gaps = np.array([cut.gap(lift, self.step) for lift, cut in zip(lifts, cuts, strict=True)])
+        values = np.array([cut.value(lift, self.step) for lift, cut in zip(lifts, cuts, strict=True)])
+        center = (self.noise.mean - self.threshold_noise.mean) * float(self.step)
+        return Positives(
+            indices=found.places,
+            gaps=np.where(first, gaps, np.nan),
+            branches=np.zeros_like(found.places),
+            passes=found.passes,
+            asked=found.asked,
+            estimates=np.where(first, values - center, np.nan),
+            mechanism=self,
+            cost=self.spent(found.places.size, found.stages),
+            simulated=entropy.simulated,
+        )
+
+    def open(self, *, entropy: Entropy = SYSTEM) -> Stream:
+        """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
+
+        Raises
+        ------
+        InvalidParameter
+            If the mechanism has several passes or a domain size: a stream cannot go back.
+        """
+        checked_entropy(entropy, "SparseVector.open")
+        if self.passes > 1 or self.domain_size is not None:
+            raise InvalidParameter("SparseVector.open needs a mechanism with one pass and without a domain size.")
+        return Stream(self, entropy)
+
+    def _prepared(self, answers: Any, thresholds: Any, positions: Any) -> tuple[Callable[..., Transcript], Callable[[int], Cut]]:
+        """Return what only waits for noise (of thresholds, of queries, entropy), and the threshold of each place."""
+        rules: dict[str, Any] = {"positives": self.positives, "resample": self.resample}
+        if self.domain_size is not None:
+            if thresholds is not None:
+                raise InvalidParameter("SparseVector.release takes thresholds only without a domain size.")
+            steps, at = listed(answers, positions, self.step, "SparseVector")
+            return partial(domain_crossings, steps, at, self.domain_size, self._common.steps, **rules), lambda _: self._common
+        if positions is not None:
+            raise InvalidParameter("SparseVector.release takes positions only when domain_size was given.")
+        steps = np.atleast_1d(to_steps(answers, self.step, "SparseVector"))
+        rules["passes"] = self.passes
+        if thresholds is None:
+            return partial(crossings, steps - self._common.steps, **rules), lambda _: self._common
+        name = "SparseVector.release.thresholds"
+        cuts = cuts_at(name, thresholds, steps.size, lambda value: self._cut_of(name, value))
+        heights = steps - np.array([cut.steps for cut in cuts], dtype=np.int64)
+        return partial(crossings, heights, **rules), cuts.__getitem__
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
+CLAIMS = (
+    Claim(
+        name="SparseVector",
+        statement="Each transcript, gaps included, is private for what it spent: the thresholds met and the positives found.",
+        references=_REFERENCES,
+        proof="sparse-vector.md",
+        neighbours=(
+            (SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
+            (SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=_EITHER_WAY, split=0.25), (0, 0, 0), (1, -1, -1)),
+            (SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, correction=-1), (0, 0), (1, 0)),
+            (SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, domain_size=2), (0, 0), (1, 0)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="SparseVector",
+        statement="The same with Laplace noise, with new thresholds after positives, and when answers are asked again.",
+        references=_REFERENCES,
+        proof="sparse-vector.md",
+        neighbours=tuple(
+            (SparseVector(threshold=0, epsilon=epsilon, sensitivity=_EITHER_WAY, **options), (0, 0), (1, -1))
+            for epsilon, options in (
+                (12, {"positives": 1, "noise": "laplace"}),
+                (12, {"positives": 1, "threshold_noise": "laplace"}),
+                (12, {"positives": 1, "noise": "laplace", "threshold_noise": "laplace"}),
+                (18, {"positives": 2, "resample": True}),
+                (12, {"positives": 1, "passes": 2}),
+            )
+        ),
+    ),
+)

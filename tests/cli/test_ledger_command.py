@@ -1,0 +1,142 @@
+"""`sordino ledger`: everything that a ledger can do, for people and for programs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+
+import pytest
+
+NEW = ("--epsilon", 3, "--unit", "customer", "--source", "orders.csv")
+
+
+@pytest.fixture
+def url(sordino, tmp_path):
+    made = sordino("ledger", "init", "--ledger", tmp_path / "b.db", "--account", "shop", *NEW)
+    assert (made.code, made.err) == (0, "")
+    return tmp_path / "b.db"
+
+
+@pytest.fixture
+def ledger(sordino, url):
+    def call(command, *arguments, account="shop"):
+        return sordino("ledger", command, "--ledger", url, *(("--account", account) if account else ()), *arguments)
+
+    return call
+
+
+def test_init_and_create_make_the_same(sordino, tmp_path):
+    said = [
+        sordino("ledger", name, "--ledger", tmp_path / f"{name}.db", "--account", "shop", *NEW).json for name in ("init", "create")
+    ]
+    for statement in said:
+        assert len(statement.pop("head")) == 64
+    assert said[0] == said[1]
+    assert (said[0]["measure"], said[0]["limit"], said[0]["rows"]) == ("epsilon", 3, [])
+
+
+def test_a_zcdp_account(sordino, tmp_path):
+    made = sordino("ledger", "init", "--ledger", tmp_path / "z.db", "--account", "z", *NEW, "--meter", "zcdp", "--delta", "1e-6")
+    assert (made.json["measure"], made.json["delta"]) == ("rho", 1e-6)
+    assert 0.18 < made.json["limit"] < 0.19
+    table = sordino("ledger", "show", "--ledger", tmp_path / "z.db", "--account", "z", "--format", "table").out
+    assert "Account z: rho 0.185" in table
+    assert "epsilon 3, delta 1e-06" in table
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--meter", "zcdp"), "must be in (0, 1) on the zCDP meter"),
+        (("--delta", "1e-6"), "must be 0 on the pure meter"),
+        (("--delta", "1"), "must be a number in [0, 1)"),
+        (("--delta", "-0.1"), "must be a number in [0, 1)"),
+        (("--delta", "nan"), "not a finite decimal number"),
+        (("--meter", "rdp"), "'rdp' is not one of"),
+    ],
+)
+def test_budgets_that_are_none(sordino, tmp_path, options, says):
+    made = sordino("ledger", "init", "--ledger", tmp_path / "b.db", "--account", "shop", *NEW, *options)
+    assert (made.code, made.out) == (2, "")
+    assert says in made.err
+    assert not (tmp_path / "b.db").exists()
+
+
+def test_shares(ledger):
+    assert ledger("grant", "--to", "web", "--epsilon", 1).json["parent"] == "shop"
+    assert ledger("grant", "--to", "web", "--epsilon", "0.5").json["limit"] == 1.5
+    assert ledger("show").json["shares"] == {"web": 1.5}
+    assert "Granted to web: 1.5." in ledger("show", "--format", "table").out
+    assert "A share of account shop." in ledger("show", "--format", "table", account="web").out
+    listed = {row["account"]: (row["parent"], row["remaining"]) for row in ledger("accounts", account=None).json["rows"]}
+    assert listed == {"shop": (None, 1.5), "web": ("shop", 1.5)}
+    too_much = ledger("grant", "--to", "late", "--epsilon", 2)
+    assert (too_much.code, too_much.out) == (3, "")
+    assert ledger("grant", "--to", "web", "--rho", 1).code == 2
+    assert ledger("grant", "--to", "web").code == 2
+    assert ledger("grant", "--to", "shop", "--epsilon", 1).code == 5
+
+
+def test_history_and_verify(ledger, url):
+    ledger("grant", "--to", "web", "--epsilon", 1)
+    rows = ledger("history").json["rows"]
+    assert [(row["number"], row["kind"], row["spent"]) for row in rows] == [(1, "create", 0), (2, "grant", 1)]
+    assert [row["kind"] for row in ledger("history", "--last", 1).json["rows"]] == ["grant"]
+    assert "create" in ledger("history", "--format", "table").out
+    sound = ledger("verify", "--head", rows[0]["head"])
+    assert (sound.code, sound.json["sound"], sound.json["events"], sound.json["head"]) == (0, True, 2, rows[1]["head"])
+    assert "2 events, all agree" in ledger("verify", "--format", "table").out
+    connection = sqlite3.connect(url)
+    connection.execute("UPDATE account SET spent = 0 WHERE name = 'shop'")
+    connection.commit()
+    connection.close()
+    broken = ledger("verify")
+    assert (broken.code, broken.json["sound"]) == (5, False)
+    assert "another sum" in broken.json["rows"][0]["problem"]
+    assert "does not hold" in broken.err
+
+
+def test_an_export_can_be_checked_without_sordino(ledger):
+    ledger("grant", "--to", "web", "--epsilon", 1)
+    account, *events = [json.loads(line) for line in ledger("export").out.splitlines()]
+    assert (account["type"], account["name"], len(events)) == ("account", "shop", 2)
+    head = ""
+    for e in events:
+        covered = (head, e["number"], e["kind"], e["charge"], e["amount"], e["spent"], e["allowance"], e["body"])
+        head = hashlib.sha256(" ".join(map(str, covered)).encode()).hexdigest()
+        assert head == e["head"]
+
+
+def test_what_was_charged_is_exported_for_dp_accounting(top, ledger, sordino, account):
+    assert top(*account).code == 0
+    lines = sordino("ledger", "export", *account, "--as", "dp-accounting").out.splitlines()
+    assert len(lines) == 1
+    assert "DpEvent(" in lines[0]
+
+
+def test_a_reservation_is_given_up(sordino, account):
+    from sordino import Ledger, cost
+
+    charge = Ledger.open(account[1], account="shop").reserve(cost.Pure(epsilon=4), label="lost")
+    assert sordino("ledger", "show", *account).json["remaining"] == 6
+    given_up = sordino("ledger", "void-reservation", *account, "--charge", charge.id, "--reason", "power failure")
+    assert [(row["state"], row["settled"]) for row in given_up.json["rows"]] == [("void", 0)]
+    assert sordino("ledger", "show", *account).json["remaining"] == 10
+    (event,) = sordino("ledger", "history", *account, "--last", 1).json["rows"]
+    assert (event["kind"], event["detail"]["reason"]) == ("void", "power failure")
+    for key, code in ((charge.id, 5), ("0" * 32, 5), ("", 2)):
+        assert sordino("ledger", "void-reservation", *account, "--charge", key, "--reason", "again").code == code
+
+
+def test_roles_need_a_database(ledger):
+    refused = ledger("permit", "--role", "analyst", account=None)
+    assert refused.code == 2
+    assert "has no roles" in refused.err
+
+
+@pytest.mark.parametrize("place", ["mysql://me:secret@host/db", "postgresql://me:sec@ret@host/db", "postgresql://me:secret@/"])
+def test_addresses_keep_their_secrets(sordino, place, monkeypatch):
+    said = sordino("ledger", "show", "--ledger", place, "--account", "shop")
+    assert said.code in {2, 5}
+    assert "sec" not in said.out + said.err

@@ -1,0 +1,34 @@
+"""A place for a ledger in each database."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger.fakes import make
+from sordino.ledger import _postgres, _sqlite
+from support.postgres import fresh
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    """Leave no connection to the next test."""
+    yield
+    _sqlite.close_all()
+    _postgres.close_all()
+
+
+@pytest.fixture
+def server():
+    """Return the address of a database without a ledger."""
+    return fresh()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """Return where a ledger may be made, once for each database."""
+    return str(tmp_path / "budget.db") if request.param == "sqlite" else fresh()
+
+
+@pytest.fixture
+def ledger(place):
+    return make(place)

@@ -1,0 +1,159 @@
+"""Locks of a file: whoever copies the files of a ledger in a process that charges it takes SQLite's locks away; nobody is harmed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from ledger.fakes import REAL, Mechanism, child, finished, make, spent
+from sordino.cost import Pure
+from sordino.errors import LedgerConflict, LedgerError
+from sordino.ledger import Ledger, _filesystem, _sqlite
+
+TINY = Fraction(1, 10**6)
+
+
+def copy_all(path):
+    for end in ("", "-wal", "-shm"):
+        with Path(f"{path}{end}").open("rb") as file:
+            file.read()
+
+
+def charging(path, seconds, wait, counts):
+    """Charge for some seconds while a thread reads the files of the ledger every `wait` seconds."""
+    ledger, stop, end = Ledger.open(path, account="orders"), threading.Event(), time.monotonic() + seconds
+
+    def read():
+        while not stop.wait(wait):
+            try:
+                copy_all(path)
+            except OSError:
+                continue
+
+    thread = threading.Thread(target=read)
+    if wait:
+        thread.start()
+    charged = 0
+    try:
+        while time.monotonic() < end:
+            with ledger.reserve(Pure(epsilon=TINY)) as charge:
+                charge.draw(Pure(epsilon=TINY))
+            charged += 1
+    finally:
+        stop.set()
+        if wait:
+            thread.join()
+    os.write(counts, f"{charged}\n".encode())
+
+
+def storm(tmp_path, seconds):
+    ledger = make(tmp_path / "budget.db", 1000)
+    out, into = os.pipe()
+    children = [child(lambda wait=wait: charging(ledger.url, seconds, wait, into)) for wait in (0, 0.003, 0.01)]
+    assert [finished(one) for one in children] == [0, 0, 0]
+    os.close(into)
+    with os.fdopen(out) as said:
+        charged = sum(int(line) for line in said)
+    assert charged > 0
+    assert spent(ledger) == charged * TINY
+    assert len(ledger.statement().charges) == charged
+
+
+def test_copying_the_files_of_a_ledger_harms_nobody(tmp_path):
+    storm(tmp_path, 1.0)
+
+
+@pytest.mark.slow
+def test_copying_the_files_of_a_ledger_for_long_harms_nobody(tmp_path):
+    storm(tmp_path, 15.0)
+
+
+def test_a_connection_is_kept_while_its_locks_are_there(tmp_path):
+    ledger = make(tmp_path / "budget.db")
+    assert ledger.remaining == 1
+    kept = _sqlite._open[ledger.url]
+    assert _filesystem.locks_are_held(kept.locks)
+    assert ledger.remaining == 1
+    assert _sqlite._open[ledger.url].connection is kept.connection
+    for end in ("", "-shm"):
+        before = _sqlite._open[ledger.url]
+        with Path(ledger.url + end).open("rb") as file:
+            file.read()
+        assert not _filesystem.locks_are_held(before.locks), end
+        ledger.reserve(Pure(epsilon=TINY))
+        assert _sqlite._open[ledger.url].connection is not before.connection
+        assert _filesystem.locks_are_held(_sqlite._open[ledger.url].locks)
+    assert spent(ledger) == 2 * TINY
+
+
+def test_a_lock_on_another_device_is_another_lock(tmp_path):
+    ledger = make(tmp_path / "budget.db")
+    assert ledger.remaining == 1
+    locks = _sqlite._open[ledger.url].locks
+    assert len(locks) == 2
+    major, rest = locks[0].split(b":", 1)
+    assert not _filesystem.locks_are_held((b" ff" + b":" + rest, locks[1]))
+    assert not _filesystem.locks_are_held(())
+    assert not _filesystem.locks_are_held(locks, shown=str(tmp_path / "none"))
+    assert major.strip() != b"ff"
+
+
+def test_one_writer_at_a_time_even_without_the_locks_of_sqlite(tmp_path):
+    """The lock that is held is on the file itself, and the close of another handle does not drop it."""
+    import fcntl
+
+    ledger = make(tmp_path / "budget.db")
+    with _sqlite._transaction(ledger.url, "write"):
+        copy_all(ledger.url)
+        descriptor = os.open(ledger.url, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(descriptor)
+    descriptor = os.open(ledger.url, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(descriptor)
+
+
+def test_nobody_else_can_use_a_charge(place):
+    ledger = make(place)
+    charge = ledger.reserve(Mechanism(0.5))
+    thief = ledger.reserve(Mechanism(0.1))
+    thief.id = charge.id
+    for theft in (lambda: thief.draw(Mechanism(0.1)), thief.settle):
+        with pytest.raises(LedgerConflict):
+            theft()
+    assert charge._key not in repr(charge)
+    charge.release(Mechanism(0.5), [1], entropy=REAL)
+    charge.settle()
+
+
+def test_a_signal_handler_cannot_use_the_charge_that_is_in_use(place):
+    ledger = make(place)
+    charge = ledger.reserve(Mechanism(0.5))
+    with charge._alone():
+        for use in (charge.settle, lambda: charge.draw(Mechanism(0.1))):
+            with pytest.raises(LedgerConflict, match="is being used"):
+                use()
+    charge.settle()
+
+
+def test_a_release_is_not_lost_when_the_ledger_cannot_be_reached_any_more(tmp_path, monkeypatch):
+    ledger = make(tmp_path / "budget.db")
+
+    def gone(*_, **__):
+        raise LedgerError("gone")
+
+    with ledger.reserve(Mechanism(0.5)) as charge:
+        released = charge.release(Mechanism(0.5), [1], entropy=REAL)
+        monkeypatch.setattr(_sqlite.SqliteStore, "apply", gone)
+    assert released is not None  # all of it was drawn: nothing could have come back
+    monkeypatch.undo()
+    with pytest.warns(RuntimeWarning, match="stays in full"), ledger.reserve(Mechanism(0.5)) as charge:
+        monkeypatch.setattr(_sqlite.SqliteStore, "apply", gone)
+    monkeypatch.undo()
+    assert spent(ledger) == 1

@@ -1,0 +1,125 @@
+"""How much a charge asks of its database: as much after a million events as after one."""
+
+from __future__ import annotations
+
+import sqlite3
+from fractions import Fraction
+
+import psycopg
+import pytest
+
+from ledger.fakes import REAL, Mechanism, charge_some, make
+from sordino.cost import Pure
+from sordino.ledger import _schema, _sqlite
+from sordino.ledger._schema import OPERATIONS, rendered
+
+SMALL = Fraction(1, 1000)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Count statements and rows that are read, on both databases."""
+    seen = []
+
+    class Lite(sqlite3.Connection):
+        def execute(self, sql, *arguments):
+            seen.append(sql)
+            return super().execute(sql, *arguments)
+
+    connect, execute = sqlite3.connect, psycopg.Connection.execute
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **({"factory": Lite} | k)))
+
+    def counting(self, query, *arguments, **options):
+        seen.append(query)
+        return execute(self, query, *arguments, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", counting)
+    return seen
+
+
+def cost_of(seen, do):
+    seen.clear()
+    do()
+    return len(seen)
+
+
+def test_what_is_asked_does_not_grow_with_the_history(place, counted):
+    ledger = make(place)
+    charge_some(ledger, 3)
+    charge = ledger.reserve(Pure(epsilon=SMALL))
+
+    def whole():
+        with ledger.reserve(Pure(epsilon=SMALL)) as inner:
+            inner.release(Mechanism(SMALL), [1], entropy=REAL)
+
+    uses = {
+        "remaining": lambda: ledger.remaining,
+        "reserve": lambda: ledger.reserve(Pure(epsilon=SMALL)),
+        "whole": whole,
+        "look": lambda: ledger.charge(charge.id),
+        "grant": lambda: ledger.grant("team", SMALL),
+    }
+    uses["grant"]()
+    before = {name: cost_of(counted, use) for name, use in uses.items()}
+    charge_some(ledger, 200)
+    assert {name: cost_of(counted, use) for name, use in uses.items()} == before
+    # One transaction of at most five statements and what surrounds it, or one call of a function.
+    assert before["remaining"] <= 5
+    assert before["reserve"] <= (1 if place.startswith("postgresql:") else 8)
+    assert before["whole"] <= 3 * (1 if place.startswith("postgresql:") else 8)
+
+
+QUESTIONS = {"ACCOUNT": _schema.ACCOUNT, "ONE_CHARGE": _schema.ONE_CHARGE, "EVENTS": _schema.EVENTS}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_use_an_index_in_sqlite(tmp_path, name):
+    ledger = make(tmp_path / "budget.db")
+    charge_some(ledger, 20)
+    _sqlite.close_all()
+    sql = rendered(QUESTIONS[name], "", ":@")
+    given = {"account": "orders", "charge": "x", "after": 3, "until": 5}
+    connection = sqlite3.connect(ledger.url)
+    plan = [row[-1] for row in connection.execute("EXPLAIN QUERY PLAN " + sql, given)]
+    connection.close()
+    assert plan
+    assert not [step for step in plan if step.startswith("SCAN")]
+    assert any("PRIMARY KEY" in step or "INDEX" in step for step in plan)
+    if name != "ACCOUNT":  # an event is found by its number, not among all of its account
+        assert any("number" in step for step in plan)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_use_an_index_in_postgres(server, name):
+    ledger = make(server)
+    charge_some(ledger, 20)
+    given = {"account": "orders", "charge": ledger.reserve(Pure(epsilon=SMALL)).id, "after": 3, "until": 5}
+    with psycopg.connect(server) as connection:
+        connection.execute("SET enable_seqscan = off")  # the tables are so small that an index would not be worth it
+        asked = "EXPLAIN " + rendered(QUESTIONS[name], "sordino.", "%(@)s")
+        plan = "\n".join(row[0] for row in connection.execute(asked.encode(), given))
+    assert "Seq Scan" not in plan
+    assert "Index" in plan
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_operations_use_an_index_in_sqlite(tmp_path, operation):
+    ledger = make(tmp_path / "budget.db")
+    charge_some(ledger, 20)
+    _sqlite.close_all()
+    connection = sqlite3.connect(ledger.url)
+    connection.create_function("chain", 1, str)
+    given = {name: 0 if kind == "bigint" else "x" for name, kind in operation.parameters.items()}
+    for statement in operation.statements:
+        for row in connection.execute("EXPLAIN QUERY PLAN " + rendered(statement, "", ":@"), given):
+            assert not row[-1].startswith("SCAN ") or "CONSTANT ROW" in row[-1], (statement, row)
+    connection.close()
+
+
+def test_the_statements_are_portable_and_parameterized():
+    for operation in OPERATIONS:
+        assert operation.parameters
+        for statement in operation.statements:
+            assert rendered(statement, "sordino.", "_@").count("~") == 0
+            assert ":" not in rendered(statement, "sordino.", "_@")
+    assert {operation.name for operation in OPERATIONS if not operation.again} == {"grant_share"}
