@@ -24,7 +24,7 @@ from sordino.errors import InvalidParameter
 from sordino.grid import to_steps
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism, NoisyTopK, _additive, _noisy_top_k
 from sordino.mechanisms._gumbel_top_k import Gumbel
-from sordino.mechanisms._implicit_zeros import DENSE, noisy_domain
+from sordino.mechanisms._implicit_zeros import DENSE, listed, noisy_domain
 from sordino.mechanisms._race import decide as decide_race
 from sordino.mechanisms._statements import whole_vector
 from sordino.noise import Geometric
@@ -242,8 +242,8 @@ def _listed(mechanism: NoisyTopK) -> Callable[[Any, Rows], list[Any]]:
     size = mechanism.domain_size or 0
 
     def play(answers: Any, noise: Rows) -> list[Any]:
-        listed = answers if isinstance(answers, Mapping) else {i: value for i, value in enumerate(answers) if value}
-        steps, at = mechanism._listed(list(listed.values()), list(listed))  # noqa: SLF001 - the very steps of `release`
+        nonzero = answers if isinstance(answers, Mapping) else {i: value for i, value in enumerate(answers) if value}
+        steps, at = listed(list(nonzero.values()), list(nonzero), mechanism.step, "NoisyTopK")
         outputs = []
         for row in noise:
             law: Any = _Handed(row)

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
-from sordino.grid import Steps, add
+from sordino.errors import InvalidParameter
+from sordino.grid import Steps, add, to_steps
 from sordino.noise import DiscreteLaplace, Geometric, Probability, bernoulli, binomial, uniform_below
 from sordino.noise._probability import Bounds, Enclosure, contexts
 
@@ -25,6 +28,16 @@ DENSE = 1 << 16
 _BLOCK = 1 << 14  # how many items are looked at together when they are looked at in turn
 
 OneSided = Geometric | DiscreteLaplace
+
+
+def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the listed answers as steps with their positions; an empty list is an answer like any other."""
+    lengths = [len(part) if hasattr(part, "__len__") and getattr(part, "ndim", 1) == 1 else -1 for part in (answers, positions)]
+    if lengths[0] < 0 or lengths[0] != lengths[1]:
+        raise InvalidParameter(f"{owner}.release with a domain size needs positions: a list of whole numbers, one for each answer.")
+    if not lengths[0]:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    return to_steps(answers, step, owner), to_steps(positions, Fraction(1), owner)
 
 
 def noisy_domain(

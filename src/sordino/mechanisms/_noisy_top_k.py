@@ -23,7 +23,7 @@ from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for, to_steps
 from sordino.mechanisms._gumbel_top_k import Gumbel, select
-from sordino.mechanisms._implicit_zeros import OneSided, noisy_domain
+from sordino.mechanisms._implicit_zeros import OneSided, listed, noisy_domain
 from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK, parameters, pictured
@@ -155,7 +155,7 @@ class NoisyTopK:
             if isinstance(self.noise, Gumbel):
                 return self._released(select(steps, self.k, self.noise.rate, entropy), np.zeros(0), entropy)
             return self._released(*play(steps, self.noise.sample(steps.size, entropy), self.k), entropy)
-        steps, at = self._listed(answers, positions)
+        steps, at = listed(answers, positions, self.step, "NoisyTopK")
         m, law = min(self.k + 1, self.domain_size), cast("OneSided", self.noise)  # Gumbel noise takes no domain size
         noisy, places = noisy_domain(steps, at, self.domain_size, law, m, entropy)
         winners, gaps = decide(noisy, self.k)
@@ -169,17 +169,6 @@ class NoisyTopK:
             cost=self.cost,
             simulated=entropy.simulated,
         )
-
-    def _listed(self, answers: Any, positions: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the listed answers as steps with their positions; an empty list is an answer like any other."""
-        lengths = [len(part) if hasattr(part, "__len__") and getattr(part, "ndim", 1) == 1 else -1 for part in (answers, positions)]
-        if lengths[0] < 0 or lengths[0] != lengths[1]:
-            raise InvalidParameter(
-                "NoisyTopK.release with a domain size needs positions: a list of whole numbers, one for each answer."
-            )
-        if not lengths[0]:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        return to_steps(answers, self.step, "NoisyTopK"), to_steps(positions, _WHOLE, "NoisyTopK")
 
 
 def play(steps: NDArray[np.int64], noise: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:

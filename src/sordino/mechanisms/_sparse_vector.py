@@ -24,11 +24,12 @@ from sordino.errors import InvalidParameter
 from sordino.grid import bound_in_steps, fit_rate, step_for, to_steps
 from sordino.mechanisms._correction import Family
 from sordino.mechanisms._crossings import Transcript, crossings
+from sordino.mechanisms._implicit_zeros import listed
 from sordino.mechanisms._split import Plan, Task
 from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
 from sordino.mechanisms._stream import Stream
 from sordino.mechanisms._thresholds import Cut, cut_at, cuts_at
-from sordino.mechanisms._zero_runs import domain_crossings, listed
+from sordino.mechanisms._zero_runs import domain_crossings
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import Positives, parameters, pictured
 from sordino.sensitivity import COUNTING, Sensitivity

@@ -8,15 +8,12 @@ Floats: only the length of a run (any length is right, a good one is fast).
 from __future__ import annotations
 
 import math
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
-from sordino.errors import InvalidParameter
-from sordino.grid import Steps, add, to_steps
+from sordino.grid import Steps, add
 from sordino.mechanisms._ahead import Ahead, Sampler
 from sordino.mechanisms._crossings import Transcript, crossings, decide, lifted
 from sordino.mechanisms._implicit_zeros import DENSE, _fresh_ranks
@@ -95,16 +92,6 @@ def domain_crossings(
         threshold = None if resample and order.size else threshold
     drawn.wipe()
     return Transcript.of(found, start, stages)
-
-
-def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the listed answers as steps with their positions; an empty list is an answer like any other."""
-    lengths = [len(part) if hasattr(part, "__len__") and getattr(part, "ndim", 1) == 1 else -1 for part in (answers, positions)]
-    if lengths[0] < 0 or lengths[0] != lengths[1]:
-        raise InvalidParameter(f"{owner}.release with a domain size needs positions: a list of whole numbers, one for each answer.")
-    if not lengths[0]:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    return to_steps(answers, step, owner), to_steps(positions, Fraction(1), owner)
 
 
 def _length(law: Geometric | DiscreteLaplace, level: int, rest: int, most: int) -> int:
