@@ -1,0 +1,44 @@
+"""Run the experiments of a paper, or all, and write what they print: python -m experiments [selection]."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.measuring import machine
+
+PAGES = {
+    "selection": (
+        "free_gap.figures_2_3_top_k",
+        "free_gap.figures_2_3_sparse_vector",
+        "free_gap.figures_4_to_6_adaptive",
+        "free_gap.figures_7_8_hybrids",
+        "free_gap.figure_9_p_values",
+        "sparse_vector.figures_7_10_family",
+        "sparse_vector.figures_8_11_traversals",
+        "sparse_vector.figure_16_margin",
+        "sparse_vector.figure_17_correction",
+        "sparse_vector.appendix_i_resample",
+    ),
+}
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+def main() -> None:
+    for page in sys.argv[1:] or PAGES:
+        lines = [
+            f"# Accuracy: {page}",
+            "",
+            f"Written by `SORDINO_DATA=FOLDER python -m experiments {page}`. Seeds are fixed; figures are means ± one standard error.",
+            machine()[1],
+            "",
+        ]
+        for name in PAGES[page]:
+            print(f"experiment {name} ...", file=sys.stderr, flush=True)
+            lines += [*import_module(f"experiments.{name}").report(), ""]
+        (FOLDER / f"accuracy-{page}.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
