@@ -7,8 +7,8 @@ import warnings
 from importlib.metadata import version
 
 from benchmarks.measuring import table
-from sordino import COUNTING, LaplaceMechanism, NoisyTopK, audit
-from sordino.cost import Pure
+from sordino import COUNTING, ExponentialMechanism, LaplaceMechanism, NoisyTopK, PermuteAndFlip, audit
+from sordino.cost import ZCDP, Pure
 
 SAMPLES, CONFIDENCE = 200_000, 0.9999
 SCORES = [0, 0, 0], [0, 1, 1]
@@ -21,6 +21,9 @@ def ours():
     yield "sordino", "LaplaceMechanism, step 1", "0 and 1", boxes, 1, 10_000
     boxes = [audit.black_box(top, scores, batch=10_000) for scores in SCORES]
     yield "sordino", "NoisyTopK(k=1) with its gap", "scores 0, 0, 0 and 0, 1, 1", boxes, 1, 10_000
+    for kind, more in ((PermuteAndFlip, {}), (ExponentialMechanism, {"gap": False})):
+        boxes = [audit.black_box(kind(epsilon=1, sensitivity=COUNTING, **more), scores, batch=10_000) for scores in SCORES]
+        yield "sordino", f"{kind.__name__}(epsilon=1)", "scores 0, 0, 0 and 0, 1, 1", boxes, 1, 10_000
 
 
 def opendp():
@@ -39,6 +42,19 @@ def opendp():
     ):
         boxes = [audit.black_box(made, scores) for scores in SCORES]
         yield "opendp", name, "scores 0, 0, 0 and 0, 1, 1 (monotonic)", boxes, made.map(1), None
+    gumbel = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=1.0)
+    boxes = [audit.black_box(gumbel, scores) for scores in SCORES]
+    yield (
+        "opendp",
+        "make_noisy_max under zCDP (Gumbel noise), scale 1",
+        "scores 0, 0, 0 and 0, 1, 1 (monotonic)",
+        boxes,
+        ZCDP(rho=gumbel.map(1)),
+        None,
+    )
+    response = dp.m.make_randomized_response_bool(prob=0.75)
+    boxes = [audit.black_box(response, value) for value in (False, True)]
+    yield "opendp", "make_randomized_response_bool, prob 0.75", "False and True", boxes, response.map(1), None
 
 
 def diffprivlib():
@@ -52,6 +68,16 @@ def diffprivlib():
             (0.0, 1.0),
         ),
         ("Geometric(epsilon=1, sensitivity=1)", m.Geometric(epsilon=1, sensitivity=1), (0, 1)),
+        (
+            "LaplaceTruncated(epsilon=1, sensitivity=1, lower=0, upper=1)",
+            m.LaplaceTruncated(epsilon=1, sensitivity=1, lower=0, upper=1),
+            (0, 1),
+        ),
+        (
+            "ExponentialHierarchical(epsilon=1, hierarchy=[['a', 'b'], ['c', 'd']])",
+            m.ExponentialHierarchical(epsilon=1, hierarchy=[["a", "b"], ["c", "d"]]),
+            ("a", "c"),
+        ),
     ):
         boxes = [audit.black_box(mechanism, value) for value in values]
         yield "diffprivlib", name, f"{values[0]} and {values[1]}", boxes, 1, None
@@ -60,18 +86,23 @@ def diffprivlib():
         yield "diffprivlib", f"{name}(epsilon=1, sensitivity=1, monotonic=True)", "utilities 0, 0, 0 and 0, 1, 1", boxes, 1, None
 
 
+def words(claimed):
+    return f"rho {float(claimed.rho):.4g}" if isinstance(claimed, ZCDP) else f"{float(claimed):.4g}"
+
+
 def report():
     warnings.simplefilter("ignore")
     rows, notes = [], []
     for library in (ours, opendp, diffprivlib):
         for who, name, inputs, boxes, claimed, batch in library():
             started = time.perf_counter()
+            cost = claimed if isinstance(claimed, ZCDP) else Pure(epsilon=claimed)
             found = audit.statistical(
-                *boxes, samples=SAMPLES, confidence=CONFIDENCE, claimed=Pure(epsilon=claimed), batch=batch, name=f"{who} {name}"
+                *boxes, samples=SAMPLES, confidence=CONFIDENCE, claimed=cost, batch=batch, name=f"{who} {name}"
             )
             taken = time.perf_counter() - started
             said = "**more than claimed**" if found.broken else "not broken"
-            rows.append((who, name, inputs, f"{float(claimed):.4g}", f"{found.epsilon_at_least:.3f}", said, f"{taken:.0f}"))
+            rows.append((who, name, inputs, words(claimed), f"{found.epsilon_at_least:.3f}", said, f"{taken:.0f}"))
             if found.broken:
                 notes.append(f"- {who} {name}, {inputs}: event `{found.witness}`.")
     return [

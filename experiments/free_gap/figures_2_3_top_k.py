@@ -41,7 +41,7 @@ def reductions(data, k, epsilon):
 
 def ratio(errors):
     """Return 1 less the ratio of the mean errors, and its standard error."""
-    e = np.array(errors)
+    e = np.array(errors)[:, :2]
     a, b = e.mean(axis=0)
     return 1 - a / b, float(np.std(e[:, 0] - a / b * e[:, 1]) / b / np.sqrt(len(e)))
 

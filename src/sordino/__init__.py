@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sordino import accounting, audit, cost
+    from sordino import accounting, audit, cost, plan
     from sordino.data import CsvFormat, Domain, PrivacyUnit
     from sordino.entropy import SYSTEM, Entropy, Seeded
     from sordino.errors import (
@@ -24,18 +24,23 @@ if TYPE_CHECKING:
         UnsafePredicate,
         UnsupportedBackend,
     )
-    from sordino.estimators import Estimates, combine_gaps, interval, p_value
+    from sordino.estimators import Estimates, combine_gaps, interval, lower_bound, p_value
     from sordino.ledger import Budget, Ledger
     from sordino.mechanisms import (
+        AdaptiveSparseVector,
         ExponentialMechanism,
         GaussianMechanism,
+        GaussianSparseVector,
+        GumbelSparseVector,
+        HybridSparseVector,
+        HybridTopK,
         LaplaceMechanism,
         NoisyTopK,
         PermuteAndFlip,
         RandomizedResponse,
         SparseVector,
     )
-    from sordino.releases import Choice, Positives, TopK, Value, Values, Verdict
+    from sordino.releases import Choice, HybridTop, Positives, TopK, Value, Values, Verdict
     from sordino.sensitivity import COUNTING, Sensitivity
     from sordino.session import Session
 
@@ -60,18 +65,24 @@ _HOME = {
         "UnsafePredicate",
         "UnsupportedBackend",
     ),
-    "estimators": ("Estimates", "combine_gaps", "interval", "p_value"),
+    "estimators": ("Estimates", "combine_gaps", "interval", "lower_bound", "p_value"),
     "ledger": ("Budget", "Ledger"),
     "mechanisms": (
+        "AdaptiveSparseVector",
         "ExponentialMechanism",
         "GaussianMechanism",
+        "GaussianSparseVector",
+        "GumbelSparseVector",
+        "HybridSparseVector",
+        "HybridTopK",
         "LaplaceMechanism",
         "NoisyTopK",
         "PermuteAndFlip",
         "RandomizedResponse",
         "SparseVector",
     ),
-    "releases": ("Choice", "Positives", "TopK", "Value", "Values", "Verdict"),
+    "plan": ("plan",),
+    "releases": ("Choice", "HybridTop", "Positives", "TopK", "Value", "Values", "Verdict"),
     "sensitivity": ("COUNTING", "Sensitivity"),
     "session": ("Session",),
 }
@@ -81,6 +92,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "COUNTING",
     "SYSTEM",
+    "AdaptiveSparseVector",
     "Budget",
     "BudgetExceeded",
     "Choice",
@@ -92,6 +104,11 @@ __all__ = [
     "Estimates",
     "ExponentialMechanism",
     "GaussianMechanism",
+    "GaussianSparseVector",
+    "GumbelSparseVector",
+    "HybridSparseVector",
+    "HybridTop",
+    "HybridTopK",
     "InvalidParameter",
     "LaplaceMechanism",
     "Ledger",
@@ -122,7 +139,9 @@ __all__ = [
     "combine_gaps",
     "cost",
     "interval",
+    "lower_bound",
     "p_value",
+    "plan",
 ]
 
 

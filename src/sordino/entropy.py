@@ -68,27 +68,38 @@ def _fill(keystream: _Keystream, n: int) -> Words:
 class _Stream:
     """One key and its words, owned by one process. All that changes, changes under the lock."""
 
-    __slots__ = ("key", "lock", "pool", "position", "process")
+    __slots__ = ("busy", "key", "lock", "pool", "position", "process")
 
     def __init__(self) -> None:
         self.key = os.urandom(_KEY_BYTES)
         self.pool: Words = np.zeros(0, dtype=np.uint64)
         self.position = 0
         self.process = os.getpid()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
+        self.busy = False
 
     def words(self, n: int) -> Words:
         with self.lock:
-            if n > _POOL_WORDS:
-                return self._draw(n)
-            if self.position + n > self.pool.size:
-                self.pool = self._draw(_POOL_WORDS)
-                self.position = 0
-            taken = self.pool[self.position : self.position + n]
-            words = taken.copy()
-            taken[:] = 0
-            self.position += n
-            return words
+            if self.busy:  # a signal handler in the middle of a draw
+                return _Stream().words(n)
+            try:
+                self.busy = True
+                return self._next(n)
+            finally:
+                self.busy = False
+
+    def _next(self, n: int) -> Words:
+        if n > _POOL_WORDS:
+            return self._draw(n)
+        if self.position + n > self.pool.size:
+            self.pool = self._draw(_POOL_WORDS)
+            self.position = 0  # after the words are there: an interrupt must not lead back to wiped ones
+        at = self.position
+        self.position = at + n  # before they are read: an interrupt may lose words, and never hands them out again, or wiped ones
+        taken = self.pool[at : at + n]
+        words = taken.copy()
+        taken[:] = 0
+        return words
 
     def _draw(self, n: int) -> Words:
         drawn = _fill(_keystream(self.key), n + _KEY_BYTES // 8)
@@ -104,7 +115,8 @@ class System:
 
     After every refill the key is replaced by keystream that nobody saw, mixed with fresh bytes of the operating system, and words that
     were handed out are wiped from the pool: a later look into the memory of the process tells nothing about earlier noise. A forked
-    child starts from a key of its own and wipes what it inherited. Safe to share between threads.
+    child starts from a key of its own and wipes what it inherited. Safe to share between threads; a signal handler that draws in the
+    middle of a draw gets words of a key of its own.
     """
 
     __slots__ = ("_stream",)
@@ -129,7 +141,8 @@ class System:
         stream = self._stream
         if stream.process != os.getpid():
             stream = self._forget()
-        return stream.words(n)
+        words = stream.words(n)
+        return words if stream is self._stream else self.words(n)  # a signal handler has forked, and the parent has the same words
 
     def _forget(self) -> _Stream:
         """Start anew in a forked child: one assignment, so that no thread ever sees half of it."""
@@ -163,7 +176,7 @@ class Seeded:
 
     def __init__(self, seed: int) -> None:
         self.seed = WHOLE("Seeded.seed", seed)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._stream: _Keystream | None = None
 
     def __repr__(self) -> str:
@@ -182,7 +195,8 @@ class Seeded:
         n = WHOLE("entropy.words.n", n)
         with self._lock:
             if self._stream is None:
-                self._stream = _keystream(hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest())
+                made = _keystream(hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest())
+                self._stream = made if self._stream is None else self._stream  # a signal handler may have begun it
             return _fill(self._stream, n)
 
 

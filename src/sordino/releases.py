@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -170,8 +169,45 @@ class TopK(Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class HybridTop(Release):
+    """The items with the largest noisy answers that lie above a noisy threshold, best first, s of at most k.
+
+    Attributes
+    ----------
+    indices : array of int, shape (s,)
+        Positions in the list of answers (in the domain, where a domain size was given); never the threshold.
+    gaps : array of float, shape (s,)
+        How far each item lies above the next one, noise included, in the unit of the answers; all at least 0. The last one is the lead
+        over the noisy threshold if that ended the list, else the margin over the best item that was not selected, the threshold among
+        them.
+    crossed : bool
+        Whether the noisy threshold ended the list: s < k.
+    threshold_margin : float or None
+        The margin of the noisy threshold over the best item that was not selected, at least 0; None unless crossed.
+    estimates : array of float, shape (s,)
+        Threshold plus gaps down to it if crossed: unbiased before selection, too high after it; each with twice the variance of the
+        noise, half of which, that of the threshold, they share. NaN if not crossed: nothing says how high the list lies.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.HybridTopK(k=3, threshold=60, epsilon=3, sensitivity=sd.COUNTING)
+    >>> top = m.release([50, 7, 90], entropy=sd.Seeded(7))
+    >>> top.indices.tolist(), top.crossed, top.estimates.shape
+    ([2], True, (1,))
+    """
+
+    indices: NDArray[np.int64]
+    gaps: NDArray[np.float64]
+    crossed: bool
+    threshold_margin: float | None
+    estimates: NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Positives(Release):
-    """The answers that a sparse vector found above their threshold, in the order in which it found them.
+    """The answers that a sparse vector found above their threshold, in the order in which it found them (`HybridSparseVector`: best first).
 
     Attributes
     ----------
@@ -185,7 +221,7 @@ class Positives(Release):
     passes : array of int, shape (t,)
         In which pass, counted from 1.
     asked : int
-        How many questions were asked until enough were found or the list ended, over all passes.
+        How many questions were asked until enough were found or the list ended, over all passes (`HybridSparseVector`: all).
     estimates : array of float, shape (t,)
         Threshold plus gap, less the mean of the noise: unbiased before selection, too high after it. NaN like the gap.
 
@@ -218,8 +254,9 @@ class Verdict(Release):
         Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. None if not above.
     branch : int or None
         Which test found it, counted from 0. None if not above.
-    charged : Fraction
-        The epsilon of `cost`: 0 for an ordinary answer below; the first question also pays for the threshold.
+    charged : Fraction or inf
+        The epsilon of `cost`: 0 for an ordinary answer below; the first question also pays for the threshold. inf where nothing pure is
+        claimed.
 
     Examples
     --------
@@ -233,7 +270,7 @@ class Verdict(Release):
     above: bool
     gap: float | None
     branch: int | None
-    charged: Fraction
+    charged: Fraction | float
 
 
 @final
@@ -258,93 +295,3 @@ class Choice(Release):
 
     index: int
     gap: float | None = None
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class TopItem:
-    """One row of a private top-k.
-
-    Attributes
-    ----------
-    rank : int
-        1 for the first.
-    item : str
-        The label.
-    estimate : float
-        Point estimate of the count from the gaps and the fresh measurement; unbiased before selection, not after it.
-    low, high : float
-        95 % interval of the count from the fresh measurement alone; valid after selection.
-    gap : float or None
-        Lead over the next row, noise of the selection included; in the last row the margin over the best item left out (None if none is).
-    """
-
-    rank: int
-    item: str
-    estimate: float
-    low: float
-    high: float
-    gap: float | None
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class CountedItem:
-    """One row of a private histogram: a label, its unbiased noisy count and a 95 % interval."""
-
-    item: str
-    estimate: float
-    low: float
-    high: float
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TopItems(Release):
-    """A private top-k of a table, best first.
-
-    Attributes
-    ----------
-    rows : tuple of TopItem, length k
-    """
-
-    rows: tuple[TopItem, ...]
-
-    def __iter__(self) -> Iterator[TopItem]:
-        """Iterate over the rows."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return k."""
-        return len(self.rows)
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Histogram(Release):
-    """Private counts of every item of a domain, in the order of the domain.
-
-    Attributes
-    ----------
-    rows : tuple of CountedItem, one for each label
-    """
-
-    rows: tuple[CountedItem, ...]
-
-    def __iter__(self) -> Iterator[CountedItem]:
-        """Iterate over the rows."""
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        """Return the size of the domain."""
-        return len(self.rows)
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Count(Release):
-    """One private count of a table: unbiased, with a 95 % interval."""
-
-    estimate: float
-    low: float
-    high: float

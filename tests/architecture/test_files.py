@@ -24,6 +24,7 @@ MAY_CATCH_EVERYTHING = {
     "ledger/_sqlite.py": "a connection that could not be prepared is closed, and the same error goes on",
     "ledger/_postgres.py": "a connection that failed is closed, and the same error goes on",
     "ledger/_charge.py": "a mechanism that failed keeps its charge, and the same error goes on",
+    "ledger/_charged_stream.py": "a question that failed keeps its charge, and the same error goes on",
     "audit/_runs.py": "a black box that raises: the type of its error is an outcome, and counted",
     "data/_engine.py": "the run wrapper: any failure of the engine after the charge becomes one constant sentence",
     "data/_arrow_stream.py": "a callback of the engine: what left it would be printed by Python with what it holds",

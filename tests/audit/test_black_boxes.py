@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from sordino import COUNTING, InvalidParameter, LaplaceMechanism, NoisyTopK, Seeded, audit
+from sordino import COUNTING, ExponentialMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK, RandomizedResponse, Seeded, audit
 from sordino.audit import Command, Finite, Subject
 from sordino.cost import ZCDP, Pure
 
@@ -41,6 +41,72 @@ def test_a_batch_has_the_law_of_the_release():
     ones = np.array([(run.indices[0], run.gaps[0]) for run in (alone() for _ in range(4000))])
     for column in (0, 1):
         assert abs(ones[:, column].mean() - together[:, column].mean()) < 5 * together[:, column].std() / 4000**0.5
+
+
+RACES = [
+    (RandomizedResponse(epsilon=1), [5, 0, 0]),
+    (ExponentialMechanism(epsilon=2, sensitivity=COUNTING, gap=False), [0, 2, 1]),
+    (NoisyTopK(k=1, epsilon=2, sensitivity=COUNTING, noise="gumbel"), [0, 2, 1]),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "answers"), RACES, ids=lambda given: type(given).__name__)
+def test_a_batch_of_races_has_only_what_arrives_with_the_law_of_the_release(mechanism, answers):
+    places = audit.black_box(mechanism, answers, entropy=Seeded(1), batch=20_000)()
+    weights = np.exp(float(mechanism.cost.pure()) * np.array([1, 0, 0] if len({*answers}) == 2 else answers))
+    assert places.shape == (20_000,)
+    shares = np.bincount(places, minlength=3) / 20_000
+    assert np.abs(shares - weights / weights.sum()).max() < 5 * 0.5 / 20_000**0.5
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair"),
+    [
+        (RACES[0][0], ([5, 0, 0], [0, 0, 5])),
+        (RACES[1][0], ([0, 2, 1], [1, 2, 2])),
+        (RACES[2][0], ([0, 2, 1], [1, 2, 2])),
+        (ExponentialMechanism(epsilon=2, sensitivity=COUNTING, gap=False), ([0, 0, 0], [0, 1, 1])),
+    ],
+    ids=repr,
+)
+def test_a_batch_of_races_is_acquitted_and_shows_half_of_its_loss(mechanism, pair):
+    boxes = [audit.black_box(mechanism, answers, entropy=Seeded(i), batch=5000) for i, answers in enumerate(pair)]
+    report = audit.statistical(*boxes, samples=20_000, confidence=1 - 1e-8, claimed=mechanism.cost, batch=5000)
+    assert not report.broken, "what is drawn again is no outcome"
+    exact = audit.exact(mechanism, answers_a=pair[0], answers_b=pair[1])
+    assert 0.5 * exact.epsilon_at_least < report.epsilon_at_least <= exact.epsilon_at_most
+
+
+def test_what_is_never_released_is_drawn_again_whatever_it_is():
+    for outputs, again in (
+        (["no", "a", None], "no"),
+        ([(0, 1), (1, 0), (1, 1)], (1, 0)),
+        ([1.5, "x", 2], "x"),
+        ([1, True, 2], True),
+    ):
+        subject = Subject(
+            laws=[Finite([1, 1, 1])],
+            play=lambda _, noise, outputs=outputs: [outputs[i] for i in noise[:, 0]],
+            cost=Pure(epsilon=1),
+            again=again,
+        )
+        drawn = audit.black_box(subject, 0, entropy=Seeded(3), batch=500)()
+        assert len(drawn) == 500
+        assert {(type(x), x) for x in drawn} == {(type(x), x) for x in outputs} - {(type(again), again)}
+    rows = Subject(
+        laws=[Finite([1] * 3)], play=lambda _, noise: np.column_stack([noise, noise]), cost=Pure(epsilon=1), again=(1, 1)
+    )
+    assert set(audit.black_box(rows, 0, entropy=Seeded(3), batch=500)()[:, 0].tolist()) == {0, 2}
+
+
+def test_a_stated_law_is_run_by_its_releases_or_not_at_all():
+    lead = ExponentialMechanism(epsilon=1, sensitivity=COUNTING)
+    drawn = audit.black_box(lead, [5, 0], entropy=Seeded(3), batch=50)()
+    assert len(drawn) == 50
+    assert len({choice.gap for choice in drawn}) > 5
+    stated = Subject(laws=[], stated=lambda _: [], cost=Pure(epsilon=1))
+    with pytest.raises(InvalidParameter, match="a stated law has no runs"):
+        audit.black_box(stated, 0, batch=5)
 
 
 def test_a_finite_law_is_sampled_by_its_weights():

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +16,15 @@ class Outcome:
     code: int
     out: str
     err: str
+    left: int = 0
 
     @property
     def json(self):
         return json.loads(self.out)
+
+    @property
+    def lines(self):
+        return [json.loads(line) for line in self.out.splitlines()]
 
 
 @pytest.fixture
@@ -79,3 +87,24 @@ def account(sordino, orders, tmp_path):
     )
     assert made.code == 0
     return ("--ledger", url, "--account", "shop")
+
+
+@pytest.fixture
+def told(sordino, monkeypatch):
+    """Run the command with bytes on standard input, handed over in pieces."""
+
+    class Pieces(io.BytesIO):
+        size = 1 << 16
+
+        def read1(self, most=-1):
+            return super().read1(min(most, self.size) if most > 0 else self.size)
+
+    def call(text, *arguments, size=1 << 16):
+        pieces = Pieces(text if isinstance(text, bytes) else text.encode())
+        pieces.size = size
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=pieces))
+        result = sordino(*arguments)
+        result.left = len(pieces.read())
+        return result
+
+    return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -10,7 +11,11 @@ import sys
 import pytest
 
 from sordino import audit
+from sordino.audit import Finite, Subject
 from sordino.audit._broken import CONTROLS
+from sordino.audit._broken_continuous import CONTINUOUS
+from sordino.claims import Claim
+from sordino.cost import Pure
 
 ECHO = "echo {}"
 LIAR = f"{sys.executable} -I -S -c 'import os, sys; print(sys.argv[1] if os.urandom(1)[0] < 192 else 1 - int(sys.argv[1]))' {{}}"
@@ -31,14 +36,63 @@ def test_a_claim_of_the_library_is_acquitted(sordino):
 def test_all_claims_and_all_controls(sordino):
     facts = sordino("audit", "--all").json
     assert {report["name"] for report in facts["reports"]} == {claim.name for claim in audit.claims()}
-    assert [control["broken"] for control in facts["controls"]] == [control.broken for control in CONTROLS]
+    assert [control["broken"] for control in facts["controls"]] == [control.broken for control in (*CONTROLS, *CONTINUOUS)]
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Return a function that leaves only some claims to the library, and one control."""
+
+    def leave(*claims):
+        for place in ("sordino.audit.claims", "sordino.audit._registry.claims", "sordino.audit._unaudited.claims"):
+            monkeypatch.setattr(place, lambda: claims)
+        monkeypatch.setattr("sordino.audit._broken.CONTROLS", CONTROLS[-1:])
+        monkeypatch.setattr("sordino.audit._broken_continuous.CONTINUOUS", ())
+
+    return leave
+
+
+SILENT = Claim(name="NoisyTopK", statement="It is loved.", references=(), proof="noisy-top-k.md")
+[LAPLACE] = [claim for claim in audit.claims() if claim.name == "LaplaceMechanism"]
+
+
+def test_all_also_lists_what_no_audit_looked_at_and_why(sordino, few):
+    few(LAPLACE, SILENT)
+    result = sordino("audit", "--all")
+    assert result.code == 0
+    assert result.json["unaudited"] == [dataclasses.asdict(each) for each in audit.unaudited()]
+    assert [each["name"] for each in result.json["unaudited"]][:2] == ["NoisyTopK", "samplers"]
+    assert [report["audited"] for report in result.json["reports"]] == [True, False]
+    lines = sordino("audit", "--all", "--format", "table").out.splitlines()
+    assert "1 of 1 controls judged as known, 0 of them convicted." in lines
+    assert lines[-len(audit.unaudited()) :] == [str(each) for each in audit.unaudited()]
+
+
+def test_a_name_without_an_audit_says_so(sordino, few):
+    few(LAPLACE, SILENT)
+    result = sordino("audit", "NoisyTopK", "--format", "table")
+    assert result.code == 0
+    assert result.out == "NoisyTopK: It is loved. Not audited: the claim names no neighbours; it is proved. (noisy-top-k.md)\n"
+    assert "unaudited" not in sordino("audit", "LaplaceMechanism").json
+
+
+@pytest.mark.parametrize("wrong", ["too much is lost", "what is said to be attained is not"])
+def test_a_broken_claim_ends_with_its_exit_code_after_everything_was_written(sordino, few, wrong):
+    liar = Subject(
+        laws=[Finite([3, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=1 if wrong.startswith("too") else 2)
+    )
+    few(dataclasses.replace(LAPLACE, neighbours=((liar, 0, 1),), tight=not wrong.startswith("too")))
+    result = sordino("audit", "--all")
+    assert result.code == 6
+    assert result.err.startswith("Error: ")
+    assert [report["broken"] for report in result.json["reports"]] == [wrong.startswith("too")]
+    assert result.json["unaudited"]
 
 
 def test_a_control_that_is_misjudged_is_a_broken_claim(sordino, monkeypatch):
-    import dataclasses
-
     wrong = dataclasses.replace(CONTROLS[0], broken=not CONTROLS[0].broken)
     monkeypatch.setattr("sordino.audit._broken.CONTROLS", (wrong,))
+    monkeypatch.setattr("sordino.audit._broken_continuous.CONTINUOUS", ())
     monkeypatch.setattr("sordino.audit.claims", lambda: audit._registry.claims()[:1])
     result = sordino("audit", "--all")
     assert result.code == 6

@@ -145,7 +145,7 @@ def test_a_full_disk_at_stdout_is_said(orders):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["top", "count", "histogram", "ledger"])
+@pytest.mark.parametrize("command", ["top", "above", "count", "histogram", "select", "ledger"])
 def test_help_of_every_command(sordino, command):
     result = sordino(command, "--help")
     assert result.code == 0

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SparseVector
+from sordino import COUNTING, AdaptiveSparseVector, InvalidParameter, Seeded, Sensitivity, SparseVector
 from sordino.constraints import POSITIVE
 from sordino.mechanisms import _crossings
 from sordino.noise import DiscreteLaplace, Geometric
@@ -45,6 +45,16 @@ MECHANISMS = {
     "success": lambda u: SparseVector(
         threshold=0, positives=1, epsilon=2, sensitivity=each(u), split="success", correction_run=9, correction_margin=5 * u
     ),
+    "adaptive": lambda u: AdaptiveSparseVector(threshold=3 * u, at_least=1, epsilon=1, sensitivity=each(u)),
+    "three branches": lambda u: AdaptiveSparseVector(
+        threshold=0, at_least=2, epsilon=3, sensitivity=each(u, monotone=False, step=u), branches=(2, 3, 7), noise="laplace"
+    ),
+    "adaptive, optimal": lambda u: AdaptiveSparseVector(
+        threshold=-u, at_least=2, epsilon=2, sensitivity=each(u), correction="optimal", correction_run=9, threshold_noise="laplace"
+    ),
+    "adaptive, boundaries": lambda u: AdaptiveSparseVector(
+        threshold=u / 2, at_least=2, epsilon=2, sensitivity=each(u), boundaries=(5 * u, -u), correction=u
+    ),
 }
 every = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHANISMS)
 answers = st.lists(st.integers(-40, 40), min_size=N, max_size=N)
@@ -52,7 +62,7 @@ answers = st.lists(st.integers(-40, 40), min_size=N, max_size=N)
 
 def outcome(release):
     own = release.to_dict()
-    return json.dumps({key: own[key] for key in ("indices", "gaps", "passes", "asked", "cost")})
+    return json.dumps({key: own[key] for key in ("indices", "gaps", "branches", "passes", "asked", "cost")})
 
 
 @every
@@ -105,11 +115,12 @@ def test_frozen_hashable_and_public_in_fields(make):
         m.epsilon = 3
     asked = Fraction(str(m.epsilon))
     assert asked * Fraction(999, 1000) <= m.cost.pure() <= asked
-    stages = m.positives if m.resample else 1
-    assert m.cost.pure() == stages * m.threshold_epsilon + m.positives * m.positive_epsilon
+    stages, price = m.tokens if m.resample else 1, m.branch_epsilons[0] / m.branch_tokens[0]
+    assert m.cost.pure() == stages * m.threshold_epsilon + m.tokens * price
     bound = math.ceil(Fraction(m.sensitivity.bound) / m.step)
     assert m.threshold_epsilon == bound * m.threshold_noise.rate
-    assert m.positive_epsilon == bound * (1 if m.sensitivity.monotone else 2) * m.noise.rate
+    for law, cost, tokens in zip(m.branch_noise, m.branch_epsilons, m.branch_tokens, strict=True):
+        assert cost == tokens * price == bound * (1 if m.sensitivity.monotone else 2) * law.rate
 
 
 @every

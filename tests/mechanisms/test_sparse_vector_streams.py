@@ -22,7 +22,6 @@ from sordino.grid import to_steps
 from sordino.mechanisms import Stream
 from sordino.mechanisms._ahead import Ahead
 from sordino.mechanisms._stream import _InSteps
-from sordino.mechanisms._thresholds import Cut
 from sordino.noise import Geometric
 from support.sparse_vectors import Handed, Rules, box, played
 
@@ -34,14 +33,16 @@ TWO = SparseVector(threshold=100, positives=2, epsilon=4, sensitivity=COUNTING, 
 def streamed(q, rules, rho, xi):
     """The transcript that a stream makes of this noise, as `played` reports it for the batch."""
     mechanism = SimpleNamespace(
-        positives=rules.positives,
+        threshold=0,
+        branch_corrections=(Fraction(0),),
+        tokens=rules.positives,
+        branch_tokens=(1,),
         resample=rules.resample,
         step=Fraction(1),
         exact=True,
-        noise=Handed(xi),
+        branch_noise=(Handed(xi),),
         threshold_noise=Handed(rho),
         spent=lambda positives, thresholds: Pure(epsilon=1000 * thresholds + positives),
-        cut=lambda: Cut(0, Fraction(0)),
     )
     found, asked, charged = [], 0, Fraction(0)
     with Stream(mechanism, Seeded(1)) as stream:
@@ -101,13 +102,13 @@ def test_it_closes_after_enough_and_refuses_then():
     assert stream.spent == TWO.cost
     assert stream.asked == 3
     assert stream._state.threshold is None, "wiped"
-    assert len(stream._noise._block) == len(stream._thresholds._block) == 0
+    assert len(stream._noise[0]._block) == len(stream._thresholds._block) == 0
     with pytest.raises(StreamClosed), stream:
         pass
 
 
 def test_an_interrupt_before_the_wiping_leaves_no_positive_too_many(monkeypatch):
-    def interrupted(self):
+    def interrupted(self, open_):
         raise KeyboardInterrupt
 
     stream = ONE.open(entropy=Seeded(1))

@@ -12,6 +12,7 @@ from scipy import stats
 
 from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SparseVector
 from sordino.mechanisms import _zero_runs
+from sordino.mechanisms._crossings import Part
 from sordino.mechanisms._zero_runs import domain_crossings
 from sordino.noise import DiscreteLaplace, Geometric
 from support.fit import assert_convicted, assert_fits
@@ -21,6 +22,10 @@ SIZE = 5
 LISTED = {1: 1, 3: 2}
 HALF = Fraction(1, 2)
 NONE = np.zeros(0, dtype=np.int64)
+
+
+def one_branch(steps, at, size, cut, *, queries, positives, **rules):
+    return domain_crossings(steps, at, size, [cut], queries=[queries], prices=[1], tokens=positives, **rules)
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def draws(law, limit, count, *, seed=1, cut=2, **rules):
     at, steps = np.array(list(LISTED)), np.array(list(LISTED.values()))
     seen = Counter()
     for _ in range(count):
-        found = domain_crossings(steps, at, SIZE, cut, thresholds=limit, queries=law, entropy=entropy, **rules)
+        found = one_branch(steps, at, SIZE, cut, thresholds=limit, queries=law, entropy=entropy, **rules)
         assert (found.passes == 1).all()
         seen[
             tuple(zip(found.places.tolist(), found.lifts.tolist(), found.passes.tolist(), strict=True)), found.asked, found.stages
@@ -96,9 +101,7 @@ def test_the_first_zero_that_crosses_is_geometric_and_its_lift_memoryless(law):
     p = float(law.sf(cut - 1))
     first, lifts = [], []
     for _ in range(400):
-        found = domain_crossings(
-            NONE, NONE, size, cut, thresholds=Fixed(), queries=law, positives=1, resample=False, entropy=entropy
-        )
+        found = one_branch(NONE, NONE, size, cut, thresholds=Fixed(), queries=law, positives=1, resample=False, entropy=entropy)
         assert found.asked == found.places[0] + 1
         first.append(int(found.places[0]))
         lifts.append(int(found.lifts[0]))
@@ -113,7 +116,7 @@ def test_gaps_between_crossings_are_geometric(resample):
     p = float(law.sf(cut - 1))
     waits = []
     for _ in range(30):
-        found = domain_crossings(
+        found = one_branch(
             NONE, NONE, 10**12, cut, thresholds=Fixed(), queries=law, positives=10, resample=resample, entropy=entropy
         )
         assert found.stages == (10 if resample else 1)
@@ -126,9 +129,7 @@ def test_how_many_of_a_million_cross_is_binomial():
     p = float(law.sf(cut - 1))
     counts = []
     for _ in range(60):
-        found = domain_crossings(
-            NONE, NONE, size, cut, thresholds=Fixed(), queries=law, positives=10**4, resample=False, entropy=entropy
-        )
+        found = one_branch(NONE, NONE, size, cut, thresholds=Fixed(), queries=law, positives=10**4, resample=False, entropy=entropy)
         assert found.asked == size
         assert (np.diff(found.places) > 0).all()
         counts.append(found.places.size)
@@ -140,9 +141,9 @@ def test_how_many_of_a_million_cross_is_binomial():
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 100])
 def test_the_zero_items_of_a_run_stand_where_nothing_is_listed(sparse, monkeypatch, length, resample):
     monkeypatch.setattr(_zero_runs, "_length", lambda law, level, rest, most: min(rest, length))
-    monkeypatch.setattr(_zero_runs, "_zero_hits", lambda n, level, law, entropy: (np.arange(n), np.full(n, level)))
+    monkeypatch.setattr(_zero_runs, "_zero_hits", lambda n, *_: Part(np.arange(n), np.zeros(n, dtype=np.intp), np.zeros(n)))
     at = np.array([1, 2, 6, 9, 10, 17])  # far below the threshold, so that the zero items alone are above
-    found = domain_crossings(
+    found = one_branch(
         np.full(at.size, -(10**9)),
         at,
         20,

@@ -14,6 +14,7 @@ from scipy import stats
 from sordino import COUNTING, ExponentialMechanism, InvalidParameter, NoisyTopK, Seeded, Sensitivity, audit, p_value
 from sordino.audit._softmax import leads, peeled
 from sordino.cost import BoundedRange, Pure
+from sordino.mechanisms import _exponential_mechanism
 from sordino.mechanisms._exponential_mechanism import _handicap, decide, with_lead
 from sordino.mechanisms._gumbel_top_k import Gumbel, select
 from sordino.mechanisms._race import Race
@@ -84,12 +85,15 @@ LEADS = {
     "steeper": (Fraction(3), (1, 0)),
     "many others": (Fraction(1, 2), (4, *[0] * 9)),
     "equals": (Fraction(1, 3), (0, 0, -40)),
+    "others apart": (Fraction(1), (3, 2, -2)),
 }
 
 
 @pytest.mark.parametrize("name", LEADS)
 @pytest.mark.parametrize("draws", [1500, pytest.param(15_000, marks=pytest.mark.slow)])
-def test_index_and_lead_have_their_joint_law(name, draws):
+@pytest.mark.parametrize("patience", [0, 9])  # both ways to a short lead
+def test_index_and_lead_have_their_joint_law(monkeypatch, name, draws, patience):
+    monkeypatch.setattr(_exponential_mechanism, "_PATIENCE", (patience, patience))
     rate, q = LEADS[name]
     law, seen = Fraction(math.exp(-rate)), {}
     steps, entropy = np.array(q), Seeded(5)

@@ -91,10 +91,11 @@ class Handed:
 def played(q, rules, rho, xi):
     """The transcript (positives only), asked and stages that the product makes of this noise."""
     found = _crossings.crossings(
-        np.array(q, dtype=np.int64),
+        [np.array(q, dtype=np.int64)],
         thresholds=Handed(rho),
-        queries=Handed(xi),
-        positives=rules.positives,
+        queries=[Handed(xi)],
+        prices=[1],
+        tokens=rules.positives,
         resample=rules.resample,
         passes=rules.passes,
         entropy=SYSTEM,

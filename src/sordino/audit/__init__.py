@@ -1,33 +1,43 @@
 """Do not believe us: audits that bound the privacy loss of a mechanism, of this library or of anybody else.
 
-The exact audit plays whole-number noise through the mechanism's own decision. Its lower bounds are proofs of a loss; what its upper
-bounds cover is said in each report.
+The exact audit plays whole-number noise through the mechanism's own decision, and encloses the densities of continuous laws. Its lower
+bounds are proofs of a loss; what its upper bounds cover is said in each report.
 """
 
 from __future__ import annotations
 
 from sordino.audit._black_box import black_box
 from sordino.audit._command import Command
+from sordino.audit._continuous_laws import Law
+from sordino.audit._density import Density
 from sordino.audit._exact import exact
 from sordino.audit._laws import Finite
 from sordino.audit._page import page
+from sordino.audit._races import Race
 from sordino.audit._registry import ClaimReport, claims, run_claims
 from sordino.audit._report import Delta, Divergence, ExactReport, Witness
 from sordino.audit._statistical import statistical
 from sordino.audit._statistical_report import Bar, Evidence, StatisticalReport
 from sordino.audit._subject import Subject
+from sordino.audit._transcripts import Crossings
+from sordino.audit._unaudited import Unaudited, unaudited
 
 __all__ = [
     "Bar",
     "ClaimReport",
     "Command",
+    "Crossings",
     "Delta",
+    "Density",
     "Divergence",
     "Evidence",
     "ExactReport",
     "Finite",
+    "Law",
+    "Race",
     "StatisticalReport",
     "Subject",
+    "Unaudited",
     "Witness",
     "black_box",
     "claims",
@@ -35,4 +45,5 @@ __all__ = [
     "page",
     "run_claims",
     "statistical",
+    "unaudited",
 ]

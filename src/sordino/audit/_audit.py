@@ -9,29 +9,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, final
 
 from sordino.audit._comparison import Comparison, down, up
 from sordino.audit._everywhere import epsilon_everywhere, renyi_everywhere
 from sordino.audit._outcomes import Book, Outcomes
 from sordino.audit._region import Region
-from sordino.audit._report import Delta, Divergence, ExactReport, Witness, at_least
+from sordino.audit._report import ExactReport, Witness
 from sordino.audit._subject import Subject
-from sordino.constraints import shown
-from sordino.cost import BoundedRange, Cost, Pure, Range
+from sordino.audit._views import Claimed, above, interval_beyond
+from sordino.audit._written import at_least
 from sordino.errors import InvalidParameter
 
 Pair = tuple[Any, Any]
 
-_ORDERS = (Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
-_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
-_DELTAS = (1e-3, 1e-6)
 _KEPT, _BYTES = 64, 1 << 28  # how many laws are kept for other pairs, and how much memory they may take
-_MOST = 500
-_ROUNDING = 1e-12
-_LESS = 1 - 1e-9
-_ABOVE = "Subject.cost_of must never be above Subject.cost, which is what a ledger would have reserved."
 
 
 @final
@@ -63,32 +56,17 @@ class Audit:
     def _size(self) -> int:
         return sum(outcomes.size for _, outcomes in self._known.values())
 
-    def cost(self, number: int) -> Cost:
-        """Return what is claimed for an output."""
-        if self.subject.cost_of is None:
-            return self.subject.cost
-        cost = self.subject.cost_of(self.book.outputs[number])
-        if isinstance(cost, type) or not isinstance(cost, Cost):
-            raise InvalidParameter(f"Subject.cost_of must return costs, such as cost.Pure(epsilon=1); got {shown(cost)}.")
-        return cost
+    @cached_property
+    def _claimed(self) -> Claimed:
+        return Claimed(self.subject.cost, self.subject.cost_of)
 
     def epsilon(self, number: int) -> Fraction:
         """Return the pure epsilon that is claimed for an output."""
-        pure = self.cost(number).pure()
-        if not isinstance(pure, Fraction):
-            raise InvalidParameter("Subject.cost_of must return pure costs where Subject.cost is pure.")
-        if pure > self.subject.cost.pure():
-            raise InvalidParameter(_ABOVE)
-        return _checked(pure)
+        return self._claimed.epsilon(self.book.outputs[number])
 
     def divergence(self, alpha: Fraction, number: int) -> Fraction:
         """Return the Rényi divergence of order `alpha` that is claimed for an output."""
-        claimed, most = (_divergence(cost, alpha) for cost in (self.cost(number), self.subject.cost))
-        if claimed == math.inf:
-            raise InvalidParameter(f"audit.exact.orders must be orders at which the claim says something; got {float(alpha):g}.")
-        if claimed > most * (1 + _ROUNDING):
-            raise InvalidParameter(_ABOVE)
-        return Fraction(claimed)
+        return self._claimed.divergence(alpha, self.book.outputs[number])
 
     def compared(self, a: Any, b: Any) -> Comparison:
         """Return the comparison of two lists of answers, in this order."""
@@ -107,23 +85,8 @@ class Audit:
         if not pairs:
             raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
         cost = self.subject.cost
-        pure = cost.pure()
-        finer = isinstance(pure, Fraction) and _says_more(cost, pure)
-        if orders is None:
-            orders = [alpha for alpha in _ORDERS if (finer or pure == math.inf) and _divergence(cost, alpha) < math.inf]
-        if self.subject.cost_of is not None and pure == math.inf and not orders:
-            raise InvalidParameter("Subject.cost_of must be None where neither a pure epsilon nor Rényi divergences are claimed.")
-        where: list[Fraction | None]
-        if epsilons is not None:
-            where = [_checked(epsilon) for epsilon in epsilons]
-        elif isinstance(pure, Fraction):
-            where = [None, *(share * pure for share in _SHARES if finer)]
-        else:
-            where = [Fraction(cost.epsilon(d)) for d in _DELTAS if cost.epsilon(d) < _MOST]
-        if not where:
-            raise InvalidParameter("audit.exact needs epsilons=, where the claim says something about delta.")
-        if None not in where and isinstance(pure, Fraction):
-            where = [*where, None]  # the claim itself is always looked at
+        views = self._claimed.views(orders, epsilons)
+        orders, where = views.orders, views.epsilons
         found = _Found(
             deltas=[(0.0, 0.0)] * len(where), divergences=[(-math.inf, -math.inf, 0.0)] * len(orders), smallest=(1 << 62, 1 << 62)
         )
@@ -143,14 +106,14 @@ class Audit:
         _checked_declaration(least, everywhere)
         beyond = compared.worst(beyond=True) if compared.claimed is not None else (-math.inf, -math.inf, number)
         if self.subject.cost_of is None and compared.claimed is not None:
-            beyond = beyond[0], min(beyond[1], _above(everywhere - self.epsilon(number))), number
+            beyond = beyond[0], min(beyond[1], above(everywhere - self.epsilon(number))), number
         if found.witness is None or least > found.least:
             found.witness = self._witness(compared, a, b, number)
         if compared.claimed is not None and (found.overrun is None or beyond[0] > found.beyond[0]):
             found.overrun = self._witness(compared, a, b, beyond[2])
         found.declared |= everywhere < most
-        found.least, found.most = max(found.least, least), max(found.most, min(most, _above(everywhere)))
-        found.everywhere = max(found.everywhere, _above(everywhere))
+        found.least, found.most = max(found.least, least), max(found.most, min(most, above(everywhere)))
+        found.everywhere = max(found.everywhere, above(everywhere))
         found.beyond = max(found.beyond[0], beyond[0]), max(found.beyond[1], beyond[1])
         found.unresolved = max(found.unresolved, compared.unresolved)
         found.smallest = (
@@ -176,22 +139,13 @@ class Audit:
         )
 
     def _reported(self, found: _Found, where: list[Fraction | None], orders: list[Fraction], pairs: int) -> ExactReport:
-        cost = self.subject.cost
-        pure = cost.pure()
         if found.witness is None:
             raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
-        deltas = []
-        for epsilon, (low, high) in zip(where, found.deltas, strict=True):
-            claimed = 0.0 if epsilon is None else cost.delta(below(epsilon))  # a delta does not rise with epsilon
-            deltas.append(Delta(epsilon=float(pure if epsilon is None else epsilon), at_least=low, at_most=high, claimed=claimed))
-        at_claim = deltas[where.index(None)] if None in where else None
-        divergences = [
-            Divergence(alpha=float(alpha), at_least=low, at_most=high, claimed=_divergence(cost, alpha), beyond_at_least=beyond)
-            for alpha, (low, beyond, high) in zip(orders, found.divergences, strict=True)
-        ]
+        at_claim, deltas = self._claimed.deltas(where, found.deltas)
+        divergences = self._claimed.divergences(orders, found.divergences)
         return ExactReport(
             name=repr(self.subject),
-            claimed=cost,
+            claimed=self.subject.cost,
             epsilon_at_least=max(0.0, found.least),
             epsilon_at_most=found.most,
             epsilon_everywhere=found.everywhere,
@@ -199,8 +153,8 @@ class Audit:
             beyond_at_most=found.beyond[1],
             interval_beyond_at_least=found.interval,
             at_claim=at_claim,
-            deltas=tuple(deltas[:-1] if None in where[1:] else deltas),
-            divergences=tuple(divergences),
+            deltas=deltas,
+            divergences=divergences,
             witness=found.witness,
             overrun=found.overrun,
             audited=found.smallest[0],
@@ -216,12 +170,6 @@ class Audit:
         )
 
 
-def _checked(epsilon: Fraction) -> Fraction:
-    if epsilon > _MOST:
-        raise InvalidParameter(f"audit.exact must be given claims of an epsilon of at most {_MOST}; got {float(epsilon):g}.")
-    return epsilon
-
-
 def _checked_declaration(found: float, allowed: Fraction | float) -> None:
     if found > allowed:
         raise InvalidParameter(
@@ -229,49 +177,6 @@ def _checked_declaration(found: float, allowed: Fraction | float) -> None:
             "answers only through their sums with the noise (and Subject.shifts is true where it is said): what the subject declares is "
             "false."
         )
-
-
-def _above(x: Fraction | float) -> float:
-    """Return the smallest float that is at least x."""
-    near = float(x)
-    return near if near == math.inf or Fraction(near) >= x else math.nextafter(near, math.inf)
-
-
-def below(x: Fraction | float) -> float:
-    """Return the largest float that is at most x, a finite number."""
-    return -_above(-x)
-
-
-def _divergence(cost: Cost, alpha: Fraction) -> float:
-    """Return what a cost claims of the order: its curve, or its zCDP where that says more."""
-    rho = cost.zcdp()
-    order = _above(alpha)  # a divergence does not fall with the order
-    return min(cost.rdp(order), math.inf if rho == math.inf else _above(Fraction(rho) * alpha))
-
-
-def _says_more(cost: Cost, pure: Fraction) -> bool:
-    """Return whether a cost with a pure epsilon claims more than that."""
-    alone = Pure(epsilon=pure)
-    if isinstance(cost, Range | BoundedRange) or any(_divergence(cost, a) < alone.rdp(float(a)) * _LESS for a in _ORDERS):
-        return pure > 0
-    return any(cost.delta(float(share * pure)) < alone.delta(float(share * pure)) * _LESS for share in _SHARES)
-
-
-def interval_beyond(cost: Cost, forth: float, back: float) -> float:
-    """Return by how much the loss leaves the interval that is claimed, at least; -inf if none is claimed.
-
-    The loss in one order reaches from `-back` to `forth` at least: a `BoundedRange` is as wide as its epsilon, wherever it lies, and a
-    `Range` has its own end for each order, but which order is which is not said.
-    """
-    if not isinstance(cost, Range | BoundedRange):
-        return -math.inf
-    if math.inf in {forth, back}:
-        return math.inf
-    ends = Fraction(forth), Fraction(back)
-    if isinstance(cost, BoundedRange):
-        return below(sum(ends) - cost.pure())
-    ways = ((cost.high, cost.low), (cost.low, cost.high))
-    return below(min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways))
 
 
 @final

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sordino.audit._laws import Finite, Noise
 from sordino.audit._neighbours import listed
+from sordino.audit._output_keys import key
 from sordino.audit._subject import Subject, subject_of
 from sordino.constraints import COUNT, shown
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
@@ -58,11 +59,18 @@ def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: E
     if isinstance(mechanism, Subject) or batch is not None:
         size = 1 if batch is None else COUNT("audit.black_box.batch", batch)
         subject = mechanism if isinstance(mechanism, Subject) else subject_of(mechanism, len(listed(data)))
+        if not isinstance(subject, Subject):
+            raise InvalidParameter(
+                f"audit.black_box.batch must be None where noise is continuous; got {batch} and {shown(mechanism)}."
+            )
+        if not subject.laws:
+            if not hasattr(mechanism, "release"):
+                raise InvalidParameter("audit.black_box needs a subject with whole-number noise: a stated law has no runs.")
+            return lambda: [mechanism.release(data, entropy=entropy) for _ in range(size)]
         private = subject.private(data)
 
         def play() -> Any:
-            noise = np.column_stack([_sampled(law, size, entropy) for law in subject.laws])
-            played = subject.played(private, noise)
+            played = _outcomes(subject, private, size, entropy)
             return played if batch is not None else played[0]
 
         return play
@@ -75,6 +83,33 @@ def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: E
     raise InvalidParameter(
         f"audit.black_box needs a mechanism with release or randomise, or one that can be called; got {shown(mechanism)}."
     )
+
+
+def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
+    """Return the outcomes of `n` runs, each with all of its noise drawn anew while its outcome is the one that is never released."""
+
+    def drawn(size: int) -> Any:
+        return subject.played(private, np.column_stack([_sampled(law, size, entropy) for law in subject.laws]))
+
+    if subject.again is None:
+        return drawn(n)
+    kept: list[Any] = []
+    while len(kept) < n:
+        outcomes = drawn(n)
+        if isinstance(outcomes, np.ndarray):
+            other = outcomes != np.asarray(subject.again)
+            kept += list(outcomes[other if other.ndim == 1 else other.any(axis=1)])
+        else:
+            kept += [outcome for outcome in outcomes if not _named(outcome, subject.again)]
+    return np.array(kept[:n]) if isinstance(outcomes, np.ndarray) else kept[:n]
+
+
+def _named(outcome: Any, again: Any) -> bool:
+    """Return whether an outcome is the one that is never released; what has no key is no output that can be named."""
+    try:
+        return key(outcome) == key(again)
+    except InvalidParameter:
+        return False
 
 
 def _sampled(law: Noise, n: int, entropy: Entropy) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino.audit._broken_adaptive import ADAPTIVE
 from sordino.audit._broken_sparse_vectors import EITHER_WAY, SPARSE_VECTORS
 from sordino.audit._control import Control
 from sordino.audit._laws import Finite
@@ -193,4 +194,4 @@ OTHERS = (
     ),
 )
 
-CONTROLS = SPARSE_VECTORS + OTHERS
+CONTROLS = SPARSE_VECTORS + ADAPTIVE + OTHERS

@@ -66,7 +66,7 @@ def columns(part: Part, paths: tuple[str, ...]) -> Columns:
         words.append(_words(shape, table))
         start = rows.stop
     with np.errstate(invalid="ignore", over="ignore"):
-        computed = dict(_computed(numbers))
+        computed = {name: column for name, column in _computed(numbers) if name not in numbers}
     return Columns(numbers | computed, tuple(shapes), np.concatenate(which), np.concatenate(words), tuple(tables))
 
 

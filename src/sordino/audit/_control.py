@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
+from sordino.audit._continuous import Continuous
 from sordino.audit._exact import exact
 from sordino.audit._report import ExactReport
 from sordino.audit._subject import Subject
@@ -19,7 +20,7 @@ class Control:
     ----------
     name : str
         What is done, in a few words.
-    subject : Subject
+    subject : Subject or Continuous
         The mechanism, with the cost that it is sold for.
     pair : tuple
         Two neighbours on which it loses most.
@@ -32,7 +33,7 @@ class Control:
     """
 
     name: str
-    subject: Subject
+    subject: Subject | Continuous
     pair: tuple[Any, Any]
     loss: float
     broken: bool

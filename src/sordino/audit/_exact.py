@@ -11,9 +11,15 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
+import sordino.audit._hybrids  # tells `subject_of` how they are played
+import sordino.audit._quiet_sparse_vectors  # tells `subject_of` how they are played
 import sordino.audit._selection  # tells `subject_of` how they are played
 import sordino.audit._sparse_vector  # noqa: F401 - tells `subject_of` how it is played
 from sordino.audit._audit import Audit, Pair
+from sordino.audit._continuous import Asked, Continuous, points
+from sordino.audit._continuous_report import loss as continuous_loss
+from sordino.audit._continuous_report import report as continuous_report
+from sordino.audit._integrals import Budget
 from sordino.audit._neighbours import checked_pair, listed
 from sordino.audit._outcomes import Book
 from sordino.audit._output_keys import Partition
@@ -38,26 +44,27 @@ def exact(
     search: bool = False,
     n: int | None = None,
     limit: int = 200,
-    partition: Partition | None = None,
+    partition: Partition | Iterable[Number] | None = None,
     orders: Iterable[Number] | None = None,
     epsilons: Iterable[Number] | None = None,
     tail: float = 1e-15,
     slack: float = 1e-6,
     vectors: int = 4_000_000,
 ) -> ExactReport:
-    """Bound the privacy loss of a mechanism between neighbours, for certain, by playing its whole-number noise.
+    """Bound the privacy loss of a mechanism between neighbours, for certain: by playing whole-number noise, or integrating densities.
 
     Every noise vector that is likely enough goes through the mechanism's own decision. Probabilities are whole counts times powers of
     e^-rate, enclosed in decimals; the noise that is not played is bounded exactly and counted against the mechanism (for it, in
-    `epsilon_at_least`). Both orders of every pair are compared.
+    `epsilon_at_least`). Both orders of every pair are compared. Of a continuous law (`audit.Density`, `audit.Race`, `audit.Crossings`) the
+    logarithms of the densities are enclosed, cell by cell.
 
     Parameters
     ----------
-    mechanism : mechanism or Subject
-        A mechanism of this library, an `audit.Subject`, or an object with a method `audited(n)` that returns one.
+    mechanism : mechanism, Subject, Density, Race or Crossings
+        A mechanism of this library, one of these, or an object with a method `audited(n)` that returns one.
     answers_a, answers_b : array of numbers, shape (n,)
-        Made-up answers of two neighbouring data sets; for a subject with `play`, whatever it takes. With a domain size also a mapping
-        from positions to the answers that are not 0.
+        Made-up answers of two neighbouring data sets; for a subject with `play`, or with a density, whatever it takes. With a domain
+        size also a mapping from positions to the answers that are not 0.
     neighbours : iterable of pairs, optional
         Several such pairs, instead of one.
     search : bool
@@ -66,20 +73,22 @@ def exact(
         Number of answers, at least 1; needed for `search` without answers to start from.
     limit : int
         How many pairs a search may try, at least 1.
-    partition : callable, optional
-        Puts an output (a number, or a tuple for rows) into a class. The bounds are then about classes: those from below hold for the
-        mechanism itself, those from above for who sees the class only.
+    partition : callable, or iterable of number, optional
+        Puts an output (a number, or a tuple for rows) into a class; of a continuous law: the rising numbers that cut its outputs. The
+        bounds are then about classes: those from below hold for the mechanism itself, those from above for who sees the class only.
     orders : iterable of number, optional
         Rényi orders, in (1, 10^6]. None: 1.5, 2, 8 and 32, unless all that is claimed is a pure epsilon, of which they say nothing new.
     epsilons : iterable of number, optional
         Where the hockey stick is bounded (>= 0, nats). None: at a pure claim, and where it says more than that also at a quarter, half
         and three quarters of it; else where the claim allows a delta of 1e-3 and 1e-6.
     tail : float
-        Probability of the noise that need not be played, in [1e-60, 1).
+        Probability of the noise that need not be played, or of the gaps that need not be looked at, in [1e-60, 1).
     slack : float
-        Share in (0, 1) by which the tail may blur the ratio of an audited output.
+        Share in (0, 1) by which the tail may blur the ratio of an audited output. Of a continuous law: how far apart the bounds of the loss
+        may be.
     vectors : int
-        How many noise vectors may be played, at least 1: memory is about 100 bytes for each and answer.
+        How many noise vectors may be played, at least 1: memory is about 100 bytes for each and answer. Of a continuous law: how many cells
+        may be looked at; if they are used up, the bounds are farther apart.
 
     Returns
     -------
@@ -111,6 +120,11 @@ def exact(
     _checked_pairs(pairs, subject, mechanism)
     orders_asked = _orders(orders)
     epsilons_asked = _epsilons(epsilons)
+    if isinstance(subject, Continuous):
+        asked = Asked(slack=share, tail=left_out, budget=Budget(vectors), cuts=points(partition, "audit.exact.partition"))
+        if search:
+            pairs = [*pairs, *worst_pairs(lambda a, b: continuous_loss(subject, a, b, asked), subject, size, pairs, limit)]
+        return continuous_report(subject, pairs, asked, orders_asked, epsilons_asked)
     if partition is not None and not callable(partition):
         raise InvalidParameter(f"audit.exact.partition must be a function; got {shown(partition)}.")
     if partition is not None and subject.cost_of is not None:
@@ -134,6 +148,8 @@ def _pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pair]:
 
 
 def _size(mechanism: Any, pairs: list[Pair]) -> int:
+    if isinstance(mechanism, Continuous) and pairs:
+        return 1  # it knows how many answers it takes
     if isinstance(mechanism, Subject):
         if not pairs:
             raise InvalidParameter(
@@ -148,7 +164,7 @@ def _size(mechanism: Any, pairs: list[Pair]) -> int:
     return max(1, len(listed(pairs[0][0])))
 
 
-def _checked_pairs(pairs: list[Pair], subject: Subject, mechanism: Any) -> None:
+def _checked_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: Any) -> None:
     """Raise `InvalidParameter` unless all pairs are neighbours, as far as the subject says which are, and some of them differ."""
     if subject.sensitivity is None or not pairs:
         return

@@ -16,13 +16,17 @@ from numpy.typing import NDArray
 
 from sordino.audit._laws import Finite, Noise, levels, mass, weights
 from sordino.errors import InvalidParameter
-from sordino.noise import DiscreteGaussian, Geometric
+from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.noise._probability import Bounds, contexts, exp_bounds
 
 DIGITS = 50
 _CELLS = 4096
 _TOO_MANY_LEVELS = 1 << 24
 _COUNTABLE = 1 << 52
+_TOO_MANY = (
+    "audit.exact would have to play more than {limit} noise vectors. Audit fewer answers, a larger rate (epsilon in "
+    "steps of the grid, such as Sensitivity(step=1)), a larger tail=, or raise vectors=."
+)
 
 
 @final
@@ -59,16 +63,15 @@ class Region:
 
 def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
     """Return a region that leaves out about `tail` (0 < tail < 1) of the probability, in at most `limit` vectors."""
+    if _least(laws, tail) > math.log(limit) + 1e-6:  # whoever goes on would search for them for minutes
+        raise InvalidParameter(_TOO_MANY.format(limit=limit))
     budget = _budget(laws, tail)
     noise = np.zeros((1, 0), dtype=np.int64)
     spent = np.zeros(1)
     for law in laws:
         low, count = _reach(law, budget - spent)
         if int(count.sum()) > limit:
-            raise InvalidParameter(
-                f"audit.exact would have to play more than {limit} noise vectors. Audit fewer answers, a larger rate (epsilon in "
-                "steps of the grid, such as Sensitivity(step=1)), a larger tail=, or raise limit=."
-            )
+            raise InvalidParameter(_TOO_MANY.format(limit=limit))
         rows = np.repeat(np.arange(spent.size), count)
         x = np.arange(rows.size) - np.repeat(np.cumsum(count) - count, count) + low[rows]
         noise = np.column_stack([noise[rows], x])
@@ -83,6 +86,12 @@ def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
         each = weights(law, noise[:, i])
         weight, possible = weight * each, possible & (each > 0)
     return _weighed(laws, noise[possible], exponent[possible], weight[possible], powers)
+
+
+def _least(laws: tuple[Noise, ...], tail: float) -> float:
+    """Return the logarithm of a number of vectors below which more than `tail` is left out: none is likelier than no noise at all."""
+    rates = [float(law.rate) for law in laws if isinstance(law, Geometric | DiscreteLaplace)]
+    return math.log1p(-tail) - sum(math.log(-math.expm1(-rate)) for rate in rates)
 
 
 def _finite_mass(laws: tuple[Noise, ...]) -> int:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from fractions import Fraction
 from typing import Any, final
 
-import numpy as np
-
+from sordino.audit._written import at_least, at_most, interval, ready, short
 from sordino.cost import Cost
 from sordino.errors import ClaimBroken
 from sordino.releases import plain
@@ -49,8 +44,8 @@ class Witness:
 
     def __str__(self) -> str:
         return (
-            f"output {_short(self.output)} between {_short(self.answers_a)} and {_short(self.answers_b)}: "
-            f"log ratio {_interval(self.at_least, self.at_most)}"
+            f"output {short(self.output)} between {short(self.answers_a)} and {short(self.answers_b)}: "
+            f"log ratio {interval(self.at_least, self.at_most)}"
         )
 
 
@@ -146,6 +141,8 @@ class ExactReport:
         Whether a sensitivity statement says that the pairs are neighbours; else it is your word.
     stated : bool
         Whether no noise was played and the law of the outputs is the one that the subject states.
+    assumed : str
+        What the bounds of a continuous law rest on, in words. Its outputs are then cells: intervals of numbers, and single outputs.
 
     Examples
     --------
@@ -177,6 +174,7 @@ class ExactReport:
     declared: bool
     checked: bool
     stated: bool
+    assumed: str = ""
 
     @property
     def broken(self) -> bool:
@@ -232,27 +230,30 @@ class ExactReport:
         )
 
     def __str__(self) -> str:
-        every, some = ("every class", "classes") if self.partitioned else ("every output", "outputs")
+        every, some = ("every class", "classes") if self.partitioned else ("every output", "cells" if self.assumed else "outputs")
         covered = (
             every if self.complete else f"{self.audited} {some}; the others have probability {at_most(self.unresolved, 2)} at most"
         )
         lines = [
             f"{self.name}: claim {self.claimed!r} {'BROKEN' if self.broken else 'not broken'}",
-            f"  loss     {_interval(self.epsilon_at_least, self.epsilon_at_most)} ({covered})",
+            f"  loss     {interval(self.epsilon_at_least, self.epsilon_at_most)} ({covered})",
             f"  worst    {self.witness}",
         ]
         lines += [
-            f"  delta    {_interval(each.at_least, each.at_most)} at epsilon {each.epsilon:.6g}, claimed {each.claimed:.3g} ({every})"
+            f"  delta    {interval(each.at_least, each.at_most)} at epsilon {each.epsilon:.6g}, claimed {each.claimed:.3g} ({every})"
             for each in self.deltas
         ]
         lines += [
-            f"  Rényi    {_interval(each.at_least, each.at_most)} at order {each.alpha:g}, claimed {each.claimed:.9g}"
+            f"  Rényi    {interval(each.at_least, each.at_most)} at order {each.alpha:g}, claimed {each.claimed:.9g}"
             for each in self.divergences
         ]
         word = "" if self.checked else ", neighbours on your word"
-        lines.append(f"  played   {self.vectors} noise vectors, {self.pairs} pairs{word}, tail {at_most(self.tail, 2)}")
+        what = f"bounded  {self.outputs} cells" if self.assumed else f"played   {self.vectors} noise vectors"
+        lines.append(f"  {what}, {self.pairs} pairs{word}, tail {at_most(self.tail, 2)}")
         if self.stated:
             lines.append("  if       releases have the law that the subject states: no noise was played")
+        if self.assumed:
+            lines.append(f"  and      {self.assumed}")
         if self.declared:
             lines.append(
                 "  if       outputs depend on the answers only through their sums with the noise, and `shifts` is true where it is said"
@@ -260,39 +261,5 @@ class ExactReport:
         return "\n".join(lines)
 
 
-def at_least(x: float, digits: int = 9) -> str:
-    """Return a lower bound in words: never more than it is."""
-    return _rounded(x, digits, ROUND_FLOOR)
-
-
-def at_most(x: float, digits: int = 9) -> str:
-    """Return an upper bound in words: never less than it is."""
-    return _rounded(x, digits, ROUND_CEILING)
-
-
-def _rounded(x: float, digits: int, rounding: str) -> str:
-    return f"{Context(prec=digits, rounding=rounding).create_decimal_from_float(x):g}" if x and math.isfinite(x) else f"{x:g}"
-
-
-def _interval(low: float, high: float) -> str:
-    return f"{at_least(low)} to {at_most(high)}" if math.isfinite(high) else f"at least {at_least(low)}"
-
-
 def _listed(witness: Witness) -> dict[str, Any]:
-    return {name: _ready(value) for name, value in vars(witness).items()}
-
-
-def _ready(value: Any) -> Any:
-    """Return an output or a list of answers as JSON-ready values; what has no JSON is pictured."""
-    if isinstance(value, Mapping):
-        return {int(place) if isinstance(place, np.integer) else place: _ready(answer) for place, answer in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_ready(each) for each in value]
-    if isinstance(value, bool | int | float | str | Fraction | Decimal | np.generic | type(None)):
-        return plain(value)
-    return repr(value)
-
-
-def _short(value: Any) -> str:
-    text = repr(value.tolist() if hasattr(value, "tolist") else value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return {name: ready(value) for name, value in vars(witness).items()}

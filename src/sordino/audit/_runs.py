@@ -19,7 +19,7 @@ BlackBox = Callable[[], Any]
 Progress = Callable[[float], None]
 Table = NDArray[np.float64]
 
-CHARGED = "charged"
+CHARGED = "the charge"  # no path of an outcome: names that are not identifiers stand in quotes there
 _TURN = 64
 
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
+from sordino.audit._continuous import Continuous
 from sordino.audit._neighbours import Answers, covered, listed, moves
 from sordino.audit._subject import Subject
 from sordino.constraints import POSITIVE
@@ -22,7 +23,9 @@ Loss = Callable[[Any, Any], float]
 Trial = tuple[float, Answers, Answers]
 
 
-def worst_pairs(loss: Loss, subject: Subject, n: int, start: list[tuple[Any, Any]], limit: int) -> list[tuple[Answers, Answers]]:
+def worst_pairs(
+    loss: Loss, subject: Subject | Continuous, n: int, start: list[tuple[Any, Any]], limit: int
+) -> list[tuple[Answers, Answers]]:
     """Return the worst pair found within `limit` trials of `loss`, in a list.
 
     Half of the trials go to the lattice: answers in {0, step, 2 step}, nearest to all equal first, with every extreme move. The rest

@@ -93,7 +93,7 @@ def _other(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> No
         _text(str(value), path, marks, numbers)
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         for name, part in zip(value._fields, value, strict=True):
-            _walk(part, f"{path}.{name}" if path else name, marks, numbers)
+            _walk(part, _within(path, name), marks, numbers)
         marks.append(Mark(path, ("type", type(value).__name__)))
     elif isinstance(value, list | tuple):
         _listed(value, path, marks, numbers)
@@ -113,12 +113,18 @@ def _structure(value: Any, path: str, marks: list[Mark], numbers: list[float]) -
         marks.append(Mark(path, ("type", type(value).__name__)))
         for field in fields(value):
             if not (isinstance(value, Release) and field.name == "mechanism"):  # the public parameters are no outcome
-                _walk(getattr(value, field.name), f"{path}.{field.name}" if path else field.name, marks, numbers)
+                _walk(getattr(value, field.name), _within(path, field.name), marks, numbers)
     else:
         raise InvalidParameter(
             "audit.statistical needs outcomes made of numbers, texts, arrays, lists, mappings and data classes; got "
             f"{type(value).__name__}. Give partition=, a function that puts each outcome into a class."
         )
+
+
+def _within(path: str, name: Any) -> str:
+    """Return the path of a named part."""
+    said = name if isinstance(name, str) and name.isidentifier() else repr(name)
+    return f"{path}.{said}" if path else said
 
 
 def _number(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:

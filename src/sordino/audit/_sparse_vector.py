@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit._subject import Rows, Subject, subject_of
+from sordino.audit._subject import Rows, Subject, check_domain, subject_of
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy
 from sordino.errors import InvalidParameter
-from sordino.mechanisms import SparseVector
+from sordino.mechanisms import AdaptiveSparseVector, SparseVector
+from sordino.mechanisms._branches import Branching
+from sordino.mechanisms._transcripts import prepared
 
 
 class _Played:
@@ -28,13 +30,16 @@ class _Played:
         return drawn.copy()  # whoever takes noise may wipe it
 
 
-@subject_of.register
-def _(mechanism: SparseVector, n: int) -> Subject:
-    """Return the sparse vector for `n` answers: an output is (asked, thresholds met, positives, places, lifts in steps, passes)."""
-    thresholds = min(mechanism.positives, n * mechanism.passes) if mechanism.resample else 1
+@subject_of.register(SparseVector)
+@subject_of.register(AdaptiveSparseVector)
+def sparse_vector(mechanism: Branching, n: int) -> Subject:
+    """Return a sparse vector for `n` answers: an output is (asked, thresholds met, positives, places, lifts in steps, passes, branches)."""
+    check_domain(mechanism.domain_size)
+    asked = n * mechanism.passes
+    thresholds = min(mechanism.tokens // mechanism.branch_tokens[0], asked) if mechanism.resample else 1
     return Subject(
-        laws=[mechanism.threshold_noise] * thresholds + [mechanism.noise] * (n * mechanism.passes),
-        play=_play(mechanism, thresholds),
+        laws=[mechanism.threshold_noise] * thresholds + [law for law in mechanism.branch_noise for _ in range(asked)],
+        play=_play(mechanism, thresholds, asked),
         cost=mechanism.cost,
         cost_of=lambda output: _spent(mechanism, output),
         sensitivity=mechanism.sensitivity,
@@ -42,24 +47,26 @@ def _(mechanism: SparseVector, n: int) -> Subject:
     )
 
 
-def _spent(mechanism: SparseVector, output: tuple[int, ...]) -> Pure:
+def _spent(mechanism: Branching, output: tuple[int, ...]) -> Pure:
     """Return what the release with this transcript would say that it spent."""
-    return mechanism.spent(output[2], output[1])
+    branches = output[3 + 3 * output[2] :]
+    return mechanism.spent(sum(mechanism.branch_tokens[branch] for branch in branches), output[1])
 
 
-def _play(mechanism: SparseVector, thresholds: int) -> Callable[[Any, Rows], list[tuple[int, ...]]]:
+def _play(mechanism: Branching, thresholds: int, asked: int) -> Callable[[Any, Rows], list[tuple[int, ...]]]:
     def play(answers: Any, noise: Rows) -> list[tuple[int, ...]]:
         listed: Any = np.array(answers) if mechanism.domain_size is None else answers
         at = None
         if mechanism.domain_size is not None:
             known = answers if isinstance(answers, Mapping) else {i: value for i, value in enumerate(answers) if value}
             listed, at = list(known.values()), list(known)
-        run, _ = mechanism._prepared(listed, None, at)  # noqa: SLF001 - the very steps of `release`
+        run, _ = prepared(mechanism, listed, None, at)  # the very steps of `release`
         outputs = []
         for row in noise:
-            found = run(thresholds=_Played(row[:thresholds]), queries=_Played(row[thresholds:]), entropy=SYSTEM)
-            what = (*found.places.tolist(), *found.lifts.tolist(), *found.passes.tolist())
-            outputs.append((found.asked, found.stages, found.places.size, *what))
+            limits, *queries = (_Played(part) for part in np.split(row, range(thresholds, row.size, asked)))
+            found = run(thresholds=limits, queries=queries, entropy=SYSTEM)
+            columns = (found.places, found.lifts, found.passes, found.branches)
+            outputs.append((found.asked, found.stages, found.places.size, *np.concatenate(columns).tolist()))
         return outputs
 
     return play

@@ -15,6 +15,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino.audit._continuous import Continuous
 from sordino.audit._laws import Finite, Noise, checked_law
 from sordino.audit._softmax import peeled
 from sordino.constraints import TRUTH, shown
@@ -187,10 +188,10 @@ class Subject:
 
 
 @singledispatch
-def subject_of(mechanism: Any, n: int) -> Subject:
-    """Return the mechanism, for `n` answers, as the auditor plays it; a mechanism of yours has a method `audited(n)` for that."""
-    made = mechanism.audited(n) if hasattr(mechanism, "audited") else None
-    if isinstance(made, Subject):
+def subject_of(mechanism: Any, n: int) -> Subject | Continuous:
+    """Return the mechanism, for `n` answers, as the auditor sees it; a mechanism of yours has a method `audited(n)` for that."""
+    made = mechanism.audited(n) if hasattr(mechanism, "audited") else mechanism
+    if isinstance(made, Subject | Continuous):
         return made
     raise InvalidParameter(
         f"audit.exact needs a mechanism of this library, an audit.Subject, or an object whose audited(n) returns one; "
@@ -219,12 +220,17 @@ def _(mechanism: NoisyTopK, n: int) -> Subject:
     if mechanism.domain_size is None:
         steps = counted(mechanism, n)
         return Subject(laws=[mechanism.noise] * n, play=play, steps=steps, added=True, shifts=True, **common)
-    if mechanism.domain_size > DENSE:
-        raise InvalidParameter(
-            f"audit.exact plays domains of at most {DENSE} items, which are computed item by item; got {mechanism.domain_size}. Audit a "
-            "smaller domain: larger ones draw the zeros that matter, which is proved and tested, and not audited."
-        )
+    check_domain(mechanism.domain_size)
     return Subject(laws=[mechanism.noise] * mechanism.domain_size, play=_listed(mechanism), **common)
+
+
+def check_domain(size: int | None) -> None:
+    """Raise `InvalidParameter` for a domain that is not computed item by item."""
+    if size is not None and size > DENSE:
+        raise InvalidParameter(
+            f"audit.exact plays domains of at most {DENSE} items, which are computed item by item; got {size}. Audit a smaller domain: "
+            "larger ones draw only the zeros that matter; that this is the same law is proved, and enumerated by the tests, not here."
+        )
 
 
 def raced(rate: Fraction, steps: Callable[[Any], NDArray[np.int64]], n: int, **common: Any) -> Subject:
@@ -242,8 +248,7 @@ def _listed(mechanism: NoisyTopK) -> Callable[[Any, Rows], list[Any]]:
     size = mechanism.domain_size or 0
 
     def play(answers: Any, noise: Rows) -> list[Any]:
-        nonzero = answers if isinstance(answers, Mapping) else {i: value for i, value in enumerate(answers) if value}
-        steps, at = listed(list(nonzero.values()), list(nonzero), mechanism.step, "NoisyTopK")
+        steps, at = listed(*nonzero(answers), mechanism.step, "NoisyTopK")
         outputs = []
         for row in noise:
             law: Any = _Handed(row)
@@ -253,6 +258,12 @@ def _listed(mechanism: NoisyTopK) -> Callable[[Any, Rows], list[Any]]:
         return outputs
 
     return play
+
+
+def nonzero(answers: Any) -> tuple[list[Any], list[int]]:
+    """Return the answers that are not 0, as a release over a domain takes them, and their positions."""
+    known = answers if isinstance(answers, Mapping) else {i: value for i, value in enumerate(answers) if value}
+    return list(known.values()), list(known)
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,18 @@ from sordino import errors
 from sordino.constraints import is_unicode
 
 BUG = (
-    "sordino stopped because of a defect in itself. Nothing was released; whatever was charged stays charged. "
+    "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged stays charged. "
     "Please report what you did, without data."
 )
-SYSTEM = (
-    "The operating system refused a file or folder that sordino needs. Nothing was released; whatever was charged stays charged."
-)
-INTERRUPTED = "Interrupted. Nothing was released; whatever was charged stays charged."
+SYSTEM = "The operating system refused a file or folder that sordino needs. Nothing more is released; whatever was charged stays charged."
+INTERRUPTED = "Interrupted. Nothing more is released; whatever was charged stays charged."
 _COMMANDS = {  # name: module and help; importing a module may load an engine, and `--help` must not
     "top": ("_top", "Release the items that the most units touch."),
+    "above": ("_above", "Release the items, or the answers of a stream, that lie above a threshold."),
     "count": ("_counts", "Release the number of rows, or of distinct units."),
     "histogram": ("_counts", "Release the count of every item of a domain."),
+    "select": ("_select", "Release the best of some candidates with private scores."),
+    "plan": ("_plan", "Say what to expect of a release; nothing is read or charged."),
     "ledger": ("_ledger", "Accounts with a budget."),
     "audit": ("_audit", "Check claims of privacy, of sordino or of any program."),
 }

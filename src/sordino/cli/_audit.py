@@ -41,7 +41,8 @@ PLACE = "{}"
 def audit(name: str | None, *, everything: bool, command: str | None, **options: Any) -> None:
     """Check claims of privacy: NAME of this library, --all of them, or those of a program with --command.
 
-    Ends with exit code 6 if a claim is broken. What is audited is run on inputs that you make up: never on real data.
+    Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists what no audit looked at, and why. What
+    is audited is run on inputs that you make up: never on real data.
     """
     which = exactly_one({"NAME": name, "--all": everything or None, "--command": command}, "what is audited")
     own = {"--a": "input_a", "--b": "input_b"} | {
@@ -54,7 +55,8 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
         )
     reports = _claims(name, options["quiet"]) if command is None else [_program(command, options)]
     controls = _controls(options["quiet"]) if everything else []
-    _write(reports, controls, options)
+    left_out = [each for each in audits.unaudited() if everything or each.name == name]
+    _write(reports, controls, left_out, options)
     for report in reports:
         report.raise_if_broken()
     missed = [control["name"] for control in controls if control["broken"] != control["known_broken"]]
@@ -77,14 +79,16 @@ def _claims(name: str | None, quiet: bool | None) -> list[Any]:
 def _controls(quiet: bool | None) -> list[dict[str, Any]]:
     """Let the auditor judge the mechanisms whose verdict is known."""
     from sordino.audit._broken import CONTROLS
+    from sordino.audit._broken_continuous import CONTINUOUS
 
+    controls = (*CONTROLS, *CONTINUOUS)
     judged = []
     with shown_progress(quiet) as progress:
-        for i, control in enumerate(CONTROLS):
+        for i, control in enumerate(controls):
             report = control.audited()
             judged.append({"name": control.name, "source": control.source, "known_broken": control.broken, "broken": report.broken})
             if progress is not None:
-                progress(100 * (i + 1) / len(CONTROLS))
+                progress(100 * (i + 1) / len(controls))
     return judged
 
 
@@ -135,12 +139,14 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def _write(reports: list[Any], controls: list[dict[str, Any]], options: dict[str, Any]) -> None:
+def _write(reports: list[Any], controls: list[dict[str, Any]], left_out: list[audits.Unaudited], options: dict[str, Any]) -> None:
     """Write the page if it is asked for, then the report on stdout."""
     if options["html"] is not None:
         options["html"].write_text(audits.page(*reports), encoding="utf-8")
     if chosen_format(options["form"]) == "json":
-        facts = {"reports": [report.to_dict() for report in reports]} | ({"controls": controls} if controls else {})
+        facts: dict[str, Any] = {"reports": [report.to_dict() for report in reports]}
+        facts |= {"controls": controls} if controls else {}
+        facts |= {"unaudited": [vars(each) for each in left_out]} if left_out else {}
         write_lines([json.dumps(facts, ensure_ascii=False, indent=2, default=str)])
         return
     lines = [line for report in reports for line in _text(report)]
@@ -149,7 +155,7 @@ def _write(reports: list[Any], controls: list[dict[str, Any]], options: dict[str
         lines.append(
             f"{right} of {len(controls)} controls judged as known, {sum(c['broken'] for c in controls)} of them convicted."
         )
-    write_lines(lines)
+    write_lines([*lines, *(visible(str(each)) for each in left_out)])
 
 
 def _text(report: Any) -> list[str]:

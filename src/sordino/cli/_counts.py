@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sordino.cli._options import EPSILON, SOURCE, csv_options, domain_options, release_options, unit_options
+from sordino.cli._options import DOMAINS, EPSILON, SOURCE, csv_options, domain_options, release_options, unit_options
 from sordino.cli._output import INTERVAL, about, write_rows
 from sordino.cli._work import domain_of, session_of, shown_progress
 from sordino.releases import plain
@@ -44,7 +44,7 @@ def histogram(source: str, **options: Any) -> None:
 
     One unit can touch every item, so the noise grows with the domain unless --row-is-unit or --max-rows bounds that.
     """
-    domain = domain_of(**{name: options[name] for name in ("domain", "domain_column", "domain_sql", "assume_public")})
+    domain = domain_of(**{name: options[name] for name in DOMAINS})
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = session.histogram(
             options["item"], epsilon=options["epsilon"], domain=domain, where=options["where"], progress=progress

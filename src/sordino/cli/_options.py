@@ -30,6 +30,19 @@ class Decimals(click.ParamType[Fraction]):
         return Fraction(str(value))
 
 
+@final
+class DecimalsOr(click.ParamType[Any]):
+    """A finite decimal number, or one of some words."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+        self.name = "|".join((*words, "number"))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the word, or the number as a fraction."""
+        return value if value in self._words else NUMBER.convert(value, param, ctx)
+
+
 _PLAIN = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
 NUMBER = Decimals()
 
@@ -80,11 +93,7 @@ unit_options = stacked(
     click.option("--max-rows", type=int, metavar="M", help="Let a unit count for at most M rows (of a histogram: items)."),
     ADJACENCY,
 )
-csv_options = stacked(
-    click.option("--where", metavar="PREDICATE", help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"."),
-    click.option(
-        "--null", metavar="TEXT", default="", help="Text that means a missing value in a CSV source, beside the empty field."
-    ),
+csv_format = stacked(
     click.option(
         "--delimiter",
         metavar="CHAR",
@@ -101,12 +110,26 @@ csv_options = stacked(
         help="Encoding of a CSV source, utf-8 or latin-1.",
     ),
 )
-domain_options = stacked(
-    click.option("--item", metavar="COL", required=True, help="Column of labels."),
+csv_options = stacked(
+    click.option("--where", metavar="PREDICATE", help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"."),
+    click.option(
+        "--null", metavar="TEXT", default="", help="Text that means a missing value in a CSV source, beside the empty field."
+    ),
+    csv_format,
+)
+DOMAINS = ("domain", "domain_column", "domain_range", "domain_sql", "assume_public")
+public_labels = stacked(
     click.option("--domain", metavar="FILE", help="CSV or Parquet file that lists the public labels."),
     click.option("--domain-column", metavar="C", help="Column of that file."),
+    click.option("--domain-range", metavar="A:B", help="The labels are the whole numbers from A up to B, which is left out."),
     click.option("--domain-sql", metavar="SQL", help="Query that lists the public labels; it cannot see SOURCE."),
     click.option("--assume-public", is_flag=True, help="Declare the labels of SOURCE public. This is printed and recorded."),
+)
+domain_options = stacked(click.option("--item", metavar="COL", required=True, help="Column of labels."), public_labels)
+statement_options = stacked(
+    click.option("--sensitivity", type=NUMBER, metavar="S", help="How far any one answer moves between neighbours."),
+    click.option("--monotone", is_flag=True, help="All answers move in the same direction between neighbours."),
+    click.option("--step", type=NUMBER, help="Power of two that all answers are multiples of, such as 1 for counts."),
 )
 release_options = stacked(
     LEDGER_URL,

@@ -16,8 +16,7 @@ from sordino.errors import DataSourceError
 
 INTERVAL = "low and high: 95 % interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
-
-
+SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
 MARKS = ("adjacency", "unit", "domain", "simulated")
 
 
@@ -30,7 +29,9 @@ def write_rows(
         text = json.dumps({**facts, "rows": list(rows)}, ensure_ascii=False, indent=2) + "\n"
     elif chosen == "csv":
         marks = {name: facts[name] for name in MARKS if name in facts}
-        text = _csv([*columns, *marks], [row | marks for row in rows])
+        names = [*columns, *marks]
+        lines = [names, *([(row | marks).get(name) for name in names] for row in rows)]
+        text = "".join(csv_line(line) + "\n" for line in lines)
     else:
         text = _table(columns, rows) + "".join(f"{note}\n" for note in notes)
     write_lines([text.removesuffix("\n")] if text else [])
@@ -40,7 +41,7 @@ def write_lines(lines: Iterable[str]) -> None:
     """Write lines to stdout."""
     try:
         for line in lines:
-            click.echo(line)
+            click.echo(line, color=True)  # as it stands: off a terminal click would take colors out of a label
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -48,12 +49,11 @@ def write_lines(lines: Iterable[str]) -> None:
         raise DataSourceError("The release could not be written to stdout: it is lost, and its charge stays.") from None
 
 
-def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+def csv_line(values: Iterable[Any]) -> str:
+    """Return one line of CSV without its end; a label with a CR or LF is quoted."""
     written = io.StringIO()
-    writer = csv.DictWriter(written, fieldnames=columns, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows({name: shown(value) for name, value in row.items()} for row in rows)
-    return written.getvalue()
+    csv.writer(written, lineterminator="\r\n").writerow([shown(value) for value in values])
+    return written.getvalue().removesuffix("\r\n")
 
 
 def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
@@ -94,25 +94,32 @@ def shown(value: Any, digits: int | None = None) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
+def facts_of(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, Any]:
+    """Return what every release says about itself to programs; what is None is left out."""
+    known = {name: value for name, value in more.items() if value is not None}
+    said = {"simulated": release.simulated, "exact": release.exact, "cost": release.cost.to_dict()}
+    return {"release": kind, "epsilon": float(release.cost.pure()), "adjacency": adjacency, **known, **said}
+
+
 def about(kind: str, release: Any, options: dict[str, Any], domain: Any = None) -> tuple[dict[str, Any], list[str]]:
-    """Return what a release says about itself: as facts for programs and as notes for people."""
-    epsilon = float(release.cost.pure())
+    """Return what a release about a table says about itself: as facts for programs and as notes for people."""
     unit = f"column {options['user']}" if options["user"] else "each row"
-    facts: dict[str, Any] = {
-        "release": kind,
-        "epsilon": epsilon,
-        "adjacency": options["adjacency"],
-        "unit": unit,
-        **({"max_rows": options["max_rows"]} if options["max_rows"] else {}),
-        **({"where": options["where"]} if options["where"] else {}),
-        **({"item": options["item"], "domain": domain.origin} if domain is not None else {}),
-        "simulated": release.simulated,
-        "exact": release.exact,
-        "cost": release.cost.to_dict(),
-    }
-    notes = [f"Spent: epsilon {epsilon:.12g}. Protects: {unit}, {options['adjacency']}."]
+    labels = {"item": options["item"], "domain": domain.origin} if domain is not None else {}
+    facts = facts_of(
+        kind,
+        release,
+        options["adjacency"],
+        unit=unit,
+        max_rows=options["max_rows"] or None,
+        where=options["where"] or None,
+        **labels,
+    )
+    notes = [f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {unit}, {options['adjacency']}."]
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
-    if release.simulated:
-        notes.append("SIMULATED: the noise is predictable; this protects nobody.")
-    return facts, notes
+    return facts, [*notes, *warnings_of(release)]
+
+
+def warnings_of(release: Any) -> list[str]:
+    """Return what nobody may overlook in a table."""
+    return [SIMULATED] if release.simulated else []

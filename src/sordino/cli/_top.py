@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sordino.cli._options import EPSILON, NUMBER, SOURCE, csv_options, domain_options, release_options, unit_options
+from sordino.cli._options import DOMAINS, EPSILON, NUMBER, SOURCE, csv_options, domain_options, release_options, unit_options
 from sordino.cli._output import BEFORE_SELECTION, INTERVAL, about, write_rows
 from sordino.cli._work import domain_of, session_of, shown_progress
 from sordino.releases import plain
@@ -19,6 +19,7 @@ COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 @domain_options
 @unit_options
 @click.option("-k", "--k", type=int, required=True, help="How many items.")
+@click.option("--threshold", type=NUMBER, metavar="T", help="Only items above this public threshold: K at most.")
 @EPSILON
 @click.option(
     "--selection-share", type=NUMBER, default="0.5", show_default=True, help="Share of epsilon that chooses; the rest measures."
@@ -33,17 +34,22 @@ def top(source: str, **options: Any) -> None:
 
     SOURCE is a CSV or Parquet path or glob, or duckdb:FILE#TABLE.
     """
-    domain = domain_of(**{name: options[name] for name in ("domain", "domain_column", "domain_sql", "assume_public")})
+    domain = domain_of(**{name: options[name] for name in DOMAINS})
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = session.top_k(
             options["item"],
             k=options["k"],
             epsilon=options["epsilon"],
             domain=domain,
+            threshold=options["threshold"],
             where=options["where"],
             selection_share=options["selection_share"],
             noise=options["noise"],
             progress=progress,
         )
     facts, notes = about("top", release, options, domain)
+    if release.crossed is not None:
+        facts |= {"threshold": float(options["threshold"]), "crossed": release.crossed}
+        ended = "the threshold ended the list" if release.crossed else "the list is full"
+        notes.append(f"Threshold: {float(options['threshold']):.12g}; {ended}.")
     write_rows(options["form"], COLUMNS, [plain(row) for row in release], facts, [BEFORE_SELECTION, INTERVAL, *notes])

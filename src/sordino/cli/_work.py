@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,14 +11,17 @@ from typing import Any
 import click
 
 from sordino.cli._options import chosen_quiet, exactly_one
+from sordino.constraints import shown
 from sordino.data import CsvFormat, Domain, PrivacyUnit
 from sordino.entropy import SYSTEM, Entropy, Seeded
 from sordino.errors import InvalidParameter
 from sordino.ledger import Ledger
-from sordino.session import Progress, Session
+from sordino.sensitivity import Sensitivity
+from sordino.session import Payer, Progress, Session, Uncharged
 
 DROPPED = "By rule, lines that do not parse, rows without a unit and labels outside the domain are dropped; how many is private."
 UNRECORDED = "No --ledger was given: nothing remembers what this release spends."
+_RANGE = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})", re.ASCII)
 PATIENCE = 1.0  # seconds before a progress bar appears
 
 
@@ -31,14 +35,21 @@ def unit_of(*, user: str | None, row_is_unit: bool, max_rows: int | None, adjace
     return PrivacyUnit(user, adjacency=adjacency, max_rows=max_rows)
 
 
-def domain_of(*, domain: str | None, domain_column: str | None, domain_sql: str | None, assume_public: bool) -> Domain:
+def domain_of(
+    *, domain: str | None, domain_column: str | None, domain_range: str | None, domain_sql: str | None, assume_public: bool
+) -> Domain:
     """Return the public domain that the options name."""
-    given = {"--domain": domain, "--domain-sql": domain_sql, "--assume-public": assume_public}
+    given = {"--domain": domain, "--domain-range": domain_range, "--domain-sql": domain_sql, "--assume-public": assume_public}
     which = exactly_one(given, "which labels may be released")
     if domain_column is not None and which != "--domain":
         raise InvalidParameter("--domain-column needs --domain FILE.")
     if which == "--assume-public":
         return Domain.assume_public()
+    if domain_range is not None:
+        ends = _RANGE.fullmatch(domain_range)
+        if ends is None:
+            raise InvalidParameter(f"--domain-range must be two whole numbers A:B; got {shown(domain_range)}.")
+        return Domain.range(int(ends[1]), int(ends[2]))
     return Domain.from_sql(domain_sql or "") if domain is None else Domain.from_file(domain, column=domain_column)
 
 
@@ -55,16 +66,47 @@ def entropy_of(*, seed: int | None, synthetic: bool, ledger_url: str | None) -> 
     return Seeded(seed)
 
 
+def ledger_of(options: dict[str, Any]) -> Ledger | None:
+    """Open the account that the options name."""
+    url, account = options["ledger_url"], options["account"]
+    if (url is None) != (account is None):
+        raise InvalidParameter("--ledger and --account go together; got only one of them.")
+    return None if url is None else Ledger.open(url, account=account)
+
+
+def statement_of(options: dict[str, Any]) -> Sensitivity:
+    """Return what the options say about answers that somebody else computed."""
+    if options["sensitivity"] is None:
+        raise InvalidParameter("--sensitivity must say how far any one answer moves between neighbours; got none.")
+    return Sensitivity(
+        bound=options["sensitivity"], monotone=options["monotone"], adjacency=options["adjacency"], step=options["step"]
+    )
+
+
+@contextmanager
+def payer_of(options: dict[str, Any], mechanism: Any, label: str, detail: dict[str, Any]) -> Iterator[Payer]:
+    """Charge a mechanism for answers that somebody else computed; nothing was read so far.
+
+    The account is the one that was named: whether it is about the people behind these answers cannot be seen from here.
+    """
+    ledger = ledger_of(options)
+    if ledger is None:
+        if not chosen_quiet(options["quiet"]):
+            click.echo(UNRECORDED, err=True)
+        yield Uncharged()
+        return
+    known = {name: value for name, value in detail.items() if value is not None}
+    with ledger.reserve(mechanism, label=label, detail=known, adjacency=options["adjacency"]) as charge:
+        yield charge
+
+
 @contextmanager
 def session_of(source: str, options: dict[str, Any]) -> Iterator[Session]:
     """Open the session that the common options describe."""
     unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
-    url, account = options["ledger_url"], options["account"]
-    if (url is None) != (account is None):
-        raise InvalidParameter("--ledger and --account go together; got only one of them.")
     csv = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"], null=options["null"])
-    ledger = None if url is None else Ledger.open(url, account=account)
+    ledger = ledger_of(options)
     if not chosen_quiet(options["quiet"]):
         click.echo(DROPPED, err=True)
         if ledger is None:

@@ -5,11 +5,26 @@ else are kept. Public things (paths, headers, declared types, predicates, domain
 after the charge every failure is one constant sentence.
 """
 
+from sordino.data._answer_lines import Answer, answer_lines
 from sordino.data._csv_format import CsvFormat
 from sordino.data._domain import Domain
 from sordino.data._open import open_source
 from sordino.data._questions import CountQuestion, Counts, prepare_counts
+from sordino.data._scores import ScoreFile, open_scores
 from sordino.data._source import Source
 from sordino.data._unit import PrivacyUnit
 
-__all__ = ["CountQuestion", "Counts", "CsvFormat", "Domain", "PrivacyUnit", "Source", "open_source", "prepare_counts"]
+__all__ = [
+    "Answer",
+    "CountQuestion",
+    "Counts",
+    "CsvFormat",
+    "Domain",
+    "PrivacyUnit",
+    "ScoreFile",
+    "Source",
+    "answer_lines",
+    "open_scores",
+    "open_source",
+    "prepare_counts",
+]

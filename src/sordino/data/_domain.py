@@ -1,19 +1,51 @@
-"""The public list of labels that a question about items ranges over; it never comes from the private rows unless declared so."""
+"""The public labels that a question about items ranges over; they never come from the private rows unless declared so."""
 
 from __future__ import annotations
 
 import csv
 import datetime as dt
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, Literal, final, overload
 
-from sordino.constraints import is_unicode, shown, text
+from sordino.constraints import DOMAIN_SIZE, is_unicode, shown, text
 from sordino.data._domain_sql import labels_of_parquet, labels_of_query
 from sordino.data._source import Source
 from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, UnsafePredicate
+
+_FARTHEST = 1 << 62  # whole numbers of a column have 64 bits
+
+
+@final
+@dataclass(frozen=True)
+class Numbered(Sequence[str]):
+    """The labels of a range, each made when it is asked for: whole numbers from `start` on, or what `name` calls their positions."""
+
+    start: int
+    size: int
+    name: Callable[[int], str] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, position: int) -> str: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, position: int | slice) -> str | tuple[str, ...]:
+        if isinstance(position, slice):
+            return tuple(self[place] for place in range(*position.indices(self.size)))
+        place = int(position) + (self.size if position < 0 else 0)
+        if not 0 <= place < self.size:
+            raise IndexError(position)
+        if self.name is None:
+            return str(self.start + place)
+        label = self.name(place)
+        if not is_unicode(label) or "\0" in label:
+            raise InvalidParameter(f"Domain.indexed.label must return Unicode text without NUL for {place}; got {shown(label)}.")
+        return label
 
 
 @final
@@ -21,21 +53,25 @@ from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, Uns
 class Domain:
     """A public domain: text labels, NULL and duplicates removed, sorted by code point; the position is the priority in ties.
 
-    Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`.
+    Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`; with `Domain.range` or `Domain.indexed` if
+    there are too many labels to list them, up to 2^52: these are in the order of their numbers.
 
     Examples
     --------
     >>> from sordino.data import Domain
     >>> Domain.of(["b", 10, None, "a", "b"]).labels
     ('10', 'a', 'b')
+    >>> Domain.range(1, 10**12 + 1).size
+    1000000000000
     """
 
-    kind: Literal["list", "file", "sql", "assumed public"]
+    kind: Literal["list", "file", "sql", "assumed public", "range"]
     origin: str
     known: tuple[str, ...] | None = field(default=None, repr=False)
     path: Path | None = field(default=None, repr=False)
     column: str | None = field(default=None, repr=False)
     query: str | None = field(default=None, repr=False)
+    numbered: Numbered | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, labels: Any) -> Domain:
@@ -49,6 +85,52 @@ class Domain:
         if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
             raise InvalidParameter(f"A domain must be a list of labels; got {shown(labels)}.")
         return cls("list", "list", known=_sorted(map(label_text, labels), "The list"))
+
+    @classmethod
+    def range(cls, start: int, stop: int) -> Domain:
+        """Return the domain of the whole numbers from `start` up to `stop`, which is left out; their labels are never listed.
+
+        A value of the column counts if it is such a number as it is usually written: no leading zeros, no plus sign, no spaces.
+
+        Parameters
+        ----------
+        start, stop : int
+            Between -2^62 and 2^62, at least one and at most 2^52 numbers.
+
+        Raises
+        ------
+        InvalidParameter
+            If they are no such numbers.
+        """
+        for name, value in (("start", start), ("stop", stop)):
+            if not _is_whole(value) or abs(value) > _FARTHEST:
+                raise InvalidParameter(f"Domain.range.{name} must be a whole number between -2^62 and 2^62; got {shown(value)}.")
+        size = DOMAIN_SIZE("Domain.range: stop - start", int(stop) - int(start))
+        return cls("range", f"range {start}:{stop}", numbered=Numbered(int(start), size))
+
+    @classmethod
+    def indexed(cls, size: int, *, label: Callable[[int], str]) -> Domain:
+        """Return the domain of the positions 0 to size - 1, which a public function names.
+
+        The column holds positions, as whole numbers. The function is called for what is released and for nothing else: it needs no
+        inverse, and never meets a private row.
+
+        Parameters
+        ----------
+        size : int
+            From 1 to 2^52.
+        label : callable
+            From a position to its label, a text.
+
+        Raises
+        ------
+        InvalidParameter
+            If the size is no such number or the label cannot be called.
+        """
+        count = DOMAIN_SIZE("Domain.indexed.size", size)
+        if not callable(label):
+            raise InvalidParameter(f"Domain.indexed.label must be a function from a position to a text; got {shown(label)}.")
+        return cls("range", f"indexed {count}", numbered=Numbered(0, count, label))
 
     @classmethod
     def from_file(cls, path: str | Path, column: str | None = None) -> Domain:
@@ -89,14 +171,16 @@ class Domain:
         return cls("assumed public", "assumed public")
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels.
+    def labels(self) -> Sequence[str]:
+        """The labels; those of a range are made when they are asked for.
 
         Raises
         ------
         UnknownDomain
             If they are not known yet: `resolve` reads files and queries; assumed labels are read after the charge.
         """
+        if self.numbered is not None:
+            return self.numbered
         if self.known is None:
             raise UnknownDomain(f"The labels of this domain ({self.origin}) are not known before it is resolved for a source.")
         return self.known
@@ -116,7 +200,7 @@ class Domain:
         InvalidParameter, DataSourceError
             If the file or the query cannot be used.
         """
-        if self.known is not None or self.kind == "assumed public":
+        if self.known is not None or self.kind in {"assumed public", "range"}:
             return self
         if self.query is not None:
             return replace(self, known=_sorted(labels_of_query(self.query, source), "The domain query"))
@@ -170,6 +254,10 @@ def label_text(value: Any) -> str | None:
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return value.isoformat()
     raise InvalidParameter(f"A label must be a text, a whole number, a truth value or a date; got {shown(value)}.")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def _sorted(labels: Iterable[str | None], what: str) -> tuple[str, ...]:

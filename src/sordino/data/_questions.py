@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import one_of, shown
-from sordino.data._domain import Domain
+from sordino.data._domain import Domain, Numbered
 from sordino.data._engine import Progress, Scan, after_charge, engine, literal
 from sordino.data._sensitivity import Kind, each_answer, together
 from sordino.data._source import Source
@@ -26,10 +26,23 @@ SALT = 16
 @final
 @dataclass(frozen=True)
 class Counts:
-    """Private counts on their way to a mechanism; their `repr` shows none of them."""
+    """Private counts on their way to a mechanism; their `repr` shows none of them.
+
+    With positions, only the counts that are not 0 are there, sorted by position; without, there is one for each label.
+    """
 
     values: NDArray[np.int64] = field(repr=False)
-    labels: tuple[str, ...] = field(repr=False)
+    labels: Sequence[str] = field(repr=False)
+    positions: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    def at(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the counts of some labels, by their places in the domain."""
+        if self.positions is None:
+            return self.values[indices]
+        if not self.values.size:
+            return np.zeros_like(indices)
+        found = np.minimum(np.searchsorted(self.positions, indices), self.values.size - 1)
+        return np.where(self.positions[found] == indices, self.values[found], 0)
 
 
 @final
@@ -79,7 +92,7 @@ class CountQuestion:
         Returns
         -------
         Counts
-            int64 counts: one for each label in the order of the domain, or a single one (and no labels).
+            int64 counts: one for each label in the order of the domain (of a range, those that are not 0), or a single one.
 
         Raises
         ------
@@ -89,14 +102,19 @@ class CountQuestion:
         return after_charge(self._work, progress)
 
     def _work(self, announce: Callable[[Scan], None]) -> Counts:
-        labels = () if self.domain is None else self.domain.known
+        numbered = None if self.domain is None else self.domain.numbered
+        labels = () if self.domain is None or numbered is not None else self.domain.known
         if labels is None:
             labels = self._assumed_labels(announce)
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            answer = scan.ask(self.sql, labels if self.kind == "items" else None)
+            answer = scan.ask(self.sql, labels if self.kind == "items" and numbered is None else None)
         if self.kind != "items":
             return Counts(np.asarray(answer["n"], dtype=np.int64), ())
+        if numbered is not None:
+            order = np.argsort(answer["position"])
+            found, counted = (np.asarray(answer[name], dtype=np.int64)[order] for name in ("position", "n"))
+            return Counts(counted, numbered, found)
         values = np.zeros(len(labels), dtype=np.int64)
         values[answer["position"]] = answer["n"]
         return Counts(values, labels)
@@ -180,14 +198,17 @@ def prepare_counts(
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
     kept = ", ".join(f"{_text(index)} AS {name}" for name, index in columns.items()) or "1"
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
+    known = domain if isinstance(domain, Domain) else None
+    if known is not None and known.numbered is not None:
+        kept = _placed(kept, known.numbered)
     question = CountQuestion(
         source=source,
         unit=unit,
         kind=kind,
-        domain=domain if isinstance(domain, Domain) else None,
+        domain=known,
         sensitivity=sensitivity,
         indices=tuple(sorted(indices)),
-        sql=_sql(kind, unit, kept, salt),
+        sql=_sql(kind, unit, kept, salt, listed=known is None or known.numbered is None),
         labels_sql=f"SELECT DISTINCT item FROM (SELECT {_text(columns.get('item', 0))} AS item FROM rows) WHERE item IS NOT NULL",
     )
     _rehearse(question)
@@ -215,8 +236,18 @@ def _domain(domain: Any) -> Domain:
     return domain if isinstance(domain, Domain) else Domain.of(domain)
 
 
-def _sql(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes) -> str:
-    """Return the one query; `kept` has the columns item and unit, as texts or NULL.
+def _placed(kept: str, labels: Numbered) -> str:
+    """Return the rows whose item is the usual text of a number of the range, with its position as the item, as text."""
+    number = "TRY_CAST(item AS BIGINT)"
+    position = f"CASE WHEN CAST({number} AS VARCHAR) = item THEN CAST({number} AS HUGEINT) - ({labels.start}) END"
+    return (
+        f"(SELECT CAST(position AS VARCHAR) AS item, * EXCLUDE (item, position) FROM (SELECT *, {position} AS position FROM {kept}) "
+        f"WHERE position >= 0 AND position < {labels.size})"
+    )
+
+
+def _sql(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, *, listed: bool) -> str:
+    """Return the one query; `kept` has the columns item and unit, as texts or NULL. A domain that is not listed has positions as items.
 
     Missing values are left out by the counts themselves (`count(unit)`, a join on `item`), which costs nothing.
     """
@@ -232,18 +263,21 @@ def _sql(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes) -> str:
     elif unit.max_rows is None:
         counted = f"SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit FROM {kept}) GROUP BY item"
     else:
-        counted = f"SELECT item, count(*) AS n FROM ({_chosen(kept, unit.max_rows, salt)}) GROUP BY item"
+        counted = f"SELECT item, count(*) AS n FROM ({_chosen(kept, unit.max_rows, salt, listed=listed)}) GROUP BY item"
+    if not listed:
+        return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) WHERE n > 0"
     return f"SELECT position, n FROM ({counted}) JOIN labels ON item = label"
 
 
-def _chosen(kept: str, most: int, salt: bytes) -> str:
+def _chosen(kept: str, most: int, salt: bytes, *, listed: bool) -> str:
     """Return at most `most` distinct items of each unit.
 
     The order depends on the salt, the unit and the item alone: not on where a row stands, and not on any other unit, so adding or
     removing one unit changes no other unit's choice. Items outside the domain are not chosen: they would waste the bound.
     """
     key = f"sha256({literal(salt.hex())} || length(unit) || ':' || unit || item)"
-    pairs = f"SELECT DISTINCT item, unit FROM {kept} WHERE unit IS NOT NULL AND item IN (SELECT label FROM labels)"
+    inside = " AND item IN (SELECT label FROM labels)" if listed else ""
+    pairs = f"SELECT DISTINCT item, unit FROM {kept} WHERE unit IS NOT NULL{inside}"
     return f"SELECT item FROM ({pairs}) QUALIFY row_number() OVER (PARTITION BY unit ORDER BY {key}, item) <= {most}"
 
 
@@ -251,7 +285,7 @@ def _rehearse(question: CountQuestion) -> None:
     """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
     kinds = list(question.source.columns.values())
     columns = ", ".join(f"CAST(NULL AS {kinds[index]}) AS c{index}" for index in question.indices) or "1"
-    labels = ("",) if question.kind == "items" else None
+    labels = ("",) if question.kind == "items" and (question.domain is None or question.domain.numbered is None) else None
     with engine() as opened:
         opened.rows = f"SELECT {columns} WHERE FALSE"
         opened.close_doors(())

@@ -7,14 +7,19 @@ Floats: post-processing in doubles.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
-from sordino.releases import TopK, Values, pictured, plain
+from sordino.estimators._difference import differences
+from sordino.releases import HybridTop, Positives, TopK, Value, Values, pictured, plain
+
+Selection = TopK | HybridTop | Positives
+Floats = NDArray[np.float64]
 
 _LEAST = 1e-300  # a variance that has underflowed to 0 still divides
 
@@ -27,9 +32,9 @@ class Estimates:
     Attributes
     ----------
     values : array of float, shape (k,)
-        In the unit of the answers.
+        In the unit of the answers. NaN where neither a gap nor a measurement says anything.
     variances : array of float, shape (k,)
-        In that unit squared, for fixed indices.
+        In that unit squared, for fixed indices. Infinite where the value is NaN.
 
     Examples
     --------
@@ -41,8 +46,8 @@ class Estimates:
     (2,)
     """
 
-    values: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    values: Floats
+    variances: Floats
 
     def __repr__(self) -> str:
         return pictured(self, vars(self))
@@ -52,21 +57,31 @@ class Estimates:
         return dict(plain(vars(self)))
 
 
-def combine_gaps(selection: TopK, measurements: Values) -> Estimates:
+def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimates:
     """Combine the gaps of `selection` with `measurements` of the selected items into one estimate for each item.
+
+    The estimates are unbiased **before selection only**, that is for items that were fixed in advance. An item that was found was found
+    partly because its noise was high, so after selection its estimate is too high on average, the more so the further the answer lies
+    below where it was found, and the variance is no error bar. For intervals take `interval` of the measurements, or `lower_bound`.
 
     Parameters
     ----------
-    selection : TopK
-        What `NoisyTopK` released.
-    measurements : Values
-        `measurements.values[i]` belongs to `selection.indices[i]`; NaN means not measured. The noise must be independent of the
-        selection's.
+    selection : TopK, HybridTop or Positives
+        What `NoisyTopK`, `HybridTopK`, `SparseVector`, `AdaptiveSparseVector` or `HybridSparseVector` released. After a threshold the
+        gaps have estimates of their own, which share the noise of that threshold; it is estimated along. Positives of later passes have
+        no gap: their measurement stands alone.
+    measurements : Value or Values
+        What `LaplaceMechanism` or `GaussianMechanism` released: `measurements.values[i]` belongs to `selection.indices[i]`; NaN means
+        not measured. The noise must be independent of the selection's.
 
     Raises
     ------
     InvalidParameter
-        If the lengths differ, nothing was measured or the selection has no gaps.
+        If the lengths differ, the selection has no gaps, or its gaps say nothing without a measurement and nothing was measured.
+
+    Notes
+    -----
+    Generalized least squares with the noise of the threshold as an unknown level, in one pass over the items.
 
     Examples
     --------
@@ -77,24 +92,77 @@ def combine_gaps(selection: TopK, measurements: Values) -> Estimates:
     >>> bool((sd.combine_gaps(top, fresh).variances < fresh.standard_error**2).all())
     True
     """
-    k = selection.indices.size
-    measured = np.asarray(measurements.values, dtype=np.float64)
+    known = _known(selection)
+    measured, error = _read(measurements)
+    k = known.centers.size
     if measured.shape != (k,):
         raise InvalidParameter(f"combine_gaps needs one measurement for each of the {k} selected items; got {measured.size}.")
+    if math.isinf(known.level) and np.isnan(measured).all():
+        raise InvalidParameter(
+            "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say how high a list lies."
+        )
+    # In units of the largest deviation, so that squares neither overflow nor vanish together.
+    scale = max([error, *known.deviations.tolist(), *([known.level] if math.isfinite(known.level) else [])]) or 1.0
+    u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _LEAST))
+    v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _LEAST))
+    values, variances = _least_squares(known.centers / scale, u, measured / scale, v, (known.level / scale) ** 2)
+    with np.errstate(over="ignore", under="ignore"):
+        return Estimates(values=values * scale, variances=variances * scale * scale)
+
+
+class _Known(NamedTuple):
+    """What gaps say: `centers` are answer plus centered noise less one common unknown level; standard deviations of noise and level."""
+
+    centers: Floats
+    deviations: Floats
+    level: float
+
+
+def _known(selection: Any) -> _Known:
+    """Return what the gaps of a selection say of each item, in the unit of the answers; a center is NaN where they say nothing."""
+    if not isinstance(selection, Selection):
+        raise InvalidParameter("combine_gaps.selection must be a TopK, HybridTop or Positives; got something else.")
+    mechanism, k = selection.mechanism, selection.indices.size
+    step = float(mechanism.step)
+    if isinstance(selection, Positives) or (isinstance(selection, HybridTop) and selection.crossed):
+        laws = differences(selection)
+        branches = selection.branches if isinstance(selection, Positives) else np.zeros(k, dtype=np.int64)
+        variances, level = np.array([law.query.variance for law in laws])[branches], laws[0].threshold.variance
+        if getattr(mechanism, "resample", False):  # each positive has met a threshold of its own: nothing is shared
+            variances, level = variances + level, 0.0
+        return _Known(selection.estimates, np.sqrt(variances) * step, math.sqrt(level) * step)
     if selection.gaps.size < k - 1:
         raise InvalidParameter("combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise.")
-    known = ~np.isnan(measured)
-    if not known.any():
-        raise InvalidParameter("combine_gaps needs at least one measurement that is not NaN.")
-    # d_i = q_i + noise_i - mu: the gaps fix the noisy answers up to one common level mu, the noisy answer of the last item.
+    # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which nothing is known.
     inner = selection.gaps[: k - 1]
-    d = np.append(np.cumsum(inner[::-1])[::-1], 0.0)
-    u = max(selection.mechanism.noise.variance * float(selection.mechanism.step) ** 2, _LEAST)
-    v = np.where(known, max(measurements.standard_error**2, _LEAST), np.inf)
-    weights = 1 / (u + v)
-    level_variance = 1 / weights.sum()
-    level = level_variance * (weights * np.where(known, measured - d, 0.0)).sum()
-    share = 1 / (1 + u / v)
-    values = np.where(known, (1 - share) * np.where(known, measured, 0.0) + share * (d + level), d + level)
-    variances = share * u + share**2 * level_variance
-    return Estimates(values=values, variances=variances)
+    deviations = np.full(k, math.sqrt(mechanism.noise.variance) * step)
+    return _Known(np.append(np.cumsum(inner[::-1])[::-1], 0.0), deviations, math.inf)
+
+
+def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return estimates and variances for centers `d` of variance u, measurements of variance v (inf: none), and the level's variance."""
+    both = np.isfinite(u) & np.isfinite(v)
+    weights = np.where(both, 1 / (u + v), 0.0)
+    total = float(weights.sum())
+    spread = 1 / total if math.isinf(level) else level / (1 + level * total)  # variance of the level that is left
+    shift = spread * float((weights * np.where(both, measured - d, 0.0)).sum())
+    of_gap, of_measurement = 1 / u, 1 / v
+    precision = of_gap + of_measurement
+    some = precision > 0
+    precision = np.where(some, precision, 1.0)
+    share = of_gap / precision
+    from_gap, from_measurement = np.where(of_gap > 0, d + shift, 0.0), np.where(of_measurement > 0, measured, 0.0)
+    values = share * from_gap + of_measurement / precision * from_measurement
+    return np.where(some, values, np.nan), np.where(some, 1 / precision + share**2 * spread, np.inf)
+
+
+def _read(measurements: Any) -> tuple[Floats, float]:
+    """Return the measured values, shape (n,), and the standard deviation of their noise."""
+    if isinstance(measurements, Value | Values):
+        values = np.atleast_1d(measurements.value if isinstance(measurements, Value) else measurements.values).astype(np.float64)
+        error: Any = measurements.standard_error
+        if isinstance(error, float | int) and 0 <= error < math.inf:
+            return values, float(error)
+    raise InvalidParameter(
+        "combine_gaps.measurements must be what LaplaceMechanism or GaussianMechanism released, with a standard error."
+    )

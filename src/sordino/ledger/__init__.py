@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sordino.ledger._amounts import Budget
 from sordino.ledger._charge import Charge
+from sordino.ledger._charged_stream import ChargedStream
 from sordino.ledger._history import Event, Verification
 from sordino.ledger._identity import canonical_source, canonical_unit
 from sordino.ledger._ledger import Ledger
@@ -13,6 +14,7 @@ __all__ = [
     "Budget",
     "Charge",
     "ChargeLine",
+    "ChargedStream",
     "Event",
     "Ledger",
     "Statement",

@@ -8,12 +8,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError, SimulatedRelease
 from sordino.ledger import _schema
 from sordino.ledger._amounts import MEASURES, check_claims, exact_cost, nano_up
+from sordino.ledger._charged_stream import ChargedStream, check_streams
 from sordino.ledger._records import body_of, described
 from sordino.ledger._store import Store, carry_out
 
@@ -68,6 +70,7 @@ class Charge:
         "_spent",
         "_state",
         "_store",
+        "_streams",
         "account",
         "id",
         "label",
@@ -97,6 +100,7 @@ class Charge:
         self._adjacency = adjacency
         self._approximate = allow_approximate
         self._spent: list[tuple[Fraction, Fraction]] = []  # (worst case, really spent) of each draw; its length is the next slot
+        self._streams: list[ChargedStream] = []
         self._state: Literal["open", "settled", "kept"] = "open"
         self._process = os.getpid()
         self._lock = threading.RLock()
@@ -120,6 +124,7 @@ class Charge:
             self._keep()
         elif self._state == "open":
             self._settle_at_the_end()
+        self._close_streams()
 
     @property
     def drawn(self) -> Fraction:
@@ -156,12 +161,7 @@ class Charge:
             If the mechanism has no cost on the meter of the account, or is not exact and that was not allowed.
         """
         self._check_open()
-        if entropy is None:
-            from sordino.entropy import SYSTEM  # noqa: PLC0415  (numpy is needed for noise, not for ledgers)
-
-            entropy = SYSTEM
-        if getattr(entropy, "simulated", None) is not False:
-            raise SimulatedRelease("A ledger takes only real entropy; got a simulated one. Nothing was drawn.")
+        entropy = _real(entropy)
         slot = self.draw(mechanism)
         try:
             result = mechanism.release(answers, entropy=entropy, **private)
@@ -173,6 +173,41 @@ class Charge:
             raise SimulatedRelease("The release says that it is simulated, or does not say; its charge stays.")
         self._note(slot, mechanism, result)
         return result
+
+    def open(self, mechanism: Any, *, entropy: Any = None) -> ChargedStream:
+        """Record a draw of the worst case durably, then open a stream of the mechanism.
+
+        What the stream really spent is settled if it was closed, or its block left, without an error; settling closes what is still open.
+
+        Parameters
+        ----------
+        mechanism : object
+            With `.cost` and `.open`, such as a `SparseVector`.
+        entropy : Entropy, optional
+            Where the noise comes from; the operating system if not given. A simulated one is refused.
+
+        Returns
+        -------
+        ChargedStream
+            To be used in a `with` block, inside that of the charge.
+
+        Raises
+        ------
+        SimulatedRelease, LedgerConflict, InvalidParameter
+            As for `release`; a mechanism without streams is refused, too. Nothing is drawn.
+        """
+        self._check_open()
+        entropy = _real(entropy)
+        check_streams(mechanism)
+        slot = self.draw(mechanism)
+        try:
+            opened = mechanism.open(entropy=entropy)
+        except BaseException:
+            self._keep()
+            raise
+        stream = ChargedStream(opened, settle=partial(self._ended, slot, mechanism), fail=self._keep)
+        self._streams.append(stream)
+        return stream
 
     def draw(self, mechanism: Any) -> int:
         """Record durably that `mechanism` is about to draw its noise; `release` does this first.
@@ -219,7 +254,7 @@ class Charge:
         return slot
 
     def settle(self) -> None:
-        """Give back what was not spent and close the charge; leaving the `with` block does this.
+        """Give back what was not spent and close the charge and its streams; leaving the `with` block does this.
 
         Raises
         ------
@@ -227,6 +262,7 @@ class Charge:
             If the charge is not open in this process or was used by a copy of it.
         """
         self._check_open()
+        self._close_streams()
         with self._alone():
             actual = nano_up(sum((spent for _, spent in self._spent), Fraction(0)))
             closing = {
@@ -290,6 +326,17 @@ class Charge:
         if self._meter == "pure" and getattr(mechanism, "per_transcript", False) is True:
             self._spent[slot] = (worst, spent)
 
+    def _ended(self, slot: int, mechanism: Any, spent: Any) -> None:
+        """Remember what a stream spent that was closed without an error, while that can still be settled."""
+        with self._lock:
+            if self._state == "open":
+                self._note(slot, mechanism, spent)
+
+    def _close_streams(self) -> None:
+        """End all streams: what is settled can no longer grow."""
+        for stream in tuple(self._streams):
+            stream.close()
+
     def _keep(self) -> None:
         """Close the charge without giving anything back."""
         if self._state == "open":
@@ -300,6 +347,17 @@ class Charge:
             raise LedgerConflict("This charge belongs to the process that reserved it, not to a fork of it. Nothing was drawn.")
         if self._state != "open":
             raise LedgerConflict(f"Charge {self.label!r} is closed ({self._state}); reserve a new one. Nothing was drawn.")
+
+
+def _real(entropy: Any) -> Any:
+    """Return entropy that nobody can predict, the operating system's if none was given, or raise `SimulatedRelease`."""
+    if entropy is None:
+        from sordino.entropy import SYSTEM  # noqa: PLC0415  (numpy is needed for noise, not for ledgers)
+
+        entropy = SYSTEM
+    if getattr(entropy, "simulated", None) is not False:
+        raise SimulatedRelease("A ledger takes only real entropy; got a simulated one. Nothing was drawn.")
+    return entropy
 
 
 def _shown(amount: Fraction) -> str:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from sordino.mechanisms._adaptive_sparse_vector import AdaptiveSparseVector
 from sordino.mechanisms._additive import GaussianMechanism, LaplaceMechanism
+from sordino.mechanisms._counted_stream import CountedStream
 from sordino.mechanisms._exponential_mechanism import ExponentialMechanism
+from sordino.mechanisms._gaussian_sparse_vector import GaussianSparseVector
+from sordino.mechanisms._gumbel_sparse_vector import GumbelSparseVector
+from sordino.mechanisms._hybrid_sparse_vector import HybridSparseVector
+from sordino.mechanisms._hybrid_top_k import HybridTopK
 from sordino.mechanisms._noisy_top_k import NoisyTopK
 from sordino.mechanisms._permute_and_flip import PermuteAndFlip
 from sordino.mechanisms._randomized_response import RandomizedResponse
@@ -11,8 +17,14 @@ from sordino.mechanisms._sparse_vector import SparseVector
 from sordino.mechanisms._stream import Stream
 
 __all__ = [
+    "AdaptiveSparseVector",
+    "CountedStream",
     "ExponentialMechanism",
     "GaussianMechanism",
+    "GaussianSparseVector",
+    "GumbelSparseVector",
+    "HybridSparseVector",
+    "HybridTopK",
     "LaplaceMechanism",
     "NoisyTopK",
     "PermuteAndFlip",

@@ -1,12 +1,14 @@
-"""What a sparse vector decides: which noisy answers reach the noisy threshold, in their order, until there are enough.
+"""What a sparse vector decides: which noisy answers reach the noisy threshold, by which test, until no test can be paid for.
 
-Claim: for the same noise, `crossings` and the fold of `step` give the same transcript. Proof: docs/proofs/sparse-vector.md.
-Noise: one draw for each threshold, drawn when its first question is asked; one for each question; none serves twice.
+Claim: for the same noise, `crossings` and the fold of `step` give the same transcript. Proof: docs/proofs/adaptive-sparse-vector.md.
+Noise: one draw for each threshold, drawn when its first question is asked; one for each test of each question; none serves twice.
 Floats: none.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -27,105 +29,165 @@ class State(NamedTuple):
     """What a sparse vector remembers between two questions. `threshold` is private, the counts follow from the outputs."""
 
     left: int
-    """How many positives may still come."""
+    """How many tokens may still be spent."""
     threshold: int | None = None
     """Noise of the threshold; None if the next question draws it."""
     stages: int = 0
     """How many thresholds were drawn: each is paid for once a question has met it."""
 
 
-def step(state: State, noisy: int, *, resample: bool) -> tuple[State, int | None]:
-    """Return what follows one question: the state, and how far its noisy value lies above the noisy threshold (None: below).
+def affordable(prices: Sequence[int], left: int) -> int:
+    """Return how many branches can still be paid for: prices are rising whole numbers of tokens, so these are the first ones."""
+    return bisect_right(prices, left)
 
-    `noisy` is answer plus noise less the public threshold, in steps; the state has a threshold and positives left.
+
+def step(state: State, noisy: Sequence[int], prices: Sequence[int], *, resample: bool) -> tuple[State, tuple[int, int] | None]:
+    """Return what follows one question: the state; which branch fired and how far it lies above the noisy threshold (None: below).
+
+    `noisy` is answer plus noise less the public threshold, in steps, once for each branch that can be paid for; the state has a threshold.
     """
-    lift = noisy - (state.threshold or 0)
-    if lift < 0:
-        return state, None
-    return State(state.left - 1, None if resample else state.threshold, state.stages), lift
+    threshold = state.threshold or 0
+    for branch, value in enumerate(noisy):
+        if value >= threshold:
+            left = state.left - prices[branch]
+            return State(left, None if resample else threshold, state.stages), (branch, value - threshold)
+    return state, None
 
 
-def decide(noisy: Steps, threshold: int, most: int) -> NDArray[np.intp]:
-    """Return where the first `most` noisy values stand that reach the noisy threshold."""
-    return np.flatnonzero(noisy >= threshold)[:most]
+def decide(noisy: Sequence[Steps], threshold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return where noisy values stand that reach the noisy threshold in some branch, and their first such branch."""
+    reached = [values >= threshold for values in noisy]
+    anywhere = reached[0].copy()
+    for more in reached[1:]:
+        anywhere |= more
+    hits = np.flatnonzero(anywhere)
+    branches = np.full(hits.size, len(noisy) - 1, dtype=np.intp)
+    for branch in range(len(noisy) - 2, -1, -1):
+        branches[reached[branch][hits]] = branch
+    return hits, branches
 
 
-def lifted(noisy: Steps, threshold: int) -> Steps:
-    """Return how far noisy values lie above the noisy threshold, exactly: Python integers where 64 bits might not do."""
-    return noisy - threshold if noisy.dtype != object and abs(threshold) < _FAR else noisy.astype(object) - threshold
+def paid(branches: NDArray[np.intp], prices: Sequence[int], left: int) -> tuple[NDArray[np.intp], int]:
+    """Return which of the hits are positives, one after the other, and the tokens left then.
+
+    A hit of a branch that the tokens no longer cover is no hit: the branches before it, which they do cover, have failed.
+    """
+    costs, rest, kept = np.array(prices, dtype=np.int64), np.arange(branches.size), [np.zeros(0, dtype=np.intp)]
+    while (open_ := affordable(prices, left)) and (rest := rest[branches[rest] < open_]).size:
+        spent = np.cumsum(costs[branches[rest]])
+        # Until less is left than the dearest open branch costs, every hit can be paid for: one round for each branch, at most.
+        last = int(np.searchsorted(spent, min(left - prices[open_ - 1], _FAR), side="right"))
+        now = rest[: last + 1]
+        kept.append(now)
+        left -= int(spent[now.size - 1])
+        rest = rest[now.size :]
+    return np.concatenate(kept), left
+
+
+def lifted(noisy: Sequence[Steps], branches: NDArray[np.intp], places: NDArray[np.intp], threshold: int) -> Steps:
+    """Return how far the noisy values of these branches and places lie above the noisy threshold, exactly.
+
+    They are Python integers where 64 bits might not do.
+    """
+    wide = abs(threshold) >= _FAR or any(values.dtype == object for values in noisy)
+    values = np.zeros(places.size, dtype=object if wide else np.int64)
+    for branch in range(len(noisy)):
+        here = branches == branch
+        values[here] = noisy[branch][places[here]]
+    return values - threshold
+
+
+class Part(NamedTuple):
+    """Some positives, one after the other, shape (t,) each: where they stand, which branch fired, the lift in steps; and the pass."""
+
+    places: NDArray[np.int64]
+    branches: NDArray[np.intp]
+    lifts: Steps
+    number: int = 1
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """The positives in the order found, shape (t,) each: place, lift in steps and pass; how many were asked, with how many thresholds."""
+    """The positives in the order found, shape (t,) each (lifts in steps); how many questions were asked, with how many thresholds."""
 
     places: NDArray[np.int64]
+    branches: NDArray[np.int64]
     lifts: Steps
     passes: NDArray[np.int64]
     asked: int
     stages: int
 
     @classmethod
-    def of(cls, found: list[tuple[NDArray[np.int64], Steps, int]], asked: int, stages: int) -> Transcript:
-        """Put together what was found, part by part: places, lifts, pass."""
+    def of(cls, found: list[Part], asked: int, stages: int) -> Transcript:
+        """Put together what was found, part by part."""
         none = np.zeros(0, dtype=np.int64)
         return cls(
-            places=np.concatenate([none, *(places for places, _, _ in found)]),
-            lifts=np.concatenate([none, *(lifts for _, lifts, _ in found)]),
-            passes=np.repeat([number for *_, number in found], [places.size for places, *_ in found]).astype(np.int64),
+            places=np.concatenate([none, *(part.places for part in found)]),
+            branches=np.concatenate([none, *(part.branches for part in found)]),
+            lifts=np.concatenate([none, *(part.lifts for part in found)]),
+            passes=np.repeat([part.number for part in found], [part.places.size for part in found]).astype(np.int64),
             asked=asked,
             stages=stages,
         )
 
 
 def crossings(
-    heights: NDArray[np.int64],
+    heights: Sequence[NDArray[np.int64]],
     *,
     thresholds: Sampler,
-    queries: Sampler,
-    positives: int,
+    queries: Sequence[Sampler],
+    prices: Sequence[int],
+    tokens: int,
     resample: bool,
     passes: int,
     entropy: Entropy,
 ) -> Transcript:
-    """Ask all answers in order, in later passes those that were below, until enough are found.
+    """Ask all answers in order, in later passes those that were below, until no branch can be paid for.
 
     Parameters
     ----------
-    heights : array of int, shape (n,)
-        Answers less their public thresholds, in steps.
-    thresholds, queries : Sampler
-        The noise of thresholds and of questions, in steps.
-    positives, passes : int
-        After so many positives, or so many passes, it stops.
+    heights : one array of int for each branch, shape (n,) each
+        Answers less their public thresholds in that branch, in steps.
+    thresholds, queries : Sampler, one Sampler for each branch
+        The noise of thresholds and of the tests of each branch, in steps.
+    prices, tokens : int for each branch, rising; int
+        What a positive of each branch costs, and what there is to spend.
     resample : bool
         Whether each positive is followed by a new threshold.
+    passes : int
+        After so many passes it stops.
     """
-    found: list[tuple[NDArray[np.int64], Steps, int]] = []
-    left, asked, stages = positives, 0, 0
-    drawn, threshold = Ahead(thresholds, entropy, 1, min(positives, _AHEAD)), None
-    waiting = np.arange(heights.size)
+    found: list[Part] = []
+    left, asked, stages, n = tokens, 0, 0, heights[0].size
+    drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _AHEAD)), None
+    waiting = np.arange(n)
     for number in range(1, passes + 1):
-        rest = heights if number == 1 else heights[waiting]
+        rest = heights if number == 1 else [height[waiting] for height in heights]
         fired: list[NDArray[np.int64]] = []
-        for start in range(0, rest.size, _BLOCK):
-            block = rest[start : start + _BLOCK]
-            noisy = add(block, queries.sample(block.size, entropy))
+        for start in range(0, waiting.size, _BLOCK):
+            size = min(_BLOCK, waiting.size - start)
+            open_ = affordable(prices, left)
+            noisy = [add(rest[j][start : start + size], queries[j].sample(size, entropy)) for j in range(open_)]
             at, window = 0, _WINDOW if resample else _BLOCK
-            while left and at < block.size:
+            while open_ and at < size:
                 if threshold is None:
                     threshold, stages = drawn.take(), stages + 1
-                hits = at + decide(noisy[at : at + window], threshold, 1 if resample else left)
-                found.append((waiting[start + hits], lifted(noisy[hits], threshold), number))
-                fired.append(start + hits)
-                left -= hits.size
-                if hits.size and (resample or not left):
-                    at, window, threshold = int(hits[-1]) + 1, _WINDOW, None
+                part = [values[at : at + window] for values in noisy[:open_]]
+                hits, branches = decide(part, threshold)
+                if resample:
+                    hits, branches = hits[:1], branches[:1]
+                kept, left = paid(branches, prices, left)
+                hits, branches = hits[kept], branches[kept]
+                found.append(Part(waiting[start + at + hits], branches, lifted(part, branches, hits, threshold), number))
+                fired.append(start + at + hits)
+                open_ = affordable(prices, left)
+                if hits.size and (resample or not open_):
+                    at, window, threshold = at + int(hits[-1]) + 1, _WINDOW, None
                 else:
-                    at, window = min(at + window, block.size), 2 * window
+                    at, window = min(at + window, size), 2 * window
             asked += at
-            if not left:
+            if not open_:
                 drawn.wipe()
                 return Transcript.of(found, asked, stages)
         if number < passes:

@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, to_steps
-from sordino.noise import DiscreteLaplace, Geometric, Probability, bernoulli, binomial, uniform_below
+from sordino.noise import DiscreteLaplace, Geometric, binomial, uniform_below
 from sordino.noise._probability import Bounds, Enclosure, contexts
 
 DENSE = 1 << 16
 """Domains of at most this size are computed densely."""
-
-_BLOCK = 1 << 14  # how many items are looked at together when they are looked at in turn
 
 OneSided = Geometric | DiscreteLaplace
 
@@ -37,7 +35,11 @@ def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> tuple[ND
         raise InvalidParameter(f"{owner}.release with a domain size needs positions: a list of whole numbers, one for each answer.")
     if not lengths[0]:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    return to_steps(answers, step, owner), to_steps(positions, Fraction(1), owner)
+    if type(positions) is np.ndarray and positions.dtype.kind in "iu":  # no masks
+        at = positions.astype(np.int64, copy=False)  # one beyond 2^63 turns negative and stays outside of every domain
+    else:
+        at = to_steps(positions, Fraction(1), owner)
+    return to_steps(answers, step, owner), at
 
 
 def noisy_domain(
@@ -56,20 +58,56 @@ def noisy_domain(
     m : int
         How many of the largest must be among the result, at most `size`.
     """
-    inside = (positions >= 0) & (positions < size)
-    positions, first = np.unique(positions[inside], return_index=True)
-    steps = steps[inside][first]
+    steps, positions = distinct(steps, positions, size)
     if size <= DENSE:
         dense = np.zeros(size, dtype=np.int64)
         dense[positions] = steps
         return add(dense, law.sample(size, entropy)), np.arange(size)
     values = add(steps, law.sample(steps.size, entropy))
-    ranks, noise = _zeros_above(size - steps.size, law, m, values, entropy)
-    # The r-th item that is not listed stands r places after the start plus one place for every listed item before it.
-    places = ranks + np.searchsorted(positions - np.arange(positions.size), ranks, side="right")
-    values, everywhere = np.concatenate([values, noise]), np.concatenate([positions, places])
+    kept = _contenders(values, m)
+    ranks, noise = _zeros_above(size - steps.size, law, m, values[kept], entropy)
+    everywhere = np.concatenate([positions[kept], _places(ranks, positions)])
     order = np.argsort(everywhere, kind="stable")
-    return values[order], everywhere[order]
+    return np.concatenate([values[kept], noise])[order], everywhere[order]
+
+
+def distinct(steps: NDArray[np.int64], positions: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the listed answers inside the domain in the order of their positions, of repeated ones the first; copies only if it must."""
+    if not _rising(positions):
+        order = np.argsort(positions)
+        ordered = positions[order]
+        if not _rising(ordered):
+            ordered, order = np.unique(positions, return_index=True)
+        steps, positions = steps[order], ordered
+    start, end = np.searchsorted(positions, [0, size])
+    return steps[start:end], positions[start:end]
+
+
+def _rising(positions: NDArray[np.int64]) -> bool:
+    return bool((positions[1:] > positions[:-1]).all())
+
+
+def _contenders(values: Steps, m: int) -> NDArray[np.intp]:
+    """Return where the values stand that are not below the m-th largest: whoever is not among them is not among the m largest."""
+    n = values.size
+    if n <= m or values.dtype == object:
+        return np.arange(n)
+    return np.flatnonzero(values >= np.partition(values, n - m)[n - m])
+
+
+def _places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where items stand that are not listed, given how many such items come before each.
+
+    The r-th one stands r places after the start plus one place for every listed item before it, of which the i-th has positions[i] - i
+    items that are not listed before it: halving finds how many of these numbers, which never fall, are at most r.
+    """
+    before, beyond = np.zeros(ranks.size, dtype=np.int64), np.full(ranks.size, positions.size)
+    for _ in range(positions.size.bit_length()):
+        middle = (before + beyond) // 2
+        at = np.minimum(middle, positions.size - 1)
+        passed = (middle < beyond) & (positions[at] - at <= ranks)
+        before, beyond = np.where(passed, middle + 1, before), np.where(passed, beyond, middle)
+    return ranks + before
 
 
 def _zeros_above(zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entropy) -> tuple[NDArray[np.int64], Steps]:
@@ -84,11 +122,11 @@ def _zeros_above(zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entr
     while True:
         rest = zeros - used.size
         p = None if isinstance(law, Geometric) and level == 0 else _between(law, level, above)  # None: all of the rest
-        if above is not None and above - level == 1 and _scanning_pays(p, rest, m):
+        if above is not None and above - level == 1 and _first_suffice(p, rest, m):
             fresh = _first_hits(zeros, p, used, m, entropy)  # all hits tie at this level: only the first m can matter
             drawn: Steps = np.full(fresh.size, level)
         else:
-            hits = rest if p is None else binomial(rest, p, entropy)
+            hits = _hits(rest, p, entropy)
             fresh, drawn = _fresh_ranks(zeros, hits, used, entropy), _noise_between(law, level, above, hits, entropy)
         noise.append(drawn)
         ranks.append(fresh)
@@ -130,8 +168,8 @@ def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy
         return level + geometric.sample(n, entropy)
     offsets = geometric.sample(n, entropy)
     missing = np.flatnonzero(offsets >= above - level)
-    while missing.size:
-        offsets[missing] = geometric.sample(missing.size, entropy)
+    while missing.size:  # one that no word holds does not fit here either
+        offsets[missing] = np.minimum(geometric.sample(missing.size, entropy), above - level)
         missing = missing[offsets[missing] >= above - level]
     return level + offsets if level >= 0 else above - 1 - offsets
 
@@ -151,20 +189,48 @@ def _fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) 
     return fresh
 
 
-def _scanning_pays(p: Enclosure | None, rest: int, m: int) -> bool:
-    """Tell whether looking at the items in turn finds `m` hits sooner than listing all hits; a matter of speed only."""
-    share = 1.0 if p is None else float(p(20)[0])
-    return rest * share > DENSE and rest * share**2 > m
+def _hits(n: int, p: Enclosure | None, entropy: Entropy) -> int:
+    """Return how many of `n` items hit with probability `p` each (None: all of them).
+
+    Counted are the misses if they are fewer. A chance next to 1 need then only be known as far as the draw asks for.
+    """
+    if p is None:
+        return n
+    return n - binomial(n, _complement(p), entropy) if _share(p) > 1 / 2 else binomial(n, p, entropy)
+
+
+def _complement(p: Enclosure) -> Enclosure:
+    """Return one minus a probability with certified bounds."""
+
+    def bounds(digits: int) -> Bounds:
+        down, up = contexts(digits)
+        low, high = p(digits)
+        return max(down.subtract(1, high), Decimal(0)), up.subtract(1, low)
+
+    return bounds
+
+
+def _first_suffice(p: Enclosure | None, rest: int, m: int) -> bool:
+    """Tell whether the first `m` hits are found sooner than all hits are listed; a matter of speed only."""
+    return rest * _share(p) > 8 * m
+
+
+def _block(p: Enclosure | None, m: int) -> int:
+    """Return how many items to look at together for `m` hits; any number gives the same law."""
+    return min(math.ceil(m / max(_share(p), 2.0**-60)), 1 << 60)
+
+
+def _share(p: Enclosure | None) -> float:
+    return 1.0 if p is None else float(p(20)[0])
 
 
 def _first_hits(zeros: int, p: Enclosure | None, used: NDArray[np.int64], m: int, entropy: Entropy) -> NDArray[np.int64]:
     """Return the first `m` numbers below `zeros`, not in `used`, that hit with probability `p` each (fewer if there are no more)."""
-    chance = None if p is None else Probability(p)
-    found = np.zeros(0, dtype=np.int64)
-    start = 0
-    while found.size < m and start < zeros:
-        block = np.arange(start, min(start + _BLOCK, zeros))
-        start += block.size
-        free = block[~np.isin(block, used)]
-        found = np.concatenate([found, free if chance is None else free[bernoulli(chance, free.size, entropy)]])
-    return found[:m]
+    free, block, none = zeros - used.size, _block(p, m), np.zeros(0, dtype=np.int64)
+    found, start = none, 0
+    while found.size < m and start < free:
+        length = min(block, free - start)
+        hits = _hits(length, p, entropy)
+        found = np.concatenate([found, start + np.sort(_fresh_ranks(length, hits, none, entropy))])
+        start += length
+    return _places(found[:m], np.sort(used))

@@ -25,7 +25,7 @@ from sordino.noise._probability import Bounds, contexts, exp_bounds
 Arrivals = tuple[NDArray[np.int64], Steps]
 """Places and their excesses, both of shape (m,), in the order in which they arrived."""
 
-_TOGETHER = 64  # lists of at most this size are tried as a whole
+TOGETHER = 64  # lists of at most this size are tried as a whole
 _FIRST, _MOST = 16, 1 << 17  # tries in the first block, and in the largest
 
 
@@ -50,7 +50,7 @@ class Race:
     def _edge(self) -> int:
         """Return the depth up to which places are tried by turns: all of them together weigh little below it."""
         n = self.steps.size
-        return 1 << 54 if n <= _TOGETHER else math.ceil(math.log(n) / float(self.law.rate))  # 2^54: deeper than the clamp allows
+        return 1 << 54 if n <= TOGETHER else math.ceil(math.log(n) / float(self.law.rate))  # 2^54: deeper than the clamp allows
 
     @cached_property
     def _near(self) -> NDArray[np.intp]:

@@ -8,35 +8,28 @@ Floats: split and correction are chosen with them, from public parameters; no co
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, final
-
-import numpy as np
 
 from sordino.claims import Claim
 from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, TRUTH, Number, one_of
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import bound_in_steps, fit_rate, step_for, to_steps
+from sordino.grid import bound_in_steps, fit_rate, step_for
+from sordino.mechanisms._branches import LAWS, Noise, cuts_of
 from sordino.mechanisms._correction import Family
-from sordino.mechanisms._crossings import Transcript, crossings
-from sordino.mechanisms._implicit_zeros import listed
 from sordino.mechanisms._split import Plan, Task
 from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
 from sordino.mechanisms._stream import Stream
-from sordino.mechanisms._thresholds import Cut, cut_at, cuts_at
-from sordino.mechanisms._zero_runs import domain_crossings
+from sordino.mechanisms._thresholds import Cut
+from sordino.mechanisms._transcripts import released
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import Positives, parameters, pictured
 from sordino.sensitivity import COUNTING, Sensitivity
 
-NOISE = one_of("exponential", "laplace")
-Noise = Geometric | DiscreteLaplace
-_LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {"exponential": Geometric, "laplace": DiscreteLaplace}
+NOISE = one_of(*LAWS)
 
 
 @final
@@ -172,8 +165,8 @@ class SparseVector:
             positives=c,
             epsilon=epsilon,
             sensitivity=sensitivity,
-            noise=_LAWS[query](rate),
-            threshold_noise=_LAWS[limit](threshold_rate),
+            noise=LAWS[query](rate),
+            threshold_noise=LAWS[limit](threshold_rate),
             split=split,
             correction=correction,
             correction_run=correction_run,
@@ -187,7 +180,7 @@ class SparseVector:
             threshold_correction=added,
         )
         set_fields(self, cost=self.spent(c, stages))
-        _ = self._common
+        self.cut()  # refuse a threshold beyond the clamp now
 
     def __repr__(self) -> str:
         return pictured(self, parameters(self))
@@ -209,14 +202,35 @@ class SparseVector:
         InvalidParameter
             If it is no finite number or lies, with the correction, beyond 2^52 steps, where answers are clamped.
         """
-        return self._common if threshold is None else self._cut_of("SparseVector.threshold", threshold)
+        [only] = cuts_of(self, self.threshold if threshold is None else threshold)
+        return only
 
-    @cached_property
-    def _common(self) -> Cut:
-        return self._cut_of("SparseVector.threshold", self.threshold)
+    # One branch, and a token is a positive: what lists and streams ask of every sparse vector.
 
-    def _cut_of(self, name: str, threshold: Any) -> Cut:
-        return cut_at(name, threshold, self.threshold_correction, self.step)
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are: one for each positive."""
+        return self.positives
+
+    @property
+    def branch_tokens(self) -> tuple[int, ...]:
+        """What a positive costs in tokens: 1, in the only branch."""
+        return (1,)
+
+    @property
+    def branch_noise(self) -> tuple[Noise, ...]:
+        """The noise of the only branch."""
+        return (self.noise,)
+
+    @property
+    def branch_epsilons(self) -> tuple[Fraction, ...]:
+        """What a positive of the only branch costs."""
+        return (self.positive_epsilon,)
+
+    @property
+    def branch_corrections(self) -> tuple[Fraction, ...]:
+        """What the only branch adds to a threshold, in the unit of the answers."""
+        return (self.threshold_correction,)
 
     def release(self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
         """Find the first positives, with fresh noise.
@@ -239,25 +253,7 @@ class SparseVector:
             If the answers are not a list of at least one number, or thresholds or positions do not go with them.
         """
         checked_entropy(entropy, "SparseVector.release")
-        run, cut_of = self._prepared(answers, thresholds, positions)
-        found = run(thresholds=self.threshold_noise, queries=self.noise, entropy=entropy)
-        cuts = [cut_of(place) for place in found.places.tolist()]
-        lifts = found.lifts.tolist()
-        first = found.passes == 1  # a gap of a later pass says nothing about its answer
-        gaps = np.array([cut.gap(lift, self.step) for lift, cut in zip(lifts, cuts, strict=True)])
-        values = np.array([cut.value(lift, self.step) for lift, cut in zip(lifts, cuts, strict=True)])
-        center = (self.noise.mean - self.threshold_noise.mean) * float(self.step)
-        return Positives(
-            indices=found.places,
-            gaps=np.where(first, gaps, np.nan),
-            branches=np.zeros_like(found.places),
-            passes=found.passes,
-            asked=found.asked,
-            estimates=np.where(first, values - center, np.nan),
-            mechanism=self,
-            cost=self.spent(found.places.size, found.stages),
-            simulated=entropy.simulated,
-        )
+        return released(self, answers, thresholds, positions, entropy)
 
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:
         """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
@@ -271,25 +267,6 @@ class SparseVector:
         if self.passes > 1 or self.domain_size is not None:
             raise InvalidParameter("SparseVector.open needs a mechanism with one pass and without a domain size.")
         return Stream(self, entropy)
-
-    def _prepared(self, answers: Any, thresholds: Any, positions: Any) -> tuple[Callable[..., Transcript], Callable[[int], Cut]]:
-        """Return what only waits for noise (of thresholds, of queries, entropy), and the threshold of each place."""
-        rules: dict[str, Any] = {"positives": self.positives, "resample": self.resample}
-        if self.domain_size is not None:
-            if thresholds is not None:
-                raise InvalidParameter("SparseVector.release takes thresholds only without a domain size.")
-            steps, at = listed(answers, positions, self.step, "SparseVector")
-            return partial(domain_crossings, steps, at, self.domain_size, self._common.steps, **rules), lambda _: self._common
-        if positions is not None:
-            raise InvalidParameter("SparseVector.release takes positions only when domain_size was given.")
-        steps = np.atleast_1d(to_steps(answers, self.step, "SparseVector"))
-        rules["passes"] = self.passes
-        if thresholds is None:
-            return partial(crossings, steps - self._common.steps, **rules), lambda _: self._common
-        name = "SparseVector.release.thresholds"
-        cuts = cuts_at(name, thresholds, steps.size, lambda value: self._cut_of(name, value))
-        heights = steps - np.array([cut.steps for cut in cuts], dtype=np.int64)
-        return partial(crossings, heights, **rules), cuts.__getitem__
 
 
 _EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)

@@ -1,7 +1,7 @@
 """A stream of questions: the thin shell around a pure step, with noise drawn ahead and wiped as it is used.
 
 Claim: the transcript is the fold of `step` over the answers; each draw of noise serves once, in one process.
-Proof: docs/proofs/sparse-vector.md, "Streams".
+Proof: docs/proofs/sparse-vector.md, "Streams"; docs/proofs/adaptive-sparse-vector.md.
 Floats: none but the gap, a whole number of steps less the public threshold.
 """
 
@@ -12,7 +12,7 @@ import os
 import threading
 from fractions import Fraction
 from types import TracebackType
-from typing import Any, NoReturn, Protocol, Self, SupportsIndex, final
+from typing import Any, NoReturn, Self, SupportsIndex, final
 
 import numpy as np
 
@@ -20,66 +20,25 @@ from sordino.cost import Pure
 from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
 from sordino.grid import CLAMP, to_steps
-from sordino.mechanisms._ahead import Ahead, Sampler
-from sordino.mechanisms._crossings import State, step
-from sordino.mechanisms._thresholds import Cut
+from sordino.mechanisms._ahead import Ahead
+from sordino.mechanisms._branches import Branching, cuts_of
+from sordino.mechanisms._crossings import State, affordable, step
 from sordino.releases import Verdict, pictured
 
 _FIRST, _MOST = 64, 4096
-
-
-class Streamed(Protocol):
-    """What a stream needs to know of its mechanism."""
-
-    @property
-    def positives(self) -> int:
-        """How many may be found."""
-        ...
-
-    @property
-    def resample(self) -> bool:
-        """Whether each positive is followed by a new threshold."""
-        ...
-
-    @property
-    def step(self) -> Fraction:
-        """Width of the grid."""
-        ...
-
-    @property
-    def noise(self) -> Sampler:
-        """The noise of questions."""
-        ...
-
-    @property
-    def threshold_noise(self) -> Sampler:
-        """The noise of thresholds."""
-        ...
-
-    @property
-    def exact(self) -> bool:
-        """Whether what is sampled is what is proved."""
-        ...
-
-    def spent(self, positives: int, thresholds: int = 1) -> Pure:
-        """Return the cost of a transcript."""
-        ...
-
-    def cut(self, threshold: Any = None) -> Cut:
-        """Return a public threshold on the grid."""
-        ...
+_CLOSED = "This stream is closed; open another one, at its own cost. Nothing was answered."
 
 
 @final
 class Stream:
-    """An open sparse vector: answers come one at a time and each gets a verdict; `SparseVector.open` makes it.
+    """An open sparse vector: answers come one at a time and each gets a verdict; the method `open` of a mechanism makes it.
 
-    It closes when enough positives were found or its `with` block is left. Share it between threads if you like, not between processes:
-    a copy would give the same noise to other questions, so a fork of the process is refused, and so is a pickle.
+    It closes when no further positive can be paid for or its `with` block is left. Share it between threads if you like, not between
+    processes: a copy would give the same noise to other questions, so a fork of the process is refused, and so is a pickle.
 
     Attributes
     ----------
-    mechanism : SparseVector
+    mechanism : SparseVector or AdaptiveSparseVector
     asked : int
         How many questions were answered.
     spent : Pure
@@ -104,6 +63,7 @@ class Stream:
         "_common",
         "_lock",
         "_noise",
+        "_prices",
         "_process",
         "_simulated",
         "_state",
@@ -112,16 +72,17 @@ class Stream:
         "mechanism",
     )
 
-    def __init__(self, mechanism: Streamed, entropy: Entropy) -> None:
+    def __init__(self, mechanism: Branching, entropy: Entropy) -> None:
         self.mechanism = mechanism
         self._step = _InSteps(mechanism.step)
-        self._common = mechanism.cut()
+        self._common = cuts_of(mechanism, mechanism.threshold)
+        self._prices = mechanism.branch_tokens
         self._thresholds = Ahead(mechanism.threshold_noise, entropy, 1, 1)
-        self._noise = Ahead(mechanism.noise, entropy, _FIRST, _MOST)
+        self._noise = [Ahead(law, entropy, _FIRST, _MOST) for law in mechanism.branch_noise]
         self._simulated = entropy.simulated
-        # What a verdict adds to what was spent: by whether it is above, and whether it is the first to meet its threshold.
-        self._charges = tuple(tuple(mechanism.spent(above, first) for first in (0, 1)) for above in (0, 1))
-        self._state = State(mechanism.positives)
+        # What a verdict adds to what was spent: by the branch that fired (last: none), and whether it is the first to meet its threshold.
+        self._charges = tuple(tuple(mechanism.spent(tokens, first) for first in (0, 1)) for tokens in (*self._prices, 0))
+        self._state = State(mechanism.tokens)
         self._asked = 0
         self._closed = False
         self._lock = threading.Lock()
@@ -149,12 +110,12 @@ class Stream:
     def spent(self) -> Pure:
         """Cost of the transcript so far: each threshold that a question has met, and each positive."""
         state = self._state
-        return self.mechanism.spent(self.mechanism.positives - state.left, state.stages)
+        return self.mechanism.spent(self.mechanism.tokens - state.left, state.stages)
 
     @property
     def closed(self) -> bool:
-        """True once enough positives were found or the stream was left."""
-        return self._closed or not self._state.left
+        """True once no further positive can be paid for, or the stream was left."""
+        return not self._open()
 
     def ask(self, answer: Any, threshold: Any = None) -> Verdict:
         """Compare one private answer, with fresh noise, with the noisy threshold.
@@ -173,28 +134,32 @@ class Stream:
         Raises
         ------
         StreamClosed
-            If the stream has found enough, was left, or belongs to another process. Nothing is answered.
+            If no further positive can be paid for, or the stream was left or belongs to another process. Nothing is answered.
         InvalidParameter
             If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
         """
-        cut = self._common if threshold is None else self.mechanism.cut(threshold)
-        height = self._step.of(answer) - cut.steps
+        cuts = self._common if threshold is None else cuts_of(self.mechanism, threshold)
+        height = self._step.of(answer)
         self._check_process()
         with self._lock:
-            self._check_open()
+            open_ = self._open()
+            if not open_:
+                raise StreamClosed(_CLOSED)
             state = self._state
             first = state.threshold is None
             if first:
                 state = State(state.left, self._thresholds.take(), state.stages + 1)
-            self._state, lift = step(state, height + self._noise.take(), resample=self.mechanism.resample)
+            # Each branch that can be paid for takes a draw, whichever fires: question i meets the i-th draw of each, as it does in a list.
+            noisy = [height - cut.steps + noise.take() for cut, noise in zip(cuts, self._noise[:open_], strict=False)]
+            self._state, fired = step(state, noisy, self._prices, resample=self.mechanism.resample)
             self._asked += 1
-            if not self._state.left:
-                self._wipe()
-        cost = self._charges[lift is not None][first]
+            if fired is not None:
+                self._wipe(self._open())
+        cost = self._charges[-1 if fired is None else fired[0]][first]
         return Verdict(
-            above=lift is not None,
-            gap=None if lift is None else cut.gap(lift, self.mechanism.step),
-            branch=None if lift is None else 0,
+            above=fired is not None,
+            gap=None if fired is None else cuts[fired[0]].gap(fired[1], self.mechanism.step),
+            branch=None if fired is None else fired[0],
             charged=cost.epsilon_,
             mechanism=self.mechanism,
             cost=cost,
@@ -210,11 +175,14 @@ class Stream:
         with self._lock:
             self._wipe()
 
-    def _wipe(self) -> None:
-        self._closed = True
-        self._state = State(self._state.left, None, self._state.stages)
-        self._thresholds.wipe()
-        self._noise.wipe()
+    def _wipe(self, open_: int = 0) -> None:
+        """Wipe the noise of branches that will not be asked any more; with none left everything."""
+        for noise in self._noise[open_:]:
+            noise.wipe()
+        if not open_:
+            self._closed = True
+            self._state = State(self._state.left, None, self._state.stages)
+            self._thresholds.wipe()
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
@@ -222,8 +190,12 @@ class Stream:
 
     def _check_open(self) -> None:
         self._check_process()
-        if self.closed:  # also if an interrupt came between the last positive and the wiping
-            raise StreamClosed("This stream is closed; open another one, at its own cost. Nothing was answered.")
+        if self.closed:
+            raise StreamClosed(_CLOSED)
+
+    def _open(self) -> int:
+        """Return how many branches may be asked: none either if an interrupt came between the last positive and the wiping."""
+        return 0 if self._closed else affordable(self._prices, self._state.left)
 
 
 @final

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from sordino.constraints import FINITE, shown
 from sordino.errors import InvalidParameter
 from sordino.grid import CLAMP
+
+On = TypeVar("On")
 
 
 class Cut(NamedTuple):
@@ -48,8 +50,8 @@ def cut_at(name: str, threshold: Any, correction: Fraction, step: Fraction) -> C
     return Cut(int(steps), steps * step - plain)
 
 
-def cuts_at(name: str, thresholds: Any, n: int, cut: Callable[[Any], Cut]) -> list[Cut]:
-    """Return a list of n thresholds on the grid; each different one is converted once.
+def cuts_at(name: str, thresholds: Any, n: int, cut: Callable[[Any], On]) -> list[On]:
+    """Return a list of n thresholds as `cut` puts them on the grid; each different one is converted once.
 
     Raises
     ------
@@ -61,8 +63,8 @@ def cuts_at(name: str, thresholds: Any, n: int, cut: Callable[[Any], Cut]) -> li
         raise InvalidParameter(f"{name} must be a list of {n} numbers, one for each answer.")
     # NumPy's narrow floats have a shortest decimal of their own: they are converted one by one, as what they are.
     plain = isinstance(thresholds, np.ndarray) and thresholds.dtype in {np.dtype(np.int64), np.dtype(np.float64)}
-    known: dict[tuple[type, float], Cut] = {}
-    cuts: list[Cut] = []
+    known: dict[tuple[type, float], On] = {}
+    cuts: list[On] = []
     for value in thresholds.tolist() if plain else thresholds:
         if type(value) not in {int, float}:
             cuts.append(cut(value))

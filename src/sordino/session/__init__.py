@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from sordino.session._batch import Pending
-from sordino.session._plan import Progress
+from sordino.session._plan import Payer, Progress, Uncharged
+from sordino.session._results import AboveItem, AboveItems, Count, CountedItem, Histogram, TopItem, TopItems
 from sordino.session._session import Session
 
-__all__ = ["Pending", "Progress", "Session"]
+__all__ = [
+    "AboveItem",
+    "AboveItems",
+    "Count",
+    "CountedItem",
+    "Histogram",
+    "Payer",
+    "Pending",
+    "Progress",
+    "Session",
+    "TopItem",
+    "TopItems",
+    "Uncharged",
+]

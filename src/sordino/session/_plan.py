@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, final
 
-from sordino.cost import Pure, compose
+import numpy as np
+
+from sordino.cost import Pure
 from sordino.data import CountQuestion, Counts
 from sordino.entropy import Entropy
 from sordino.errors import DataSourceError, InvalidParameter
-from sordino.estimators import combine_gaps, interval
-from sordino.mechanisms import LaplaceMechanism, NoisyTopK
-from sordino.releases import Count, CountedItem, Histogram, TopItem, TopItems
+from sordino.estimators import interval
+from sordino.mechanisms import LaplaceMechanism
+from sordino.session._results import Count, CountedItem, Histogram
 
 CONFIDENCE = 0.95
+LISTED = 1 << 20
+"""A release about a range has at most this many rows."""
 Progress = Callable[[float], None]
 R = TypeVar("R")
 
@@ -23,8 +27,12 @@ R = TypeVar("R")
 class Payer(Protocol):
     """What releases and remembers it: a charge of a ledger, or nothing."""
 
-    def release(self, mechanism: Any, answers: Any, *, entropy: Entropy) -> Any:
+    def release(self, mechanism: Any, answers: Any, *, entropy: Entropy, **private: Any) -> Any:
         """Let a mechanism release."""
+        ...
+
+    def open(self, mechanism: Any, *, entropy: Entropy) -> Any:
+        """Let a mechanism open a stream."""
         ...
 
 
@@ -32,9 +40,13 @@ class Payer(Protocol):
 class Uncharged:
     """Stands in for a charge where no ledger was given: it releases and remembers nothing."""
 
-    def release(self, mechanism: Any, answers: Any, *, entropy: Entropy) -> Any:
+    def release(self, mechanism: Any, answers: Any, *, entropy: Entropy, **private: Any) -> Any:
         """Let a mechanism release."""
-        return mechanism.release(answers, entropy=entropy)
+        return mechanism.release(answers, entropy=entropy, **private)
+
+    def open(self, mechanism: Any, *, entropy: Entropy) -> Any:
+        """Let a mechanism open a stream."""
+        return mechanism.open(entropy=entropy)
 
 
 @final
@@ -65,56 +77,40 @@ class Plan(Generic[R]):
 
 def size_of(question: CountQuestion) -> int | None:
     """Return the size of the domain, or None while it is only assumed to be public."""
-    known = None if question.domain is None else question.domain.known
-    return None if known is None else len(known)
+    domain = question.domain
+    return None if domain is None or domain.kind == "assumed public" else domain.size
 
 
-def plan_top_k(
-    question: CountQuestion, *, item: str, k: int, epsilon: Fraction, selection_share: Fraction, where: str | None, noise: Any
-) -> Plan[TopItems]:
-    """Choose with gaps, then measure what was chosen."""
-    size = size_of(question)
-    if size is not None and k > size:
-        raise InvalidParameter(f"top_k.k must be at most the size of the domain, {size}; got {k}.")
-    choose = NoisyTopK(k=k, epsilon=epsilon * selection_share, sensitivity=question.sensitivity, noise=noise)
-    measure = LaplaceMechanism(epsilon=epsilon * (1 - selection_share), sensitivity=question.joint(k))
+def not_listed(question: CountQuestion) -> int | None:
+    """Return the size of a domain whose items are not listed, so that mechanisms are handed only the counts that are not 0."""
+    return None if question.domain is None or question.domain.numbered is None else question.domain.size
 
-    def finish(payer: Payer, counts: Counts, entropy: Entropy) -> TopItems:
-        values = counts.values
-        if k > values.size:  # labels that were assumed public are counted only now, and nothing more is said about rows
-            raise DataSourceError.after_charge()
-        top = payer.release(choose, values, entropy=entropy)
-        fresh = payer.release(measure, values[top.indices], entropy=entropy)
-        low, high = interval(fresh, confidence=CONFIDENCE)
-        estimates = combine_gaps(top, fresh).values
-        gaps = [*top.gaps.tolist(), None]
-        rows = tuple(
-            TopItem(
-                rank=rank + 1,
-                item=counts.labels[index],
-                estimate=float(estimates[rank]),
-                low=float(low[rank]),
-                high=float(high[rank]),
-                gap=gaps[rank],
-            )
-            for rank, index in enumerate(top.indices.tolist())
-        )
-        return TopItems(rows=rows, mechanism=(choose, measure), cost=compose(top.cost, fresh.cost), simulated=top.simulated)
 
-    return Plan("top_k", question, {"item": item, "k": k, "where": where}, (choose, measure), finish)
+def check_listable(name: str, most: int, question: CountQuestion) -> None:
+    """Refuse a release of more rows than memory may hold; a domain that is listed is held there anyway."""
+    if not_listed(question) is not None and most > LISTED:
+        raise InvalidParameter(f"{name} must be at most {LISTED} where the domain is a range; got {most}.")
+
+
+def places(counts: Counts) -> dict[str, Any]:
+    """Return where counts stand that are not all there, as a mechanism takes it."""
+    return {} if counts.positions is None else {"positions": counts.positions}
 
 
 def plan_histogram(question: CountQuestion, *, item: str, epsilon: Fraction, where: str | None) -> Plan[Histogram]:
     """Measure every item of the domain."""
     size = size_of(question)
+    if not_listed(question) is not None and question.domain is not None and question.domain.size > LISTED:
+        raise InvalidParameter(f"histogram.domain must have at most {LISTED} items, all of which it measures; got {size}.")
     planned = None if size is None else LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(size))
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Histogram:
-        if not counts.values.size:
+        values = counts.at(np.arange(len(counts.labels)))
+        if not values.size:
             raise DataSourceError.after_charge()
         # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the budget.
-        mechanism = planned or LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(counts.values.size))
-        fresh = payer.release(mechanism, counts.values, entropy=entropy)
+        mechanism = planned or LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(values.size))
+        fresh = payer.release(mechanism, values, entropy=entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
         rows = tuple(
             CountedItem(item=label, estimate=float(value), low=float(a), high=float(b))

@@ -6,19 +6,24 @@ Order of work of every release: public parameters, then the public schema, then 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Literal, cast, final
 
-from sordino.constraints import COUNT, POSITIVE, SHARE, Number, shown
+from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, shown
 from sordino.data import CountQuestion, CsvFormat, PrivacyUnit, open_source, prepare_counts
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter, SimulatedRelease
-from sordino.ledger import Ledger
-from sordino.releases import Count, Histogram, TopItems
+from sordino.ledger import ChargedStream, Ledger
+from sordino.mechanisms import Stream
+from sordino.sensitivity import Sensitivity
 from sordino.session._batch import Batch
-from sordino.session._plan import Payer, Plan, Progress, R, Uncharged, plan_count, plan_histogram, plan_top_k, size_of
+from sordino.session._desk import Desk
+from sordino.session._plan import Plan, Progress, R, plan_count, plan_histogram
+from sordino.session._plan_above import finder, plan_above, run_of
+from sordino.session._plan_top_k import plan_top_k
+from sordino.session._results import AboveItems, Count, Histogram, TopItems
 
 
 @final
@@ -77,16 +82,13 @@ class Session:
             raise InvalidParameter(f"Session.ledger must be what Ledger.open or Ledger.create returns; got {shown(ledger)}.")
         if ledger is not None and entropy.simulated:
             raise SimulatedRelease("A ledger takes only real releases; use Seeded entropy in a session without a ledger.")
-        self._unit = unit
-        self._ledger = ledger
         self._batch: Batch | None = None
-        self._entropy = entropy
-        self._source = open_source(source, csv=csv or CsvFormat(), name=name)
-        if ledger is not None and self._source.identity is None:
+        self._desk = Desk(open_source(source, csv=csv or CsvFormat(), name=name), unit, ledger, entropy)
+        if ledger is not None and self._desk.source.identity is None:
             raise InvalidParameter("Session.name must say what the ledger calls this source, which has no path; got None.")
 
     def __repr__(self) -> str:
-        return f"Session({self._source.identity or 'a frame'!r}, unit={self._unit!r})"
+        return f"Session({self._desk.source.identity or 'a frame'!r}, unit={self._desk.unit!r})"
 
     def __enter__(self) -> Session:
         return self
@@ -101,12 +103,16 @@ class Session:
         k: int,
         epsilon: Number,
         domain: Any,
+        threshold: Number | None = None,
         where: str | None = None,
         selection_share: Number = 0.5,
         noise: Literal["exponential", "laplace"] = "exponential",
         progress: Progress | None = None,
     ) -> TopItems:
         """Release the `k` items of a public domain that the most units touch, with estimates and intervals.
+
+        With a threshold only items that lie above it are released, at most `k`; of what selects them the unspent part returns to a pure
+        ledger. If there is none, nothing is measured, and that part returns as well.
 
         Parameters
         ----------
@@ -118,6 +124,8 @@ class Session:
             Budget of the whole release: `selection_share` of it chooses the items, the rest measures them.
         domain : Domain or list of labels
             Which labels can be released. Items of the domain that the data lack take part with count 0; other labels are dropped.
+        threshold : number, optional
+            Public threshold of the counts.
         where : str, optional
             A row predicate (docs/decisions/0005-predicates.md).
         selection_share : number
@@ -142,9 +150,163 @@ class Session:
             One constant sentence if the engine fails after the charge.
         """
         k, total, share = COUNT("top_k.k", k), POSITIVE("top_k.epsilon", epsilon), SHARE("top_k.selection_share", selection_share)
-        question = self._items(item, domain, where)
-        plan = plan_top_k(question, item=item, k=k, epsilon=total, selection_share=share, where=where, noise=noise)
+        limit = None if threshold is None else FINITE("top_k.threshold", threshold)
+        plan = plan_top_k(
+            self._items(item, domain, where),
+            item=item,
+            k=k,
+            threshold=limit,
+            epsilon=total,
+            selection_share=share,
+            where=where,
+            noise=noise,
+        )
         return self._do(plan, progress)
+
+    def above(
+        self,
+        item: str,
+        *,
+        threshold: Number,
+        positives: int,
+        epsilon: Number,
+        domain: Any,
+        where: str | None = None,
+        adaptive: bool = False,
+        measure_share: Number | None = None,
+        noise: Literal["exponential", "laplace"] | None = None,
+        split: Number | Literal["variance", "success"] | None = None,
+        correction: Number | Literal["optimal"] | None = None,
+        correction_run: int | None = None,
+        correction_margin: Number | None = None,
+        progress: Progress | None = None,
+    ) -> AboveItems:
+        """Release which items of a public domain more than `threshold` units touch, asked one after the other in the domain's order.
+
+        An item that is not found costs nothing, and what was not found returns to a pure ledger. It ends when enough was found: items
+        further back in the domain are then not asked (`asked`, `complete`). If the largest ones matter most, use `top_k`.
+
+        Parameters
+        ----------
+        item : str
+            Column of labels.
+        threshold : number
+            Public threshold of the counts.
+        positives : int
+            After so many it stops; with `adaptive` it finds at least so many before it stops, if they are there.
+        epsilon : number
+            Budget of the whole release.
+        domain : Domain or list of labels
+            Which labels can be released, as for `top_k`.
+        where : str, optional
+            A row predicate.
+        adaptive : bool
+            Whether items far above the threshold may be found by a cheaper test, so that more can be.
+        measure_share : number, optional
+            In (0, 1): share of epsilon for a fresh measurement of what was found, with intervals; unspent if nothing was. None: the gaps
+            alone give estimates and lower bounds, at no extra cost.
+        noise, split, correction, correction_margin : optional
+            As for `SparseVector` and `AdaptiveSparseVector`. Without a correction each item below the threshold has its own chance of
+            being found by noise: for a domain of many items of which few lie above, ask for correction="optimal".
+        correction_run : int, optional
+            How many items below come before one above; the size of the domain over `positives` if it is not given but needed, unless
+            the domain is only assumed to be public.
+        progress : callable, optional
+            Called with percentages while the engine works.
+
+        Returns
+        -------
+        AboveItems
+            Rows with item, gap, branch, estimate, low, high, in the order of the domain.
+
+        Raises
+        ------
+        InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+            As for `top_k`.
+        """
+        count, total = COUNT("above.positives", positives), POSITIVE("above.epsilon", epsilon)
+        share = None if measure_share is None else SHARE("above.measure_share", measure_share)
+        question = self._items(item, domain, where)
+        if correction_run is None and (correction == "optimal" or split == "success"):
+            correction_run = run_of(question, count)
+        options = {
+            "threshold": FINITE("above.threshold", threshold),
+            "positives": count,
+            "adaptive": TRUTH("above.adaptive", adaptive),
+            "noise": noise,
+            "split": split,
+            "correction": correction,
+            "correction_run": correction_run,
+            "correction_margin": correction_margin,
+        }
+        plan = plan_above(question, item=item, where=where, epsilon=total, measure_share=share, options=options)
+        return self._do(plan, progress)
+
+    def watch(
+        self,
+        *,
+        threshold: Number,
+        positives: int,
+        epsilon: Number,
+        sensitivity: Any,
+        adaptive: bool = False,
+        **options: Any,
+    ) -> AbstractContextManager[ChargedStream | Stream]:
+        """Open a stream of answers that you compute yourself, charged to the account of the session before the first one.
+
+        To be used in a `with` block. Leaving it returns what was not spent to a pure ledger; an error in it leaves the full charge, and
+        so does the end of the process. No row is read: that the answers are about this source and its units, and that they move as the
+        sensitivity says, is up to you.
+
+        Parameters
+        ----------
+        threshold : number
+            Public threshold, in the unit of the answers.
+        positives : int
+            After so many answers above it closes; with `adaptive`, it finds at least so many if they are there.
+        epsilon : number
+            Budget of the whole stream.
+        sensitivity : Sensitivity
+            A statement about each answer (norm "each"), for the adjacency of the session's unit.
+        adaptive : bool
+            Whether answers far above the threshold may be found by a cheaper test.
+        **options : object
+            As for `SparseVector`, or `AdaptiveSparseVector`.
+
+        Returns
+        -------
+        context manager
+            Of a stream: `ask`, `spent`, `closed`.
+
+        Raises
+        ------
+        InvalidParameter
+            If a parameter does not satisfy its constraint, or a batch is open: a stream cannot wait for its end.
+        BudgetExceeded, LedgerConflict
+            When the block is entered; nothing is answered.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> orders = pl.DataFrame({"customer": ["a", "b"], "product": ["tea", "tea"]})
+        >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
+        >>> with session.watch(threshold=100, positives=1, epsilon=2, sensitivity=sd.COUNTING) as stream:
+        ...     [stream.ask(customers_today).above for customers_today in (12, 80, 213)]
+        [False, False, True]
+        """
+        if self._batch is not None:
+            raise InvalidParameter("Session.watch must be called outside a batch, which is charged only when it has ended.")
+        if never := {"domain_size", "passes"} & options.keys():
+            raise InvalidParameter(f"watch.{min(never)} must not be given: a stream cannot go back, and has no domain.")
+        if isinstance(sensitivity, Sensitivity) and sensitivity.adjacency != self._desk.unit.adjacency:
+            raise InvalidParameter(
+                f"watch.sensitivity must be for the adjacency of the session's unit, {self._desk.unit.adjacency!r}; got "
+                f"{sensitivity.adjacency!r}."
+            )
+        asked = {"threshold": threshold, "positives": positives, "adaptive": TRUTH("watch.adaptive", adaptive)}
+        mechanism = finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
+        return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
 
     def histogram(
         self, item: str, *, epsilon: Number, domain: Any, where: str | None = None, progress: Progress | None = None
@@ -198,51 +360,21 @@ class Session:
         finally:
             self._batch = None
         if batch.asked:
-            releases = self._run([(plan, progress) for plan, progress, _ in batch.asked])
+            releases = self._desk.run([(plan, progress) for plan, progress, _ in batch.asked])
             for (_, _, pending), release in zip(batch.asked, releases, strict=True):
                 pending.fill(release)
 
     def _number(
         self, what: str, kind: Literal["rows", "units"], epsilon: Number, where: str | None, progress: Progress | None
     ) -> Count:
-        question = prepare_counts(self._source, self._unit, kind=kind, where=where)
+        question = prepare_counts(self._desk.source, self._desk.unit, kind=kind, where=where)
         return self._do(plan_count(what, question, epsilon=POSITIVE(f"{what}.epsilon", epsilon), where=where), progress)
 
     def _do(self, plan: Plan[R], progress: Progress | None) -> R:
         """Release now, or with the batch that is open."""
-        done: R = self._run([(plan, progress)])[0] if self._batch is None else cast("Any", self._batch.add(plan, progress))
+        done: R = self._desk.run([(plan, progress)])[0] if self._batch is None else cast("Any", self._batch.add(plan, progress))
         return done
 
-    def _run(self, asked: Sequence[tuple[Plan[Any], Progress | None]]) -> list[Any]:
-        """Charge everything, then read and release one after the other."""
-        with self._charge([plan for plan, _ in asked]) as payer:
-            return [plan.finish(payer, plan.question.run(progress=progress), self._entropy) for plan, progress in asked]
-
     def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
-        salt = self._entropy.words(4).tobytes()
-        return prepare_counts(self._source, self._unit, kind="items", item=item, domain=domain, where=where, salt=salt)
-
-    def _charge(self, plans: Sequence[Plan[Any]]) -> AbstractContextManager[Payer]:
-        """Reserve the cost of all plans, durably, before any row is read; the ledger keeps what is public about them."""
-        if self._ledger is None:
-            return nullcontext(Uncharged())
-        details = [self._detail(plan) for plan in plans]
-        names = [plan.name for plan in plans]
-        return self._ledger.reserve(
-            tuple(part for plan in plans for part in plan.spent),
-            label=" + ".join(names),
-            detail=details[0]
-            if len(plans) == 1
-            else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]},
-            unit=self._unit,
-            source=self._source.identity,
-            adjacency=self._unit.adjacency,
-        )
-
-    def _detail(self, plan: Plan[Any]) -> dict[str, Any]:
-        detail = {name: value for name, value in plan.public.items() if value is not None}
-        if self._unit.max_rows is not None:
-            detail["max_rows"] = self._unit.max_rows
-        if plan.question.domain is not None:
-            detail |= {"domain": plan.question.domain.origin, "domain_size": size_of(plan.question)}
-        return detail
+        salt = self._desk.entropy.words(4).tobytes()
+        return prepare_counts(self._desk.source, self._desk.unit, kind="items", item=item, domain=domain, where=where, salt=salt)

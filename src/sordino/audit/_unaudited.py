@@ -1,0 +1,159 @@
+"""What the exact audit of all claims does not look at, and why: silence is no acquittal.
+
+Claim: every proof page of the library belongs to a claim that is audited or is listed here; a test holds it to that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from sordino.audit._registry import claims
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Unaudited:
+    """A guarantee that `run_claims` does not audit.
+
+    Attributes
+    ----------
+    name : str
+        What it is about.
+    statement : str
+        The guarantee, in one sentence.
+    proof : str
+        File name of the page in docs/proofs/ that proves it.
+    why : str
+        Why it is not audited, and what there is instead.
+    """
+
+    name: str
+    statement: str
+    proof: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.statement} Not audited: {self.why} ({self.proof})"
+
+
+_NO_NEIGHBOURS = "the claim names no neighbours; it is proved."
+_NOT_PRIVATE = "it works on what was released, so there is no loss to look for; what it says of the answers is proved and tested."
+_MANY_STEPS = (
+    "it is about lists of releases, each audited alone; that costs add up like this is proved, and tested against other routes."
+)
+_ITSELF = "an auditor cannot acquit itself; its bounds are proved, and it judges mechanisms with known verdicts."
+_OTHERS = (
+    Unaudited(
+        name="samplers",
+        statement="Noise has exactly its stated law.",
+        proof="samplers.md",
+        why="the audit plays laws, not draws; that draws have these laws is proved, and tested on words that are handed in.",
+    ),
+    Unaudited(
+        name="domain_size",
+        statement="Releases over more than 65536 items have the law of the computation item by item.",
+        proof="noisy-top-k.md",
+        why="the audit goes item by item; that large domains have this law is proved, and the tests enumerate it on small ones.",
+    ),
+    Unaudited(
+        name="grid and sensitivity",
+        statement="Answers become whole steps that move by no more than the statement of their sensitivity says.",
+        proof="grid.md",
+        why="the audit believes the statement of sensitivity and begins on the grid; both are proved and tested.",
+    ),
+    Unaudited(
+        name="Sensitivity",
+        statement="The spread and `over` follow from what a statement says of each answer.",
+        proof="sensitivity.md",
+        why="it is arithmetic on statements; it is proved and tested.",
+    ),
+    Unaudited(
+        name="Session",
+        statement="Counts of a table move between neighbouring tables by what the session states.",
+        proof="counts.md",
+        why="there is no noise in it; it is proved, and tested on tables and their neighbours.",
+    ),
+    Unaudited(
+        name="interval",
+        statement="An interval covers its answer with at least the stated confidence.",
+        proof="intervals.md",
+        why=_NOT_PRIVATE,
+    ),
+    Unaudited(
+        name="combine_gaps",
+        statement="Estimates are unbiased for fixed items and have the least variance of all linear ones.",
+        proof="combine-gaps.md",
+        why=_NOT_PRIVATE,
+    ),
+    Unaudited(
+        name="p_value",
+        statement="The p-value of a lead is valid, also given what was selected.",
+        proof="exponential-mechanism.md",
+        why=_NOT_PRIVATE,
+    ),
+    Unaudited(
+        name="lower_bound",
+        statement="A lower bound of what a sparse vector found holds with at least the stated confidence.",
+        proof="lower-bounds.md",
+        why=_NOT_PRIVATE,
+    ),
+    Unaudited(
+        name="plan",
+        statement="Forecasts of noise and of success hold for the laws that are sampled.",
+        proof="accuracy.md",
+        why="they are computed from public parameters before anything is released; they are proved and tested.",
+    ),
+    Unaudited(
+        name="cost.compose",
+        statement="Costs of a list of releases add up in each of their views.",
+        proof="composition.md",
+        why=_MANY_STEPS,
+    ),
+    Unaudited(
+        name="accounting.pld",
+        statement="Dominating pairs bound the loss of what they stand for, and of all of it together.",
+        proof="dominating-pairs.md",
+        why=_MANY_STEPS,
+    ),
+    Unaudited(
+        name="PureFilter and the other filters",
+        statement="Releases that a filter lets through keep its limits together, however they are chosen.",
+        proof="filters.md",
+        why=_MANY_STEPS,
+    ),
+    Unaudited(
+        name="audit.exact",
+        statement="What a report says holds for certain.",
+        proof="exact-audit.md",
+        why=_ITSELF,
+    ),
+    Unaudited(
+        name="audit.statistical",
+        statement="What a report says holds with the stated confidence.",
+        proof="statistical-audit.md",
+        why=_ITSELF,
+    ),
+)
+
+
+def unaudited() -> tuple[Unaudited, ...]:
+    """Return what `run_claims` does not audit, and why.
+
+    Returns
+    -------
+    tuple of Unaudited
+        Claims that name no neighbours, and guarantees that are not about what a mechanism loses.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> print(sd.audit.unaudited()[0])
+    samplers: Noise has exactly its stated law. Not audited: the audit plays laws, ... (samplers.md)
+    """
+    silent = [
+        Unaudited(name=claim.name, statement=claim.statement, proof=claim.proof, why=_NO_NEIGHBOURS)
+        for claim in claims()
+        if not claim.neighbours
+    ]
+    return (*silent, *_OTHERS)

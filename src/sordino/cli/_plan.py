@@ -1,0 +1,111 @@
+"""The command `sordino plan`: what to expect of a release before any data is read and anything is charged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+import click
+
+from sordino.cli._options import ADJACENCY, EPSILON, FORMAT, NUMBER, chosen_format, statement_options
+from sordino.cli._output import write_lines
+from sordino.cli._work import statement_of
+from sordino.errors import InvalidParameter
+from sordino.mechanisms import ExponentialMechanism, GumbelSparseVector, NoisyTopK, PermuteAndFlip, SparseVector
+from sordino.plan import accuracy as accuracy_of
+from sordino.releases import plain
+
+_MADE: dict[
+    str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]
+] = {  # name: constructor, options needed, options taken
+    "sparse-vector": (
+        SparseVector,
+        ("threshold", "positives"),
+        ("noise", "threshold_noise", "split", "correction", "correction_run", "correction_margin", "resample"),
+    ),
+    "gumbel-sparse-vector": (GumbelSparseVector, ("threshold", "positives"), ()),
+    "noisy-top-k": (NoisyTopK, ("k",), ("noise",)),
+    "exponential": (ExponentialMechanism, (), ()),
+    "permute-and-flip": (PermuteAndFlip, (), ()),
+}
+_OWN = (
+    "threshold",
+    "positives",
+    "k",
+    "noise",
+    "threshold_noise",
+    "split",
+    "correction",
+    "correction_run",
+    "correction_margin",
+    "resample",
+)
+_SHORT = {"k": "-k"}
+
+
+@click.group()
+def plan() -> None:
+    """Say what to expect of a release: nothing is read, nothing is charged."""
+
+
+@plan.command()
+@click.argument("mechanism", type=click.Choice(list(_MADE)))
+@click.option("--answers", type=int, metavar="N", required=True, help="How many answers; before each positive, of a sparse vector.")
+@click.option("--alpha", type=NUMBER, help="Margin: how likely is an error by more?")
+@click.option("--beta", type=NUMBER, help="Probability of failure: which margin is kept?")
+@EPSILON
+@statement_options
+@ADJACENCY
+@click.option("--threshold", type=NUMBER, metavar="T", help="Public threshold of a sparse vector.")
+@click.option("-c", "--positives", type=int, metavar="C", help="How many a sparse vector finds.")
+@click.option("-k", "--k", type=int, help="How many noisy-top-k selects.")
+@click.option("--noise", type=click.Choice(["exponential", "laplace", "gumbel"]), help="Of the questions, or of the selection.")
+@click.option("--threshold-noise", type=click.Choice(["exponential", "laplace"]), help="Of the threshold.")
+@click.option("--split", metavar="SHARE", help="variance, success or the share of epsilon for the threshold.")
+@click.option("--correction", metavar="NUMBER", help='Public number added to the threshold, or "optimal".')
+@click.option("--correction-run", type=int, metavar="N", help="With those: how many answers below come before one above.")
+@click.option("--correction-margin", type=NUMBER, metavar="M", help="How far they keep from the threshold.")
+@click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive.")
+@FORMAT
+def accuracy(mechanism: str, **options: Any) -> None:
+    """Say how likely MECHANISM errs by more than a margin, or which margin it keeps, whatever the answers are.
+
+    From its exact law: give --alpha or --beta, and its parameters as for a release.
+    """
+    made, needed, taken = _MADE[mechanism]
+    for name in _OWN:
+        given = options[name] is not None
+        if name in needed and not given:
+            raise InvalidParameter(f"{_flag(name)} must be given for {mechanism}.")
+        if given and name not in needed + taken:
+            raise InvalidParameter(f"{_flag(name)} is no option of {mechanism}.")
+    own = {name: _number(name, options[name]) for name in needed + taken if options[name] is not None}
+    planned = made(epsilon=options["epsilon"], sensitivity=statement_of(options), **own)
+    found = accuracy_of(planned, answers=options["answers"], alpha=options["alpha"], beta=options["beta"])
+    form = chosen_format(options["form"])
+    if form == "json":
+        write_lines([json.dumps({"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found)), ensure_ascii=False, indent=2)])
+    elif form == "csv":
+        write_lines(["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"])
+    else:
+        write_lines([found.statement])
+
+
+def _flag(name: str) -> str:
+    return _SHORT.get(name, "--" + name.replace("_", "-"))
+
+
+def _number(name: str, value: Any) -> Any:
+    """Return an option that may be a word or a number."""
+    words = {"split": ("variance", "success"), "correction": ("optimal",)}
+    if name not in words or value in words[name]:
+        return value
+    try:
+        number: Fraction = NUMBER.convert(value, None, None)
+    except click.BadParameter:
+        listed = " or ".join(repr(word) for word in words[name])
+        raise InvalidParameter(f"{_flag(name)} must be {listed} or a number; got {value!r}.") from None
+    return number

@@ -1,0 +1,170 @@
+"""Answers that somebody computed, one a line: "label,answer". The label is public, and so is how many fields a line has; the answer is not.
+
+The rules, each about one line, ended by LF or CRLF (the last line may lack its end):
+
+- An empty line is no question and is skipped. Every other line has two fields: a label, a delimiter and an answer.
+- The label is bare text without quotes, or quoted, a doubled quote being one quote; it must be text in the declared encoding.
+- The rest of the line is the answer: a decimal number, with or without blanks or quotes around it. Whatever else it is, or one beyond
+  the floats, counts as the lowest value, in silence.
+- A line that breaks a rule about its label or its number of fields is refused by its number: these are public.
+- The answer of a line with more than 1 MiB (1048576 bytes without its end) counts as the lowest value; it is skipped as it comes.
+- A delimiter that could stand in a number, or in "nan", is refused: how many fields a line has would depend on its answer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from sordino.constraints import shown
+from sordino.data._csv_format import Encoding
+from sordino.data._lines import LONGEST, MARK
+from sordino.errors import DataSourceError, InvalidParameter
+
+PIECE = 1 << 16
+"""Bytes asked for at once; a reader returns what is there."""
+
+_NUMBER = re.compile(rb"[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*")
+
+
+class Answer(NamedTuple):
+    """One question: its public label, and its private answer, NaN if that is no number."""
+
+    label: str
+    value: float
+
+
+def number(text: bytes) -> float:
+    """Return the finite number that a private field holds, or NaN; blanks and quotes around it do not matter."""
+    if len(text) > 1 and text.startswith(b'"') and text.endswith(b'"'):
+        text = text[1:-1]
+    if _NUMBER.fullmatch(text) is None:
+        return math.nan
+    value = float(text)
+    return value if math.isfinite(value) else math.nan
+
+
+def check_delimiter(delimiter: str) -> None:
+    """Refuse a delimiter that could stand in a private number: it would make the number of fields private."""
+    if delimiter.isalnum() or delimiter in "+-.":
+        raise InvalidParameter(
+            f"delimiter must be no letter, digit, sign or point, which could stand in a number; got {shown(delimiter)}."
+        )
+
+
+def answer_lines(read: Callable[[int], bytes], *, delimiter: str = ",", encoding: Encoding = "utf-8") -> Iterator[list[Answer]]:
+    """Yield, for each piece that comes, the questions that it completes: whoever answers them may do so before the next piece is read.
+
+    Parameters
+    ----------
+    read : callable
+        Returns at most so many bytes as soon as there are some, and none at the end.
+    delimiter : str
+        One ASCII character.
+    encoding : {"utf-8", "latin-1"}
+        Of the labels.
+
+    Raises
+    ------
+    InvalidParameter
+        At once, before anything is read, if the delimiter could stand in a number.
+    DataSourceError
+        If a line breaks a rule about public things; after the questions before it were yielded.
+    """
+    check_delimiter(delimiter)
+    return _answers(read, _Lines(delimiter.encode(), encoding))
+
+
+def _answers(read: Callable[[int], bytes], lines: _Lines) -> Iterator[list[Answer]]:
+    while piece := read(PIECE):
+        yield from lines.take(piece)
+    yield from lines.end()
+
+
+class _Lines:
+    def __init__(self, delimiter: bytes, encoding: Encoding) -> None:
+        self._delimiter, self._encoding = delimiter, encoding
+        self._label = re.compile(rb'(?:"((?:[^"]|"")*)"|([^"%b]*))%b' % (re.escape(delimiter), re.escape(delimiter)))
+        self._rest = bytearray()  # the beginning of a line whose end has not come
+        self._skipped: str | None = None  # the label of a line whose answer is too long to keep
+        self._number = 0
+
+    def take(self, piece: bytes) -> Iterator[list[Answer]]:
+        """Yield what the lines ask that this piece ends."""
+        answers: list[Answer] = []
+        *ended, rest = piece.split(b"\n")
+        try:
+            for end in ended:
+                answer = self._line(end)
+                if answer is not None:
+                    answers.append(answer)
+            self._keep(rest)
+        except DataSourceError:
+            yield answers
+            raise
+        yield answers
+
+    def end(self) -> Iterator[list[Answer]]:
+        """Yield what the last line asks if it lacks its end."""
+        if self._rest or self._skipped is not None:
+            answer = self._line(b"")
+            yield [] if answer is None else [answer]
+
+    def _line(self, end: bytes) -> Answer | None:
+        """Return what a line asks of which this is the end."""
+        if self._skipped is not None:
+            self._skip(end)
+            label, self._skipped = self._skipped, None
+            self._number += 1
+            return Answer(label, math.nan)
+        if self._rest:
+            end = bytes(self._rest + end)
+            self._rest.clear()
+        line = self._unmarked(end.removesuffix(b"\r"))
+        self._number += 1
+        if not line:
+            return None
+        label, answer = self._split(line)
+        return Answer(label, number(answer) if len(line) <= LONGEST else math.nan)
+
+    def _unmarked(self, line: bytes) -> bytes:
+        """Return a line, or its beginning, without the byte order mark that may stand before the first one."""
+        return line.removeprefix(MARK) if not self._number and self._encoding == "utf-8" else line
+
+    def _keep(self, rest: bytes) -> None:
+        """Keep the beginning of a line; of one that is far too long only its label."""
+        if self._skipped is not None:
+            self._skip(rest)
+            return
+        self._rest += rest
+        if len(self._rest) > LONGEST + len(MARK) + 1:  # a mark, and the CR of a line end, are no part of the line
+            line = self._unmarked(bytes(self._rest))
+            self._number += 1
+            self._skipped = self._split(line)[0]
+            self._number -= 1
+            self._rest.clear()
+
+    def _skip(self, more: bytes) -> None:
+        if self._delimiter in more:
+            self._number += 1
+            raise self._refused("must have two fields, a label and an answer; it has more")
+
+    def _split(self, line: bytes) -> tuple[str, bytes]:
+        found = self._label.match(line)
+        if found is None or found.end() > LONGEST + 1:
+            raise self._refused("must begin with a label, bare or in quotes, and a delimiter")
+        quoted, bare = found.groups()
+        answer = line[found.end() :]
+        try:  # before the rest of the line, which may not all be here: of two mistakes the same one is told, however long the answer
+            label = (bare if quoted is None else quoted.replace(b'""', b'"')).decode(self._encoding)
+        except UnicodeDecodeError:
+            raise self._refused(f"must have a label in {self._encoding}") from None
+        if self._delimiter in answer:
+            raise self._refused("must have two fields, a label and an answer; it has more")
+        return label, answer
+
+    def _refused(self, rule: str) -> DataSourceError:
+        """Return the error of the line that is being read; only its number is told."""
+        return DataSourceError(f"Line {self._number} {rule}. It was not answered, and the charge stays.")

@@ -1,0 +1,172 @@
+"""How large an answer that was found above a noisy threshold is at least: exact quantiles of the noise, on the grid.
+
+Claim: for each question P(found and bound wrong) <= 1 - confidence; with `selective` P(bound wrong | found) <= 1 - confidence
+[ding2022, Lemma 3, with the tail that one-sided noise needs]. Proof: docs/proofs/lower-bounds.md.
+Floats: what is read from a release is a whole number of steps again; the bound is rounded down to a float.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sordino.constraints import SHARE, TRUTH, Number
+from sordino.errors import InvalidParameter
+from sordino.estimators._difference import Difference, differences
+from sordino.grid import CLAMP
+from sordino.mechanisms import SparseVector
+from sordino.mechanisms._thresholds import cut_at
+from sordino.releases import HybridTop, Positives, Verdict
+
+_EXACT = 1 << 51  # below so many steps a float tells which step is meant, after two roundings
+_HALF_DIGIT = Fraction(1, 1 << 53)
+
+
+def lower_bound(
+    found: Verdict | Positives | HybridTop, *, confidence: Number = 0.95, selective: bool = False, threshold: Number | None = None
+) -> Any:
+    """Return a lower bound of each answer that was found above a noisy threshold, at no cost.
+
+    By default the bound is right for a question **before it is known whether it is found**: with probability at most 1 - confidence
+    the question is found and its bound is wrong. Among many questions that are far below the threshold a few are found all the same,
+    and *their* bounds are wrong. With `selective` at most a share 1 - confidence of the findings of each question has a wrong bound;
+    that bound is lower, and there is none where the answer lies too close to its noisy threshold.
+
+    Parameters
+    ----------
+    found : Verdict, Positives or HybridTop
+        What a sparse vector or a hybrid with a threshold released.
+    confidence : number
+        In (0, 1).
+    selective : bool
+        Whether the bound holds given that the answer was found. Only for `SparseVector`, where it is proved: for lists (whose order and
+        thresholds were fixed before), and for verdicts of a stream with `positives=1` or `resample`.
+    threshold : number, optional
+        Only with a verdict, and needed if the question was asked with a threshold of its own: that threshold.
+
+    Returns
+    -------
+    float, or array of shape (t,)
+        In the unit of the answers; one number for a verdict. -inf where nothing can be said: not above, no gap (a later pass, or a
+        hybrid that did not meet its threshold), or too small a gap.
+
+    Raises
+    ------
+    InvalidParameter
+        If the confidence is not in (0, 1), the threshold does not belong to the verdict, or no selective bound is proved for the mechanism.
+
+    Notes
+    -----
+    Each bound holds for its own question with the stated confidence, all of them together with less. Where a question has several
+    branches, 1 - confidence is divided among them.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.SparseVector(threshold=100, positives=2, epsilon=1, sensitivity=sd.COUNTING)
+    >>> found = m.release([3, 170, 8, 104, 2], entropy=sd.Seeded(7))
+    >>> sd.lower_bound(found, confidence=0.95)
+    array([166.,  95.])
+    >>> sd.lower_bound(found, confidence=0.95, selective=True)
+    array([166., -inf])
+    """
+    wrong = 1 - SHARE("lower_bound.confidence", confidence)
+    TRUTH("lower_bound.selective", selective)
+    if not isinstance(found, Verdict | Positives | HybridTop):
+        raise InvalidParameter("lower_bound.found must be a Verdict, Positives or HybridTop; got something else.")
+    if selective:
+        _check_selective(found)
+    if isinstance(found, Verdict):
+        return _bounds(found, [_of_verdict(found, threshold)], wrong, selective=selective)[0]
+    if threshold is not None:
+        raise InvalidParameter(
+            "lower_bound.threshold must be None unless a Verdict is given: other releases know their thresholds."
+        )
+    return np.array(_bounds(found, _of_list(found), wrong, selective=selective), dtype=np.float64)
+
+
+class _Seen(NamedTuple):
+    """One answer in steps: its noisy value less the noise of the threshold, its branch, and how far it lies above the noisy threshold."""
+
+    value: int
+    branch: int
+    lift: int
+
+
+def _bounds(found: Any, seen: list[_Seen | None], wrong: Fraction, *, selective: bool) -> list[float]:
+    laws = differences(found)
+    share = wrong / len(laws)  # a question with several branches can be found by each of them
+    return [-math.inf if one is None else _bound(laws[one.branch], one, share, found.mechanism.step, selective) for one in seen]
+
+
+def _bound(law: Difference, seen: _Seen, wrong: Fraction, step: Fraction, selective: bool) -> float:
+    if selective:
+        lowest = law.lowest(seen.lift, wrong)
+        if lowest is None:
+            return -math.inf
+        steps = seen.value - seen.lift + lowest
+    else:
+        steps = seen.value - law.reach(wrong)
+    return -math.inf if steps <= -CLAMP else _rounded_down(steps * step)  # the lowest value stands for everything below it
+
+
+def _rounded_down(number: Fraction) -> float:
+    near = float(number)
+    return math.nextafter(near, -math.inf) if Fraction(near) > number else near
+
+
+def _of_list(found: Positives | HybridTop) -> list[_Seen | None]:
+    mechanism, laws = found.mechanism, differences(found)
+    centers = [Fraction((law.query.mean - law.threshold.mean) * float(mechanism.step)) for law in laws]
+    corrections = getattr(mechanism, "branch_corrections", None) or (Fraction(0),)
+    branches = found.branches.tolist() if isinstance(found, Positives) else [0] * found.indices.size
+    seen: list[_Seen | None] = []
+    for estimate, gap, branch in zip(found.estimates.tolist(), found.gaps.tolist(), branches, strict=True):
+        if math.isnan(estimate):
+            seen.append(None)
+            continue
+        value = (Fraction(estimate) + centers[branch]) / mechanism.step
+        lift = (Fraction(gap) - corrections[branch]) / mechanism.step
+        seen.append(_Seen(round(value) - int(abs(value) / _EXACT), branch, _whole(lift, gap, mechanism.step)))
+    return seen
+
+
+def _whole(lift: Fraction, gap: float, step: Fraction) -> int:
+    """Return the whole number of steps in a lift that was rounded to a float, or one less where the float does not tell."""
+    error = abs(Fraction(gap)) / step * _HALF_DIGIT
+    certain = lift.denominator == 1 and error < 1  # a threshold on the grid
+    return max(0, math.floor(lift if certain else lift - error))
+
+
+def _of_verdict(found: Verdict, threshold: Number | None) -> _Seen | None:
+    if found.gap is None or found.branch is None:
+        return None
+    mechanism = found.mechanism
+    plain = mechanism.threshold if threshold is None else threshold
+    cut = cut_at("lower_bound.threshold", plain, mechanism.branch_corrections[found.branch], mechanism.step)
+    lift = (Fraction(found.gap) - cut.above) / mechanism.step
+    error = abs(Fraction(found.gap)) / mechanism.step * _HALF_DIGIT
+    if abs(lift - round(lift)) > error or lift < -error:
+        raise InvalidParameter(
+            "lower_bound.threshold must be the threshold with which the question was asked; its gap has another one."
+        )
+    whole = round(lift) if error < Fraction(1, 2) else max(0, math.floor(lift - error))
+    return _Seen(cut.steps + whole, found.branch, whole)
+
+
+def _check_selective(found: Any) -> None:
+    """Refuse what no selective bound is proved for."""
+    mechanism = found.mechanism
+    if not isinstance(mechanism, SparseVector):
+        raise InvalidParameter(
+            f"lower_bound.selective must be False for what {type(mechanism).__name__} found: being found depends there on more than one "
+            "test. Measure the answer afresh and take its interval."
+        )
+    if isinstance(found, Verdict) and mechanism.positives > 1 and not mechanism.resample:
+        raise InvalidParameter(
+            "lower_bound.selective must be False for a stream with several positives and one threshold, whose later questions may be "
+            "chosen by what was found. Use positives=1 or resample=True, or release a list."
+        )

@@ -1,0 +1,293 @@
+"""The largest answers above a noisy threshold, at most k, each with its gap to that threshold: a sparse vector on the sorted list.
+
+Claim: with t answers above the threshold the release is (epsilon_0 + t b)-private, so epsilon-private [ding2022, Alg. 5 and Lemma 8].
+Proof: docs/proofs/hybrid-sparse-vector.md.
+Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete Laplace, on the grid.
+Floats: the split is chosen with them, from public parameters; no comparison and no cost is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, Number, one_of
+from sordino.cost import Pure
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import Steps, add, bound_in_steps, fit_rate, largest, step_for, to_steps
+from sordino.mechanisms._ahead import Sampler
+from sordino.mechanisms._branches import LAWS, Noise
+from sordino.mechanisms._correction import Family
+from sordino.mechanisms._implicit_zeros import listed, noisy_domain
+from sordino.mechanisms._split import Plan, Task
+from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._thresholds import Cut, cut_at
+from sordino.releases import Positives, parameters, pictured
+from sordino.sensitivity import COUNTING, Sensitivity
+
+NOISE = one_of(*LAWS)
+SPLIT = one_of("variance")
+_FAR = 1 << 60
+
+Found = tuple[NDArray[np.int64], Steps]
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class HybridSparseVector:
+    """Select the largest of n private answers, at most k, that lie above a public threshold, and estimate each; others are not paid for.
+
+    Unlike `HybridTopK` it always says how far each item lies above the threshold, with more noise. Unlike `SparseVector` it looks at
+    all answers and returns the best of them, not the first.
+
+    Parameters
+    ----------
+    k : int
+        How many to select at most, 1 <= k <= n.
+    threshold : number
+        Public threshold, in the unit of the answers.
+    epsilon : number
+        Budget of the whole, in (0, inf); what is not found is not spent.
+    sensitivity : Sensitivity
+        A statement about each answer (norm "each"), such as `COUNTING`.
+    noise, threshold_noise : {"exponential", "laplace"}
+        Noise of the answers and of the threshold: one-sided (smaller, the default) or two-sided.
+    split : "variance" or number
+        Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of a gap.
+    domain_size : int, optional
+        Public number of items. If given, `release` takes only the answers that are not 0, with their positions.
+
+    Attributes
+    ----------
+    noise, threshold_noise : Geometric or DiscreteLaplace
+        The laws of the noise, in steps.
+    threshold_epsilon, positive_epsilon : Fraction
+        What the threshold and each selected item cost, exactly.
+    step : Fraction
+        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
+        2^31 noise scales.
+    cost : Pure
+        What a release spends at most, exactly; at most epsilon. `Positives.cost` is what it did spend.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.HybridSparseVector(k=3, threshold=60, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
+    >>> found = m.release([3, 95, 8, 170, 2], entropy=sd.Seeded(7))
+    >>> found.indices.tolist(), found.cost, m.cost
+    ([3, 1], Pure(epsilon=3), Pure(epsilon=4))
+    """
+
+    k: int
+    threshold: Number
+    epsilon: Number
+    sensitivity: Sensitivity
+    noise: Noise
+    threshold_noise: Noise
+    split: Number | str
+    domain_size: int | None
+    step: Fraction = field(init=False)
+    threshold_epsilon: Fraction = field(init=False)
+    positive_epsilon: Fraction = field(init=False)
+    cost: Pure = field(init=False)
+
+    per_transcript: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        k: int,
+        threshold: Number,
+        epsilon: Number,
+        sensitivity: Sensitivity,
+        noise: Family | Noise = "exponential",
+        threshold_noise: Family | Noise = "exponential",
+        split: Number | Literal["variance"] = "variance",
+        domain_size: int | None = None,
+    ) -> None:
+        name = "HybridSparseVector."
+        FINITE(name + "threshold", threshold)
+        k = COUNT(name + "k", k)
+        budget = POSITIVE(name + "epsilon", epsilon)
+        each_answer(checked_sensitivity(sensitivity, "HybridSparseVector"), "HybridSparseVector")
+        # A law stands for its family: `dataclasses.replace` hands back the ones of the old parameters.
+        query, limit = (
+            NOISE(name + what, law.name if isinstance(law, Noise) else law)
+            for what, law in (("noise", noise), ("threshold_noise", threshold_noise))
+        )
+        size = None if domain_size is None else DOMAIN_SIZE(name + "domain_size", domain_size)
+        if size is not None and k > size:
+            raise InvalidParameter(f"{name}k must be at most the domain size {size}; got {k}.")
+        if isinstance(split, str):
+            SPLIT(name + "split", split)
+        bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
+        kappa = 1 if sensitivity.monotone else 2
+        plan = Plan.checked("HybridSparseVector", split, None, None, None)
+        share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
+        scale = min(bound / (budget * share), kappa * bound * k / (budget * (1 - share)))
+        step = step_for(sensitivity, scale**2, "HybridSparseVector")
+        moves = bound_in_steps(sensitivity, step, "HybridSparseVector")
+        threshold_rate = fit_rate(budget * share / moves, "HybridSparseVector")
+        rate = fit_rate((budget - moves * threshold_rate) / (k * kappa * moves), "HybridSparseVector")
+        set_fields(
+            self,
+            k=k,
+            threshold=threshold,
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            noise=LAWS[query](rate),
+            threshold_noise=LAWS[limit](threshold_rate),
+            split=split,
+            domain_size=size,
+            step=step,
+            threshold_epsilon=moves * threshold_rate,
+            positive_epsilon=kappa * moves * rate,
+        )
+        set_fields(self, cost=self.spent(k))
+        _ = self._cut
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def exact(self) -> bool:
+        """True: the law enumerated in the audit is the law that is sampled."""
+        return True
+
+    @cached_property
+    def _cut(self) -> Cut:
+        """The threshold on the grid, rounded up."""
+        return cut_at("HybridSparseVector.threshold", self.threshold, Fraction(0), self.step)
+
+    def spent(self, selected: int) -> Pure:
+        """Return the cost of a release with so many items: that of the threshold, and of each of them."""
+        return Pure(epsilon=self.threshold_epsilon + selected * self.positive_epsilon)
+
+    def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. With a domain size: the answers that are not 0.
+        positions : array of int, shape (n,)
+            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
+            domain and repeated ones are dropped.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        Positives
+            Best first; `asked` is the number of items, a public one.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least k numbers, or positions do not go with them.
+        """
+        checked_entropy(entropy, "HybridSparseVector.release")
+        run, asked = self._prepared(answers, positions)
+        items, lifts = run(self.threshold_noise, self.noise, entropy)
+        kept = [(item, lift) for item, lift in zip(items.tolist(), lifts.tolist(), strict=True) if item >= 0]
+        center = (self.noise.mean - self.threshold_noise.mean) * float(self.step)
+        return Positives(
+            indices=np.array([item for item, _ in kept], dtype=np.int64),
+            gaps=np.array([self._cut.gap(lift, self.step) for _, lift in kept]),
+            branches=np.zeros(len(kept), dtype=np.int64),
+            passes=np.ones(len(kept), dtype=np.int64),
+            asked=asked,
+            estimates=np.array([self._cut.value(lift, self.step) for _, lift in kept]) - center,
+            mechanism=self,
+            cost=self.spent(len(kept)),
+            simulated=entropy.simulated,
+        )
+
+    def _prepared(self, answers: Any, positions: Any) -> tuple[Callable[[Sampler, Sampler, Entropy], Found], int]:
+        """Return what only waits for noise (laws of threshold and answers, entropy), and the public number of items."""
+        if self.domain_size is not None:
+            return partial(self._of_domain, *listed(answers, positions, self.step, "HybridSparseVector")), self.domain_size
+        if positions is not None:
+            raise InvalidParameter("HybridSparseVector.release takes positions only when domain_size was given.")
+        steps = np.atleast_1d(to_steps(answers, self.step, "HybridSparseVector"))
+        if self.k > steps.size:
+            raise InvalidParameter(f"HybridSparseVector.k must be at most the number of answers {steps.size}; got {self.k}.")
+
+        def run(limit: Sampler, law: Sampler, entropy: Entropy) -> Found:
+            threshold = self._cut.steps + limit.sample(1, entropy)
+            return play(steps, threshold, law.sample(steps.size, entropy), self.k)
+
+        return run, steps.size
+
+    def _of_domain(self, steps: NDArray[np.int64], at: NDArray[np.int64], limit: Sampler, law: Sampler, entropy: Entropy) -> Found:
+        size = cast("int", self.domain_size)
+        threshold = self._cut.steps + limit.sample(1, entropy)
+        noisy, places = noisy_domain(steps, at, size, cast("Noise", law), min(self.k, size), entropy)
+        items, lifts = decide(noisy, threshold, self.k)
+        return np.where(items < 0, -1, places[items]), lifts
+
+
+def play(steps: NDArray[np.int64], threshold: Steps, noise: Steps, k: int) -> Found:
+    """Return what is released of answers (n,), a noisy threshold (1,) and noise (n,), or of rows of both: (N, 1) and (N, n)."""
+    return decide(add(steps, noise), threshold, k)
+
+
+def decide(noisy: Steps, threshold: Steps, k: int) -> Found:
+    """Return the `k` largest noisy values that reach the noisy threshold, and by how much, both shape (..., k), in steps.
+
+    Noisy values have shape (..., n), the threshold (..., 1). Best first, the smaller position among equals; after the last one that
+    reaches it there is -1 instead of an item, and 0.
+    """
+    order = largest(noisy, k)
+    lifts = _above(np.take_along_axis(noisy, order, axis=-1), threshold)
+    return np.where(lifts < 0, -1, order), np.where(lifts < 0, 0, lifts)
+
+
+def _above(noisy: Steps, threshold: Steps) -> Steps:
+    """Return how far noisy values lie above the noisy threshold, exactly: Python integers where 64 bits might not do."""
+    near = threshold.dtype != object and threshold.min() > -_FAR and threshold.max() < _FAR
+    return noisy - threshold if near else noisy.astype(object) - threshold
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_REFERENCES = ("ding2022, Lemma 8",)
+_WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (("laplace", "exponential"), ("exponential", "laplace"), ("laplace", "laplace"))
+CLAIMS = (
+    Claim(
+        name="HybridSparseVector",
+        statement="Each release, gaps included, is private for what it spent: the threshold, and each item above it.",
+        references=_REFERENCES,
+        proof="hybrid-sparse-vector.md",
+        neighbours=(
+            (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
+            (HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, split=0.25), (0, 0), (1, -1)),
+            (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY, domain_size=2), (0, 0), (1, -1)),
+            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), (0, 0), (1, 0)),
+            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2), (0, 0), (1, 0)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="HybridSparseVector",
+        statement="The same with Laplace noise.",
+        references=_REFERENCES,
+        proof="hybrid-sparse-vector.md",
+        neighbours=tuple(
+            (HybridSparseVector(k=1, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, noise=x, threshold_noise=y), (0, 0), (1, -1))
+            for x, y in _WITH_LAPLACE
+        ),
+    ),
+)

@@ -1,0 +1,276 @@
+"""Noisy top-k that stops at a public threshold: the threshold competes as one more item, and what lies below it is not paid for.
+
+Claim: with s items before the threshold the release is (2s + 1) bound rate private, (s + 1) bound rate for monotone lists; with k items
+epsilon-private [ding2022, Alg. 4 and Lemma 7; sharper for lists that are not monotone].
+Proof: docs/proofs/hybrid-top-k.md.
+Noise: one-sided geometric or discrete Laplace, rate epsilon/(k spread) a unit of the answers, on every item and on the threshold.
+Floats: none after the answers are on the grid; gaps are whole steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, Number, one_of
+from sordino.cost import Pure
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
+from sordino.mechanisms import _noisy_top_k
+from sordino.mechanisms._ahead import Sampler
+from sordino.mechanisms._branches import LAWS, Noise
+from sordino.mechanisms._implicit_zeros import listed, noisy_domain
+from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._thresholds import Cut, cut_at
+from sordino.releases import HybridTop, parameters, pictured
+from sordino.sensitivity import COUNTING, Sensitivity
+
+NOISE = one_of(*LAWS)
+
+Found = tuple[NDArray[np.int64], Steps]
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class HybridTopK:
+    """Select the largest of n private answers, at most k, as long as they lie above a public threshold; those missing are not paid for.
+
+    The threshold competes as one more item, with noise of its own. It ends the list where it stands, and costs as an item does, or half
+    of that where answers move both ways.
+
+    Parameters
+    ----------
+    k : int
+        How many to select at most, 1 <= k <= n.
+    threshold : number
+        Public threshold, in the unit of the answers. It is rounded up to the grid.
+    epsilon : number
+        Budget of the whole selection, in (0, inf); spent in full only if k items come before the threshold (or, for a monotone
+        list, k - 1).
+    sensitivity : Sensitivity
+        A statement about each answer (norm "each"), such as `COUNTING`.
+    noise : {"exponential", "laplace"}
+        One-sided noise (smaller, the default) or two-sided.
+    domain_size : int, optional
+        Public number of items. If given, `release` takes only the answers that are not 0, with their positions.
+
+    Attributes
+    ----------
+    noise : Geometric or DiscreteLaplace
+        The law of the noise on each answer and on the threshold, in steps.
+    step : Fraction
+        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
+        2^31 noise scales.
+    cost : Pure
+        What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did spend.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.HybridTopK(k=4, threshold=60, epsilon=2.0, sensitivity=sd.COUNTING)
+    >>> top = m.release([120, 7, 95, 3, 11], entropy=sd.Seeded(7))
+    >>> top.indices.tolist(), top.crossed, top.cost, m.cost
+    ([0, 2], True, Pure(epsilon=1.5), Pure(epsilon=2))
+    """
+
+    k: int
+    threshold: Number
+    epsilon: Number
+    sensitivity: Sensitivity
+    noise: Noise
+    domain_size: int | None
+    step: Fraction = field(init=False)
+    cost: Pure = field(init=False)
+
+    per_transcript: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        k: int,
+        threshold: Number,
+        epsilon: Number,
+        sensitivity: Sensitivity,
+        noise: Literal["exponential", "laplace"] | Noise = "exponential",
+        domain_size: int | None = None,
+    ) -> None:
+        name = "HybridTopK."
+        FINITE(name + "threshold", threshold)
+        budget = POSITIVE(name + "epsilon", epsilon)
+        each_answer(checked_sensitivity(sensitivity, "HybridTopK"), "HybridTopK")
+        size = None if domain_size is None else DOMAIN_SIZE(name + "domain_size", domain_size)
+        k = COUNT(name + "k", k)
+        if size is not None and k > size:
+            raise InvalidParameter(f"{name}k must be at most the domain size {size}; got {k}.")
+        # A law stands for its family: `dataclasses.replace` hands back the one of the old parameters.
+        family = NOISE(name + "noise", noise.name if isinstance(noise, Noise) else noise)
+        step = step_for(sensitivity, (k * sensitivity.spread / budget) ** 2, "HybridTopK")
+        spread = bound_in_steps(sensitivity, step, "HybridTopK") * (1 if sensitivity.monotone else 2)
+        rate = fit_rate(budget / (k * spread), "HybridTopK")
+        set_fields(
+            self,
+            k=k,
+            threshold=threshold,
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            noise=LAWS[family](rate),
+            domain_size=size,
+            step=step,
+            cost=Pure(epsilon=k * spread * rate),
+        )
+        _ = self._cut
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def exact(self) -> bool:
+        """True: the law enumerated in the audit is the law that is sampled."""
+        return True
+
+    @cached_property
+    def _cut(self) -> Cut:
+        """The threshold on the grid, rounded up: a value of the same kind as the answers."""
+        return cut_at("HybridTopK.threshold", self.threshold, Fraction(0), self.step)
+
+    def spent(self, selected: int) -> Pure:
+        """Return the cost of a release with so many items; fewer than k means that the threshold ended the list.
+
+        A full list costs k spreads of noise. A threshold that ends the list moves less than an answer may: it stands still.
+        """
+        if selected >= self.k:
+            return self.cost
+        monotone = self.sensitivity.monotone
+        share = Fraction(selected + 1, self.k) if monotone else Fraction(2 * selected + 1, 2 * self.k)
+        return Pure(epsilon=share * self.cost.epsilon_)
+
+    def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> HybridTop:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. With a domain size: the answers that are not 0.
+        positions : array of int, shape (n,)
+            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
+            domain and repeated ones are dropped.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least k numbers, or positions do not go with them.
+        """
+        checked_entropy(entropy, "HybridTopK.release")
+        items, gaps = self._prepared(answers, positions)(self.noise, entropy)
+        selected = int(np.count_nonzero(items >= 0))
+        crossed = selected < self.k
+        kept = gaps[:selected]
+        # Above the threshold on the grid by the sum of the gaps down to it: as whole numbers, then once as floats.
+        estimates = from_steps(self._cut.steps + np.cumsum(kept[::-1])[::-1], self.step) if crossed else np.full(selected, np.nan)
+        return HybridTop(
+            indices=items[:selected],
+            gaps=from_steps(kept, self.step),
+            crossed=crossed,
+            threshold_margin=from_steps(gaps[selected], self.step) if crossed else None,
+            estimates=estimates,
+            mechanism=self,
+            cost=self.spent(selected),
+            simulated=entropy.simulated,
+        )
+
+    def _prepared(self, answers: Any, positions: Any) -> Callable[[Sampler, Entropy], Found]:
+        """Return what only waits for noise (a law, entropy): the threshold takes the last draw of a list, the first of a domain."""
+        if self.domain_size is not None:
+            return partial(self._of_domain, *listed(answers, positions, self.step, "HybridTopK"))
+        if positions is not None:
+            raise InvalidParameter("HybridTopK.release takes positions only when domain_size was given.")
+        steps = self._competing(np.atleast_1d(to_steps(answers, self.step, "HybridTopK")))
+        if self.k >= steps.size:
+            raise InvalidParameter(f"HybridTopK.k must be at most the number of answers {steps.size - 1}; got {self.k}.")
+        return lambda law, entropy: play(steps, law.sample(steps.size, entropy), self.k)
+
+    def _competing(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return answers in steps, shape (n,), with the threshold as the last item, shape (n + 1,)."""
+        return np.append(steps, np.int64(self._cut.steps))
+
+    def _of_domain(self, steps: NDArray[np.int64], at: NDArray[np.int64], law: Sampler, entropy: Entropy) -> Found:
+        size = cast("int", self.domain_size)
+        threshold = self._cut.steps + law.sample(1, entropy)
+        noisy, places = noisy_domain(steps, at, size, cast("Noise", law), min(self.k + 1, size), entropy)
+        items, gaps = decide(np.append(noisy, threshold), self.k)
+        return np.where(items < 0, -1, places[items]), gaps
+
+
+def play(steps: NDArray[np.int64], noise: Steps, k: int) -> Found:
+    """Return what is released of items (n + 1,), the threshold last, with noise (n + 1,), or for each row of noise (N, n + 1)."""
+    return decide(add(steps, noise), k)
+
+
+def decide(noisy: Steps, k: int) -> Found:
+    """Return the items that come before the threshold, best first, at most `k`, and the gaps in steps, both shape (..., k).
+
+    The threshold is the last value: it loses all ties, so an item at the noisy threshold comes before it. From the threshold on there
+    is -1 instead of an item. Each gap is the lead over whatever comes next, the threshold included; in the place of the threshold
+    stands its margin over the best item after it, then 0. Of `k` items the last gap is the margin, as in noisy top-k.
+    """
+    order, gaps = _noisy_top_k.decide(noisy, k)
+    here = order == noisy.shape[-1] - 1
+    ended = np.logical_or.accumulate(here, axis=-1)
+    # The margin of the threshold: whoever comes next would have won a tie. In the last place it has been taken off already.
+    gaps[..., :-1] -= here[..., :-1]
+    return np.where(ended, -1, order), np.where(ended & ~here, 0, gaps)
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+CLAIMS = (
+    Claim(
+        name="HybridTopK",
+        statement="Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above the threshold, epsilon with k.",
+        references=("ding2022, Lemma 7",),
+        proof="hybrid-top-k.md",
+        neighbours=(
+            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY), (0, 0), (1, 1)),
+            (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=_EITHER_WAY), (1, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=_EITHER_WAY), (1, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=0, epsilon=8, sensitivity=_EITHER_WAY, domain_size=2), (1, 0), (0, 1)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="HybridTopK",
+        statement="The same for monotone lists, where s items above the threshold cost (s + 1)/k epsilon, also over a public domain.",
+        references=("ding2022, Lemma 7",),
+        proof="hybrid-top-k.md",
+        neighbours=(
+            (HybridTopK(k=1, threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 1)),
+            (HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING), (0, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING, domain_size=2), (0, 0), (0, 1)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="HybridTopK",
+        statement="With Laplace noise the same costs are enough.",
+        references=("ding2022, Lemma 7",),
+        proof="hybrid-top-k.md",
+        neighbours=(
+            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY, noise="laplace"), (1, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=COUNTING, noise="laplace"), (0, 0), (0, 1)),
+        ),
+    ),
+)

@@ -1,0 +1,62 @@
+"""Where a release is charged and done: the source, its unit, the account and the entropy of a session, in the right order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, final
+
+from sordino.data import PrivacyUnit, Source
+from sordino.entropy import Entropy
+from sordino.ledger import Ledger
+from sordino.session._plan import Payer, Plan, Progress, Uncharged, size_of
+
+
+@final
+class Desk:
+    """Charges before it reads, and reads before it releases."""
+
+    __slots__ = ("entropy", "ledger", "source", "unit")
+
+    def __init__(self, source: Source, unit: PrivacyUnit, ledger: Ledger | None, entropy: Entropy) -> None:
+        self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
+
+    def run(self, asked: Sequence[tuple[Plan[Any], Progress | None]]) -> list[Any]:
+        """Charge everything, then read and release one after the other."""
+        plans = [plan for plan, _ in asked]
+        details, names = [self._detail(plan) for plan in plans], [plan.name for plan in plans]
+        detail = (
+            details[0]
+            if len(plans) == 1
+            else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
+        )
+        with self._charge(tuple(part for plan in plans for part in plan.spent), " + ".join(names), detail) as payer:
+            return [plan.finish(payer, plan.question.run(progress=progress), self.entropy) for plan, progress in asked]
+
+    @contextmanager
+    def stream(self, mechanism: Any, detail: dict[str, Any]) -> Iterator[Any]:
+        """Charge the worst case, then open a stream; what it did not spend returns if the block is left without an error."""
+        with (
+            self._charge((mechanism,), "watch", _without_none(detail)) as payer,
+            payer.open(mechanism, entropy=self.entropy) as stream,
+        ):
+            yield stream
+
+    def _charge(self, parts: tuple[Any, ...], label: str, detail: dict[str, Any]) -> AbstractContextManager[Payer]:
+        """Reserve, durably, before any row is read; the ledger keeps what is public."""
+        if self.ledger is None:
+            return nullcontext(Uncharged())
+        about: dict[str, Any] = {"unit": self.unit, "source": self.source.identity, "adjacency": self.unit.adjacency}
+        return self.ledger.reserve(parts, label=label, detail=detail, **about)
+
+    def _detail(self, plan: Plan[Any]) -> dict[str, Any]:
+        detail = _without_none(plan.public)
+        if self.unit.max_rows is not None:
+            detail["max_rows"] = self.unit.max_rows
+        if plan.question.domain is not None:
+            detail |= {"domain": plan.question.domain.origin, "domain_size": size_of(plan.question)}
+        return detail
+
+
+def _without_none(public: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in public.items() if value is not None}

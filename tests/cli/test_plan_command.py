@@ -1,0 +1,63 @@
+"""`sordino plan accuracy`: the numbers of `plan.accuracy`, options that mirror the constructors, refusals with exit code 2."""
+
+from __future__ import annotations
+
+import pytest
+
+from sordino import COUNTING, NoisyTopK, PermuteAndFlip, SparseVector, plan
+
+COUNTS = ("--sensitivity", 1, "--monotone", "--step", 1)
+
+
+def test_a_sparse_vector_by_margin_and_by_probability(sordino):
+    own = ("--threshold", 1000, "-c", 2, "--correction", "optimal", "--correction-run", 50, "--split", "0.25", "--epsilon", 1)
+    m = SparseVector(
+        threshold=1000, positives=2, epsilon=1, sensitivity=COUNTING, correction="optimal", correction_run=50, split=0.25
+    )
+    found = sordino("plan", "accuracy", "sparse-vector", "--answers", 50, "--alpha", 20, *own, *COUNTS)
+    assert found.code == 0
+    assert found.err == ""
+    expected = plan.accuracy(m, answers=50, alpha=20)
+    assert found.json["beta"] == expected.beta
+    assert found.json["statement"] == expected.statement
+    least = sordino("plan", "accuracy", "sparse-vector", "--answers", 50, "--beta", "0.05", *own, *COUNTS, "--format", "csv")
+    assert least.out.splitlines()[0] == "alpha,beta,answers"
+    assert float(least.out.splitlines()[1].split(",")[0]) == plan.accuracy(m, answers=50, beta=0.05).alpha
+
+
+def test_selections(sordino):
+    for name, m, own in (
+        ("permute-and-flip", PermuteAndFlip(epsilon=1, sensitivity=COUNTING), ()),
+        ("noisy-top-k", NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, noise="gumbel"), ("-k", 3, "--noise", "gumbel")),
+    ):
+        found = sordino("plan", "accuracy", name, "--answers", 9, "--alpha", 5, "--epsilon", 1, *own, *COUNTS, "--format", "table")
+        assert found.out.strip() == plan.accuracy(m, answers=9, alpha=5).statement
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("sparse-vector", "--epsilon", 1, "--alpha", 1), "--threshold must be given for sparse-vector"),
+        (("noisy-top-k", "--epsilon", 1, "--alpha", 1), "-k must be given for noisy-top-k"),
+        (("exponential", "--epsilon", 1, "--alpha", 1, "-k", 2), "-k is no option of exponential"),
+        (("permute-and-flip", "--epsilon", 1, "--alpha", 1, "--resample"), "--resample is no option of permute-and-flip"),
+        (("permute-and-flip", "--epsilon", 1), "needs alpha, a margin, or beta"),
+        (("permute-and-flip", "--epsilon", 1, "--beta", 2), "beta must be a number in"),
+        (("permute-and-flip", "--epsilon", "nan", "--alpha", 1), "not a finite decimal number"),
+        (
+            ("sparse-vector", "--epsilon", 1, "--alpha", 1, "--threshold", 1, "-c", 1, "--split", "half"),
+            "--split must be 'variance' or 'success' or a number; got 'half'",
+        ),
+    ],
+)
+def test_bad_options_end_with_exit_code_2(sordino, arguments, says):
+    found = sordino("plan", "accuracy", *arguments, "--answers", 5, *COUNTS)
+    assert found.code == 2
+    assert found.out == ""
+    assert says in found.err
+
+
+def test_a_statement_about_the_answers_is_needed(sordino):
+    found = sordino("plan", "accuracy", "permute-and-flip", "--answers", 5, "--epsilon", 1, "--alpha", 1)
+    assert found.code == 2
+    assert "--sensitivity" in found.err

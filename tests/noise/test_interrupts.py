@@ -1,0 +1,109 @@
+"""Exceptions and signal handlers in the middle of a draw: words are lost at worst, never handed out twice, and never known."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import count
+
+import numpy as np
+import pytest
+
+from sordino import Seeded, entropy
+from sordino.entropy import System
+
+
+class Interrupt(BaseException):
+    """What a signal handler raises."""
+
+
+def interrupted(call, at):
+    """Call, and raise before line number `at` that is run in the module of the words; return whether there was such a line."""
+    lines = count(1)
+
+    def line(frame, event, arg):
+        if event == "line" and next(lines) == at:
+            raise Interrupt
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, arg: line if frame.f_code.co_filename == entropy.__file__ else None)
+    try:
+        call()
+    except Interrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("make", [System, lambda: Seeded(5)], ids=["system", "seeded"])
+@pytest.mark.parametrize("drawn", [0, 1, 8000])
+@pytest.mark.parametrize("wanted", [6, 2000, 10_000])  # out of the pool, out of a new one, and around it
+def test_an_interrupt_anywhere_in_a_draw_hands_out_no_word_twice_and_no_zeros(make, drawn, wanted):
+    for at in count(1):
+        source = make()
+        words = [source.words(drawn)]
+        ended = not interrupted(lambda source=source: words.append(source.words(wanted)), at)
+        words += [source.words(6), source.words(2000), source.words(8191)]
+        seen = np.concatenate(words)
+        assert seen.all(), f"words that were wiped were handed out after an interrupt at line {at}"
+        assert np.unique(seen).size == seen.size
+        if ended:
+            assert at > 3
+            return
+
+
+HANDLED = """
+import os, signal, sys
+import numpy as np
+import sordino as sd
+from sordino import entropy
+
+found, filled = [], entropy._fill
+source = {source}
+
+def filling(keystream, n):  # a signal that arrives in the middle of a draw
+    signal.raise_signal(signal.SIGUSR1)
+    return filled(keystream, n)
+
+entropy._fill = filling
+signal.signal(signal.SIGUSR1, {handler})
+signal.alarm(20)  # nobody waits for a deadlock
+"""
+
+DRAWING = """
+found.append(source.words(9000))
+entropy._fill = filled
+found.append(source.words(9000))
+words = np.concatenate(found)
+assert words.size == 3 * 9000 and words.all() and np.unique(words).size == words.size
+"""
+
+FORKING = """
+reader, writer = os.pipe()
+mine = source.words(9000)
+if 0 in found:
+    os.write(writer, mine[:64].tobytes())
+    os._exit(0)
+theirs = np.frombuffer(os.read(reader, 512), dtype=np.uint64)
+os.waitpid(found[0], 0)
+assert theirs.size == 64 and theirs.all() and not np.isin(theirs, mine).any()
+"""
+
+
+def ran(script):
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize("source", ["sd.SYSTEM", "sd.Seeded(5)"])
+def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(source):
+    handler = "lambda *_: (setattr(entropy, '_fill', filled), found.append(source.words(9000)))"
+    done = ran(HANDLED.format(source=source, handler=handler) + DRAWING)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_child_that_is_forked_in_the_middle_of_a_draw_draws_words_of_its_own():
+    handler = "lambda *_: (setattr(entropy, '_fill', filled), found.append(os.fork()))"
+    done = ran(HANDLED.format(source="sd.SYSTEM", handler=handler) + FORKING)
+    assert done.returncode == 0, done.stderr
