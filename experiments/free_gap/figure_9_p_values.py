@@ -8,7 +8,7 @@ import sordino as sd
 from experiments.data import at_hand
 from experiments.repeating import table
 
-RUNS = 10_000
+RUNS = 3000
 EPSILONS = (2e-3, 5e-3)
 LEVELS = (0.05, 0.01)
 

@@ -9,7 +9,7 @@ from experiments.data import at_hand
 from experiments.free_gap.figures_2_3_top_k import DATA, EPSILONS, KS, ratio
 from experiments.repeating import table
 
-RUNS = 1000
+RUNS = 400
 
 
 def weighted(found, fresh, law_variance):

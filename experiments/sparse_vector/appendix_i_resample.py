@@ -13,7 +13,7 @@ from experiments.sparse_vector.family import quality
 
 DELTA = 1e-6
 EPSILONS = (0.5, 1, 2)
-RUNS = 50
+RUNS = 30
 PASSES = 40
 
 

@@ -8,7 +8,7 @@ from experiments.sparse_vector.family import members, trial
 
 MARGINS = (0, 10, 100, 500)
 EPSILONS = (0.1, 0.2, 0.5, 1)
-RUNS = 100
+RUNS = 50
 
 
 def report():

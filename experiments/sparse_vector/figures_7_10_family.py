@@ -9,7 +9,7 @@ from experiments.repeating import repeated, shown, table
 from experiments.sparse_vector.family import PASSES, members, one_shot, trial
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1, 2)
-RUNS = 100
+RUNS = 50
 
 
 def report():

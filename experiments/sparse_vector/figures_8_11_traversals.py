@@ -8,7 +8,7 @@ from experiments.sparse_vector.family import members, trial
 
 PASSES = (1, 2, 5, 10, 40, 160)
 EPSILON = 0.5
-RUNS = 50
+RUNS = 30
 SHOWN = ("ours: Exp, Exp, optimal", "paper: Exp, Lap, optimal", "Exp, Lap, mean", "Lap, Lap, none")
 
 

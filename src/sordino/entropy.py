@@ -194,9 +194,8 @@ class Seeded:
         """Return the next `n` words of the stream, shape (n,), dtype uint64."""
         n = WHOLE("entropy.words.n", n)
         with self._lock:
-            if self._stream is None:
-                made = _keystream(hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest())
-                self._stream = made if self._stream is None else self._stream  # a signal handler may have begun it
+            begun = self._stream or _keystream(hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest())
+            self._stream = self._stream or begun  # a signal handler may have begun it in the meantime
             return _fill(self._stream, n)
 
 

@@ -95,8 +95,10 @@ def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Frac
     return rounded
 
 
-def fit_rate(ideal: Fraction, owner: str, denominator: int = RATE_DENOMINATOR) -> Fraction:
+def fit_rate(ideal: Fraction, owner: str, denominator: int = RATE_DENOMINATOR, *, stepped: bool = True) -> Fraction:
     """Return `ideal` if its denominator is at most 2^40 (a rate a squared step: 2^80), else the next smaller such rate.
+
+    `stepped` tells whether there is a step to change.
 
     Raises
     ------
@@ -113,7 +115,7 @@ def fit_rate(ideal: Fraction, owner: str, denominator: int = RATE_DENOMINATOR) -
     if fitted < KEPT * ideal:
         raise InvalidParameter(
             f"{owner} must ask for noise with a rate of at least {1000 / denominator:.2g} a step; got {float(ideal):.3g}. "
-            "Raise epsilon (rho) or give a larger step."
+            + ("Raise epsilon (rho) or give a larger step." if stepped else "Raise epsilon.")
         )
     return fitted
 
@@ -162,7 +164,7 @@ def _array(answers: Any, owner: str) -> NDArray[Any]:
         array = np.ma.filled(answers.astype(object), None)
     elif isinstance(answers, list | tuple | range):
         array = _listed(list(answers))
-    elif isinstance(answers, numbers.Real | Decimal):
+    elif _is_single(answers):
         array = np.empty((), dtype=object)
         array[()] = answers
     elif hasattr(answers, "__array__"):
@@ -172,6 +174,13 @@ def _array(answers: Any, owner: str) -> NDArray[Any]:
             f"{owner}.release needs a number or a one-dimensional array of at least one number; got something of another shape or type."
         )
     return array
+
+
+def _is_single(answers: Any) -> bool:
+    """Return whether the answers are a single one: a number, or what stands where a number is missing."""
+    times = np.datetime64 | np.timedelta64  # of which one, for NumPy, is a whole number
+    missing = answers is None or type(answers).__name__ in {"NAType", "NaTType"}  # of pandas, which is not imported for that
+    return missing or isinstance(answers, numbers.Real | Decimal | times)
 
 
 def _listed(values: list[Any]) -> NDArray[Any]:
@@ -187,7 +196,7 @@ def _listed(values: list[Any]) -> NDArray[Any]:
 
 def _step_of(value: Any, step: Fraction) -> int:
     """Return the clamped step of one Python or NumPy object, by the same rule as for arrays."""
-    if isinstance(value, np.bool_ | numbers.Integral):
+    if _is_whole(value):
         return _clamped(Fraction(int(value)) / step)
     if isinstance(value, Fraction):
         return _clamped(value / step)
@@ -199,6 +208,10 @@ def _step_of(value: Any, step: Fraction) -> int:
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > beyond:
         return (CLAMP if value > 0 else -CLAMP) if value.adjusted() > 0 else -int(value < 0)
     return _clamped(Fraction(*value.as_integer_ratio()) / step)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, np.bool_ | numbers.Integral) and not isinstance(value, np.timedelta64)  # which int() refuses, or not
 
 
 def _is_nan(value: Any) -> bool:

@@ -128,9 +128,9 @@ def test_many_different_costs_are_summed_in_pairs():
     """Four hundred different costs took 21 seconds one after the other; measured 0.9 s."""
     many = [Pure(epsilon=Fraction(i, 10**4)) for i in range(1, 401)]
     assert compare([TENTH], delta=1e-6).routes[-1].epsilon > 0, "the package is loaded"
-    start = time.perf_counter()
+    start = time.process_time()
     table = compare(many, delta=1e-6)
-    assert time.perf_counter() - start < 6
+    assert time.process_time() - start < 10
     assert table.routes[-1].epsilon < table.epsilon < math.inf
 
 

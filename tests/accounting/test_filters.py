@@ -314,6 +314,6 @@ def test_many_orders_and_many_parts_are_quick():
     """Measured 26 ms; one part and one order at a time it took two seconds."""
     whole = compose(*(Pure(epsilon=Fraction(i, 10**4)) for i in range(1, 1001)))
     budget = RDPFilter(orders=range(2, 64), limits=[10**6] * 62)
-    start = time.perf_counter()
+    start = time.process_time()
     budget.spend(whole)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 1

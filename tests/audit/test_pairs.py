@@ -9,7 +9,17 @@ from itertools import islice, product
 import numpy as np
 import pytest
 
-from sordino import COUNTING, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK, Sensitivity, audit
+from sordino import (
+    COUNTING,
+    GaussianMechanism,
+    HybridTopK,
+    InvalidParameter,
+    LaplaceMechanism,
+    NoisyTopK,
+    Sensitivity,
+    SparseVector,
+    audit,
+)
 from sordino.audit import Finite, Subject
 from sordino.audit._audit import Audit
 from sordino.audit._neighbours import checked_pair, covered, listed, moves
@@ -61,22 +71,22 @@ def test_rounding_of_single_answers_is_in_the_noise():
 
 @pytest.mark.parametrize("bad", [{1.5: 1}, {-1: 1}, {3: 1}, {"a": 1}, {True: 1}, {None: 1}, {10**7: 1}, {1 << 80: 1}, [0, 0, 0, 1]])
 def test_positions_are_whole_numbers_in_the_domain(bad):
-    start = time.monotonic()
+    start = time.process_time()
     for pair in (({}, bad), (bad, {})):
         with pytest.raises(InvalidParameter, match="positions that are whole numbers from 0 to 2"):
             audit.exact(DOMAIN, neighbours=[pair])
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 5
 
 
 def test_positions_without_a_domain_are_compared_where_they_are_listed():
-    start = time.monotonic()
+    start = time.process_time()
     assert checked_pair({10**9: 1}, {10**9: 0}, COUNTING)
     with pytest.raises(InvalidParameter, match=r"distances -1 and \+1"):
         checked_pair({10**9: 1}, {5: 1}, COUNTING)
     with pytest.raises(InvalidParameter, match="distance 4"):
         checked_pair({0: 1, 7: 4}, {0: 1}, COUNTING)
     assert not checked_pair({}, {3: 0}, COUNTING)
-    assert time.monotonic() - start < 1
+    assert time.process_time() - start < 5
     with pytest.raises(InvalidParameter, match="goes with a domain size only"):
         audit.exact(NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING), answers_a={0: 1}, answers_b={})
 
@@ -116,8 +126,13 @@ def test_more_than_64_answers_can_be_audited():
 
 
 def test_domains_that_are_not_computed_item_by_item_are_refused():
-    with pytest.raises(InvalidParameter, match=f"domains of at most {DENSE} items, .* got {DENSE + 1}"):
-        audit.exact(NoisyTopK(k=1, epsilon=20, sensitivity=COUNTING, domain_size=DENSE + 1), answers_a={}, answers_b={0: 1})
+    for mechanism in (
+        NoisyTopK(k=1, epsilon=20, sensitivity=COUNTING, domain_size=DENSE + 1),
+        SparseVector(threshold=0, positives=1, epsilon=400, sensitivity=COUNTING, domain_size=DENSE + 1),
+        HybridTopK(k=1, threshold=0, epsilon=400, sensitivity=COUNTING, domain_size=DENSE + 1),
+    ):
+        with pytest.raises(InvalidParameter, match=f"domains of at most {DENSE} items, .* got {DENSE + 1}"):
+            audit.exact(mechanism, answers_a={}, answers_b={0: 1})
 
 
 # --- searching -------------------------------------------------------------------------------------------------------------------
@@ -147,12 +162,12 @@ def test_all_bases_are_made_the_flattest_first(n):
 
 
 def test_a_search_among_many_answers_makes_only_what_it_tries():
-    start = time.monotonic()
+    start = time.process_time()
     assert len(list(islice(moves(300, EITHER, Fraction(1)), 20))) == 20
     subject = Subject(laws=[Finite([1, 1])], play=lambda q, z: z[:, 0], cost=Pure(epsilon=1), sensitivity=EITHER)
     report = audit.exact(subject, search=True, n=60, limit=10)
     assert report.pairs == 1
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_no_pair_of_a_search_is_the_same_on_both_sides():

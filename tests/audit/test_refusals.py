@@ -7,8 +7,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sordino import COUNTING, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK, Sensitivity, audit
+from sordino import (
+    COUNTING,
+    ExponentialMechanism,
+    GaussianMechanism,
+    InvalidParameter,
+    LaplaceMechanism,
+    NoisyTopK,
+    PermuteAndFlip,
+    Sensitivity,
+    audit,
+)
 from sordino.audit import Finite, Subject
+from sordino.audit._softmax import leads
 from sordino.cost import ZCDP, Pure
 from sordino.noise import DiscreteLaplace, Geometric
 
@@ -155,6 +166,36 @@ def test_noise_too_wide_to_be_played_asks_for_a_step():
         audit.exact(fine, answers_a=[0.5, 1], answers_b=[0.5, 2])
 
 
+REAL = Sensitivity(bound=1, monotone=False, adjacency="replace-one")  # no step: a fine grid, and millions of leads
+ENDLESS = {
+    "leads on a fine grid": (ExponentialMechanism(epsilon=1, sensitivity=REAL), 2, "more than 4000000 outputs"),
+    "ordered choices": (NoisyTopK(k=8, epsilon=1, sensitivity=COUNTING, noise="gumbel"), 14, "more than 4000000 outputs"),
+    "more choices than can be written": (NoisyTopK(k=90, epsilon=9, sensitivity=COUNTING, noise="gumbel"), 180, "4000000 outputs"),
+    "turns among equals": (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), 22, "at most 16 answers"),
+    "turns beyond 64 bits": (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), 100, "at most 16 answers"),
+}
+
+
+@pytest.mark.parametrize(("mechanism", "n", "words"), ENDLESS.values(), ids=ENDLESS)
+def test_what_would_never_end_is_refused_before_it_is_begun(mechanism, n, words):
+    with pytest.raises(InvalidParameter, match=words):
+        audit.exact(mechanism, answers_a=[0] * n, answers_b=[1, *[0] * (n - 1)])
+
+
+def test_stated_outputs_are_counted_against_the_limit():
+    mechanism = ExponentialMechanism(epsilon=1, sensitivity=COUNTING)
+    most = leads([0, 3], mechanism.rate).size
+    listed = len(list(leads([0, 3], mechanism.rate)))
+    assert listed <= most <= listed + 8, "it is a count from above, and not by far"
+    assert not audit.exact(mechanism, answers_a=[0, 3], answers_b=[1, 3], vectors=most).broken
+    with pytest.raises(InvalidParameter, match=f"more than {most - 1} outputs"):
+        audit.exact(mechanism, answers_a=[0, 3], answers_b=[1, 3], vectors=most - 1)
+    three = NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, noise="gumbel")
+    assert not audit.exact(three, answers_a=[0, 3, 1], answers_b=[1, 3, 1], vectors=6).broken
+    with pytest.raises(InvalidParameter, match="more than 5 outputs"):
+        audit.exact(three, answers_a=[0, 3, 1], answers_b=[1, 3, 1], vectors=5)
+
+
 def test_answers_without_numbers_of_steps_are_refused():
     plain = Subject(laws=[DiscreteLaplace(Fraction(1))] * 2, decide=lambda v: v, cost=Pure(epsilon=1))
     for wrong in ([0.5, 1.0], [1], 3):
@@ -188,3 +229,10 @@ def test_orders_about_which_a_claim_says_nothing_are_refused():
     report = audit.exact(coin(cost=Bare()), answers_a=0, answers_b=1, epsilons=[1])
     assert not report.broken
     assert report.divergences == ()
+
+
+def test_long_lists_are_refused_before_their_noise_is_looked_for(monkeypatch):
+    monkeypatch.setattr(audit._region, "_budget", lambda *_: pytest.fail("this takes minutes"))
+    for n, noise in ((1000, "exponential"), (3000, "laplace")):
+        with pytest.raises(InvalidParameter, match="would have to play more than 4000000 noise vectors"):
+            audit.exact(NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise=noise), answers_a=[0] * n, answers_b=[1] * n)

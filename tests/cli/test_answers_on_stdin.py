@@ -238,6 +238,8 @@ LABELS = [
     b"x" * 11,
     b"x" * 12,
     b"x" * 13,
+    b"x" * 17,
+    b"x" * 20,
     b'"' + b"y" * 10 + b'"',
     b'"' + b"y" * 11 + b'"',
 ]
@@ -280,6 +282,7 @@ def test_how_long_an_answer_is_changes_no_label_no_refusal_and_no_number(rows, s
     assert one[:2] == other[:2]
     assert one == again
     for label, value, row in zip(one[0], one[2], rows, strict=False):
+        assert len(row[0]) <= 12, "a longer label is refused"
         short = len(row[0]) + 1 + len(row[1].removesuffix(b"\r")) <= 12
         assert value == (repr(number(row[1])) if short else "nan"), label
 

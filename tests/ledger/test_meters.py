@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from ledger.fakes import NANO, REAL, Entropy, Mechanism, Result, make, spent
-from sordino.cost import ZCDP, Pure
+from sordino.cost import ZCDP, Pure, Range, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import Budget, Ledger
 from sordino.ledger._schema import OPERATIONS, SETTLE, VOID
@@ -124,6 +124,23 @@ def test_a_release_that_spent_more_keeps_the_full_charge_on_either_meter(place):
     with ledger.reserve(Pure(epsilon=0.2)) as charge, pytest.raises(LedgerConflict, match="more than its mechanism declared"):
         charge.release(Odd(0.1), [1], entropy=Entropy())
     assert spent(ledger) == Fraction(2, 100)
+    for says in (True, False):
+        with ledger.reserve(Pure(epsilon=0.01)) as charge, pytest.raises(LedgerConflict, match="more than its mechanism declared"):
+            charge.release(Mechanism(0.01, spends=0.011, per_transcript=says), [1], entropy=REAL)
+
+
+def test_a_pure_bound_of_one_transcript_may_exceed_the_average_on_the_zcdp_meter(place):
+    """3 of at most 4 epsilons, of which 2 ranges of width 3 are: 9/2 > 9/4 rhos, and yet no more than was declared."""
+
+    class Ranges(Mechanism):
+        cost = repeat(Range(low=0.01, high=0.02), 2)
+
+    ledger = make(place, 1, delta=1e-6, meter="zcdp")
+    with ledger.reserve(Ranges.cost) as charge:
+        charge.release(Ranges(0.04, spends=0.03, per_transcript=True), [1], entropy=REAL)
+    assert spent(ledger) == Fraction(9, 40000)
+    with ledger.reserve(Ranges.cost) as charge, pytest.raises(LedgerConflict, match="more than its mechanism declared"):
+        charge.release(Ranges(0.04, spends=0.03, per_transcript=False), [1], entropy=REAL)
 
 
 @pytest.mark.parametrize("operation", [SETTLE, VOID], ids=lambda operation: operation.name)

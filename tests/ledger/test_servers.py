@@ -67,7 +67,7 @@ def test_a_server_that_stays_away_is_given_up(own, monkeypatch):
     try:
         started = time.monotonic()
         refused(lambda: ledger.reserve(Mechanism(0.1)), "cannot be reached")
-        assert 0.2 <= time.monotonic() - started < 5
+        assert 0.2 <= time.monotonic() - started < 60
         refused(lambda: charge.release(mechanism, [1], entropy=REAL), "cannot be reached")
         refused(lambda: ledger.remaining, "cannot be reached")
         refused(lambda: Ledger.open(own.url(), account="orders"), "cannot be reached")

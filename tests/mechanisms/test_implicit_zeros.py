@@ -178,18 +178,18 @@ def test_ties_at_the_lowest_level_have_the_law_of_the_full_computation(sparse, m
 def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
     monkeypatch.setattr(_implicit_zeros, "_block", lambda *_: 4)  # several of them
     entropy = Seeded(6)
-    used = np.array([4])
+    used = np.array([5, 1])  # in the order in which they were found
     chance = Probability.exp(Fraction(1, 2))._enclosure
     p = np.exp(-0.5)
-    seen = Counter(tuple(_implicit_zeros._first_hits(7, chance, used, 2, entropy).tolist()) for _ in range(800))
-    free = [0, 1, 2, 3, 5, 6]
+    seen = Counter(tuple(_implicit_zeros._first_hits(8, chance, used, 2, entropy).tolist()) for _ in range(800))
+    free = [0, 2, 3, 4, 6, 7]
     expected = Counter()
     for coins in product((0, 1), repeat=6):
         hits = tuple(rank for rank, coin in zip(free, coins, strict=True) if coin)[:2]
         expected[hits] += 800 * p ** sum(coins) * (1 - p) ** (6 - sum(coins))
     assert set(seen) <= set(expected)
     assert stats.chisquare([seen[key] for key in expected], list(expected.values())).pvalue > 1e-8
-    assert _implicit_zeros._first_hits(7, None, used, 5, entropy).tolist() == [0, 1, 2, 3, 5]
+    assert _implicit_zeros._first_hits(8, None, used, 5, entropy).tolist() == [0, 2, 3, 4, 6]
 
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])

@@ -44,7 +44,7 @@ def test_an_interrupt_anywhere_in_a_draw_hands_out_no_word_twice_and_no_zeros(ma
     for at in count(1):
         source = make()
         words = [source.words(drawn)]
-        ended = not interrupted(lambda source=source: words.append(source.words(wanted)), at)
+        ended = not interrupted(lambda source=source, words=words: words.append(source.words(wanted)), at)
         words += [source.words(6), source.words(2000), source.words(8191)]
         seen = np.concatenate(words)
         assert seen.all(), f"words that were wiped were handed out after an interrupt at line {at}"
@@ -60,21 +60,21 @@ import numpy as np
 import sordino as sd
 from sordino import entropy
 
-found, filled = [], entropy._fill
+found, done = [], entropy.{inside}
 source = {source}
 
-def filling(keystream, n):  # a signal that arrives in the middle of a draw
+def doing(*given):  # a signal that arrives in the middle of a draw
+    made = done(*given)
     signal.raise_signal(signal.SIGUSR1)
-    return filled(keystream, n)
+    return made
 
-entropy._fill = filling
+entropy.{inside} = doing
 signal.signal(signal.SIGUSR1, {handler})
 signal.alarm(20)  # nobody waits for a deadlock
 """
 
 DRAWING = """
 found.append(source.words(9000))
-entropy._fill = filled
 found.append(source.words(9000))
 words = np.concatenate(found)
 assert words.size == 3 * 9000 and words.all() and np.unique(words).size == words.size
@@ -96,14 +96,15 @@ def ran(script):
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
 
 
+@pytest.mark.parametrize("inside", ["_fill", "_keystream"])
 @pytest.mark.parametrize("source", ["sd.SYSTEM", "sd.Seeded(5)"])
-def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(source):
-    handler = "lambda *_: (setattr(entropy, '_fill', filled), found.append(source.words(9000)))"
-    done = ran(HANDLED.format(source=source, handler=handler) + DRAWING)
+def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(source, inside):
+    handler = f"lambda *_: (setattr(entropy, '{inside}', done), found.append(source.words(9000)))"
+    done = ran(HANDLED.format(source=source, handler=handler, inside=inside) + DRAWING)
     assert done.returncode == 0, done.stderr
 
 
 def test_a_child_that_is_forked_in_the_middle_of_a_draw_draws_words_of_its_own():
-    handler = "lambda *_: (setattr(entropy, '_fill', filled), found.append(os.fork()))"
-    done = ran(HANDLED.format(source="sd.SYSTEM", handler=handler) + FORKING)
+    handler = "lambda *_: (setattr(entropy, '_fill', done), found.append(os.fork()))"
+    done = ran(HANDLED.format(source="sd.SYSTEM", handler=handler, inside="_fill") + FORKING)
     assert done.returncode == 0, done.stderr

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from sordino.noise import Geometric
 from support.choices import permute_and_flip, response, softmax
 from support.enumeration import float_log, neighbours
 from support.fit import LEVEL
+from support.scripted import Scripted
 
 HALF = Fraction(1, 2)
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
@@ -70,6 +73,21 @@ def test_decide_takes_its_turn_among_equals():
     assert decide(np.array([[1, 0], [0, 1], [2, 2]]), np.array([0, 3, 1])).tolist() == [0, 1, 1]
     huge = np.array([1 << 70, 3, 1 << 70], dtype=object)
     assert int(decide(huge, 1)) == 2
+
+
+@pytest.mark.parametrize("values", [(5, 0, 5), (5, 5, 1, 5), (0, 5, 5, 5, 2), (5, 5, 5, 0, 5), (0, 5, 5, 5, 5, 5, 1)], ids=str)
+def test_all_words_together_give_each_of_the_equals_its_turn_equally_often(values):
+    mechanism = PermuteAndFlip(epsilon=1, sensitivity=COUNTING)
+    object.__setattr__(mechanism, "noise", SimpleNamespace(sample=lambda n, entropy: np.zeros(n, dtype=np.int64)))
+    turns = Counter()
+    for word in range(16):
+        try:
+            turns[mechanism.release(values, entropy=Scripted([word])).index] += 1
+        except AssertionError:  # the script is over: this word is drawn again
+            turns["again"] += 1
+    best = {i for i, value in enumerate(values) if value == 5}
+    assert turns.keys() - {"again"} == best
+    assert len({turns[i] for i in best}) == 1, "another number than that of the equals is no multiple of it"
 
 
 def test_oracles_of_permute_and_flip():
@@ -200,6 +218,13 @@ def test_bad_epsilons_are_refused(cls):
     for bad in (0, -1, math.nan, math.inf, None, "1", True):
         with pytest.raises(InvalidParameter, match=rf"^{cls.__name__}\.epsilon must be a number in \(0, inf\); got "):
             cls(epsilon=bad, **known)
+
+
+def test_nobody_is_advised_to_change_what_there_is_not():
+    with pytest.raises(InvalidParameter, match=r"got 1e-13\. Raise epsilon\.$"):
+        RandomizedResponse(epsilon=1e-13)
+    with pytest.raises(InvalidParameter, match=r"Raise epsilon \(rho\) or give a larger step\.$"):
+        PermuteAndFlip(epsilon=1e-13, sensitivity=COUNTING)
 
 
 def test_other_bad_parameters_are_refused():

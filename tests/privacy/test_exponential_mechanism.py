@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import islice
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import COUNTING, ExponentialMechanism, InvalidParameter, NoisyTopK, Seeded, Sensitivity, audit, p_value
+from sordino import COUNTING, Choice, ExponentialMechanism, InvalidParameter, NoisyTopK, Seeded, Sensitivity, audit, p_value
 from sordino.audit._softmax import leads, peeled
 from sordino.cost import BoundedRange, Pure
 from sordino.mechanisms import _exponential_mechanism
@@ -372,6 +372,17 @@ def test_the_p_value_of_a_release():
     assert p_value(choice) == pytest.approx(2 / (1 + math.exp(g)), rel=1e-9)
     assert p_value(choice) >= 2 / (1 + math.exp(g)) * (1 - 1e-12)
     assert math.log(2 / 0.05 - 1) == pytest.approx(3.66356164613, abs=1e-11)
+
+
+@pytest.mark.parametrize("lead", [0, 1, 37, 600, 700, 720, 740, 744, 745, 746, 2000, 2**52])
+def test_the_p_value_is_rounded_up_however_long_the_lead(lead):
+    mechanism = ExponentialMechanism(epsilon=1, sensitivity=COUNTING)
+    found = p_value(Choice(index=0, gap=float(lead), mechanism=mechanism, cost=mechanism.cost, simulated=True))
+    with localcontext() as context:
+        context.prec = 50
+        exact = 2 / (1 + Decimal(lead).exp()) if lead < 10_000 else Decimal(0)
+        assert min(exact, 1) <= Decimal(found) <= exact * (1 + Decimal("1e-10")) + Decimal("1e-322")
+    assert found > 0
 
 
 def test_a_choice_without_a_gap_has_no_p_value():

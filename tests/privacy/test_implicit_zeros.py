@@ -48,6 +48,7 @@ def enumerated(monkeypatch):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, parts[name])
         monkeypatch.setattr(_implicit_zeros, "_between", until_too_low(_implicit_zeros._between))
+        monkeypatch.setattr(_implicit_zeros, "_complement", cache(_implicit_zeros._complement))
         for kind in (Geometric, DiscreteLaplace):
             monkeypatch.setattr(kind, "sample", sample)
             monkeypatch.setattr(kind, "at_least", cache(kind.at_least))
@@ -72,6 +73,7 @@ def chances(now):
     """Return the parts of both modules that draw, with each draw a choice among the ways of the moment."""
 
     def between(law, level, above, n, _):
+        assert level >= 0 or above <= 0, "the noise of a band is drawn as if the law did not bend inside"
         return now().each(n, noise(law, LOW, HIGH, level, math.inf if above is None else above))
 
     def coins(chance, n, _):
@@ -164,6 +166,14 @@ def test_items_that_are_looked_at_in_turn_have_the_law_of_the_dense_computation(
         assert mass > 0.4
 
 
+@pytest.mark.parametrize("kind", [Geometric, DiscreteLaplace])
+def test_a_descent_in_wide_bands_stops_where_the_law_bends(enumerated, kind):
+    found, _ = enumerated(largest({1: 1}, 3, kind(HALF), 2), _first_level=lambda *_: 3)  # levels 3, 1, 0 and, of two sides, -2
+    distance, mass = compared(found, law_of_largest({1: 1}, 3, kind(HALF), 2))
+    assert distance < ENOUGH
+    assert mass > 0.4
+
+
 def never_conditioned(law, level, _):
     return law.at_least(level)
 
@@ -244,19 +254,32 @@ def test_transcripts_have_the_law_of_the_dense_computation(enumerated, positives
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["exponential", "laplace"])
-def test_branches_over_a_domain_have_the_law_of_the_dense_computation(enumerated, kind):
+@pytest.mark.parametrize(
+    ("kind", "threshold", "answers", "least"),
+    [
+        ("exponential", 2, {1: 1}, 1),
+        ("laplace", 2, {1: 1}, 1),
+        ("exponential", 2, {}, 2),
+        ("laplace", 2, {}, 1),
+        ("laplace", 0, {}, 2),
+    ],
+)
+def test_branches_over_a_domain_have_the_law_of_the_dense_computation(enumerated, kind, threshold, answers, least):
     """Both routes are played; the noise of a branch counts as one value beyond what is compared."""
-    mechanism = AdaptiveSparseVector(threshold=2, at_least=1, epsilon=4, sensitivity=COUNTING, noise=kind, domain_size=3)
+    mechanism = AdaptiveSparseVector(
+        threshold=threshold, at_least=least, epsilon=4 * least, sensitivity=COUNTING, noise=kind, domain_size=2
+    )
 
     def program():
-        found = mechanism.release([1], positions=[1])
+        found = mechanism.release(list(answers.values()), positions=list(answers))
         return tuple(found.indices.tolist()), tuple(found.gaps.tolist()), found.asked, tuple(found.branches.tolist())
 
-    spans = {mechanism.threshold_noise: (0, 0)} | {law: (2 if kind == "exponential" else 0, 4) for law in mechanism.branch_noise}
+    spans = {mechanism.threshold_noise: (0, 0)} | dict.fromkeys(mechanism.branch_noise, (min(threshold, 1) - 1, threshold + 3))
     sparse, _ = enumerated(program, spans)
-    dense, _ = enumerated(program, spans, DENSE=3)
-    seen = {key for key in {*sparse, *dense} if max(key[1], default=0) <= 0}
+    dense, _ = enumerated(program, spans, DENSE=2)
+    added = [float(correction) for correction in mechanism.branch_corrections]
+    seen = {key for key in {*sparse, *dense} if all(gap <= added[branch] for gap, branch in zip(key[1], key[3], strict=True))}
+    assert {branch for key in seen for branch in key[3]} == {0, 1}
     assert max(abs(sparse.get(key, 0) - dense.get(key, 0)) for key in seen) < ENOUGH
     assert sum(dense[key] for key in seen) > 0.1
 
@@ -279,7 +302,8 @@ def rounds(ways, most, choose):
 
 
 @pytest.mark.parametrize(
-    ("zeros", "n", "used"), [(4, 1, [1]), (4, 2, []), (5, 2, [3]), (4, 2, [1]), (4, 3, []), (3, 2, [0]), (3, 3, [])]
+    ("zeros", "n", "used"),
+    [(4, 1, [1]), (4, 2, []), (5, 2, [3]), (4, 2, [1]), (4, 3, []), (3, 2, [0]), (3, 3, []), (7, 1, [5, 0, 2, 6])],
 )
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_fresh_ranks_are_a_uniform_set_after_any_number_of_rounds(monkeypatch, zeros, n, used, most):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sordino.audit._laws import Finite, Noise
 from sordino.audit._neighbours import listed
 from sordino.audit._output_keys import key
-from sordino.audit._subject import Subject, subject_of
+from sordino.audit._subject import Subject, nonzero, subject_of
 from sordino.constraints import COUNT, shown
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
@@ -30,7 +30,7 @@ def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: E
         In this order: an `audit.Subject`; an object with `release(data, entropy=)` (this library) or `randomise(data)` (diffprivlib); or
         anything that is called with the data (an OpenDP measurement, a function).
     data : object
-        What it is given.
+        What it is given. Over a public domain: a list of all answers, or a mapping from positions to those that are not 0.
     batch : int, optional
         Outcomes a call, for subjects and mechanisms of this library: noise is sampled at once and played through the mechanism's own
         decision. Give `audit.statistical` the same number. None: one run a call.
@@ -58,7 +58,8 @@ def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: E
     checked_entropy(entropy, "audit.black_box")
     if isinstance(mechanism, Subject) or batch is not None:
         size = 1 if batch is None else COUNT("audit.black_box.batch", batch)
-        subject = mechanism if isinstance(mechanism, Subject) else subject_of(mechanism, len(listed(data)))
+        n = getattr(mechanism, "domain_size", None) or (0 if isinstance(mechanism, Subject) else len(listed(data)))
+        subject = mechanism if isinstance(mechanism, Subject) else subject_of(mechanism, n)
         if not isinstance(subject, Subject):
             raise InvalidParameter(
                 f"audit.black_box.batch must be None where noise is continuous; got {batch} and {shown(mechanism)}."
@@ -66,7 +67,8 @@ def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: E
         if not subject.laws:
             if not hasattr(mechanism, "release"):
                 raise InvalidParameter("audit.black_box needs a subject with whole-number noise: a stated law has no runs.")
-            return lambda: [mechanism.release(data, entropy=entropy) for _ in range(size)]
+            release = _release(mechanism, data, entropy)
+            return lambda: [release() for _ in range(size)]
         private = subject.private(data)
 
         def play() -> Any:
@@ -75,7 +77,7 @@ def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: E
 
         return play
     if hasattr(mechanism, "release"):
-        return lambda: mechanism.release(data, entropy=entropy)
+        return _release(mechanism, data, entropy)
     if hasattr(mechanism, "randomise"):
         return lambda: mechanism.randomise(data)
     if callable(mechanism):
@@ -83,6 +85,14 @@ def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: E
     raise InvalidParameter(
         f"audit.black_box needs a mechanism with release or randomise, or one that can be called; got {shown(mechanism)}."
     )
+
+
+def _release(mechanism: Any, data: Any, entropy: Entropy) -> Callable[[], Any]:
+    """Return the release of a mechanism on the data; one over a public domain is given the answers that are not 0 by their positions."""
+    if getattr(mechanism, "domain_size", None) is None:
+        return lambda: mechanism.release(data, entropy=entropy)
+    answers, positions = nonzero(data)
+    return lambda: mechanism.release(answers, positions=positions, entropy=entropy)
 
 
 def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:

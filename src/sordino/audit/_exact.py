@@ -130,7 +130,7 @@ def exact(
     if partition is not None and subject.cost_of is not None:
         raise InvalidParameter("audit.exact.partition must be None where each output has its own cost: a class has none.")
     played = region(subject.laws, left_out, vectors)
-    audit = Audit(subject=subject, book=Book(subject, played, partition), slack=share)
+    audit = Audit(subject=subject, book=Book(subject, played, partition, vectors), slack=share)
     if search:
         pairs = [*pairs, *worst_pairs(audit.loss, subject, size, pairs, limit)]
     return audit.report(pairs, orders_asked, epsilons_asked)

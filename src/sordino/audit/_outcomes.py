@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.audit._output_keys import Partition, Seen, key, seen
-from sordino.audit._region import DIGITS, Region
+from sordino.audit._region import DIGITS, TOO_MANY, Region
+from sordino.audit._softmax import Counted
 from sordino.audit._subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.noise._probability import Bounds, contexts
@@ -71,6 +72,7 @@ class Book:
     subject: Subject
     region: Region
     partition: Partition | None
+    vectors: int = 4_000_000
     outputs: list[Any] = field(default_factory=list)
     _numbers: dict[Any, int] = field(default_factory=dict)
 
@@ -94,6 +96,8 @@ class Book:
 
     def _listed(self, law: Stated) -> Outcomes:
         """Return outputs whose probabilities are stated; what is missing to 1 may be any output."""
+        if isinstance(law, Counted) and law.size > self.vectors:
+            raise InvalidParameter(TOO_MANY.format(limit=self.vectors, what="outputs"))
         below, above = contexts(DIGITS)
         masses: dict[int, Bounds] = {}
         rest = Decimal(1)

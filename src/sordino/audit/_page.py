@@ -50,11 +50,14 @@ def page(*reports: Report, title: str = "Privacy audit") -> str:
     """
     broken = sum(report.broken for report in reports)
     verdict = f"{broken} of {len(reports)} broken" if broken else f"none of {len(reports)} broken"
+    unseen = sum(getattr(report, "all_raised", False) for report in reports)
+    verdict += f", {unseen} not audited because every run raised" if unseen else ""
+    look = "bad" if broken or unseen else "ok"
     sections = "\n".join(section for report in reports for section in _sections(report))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
-        f'<body><h1>{escape(title)}: <span class="{"bad" if broken else "ok"}">{verdict}</span></h1>\n{sections}\n</body></html>\n'
+        f'<body><h1>{escape(title)}: <span class="{look}">{verdict}</span></h1>\n{sections}\n</body></html>\n'
     )
 
 
@@ -65,6 +68,8 @@ def _sections(report: Report) -> Iterator[str]:
             yield from _sections(each)
         return
     verdict = '<span class="bad">BROKEN</span>' if report.broken else '<span class="ok">not broken</span>'
+    if getattr(report, "all_raised", False):
+        verdict = '<span class="bad">EVERY RUN RAISED</span>'
     plot = _scale(report) if isinstance(report, ExactReport) else _ratios(report)
     yield f"<h2>{escape(report.name)}: {verdict}</h2>\n{plot}\n<pre>{escape(str(report))}</pre>"
 

@@ -23,8 +23,8 @@ DIGITS = 50
 _CELLS = 4096
 _TOO_MANY_LEVELS = 1 << 24
 _COUNTABLE = 1 << 52
-_TOO_MANY = (
-    "audit.exact would have to play more than {limit} noise vectors. Audit fewer answers, a larger rate (epsilon in "
+TOO_MANY = (
+    "audit.exact would have to play more than {limit} {what}. Audit fewer answers, a larger rate (epsilon in "
     "steps of the grid, such as Sensitivity(step=1)), a larger tail=, or raise vectors=."
 )
 
@@ -64,14 +64,14 @@ class Region:
 def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
     """Return a region that leaves out about `tail` (0 < tail < 1) of the probability, in at most `limit` vectors."""
     if _least(laws, tail) > math.log(limit) + 1e-6:  # whoever goes on would search for them for minutes
-        raise InvalidParameter(_TOO_MANY.format(limit=limit))
+        raise InvalidParameter(TOO_MANY.format(limit=limit, what="noise vectors"))
     budget = _budget(laws, tail)
     noise = np.zeros((1, 0), dtype=np.int64)
     spent = np.zeros(1)
     for law in laws:
         low, count = _reach(law, budget - spent)
         if int(count.sum()) > limit:
-            raise InvalidParameter(_TOO_MANY.format(limit=limit))
+            raise InvalidParameter(TOO_MANY.format(limit=limit, what="noise vectors"))
         rows = np.repeat(np.arange(spent.size), count)
         x = np.arange(rows.size) - np.repeat(np.cumsum(count) - count, count) + low[rows]
         noise = np.column_stack([noise[rows], x])

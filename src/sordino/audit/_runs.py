@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit._shape import REAL, WHOLE, Mark, Seen, Shape, classed, raised, seen
+from sordino.audit._shape import REAL, WHOLE, Mark, Seen, Shape, classed, raised, seen, tells_an_error
 from sordino.errors import InvalidParameter
 
 BlackBox = Callable[[], Any]
@@ -47,6 +47,11 @@ class Part:
         shape = (Mark("", kind),) if outcomes.ndim == 1 else tuple(Mark(f"[{i}]", kind) for i in range(outcomes.shape[1]))
         self.blocks.setdefault(shape, []).append(outcomes.reshape(outcomes.shape[0], -1).astype(np.float64))
         self.size += outcomes.shape[0]
+
+    @property
+    def all_raised(self) -> bool:
+        """Whether no run came to an end."""
+        return not self.blocks and all(map(tells_an_error, self.rows))
 
     def tables(self) -> Iterator[tuple[Shape, Table]]:
         """Yield each shape with its rows, shape (m, numbers)."""

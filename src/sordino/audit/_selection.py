@@ -16,6 +16,8 @@ from sordino.mechanisms import ExponentialMechanism, PermuteAndFlip, RandomizedR
 from sordino.mechanisms._permute_and_flip import decide as decide_permuted
 from sordino.mechanisms._randomized_response import standing
 
+_TURNS = 1 << 20
+
 
 @subject_of.register
 def _(mechanism: ExponentialMechanism, n: int) -> Subject:
@@ -41,6 +43,11 @@ def _(mechanism: RandomizedResponse, n: int) -> Subject:
 def _(mechanism: PermuteAndFlip, n: int) -> Subject:
     steps = counted(mechanism, n)
     turns = math.lcm(*range(1, n + 1))  # a uniform number below it is uniform modulo every number of equals
+    if turns > _TURNS:
+        raise InvalidParameter(
+            f"audit.exact plays PermuteAndFlip with at most 16 answers, whose turns among equals can be counted; got {n}. Audit fewer "
+            "answers, or give audit.statistical its releases one by one."
+        )
 
     def play(answers: Any, noise: Rows) -> Rows:
         chosen: Rows = decide_permuted(steps(answers) + noise[:, :-1], noise[:, -1])

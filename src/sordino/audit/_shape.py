@@ -55,6 +55,11 @@ def raised(error: BaseException) -> Seen:
     return Seen((Mark("", ("raised", type(error).__name__)),), ())
 
 
+def tells_an_error(shape: Shape) -> bool:
+    """Tell whether a shape is that of a run that raised."""
+    return len(shape) == 1 and isinstance(shape[0].says, tuple) and shape[0].says[0] == "raised"
+
+
 def classed(group: Any) -> Seen:
     """Return the outcome whose partition put it into `group`, a hashable value."""
     try:

@@ -6,20 +6,46 @@ Floats: none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import permutations
-from typing import Any
+from typing import Any, final
 
 from sordino.noise._probability import Bounds, contexts, exp_bounds
 
 _DIGITS = 60
 _COVERED = Decimal("1e-30")  # leads are listed until each place has less than about this left
+_NATS = 70  # ln 1e30, and a bit
 
 
-def leads(q: list[int], rate: Fraction) -> list[tuple[Any, Bounds]]:
-    """Return every place with every lead, as long as it matters: (place, lead), with the bounds of its probability.
+@final
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Outputs with the bounds of their probabilities, computed as they are asked for, and at most about how many there are."""
+
+    size: int
+    outputs: Iterable[tuple[Any, Bounds]]
+
+    def __iter__(self) -> Iterator[tuple[Any, Bounds]]:
+        return iter(self.outputs)
+
+
+def leads(q: list[int], rate: Fraction) -> Counted:
+    """Return every place with every lead, as long as it matters: (place, lead), with the bounds of its probability."""
+    above = [max(0, x - max(q[:i] + q[i + 1 :])) for i, x in enumerate(q)]
+    return Counted(sum(far + math.ceil(_NATS / rate) for far in above), _leads(q, rate))
+
+
+def peeled(q: list[int], k: int, rate: Fraction) -> Counted:
+    """Return every ordered choice of `k` places, each with probability proportional to its weight among those that are left."""
+    return Counted(math.perm(len(q), k), _peeled(q, k, rate))
+
+
+def _leads(q: list[int], rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
+    """Yield the law of place and lead.
 
     With w the weight of the place and R that of all others, P(lead = m) = w e^(-rate m) R (1 - e^-rate) / (A(m) A(m + 1)), where
     A(m) = w e^(-rate m) + R.
@@ -28,7 +54,6 @@ def leads(q: list[int], rate: Fraction) -> list[tuple[Any, Bounds]]:
     weights = _weights(q, rate)
     one = exp_bounds(rate, _DIGITS)
     fall = down.subtract(1, one[1]), up.subtract(1, one[0])
-    found: list[tuple[Any, Bounds]] = []
     for i, x in enumerate(q):
         others = _sum(weight for j, weight in enumerate(weights) if j != i)
         m, after = 0, weights[i]
@@ -36,23 +61,19 @@ def leads(q: list[int], rate: Fraction) -> list[tuple[Any, Bounds]]:
             here, after = after, exp_bounds(rate * (max(q) - x + m + 1), _DIGITS)
             above = _product([here, others, fall])
             below = _product([_sum([here, others]), _sum([after, others])])
-            found.append(((i, m), (down.divide(above[0], below[1]), up.divide(above[1], below[0]))))
+            yield (i, m), (down.divide(above[0], below[1]), up.divide(above[1], below[0]))
             m += 1
-    return found
 
 
-def peeled(q: list[int], k: int, rate: Fraction) -> list[tuple[Any, Bounds]]:
-    """Return every ordered choice of `k` places, each with probability proportional to its weight among those that are left."""
+def _peeled(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
     down, up = contexts(_DIGITS)
     weights = _weights(q, rate)
-    found: list[tuple[Any, Bounds]] = []
     for chosen in permutations(range(len(q)), k):
         turns = []
         for turn, i in enumerate(chosen):
             left = _sum(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
             turns.append((down.divide(weights[i][0], left[1]), up.divide(weights[i][1], left[0])))
-        found.append((chosen, _product(turns)))
-    return found
+        yield chosen, _product(turns)
 
 
 def _weights(q: list[int], rate: Fraction) -> list[Bounds]:

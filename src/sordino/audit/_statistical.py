@@ -152,6 +152,7 @@ def statistical(
         beyond_evidence=beyond.evidence,
         samples=samples,
         tested=sizes[2],
+        all_raised=all(part.all_raised for pair in parts for part in pair),
         bars=tuple(Bar(event=word, hits_a=a, hits_b=b) for word, a, b in learning.chooser.bars(chosen[0].event, learning.codes[2])),
     )
 

@@ -8,8 +8,10 @@ from typing import Any, final
 
 from sordino.audit._report import Delta
 from sordino.cost import Cost
-from sordino.errors import ClaimBroken
+from sordino.errors import ClaimBroken, InvalidParameter
 from sordino.releases import plain
+
+_UNSEEN = "Call one of the boxes by yourself to see it."
 
 
 @final
@@ -114,6 +116,9 @@ class StatisticalReport:
         Runs of each box, and how many of them were tested; what to look for was learned on the others.
     bars : tuple of Bar
         A partition of all outcomes around the witness, on the tested runs.
+    all_raised : bool
+        True if every run of both boxes raised an error: then nothing was audited, most likely because the boxes were not given what
+        they take.
 
     Examples
     --------
@@ -140,6 +145,7 @@ class StatisticalReport:
     samples: int
     tested: int
     bars: tuple[Bar, ...]
+    all_raised: bool = False
 
     @property
     def broken(self) -> bool:
@@ -151,7 +157,11 @@ class StatisticalReport:
         )
 
     def raise_if_broken(self) -> None:
-        """Raise `ClaimBroken` if the claim is refuted at the stated confidence."""
+        """Raise `ClaimBroken` if the claim is refuted at the stated confidence, and `InvalidParameter` if every run raised an error."""
+        if self.all_raised:
+            raise InvalidParameter(
+                f"audit.statistical must see a run that ends; of {self.name} every run raised an error. {_UNSEEN}"
+            )
         if not self.broken:
             return
         found = f"loses at least {self.epsilon_at_least:.6g} nats where {self.claimed_epsilon:.6g} are claimed"
@@ -170,17 +180,21 @@ class StatisticalReport:
         values: dict[str, Any] = plain({**vars(self), "claimed": claimed, "broken": self.broken})
         return values
 
+    @property
+    def _verdict(self) -> str:
+        return "EVERY RUN RAISED" if self.all_raised else "BROKEN" if self.broken else "not broken"
+
     def __repr__(self) -> str:
         return (
-            f"StatisticalReport({'BROKEN' if self.broken else 'not broken'}, epsilon_at_least={self.epsilon_at_least:.3g}, "
+            f"StatisticalReport({self._verdict}, epsilon_at_least={self.epsilon_at_least:.3g}, "
             f"confidence={self.confidence:.6g}, claimed={self.claimed!r})"
         )
 
     def __str__(self) -> str:
         beside = f" beside delta {self.delta:.3g}" if self.delta else ""
-        said = (
-            "nothing is claimed" if self.claimed is None else f"claim {self.claimed!r} {'BROKEN' if self.broken else 'not broken'}"
-        )
+        said = "nothing is claimed" if self.claimed is None else f"claim {self.claimed!r} {self._verdict}"
+        if self.all_raised:
+            said = f"EVERY RUN RAISED an error; nothing was audited. {_UNSEEN}"
         lines = [
             f"{self.name}: {said}",
             f"  loss     at least {self.epsilon_at_least:.6g}{beside} (confidence {self.confidence:.6g})",

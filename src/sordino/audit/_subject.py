@@ -33,7 +33,7 @@ from sordino.noise._probability import Bounds
 from sordino.sensitivity import Norm, Sensitivity
 
 Rows = NDArray[np.int64]
-Stated = list[tuple[Any, Bounds]]
+Stated = Iterable[tuple[Any, Bounds]]
 
 _LARGEST = 1 << 53
 

@@ -26,6 +26,12 @@ class Unaudited:
         File name of the page in docs/proofs/ that proves it.
     why : str
         Why it is not audited, and what there is instead.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> [one.proof for one in sd.audit.unaudited() if one.name == "samplers"]
+    ['samplers.md']
     """
 
     name: str

@@ -30,7 +30,7 @@ def write_rows(
     elif chosen == "csv":
         marks = {name: facts[name] for name in MARKS if name in facts}
         names = [*columns, *marks]
-        lines = [names, *([(row | marks).get(name) for name in names] for row in rows)]
+        lines: list[Sequence[Any]] = [names, *([(row | marks).get(name) for name in names] for row in rows)]
         text = "".join(csv_line(line) + "\n" for line in lines)
     else:
         text = _table(columns, rows) + "".join(f"{note}\n" for note in notes)

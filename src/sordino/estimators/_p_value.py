@@ -13,6 +13,7 @@ from sordino.errors import InvalidParameter
 from sordino.releases import Choice
 
 _ROUNDING = 2.0**-44
+_UNDERFLOW = 4 * math.ulp(0.0)  # below 1e-307 the bits that are lost are no longer a share
 
 
 def p_value(choice: Choice) -> float:
@@ -27,7 +28,7 @@ def p_value(choice: Choice) -> float:
     -------
     float
         min(1, 2/(1 + e^g)), the gap g in nats (gap/step times the rate). It is at most alpha from g = ln(2/alpha - 1) on: 3.66 nats for
-        0.05. Among answers between two grid points it is about the grid points.
+        0.05. Among answers between two grid points it is about the grid points. It is rounded up, and never 0.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def p_value(choice: Choice) -> float:
         )
     lead = gap / float(choice.mechanism.step) * float(choice.mechanism.rate)
     small = math.exp(-lead)  # 2/(1 + e^g) = 2 e^-g/(1 + e^-g), without an overflow
-    return min(1.0, 2 * small / (1 + small) * (1 + _ROUNDING * (1 + lead)))
+    return min(1.0, 2 * small / (1 + small) * (1 + _ROUNDING * (1 + lead)) + _UNDERFLOW)
 
 
 def _gap(choice: Any) -> float | None:

@@ -313,17 +313,20 @@ class Charge:
     def _note(self, slot: int, mechanism: Any, result: Any) -> None:
         """Remember what a release really spent, so that the rest can be given back where a proof allows it."""
         worst = self._spent[slot][0]
-        try:
-            spent = exact_cost(result, self._meter)
-        except InvalidParameter:
-            spent = None
-        if spent is None or spent > worst:
+        by_transcript = getattr(mechanism, "per_transcript", False) is True
+        spent = _said(result, self._meter)
+        honest = spent is not None and spent <= worst
+        if not honest and by_transcript and self._meter != "pure":
+            # What a transcript spent is a pure bound of that transcript; on this meter it may be more than the whole costs on average.
+            found, most = _said(result, "pure"), _said(mechanism, "pure")
+            honest = found is not None and most is not None and found <= most
+        if spent is None or not honest:
             self._keep()
             raise LedgerConflict(
                 "The release says that it spent more than its mechanism declared. The full reservation stays charged."
             )
         # The bound must hold for each transcript, not only in the worst case, and only pure bounds add up that way.
-        if self._meter == "pure" and getattr(mechanism, "per_transcript", False) is True:
+        if by_transcript and self._meter == "pure":
             self._spent[slot] = (worst, spent)
 
     def _ended(self, slot: int, mechanism: Any, spent: Any) -> None:
@@ -358,6 +361,14 @@ def _real(entropy: Any) -> Any:
     if getattr(entropy, "simulated", None) is not False:
         raise SimulatedRelease("A ledger takes only real entropy; got a simulated one. Nothing was drawn.")
     return entropy
+
+
+def _said(thing: Any, meter: str) -> Fraction | None:
+    """Return what a release or a mechanism says that it costs on a meter; None if it does not say."""
+    try:
+        return exact_cost(thing, meter)
+    except InvalidParameter:
+        return None
 
 
 def _shown(amount: Fraction) -> str:

@@ -55,14 +55,16 @@ class ChargedStream:
     >>> folder.cleanup()
     """
 
-    __slots__ = ("_ended", "_fail", "_lock", "_process", "_settle", "_stream")
+    __slots__ = ("_asking", "_ended", "_fail", "_late", "_lock", "_process", "_settle", "_stream")
 
     def __init__(self, stream: Any, *, settle: Callable[[Any], None], fail: Callable[[], None]) -> None:
         self._stream = stream
         self._settle = settle
         self._fail = fail
         self._ended = False
-        self._lock = threading.Lock()
+        self._asking: set[int] = set()  # the threads that are in the middle of a question
+        self._late = False  # a signal handler closed it in the middle of one
+        self._lock = threading.RLock()  # reentrant: a signal handler may close what is being closed
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -125,22 +127,36 @@ class ChargedStream:
             If the verdict says that it is simulated; the charge stays.
         """
         self._check_process()
+        me = threading.get_ident()
+        outer = me not in self._asking
         try:
+            self._asking.add(me)
             verdict = self._stream.ask(answer, threshold)
         except (StreamClosed, InvalidParameter):
             raise  # about the transcript and public numbers alone
         except BaseException:
             self._fail()  # it may have answered, and why it failed may depend on the answer
             raise
+        finally:
+            if outer:
+                self._asking.discard(me)
+                if self._late:
+                    self.close()
         if getattr(verdict, "simulated", None) is not False:
             self._fail()
             raise SimulatedRelease("The verdict says that it is simulated, or does not say; its charge stays.")
         return verdict
 
     def close(self) -> None:
-        """End the stream and tell the charge what it spent; its noise is wiped."""
+        """End the stream and tell the charge what it spent; its noise is wiped.
+
+        A signal handler may call it in the middle of a question: that one is answered yet, and paid for, and no other one.
+        """
         if self._process != os.getpid():  # a fork wipes its copy, and has no say about the charge
             self._stream.close()
+            return
+        if threading.get_ident() in self._asking:
+            self._late = True  # before any lock: another thread may hold this one's and wait for the stream
             return
         with self._lock:
             self._stream.close()  # no question is answered after this

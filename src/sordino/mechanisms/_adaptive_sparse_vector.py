@@ -17,8 +17,8 @@ from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, Number, on
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import bound_in_steps, fit_rate, step_for
-from sordino.mechanisms._branches import BRANCHES, LAWS, Noise, checked_boundaries, cuts_of, far
+from sordino.grid import fit_rate
+from sordino.mechanisms._branches import BRANCHES, LAWS, Noise, checked_boundaries, cuts_of, divided, far
 from sordino.mechanisms._correction import Family
 from sordino.mechanisms._split import Plan, Task
 from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
@@ -171,13 +171,7 @@ class AdaptiveSparseVector:
         # The first branch has the noise of a sparse vector with so many positives [ding2022, Sec. 5.1, with their square as 16 k^2].
         alike = -(-k * prices[-1] // prices[0])
         share, added = plan.share(Task(query, limit, kappa, alike, resample=False), bound / budget)
-        scale = min(bound / (budget * share), kappa * bound * k / (budget * (1 - share)))
-        step = step_for(sensitivity, scale**2, "AdaptiveSparseVector")
-        moves = bound_in_steps(sensitivity, step, "AdaptiveSparseVector")
-        threshold_rate = fit_rate(budget * share / moves, "AdaptiveSparseVector")
-        threshold_epsilon = moves * threshold_rate
-        ideal = (budget - threshold_epsilon) / (k * prices[-1] * kappa * moves)
-        rate = fit_rate(ideal, "AdaptiveSparseVector")
+        step, moves, threshold_rate, rate = divided("AdaptiveSparseVector", sensitivity, budget, share, k, tokens=prices[-1])
         laws = tuple(LAWS[query](fit_rate(price * rate, "AdaptiveSparseVector")) for price in prices)
         if added is None:
             threshold_scale = step / threshold_rate
@@ -204,7 +198,7 @@ class AdaptiveSparseVector:
             correction_margin=correction_margin,
             domain_size=size,
             step=step,
-            threshold_epsilon=threshold_epsilon,
+            threshold_epsilon=moves * threshold_rate,
             token_epsilon=kappa * moves * rate,
             branch_tokens=prices,
             branch_epsilons=tuple(price * kappa * moves * rate for price in prices),

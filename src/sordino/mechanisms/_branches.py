@@ -1,6 +1,6 @@
-"""What is public of a sparse vector: its branches, what each of them costs, what it asks for, and where that lies on the grid.
+"""What is public of a sparse vector: how its budget is divided, its branches, what each of them costs and asks for, on which grid.
 
-Claim: none about privacy: prices, boundaries and thresholds are public numbers. The proofs are those of the mechanisms.
+Claim: none about privacy: rates, prices, boundaries and thresholds are public numbers. The proofs are those of the mechanisms.
 Floats: in the default boundaries, from public parameters.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from sordino.constraints import COUNT, Constraint, Number, exact
+from sordino.constraints import COUNT, POSITIVE, Constraint, Number, exact
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter
+from sordino.grid import bound_in_steps, fit_rate, step_for
 from sordino.mechanisms._thresholds import Cut, cut_at
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.sensitivity import Sensitivity
@@ -112,6 +113,38 @@ class Branching(Protocol):
     def spent(self, tokens: int, thresholds: int = 1) -> Pure:
         """Return the cost of a transcript."""
         ...
+
+
+class Division(NamedTuple):
+    """How finely, and with how much noise, a sparse vector compares."""
+
+    step: Fraction
+    moves: Fraction
+    """The bound, in steps."""
+    threshold_rate: Fraction
+    token_rate: Fraction
+    """Rate of the noise of a question whose positive costs one token."""
+
+
+def divided(
+    owner: str, sensitivity: Sensitivity, budget: Fraction, share: Fraction, positives: int, *, tokens: int = 1, stages: int = 1
+) -> Division:
+    """Divide a budget: a share for so many thresholds, the rest for so many positives of so many tokens each.
+
+    Both rates are rounded down, that of the threshold first, so that together they never cost more than the budget.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no grid, or no noise, for such a budget.
+    """
+    bound, kappa = POSITIVE("Sensitivity.bound", sensitivity.bound), 1 if sensitivity.monotone else 2
+    scale = min(bound * stages / (budget * share), kappa * bound * positives / (budget * (1 - share)))
+    step = step_for(sensitivity, scale**2, owner)
+    moves = bound_in_steps(sensitivity, step, owner)
+    limit = fit_rate(budget * share / (stages * moves), owner)
+    left = budget - stages * moves * limit
+    return Division(step, moves, limit, fit_rate(left / (positives * tokens * kappa * moves), owner))
 
 
 def cuts_of(mechanism: Branching, threshold: Any, what: str = "threshold") -> tuple[Cut, ...]:

@@ -16,8 +16,9 @@ from typing import Any, ClassVar, NoReturn, Protocol, Self, SupportsIndex, cast,
 
 from sordino.cost import Cost, Pure
 from sordino.entropy import Entropy
+from sordino.errors import StreamClosed
 from sordino.mechanisms._ahead import Sampler
-from sordino.mechanisms._stream import Stream
+from sordino.mechanisms._stream import BUSY, Stream
 from sordino.releases import Verdict, pictured
 
 _NOTHING = Pure(epsilon=0)
@@ -110,13 +111,14 @@ class CountedStream:
     (True, True)
     """
 
-    __slots__ = ("_lock", "_process", "_stream", "mechanism")
+    __slots__ = ("_busy", "_lock", "_process", "_stream", "mechanism")
 
     def __init__(self, mechanism: Counting, entropy: Entropy) -> None:
         self.mechanism = mechanism
         plain = _Plain(mechanism.threshold, mechanism.positives, (mechanism.noise,), mechanism.threshold_noise, mechanism.step)
         self._stream = Stream(cast("Any", plain), entropy)
-        self._lock = threading.Lock()
+        self._busy = False
+        self._lock = threading.RLock()  # reentrant, so that a signal handler in the middle of a question does not wait for itself
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -165,7 +167,8 @@ class CountedStream:
         Raises
         ------
         StreamClosed
-            If enough was found or asked, or the stream was left or belongs to another process. Nothing is answered.
+            If enough was found or asked, the stream was left or belongs to another process, or a signal handler asks in the middle of
+            another question. Nothing is answered.
         InvalidParameter
             If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
         """
@@ -174,12 +177,18 @@ class CountedStream:
         if self._process != os.getpid():  # a fork may have copied the lock while it was held; the stream within refuses
             self._stream.ask(answer)
         with self._lock:
-            if self.closed:  # also if an interrupt came between the last question and its end
-                self._stream.close()
-            first = not self._stream.asked
-            said = self._stream.ask(answer, threshold)
-            if self.closed:
-                self._stream.close()
+            if self._busy:
+                raise StreamClosed(BUSY)
+            try:
+                self._busy = True
+                if self.closed:  # also if an interrupt came between the last question and its end
+                    self._stream.close()
+                first = not self._stream.asked
+                said = self._stream.ask(answer, threshold)
+                if self.closed:
+                    self._stream.close()
+            finally:
+                self._busy = False
         cost = self.mechanism.cost if first else _NOTHING
         return Verdict(
             above=said.above,
@@ -193,5 +202,5 @@ class CountedStream:
         )
 
     def close(self) -> None:
-        """End the stream and wipe its noise."""
+        """End the stream and wipe its noise; a question that a signal handler interrupts is answered yet."""
         self._stream.close()

@@ -57,8 +57,8 @@ class GumbelSparseVector:
 
     Attributes
     ----------
-    noise : Gumbel
-        The law of the noise of questions and thresholds, in steps. It is never drawn: what is above is drawn from the law that it gives.
+    noise, threshold_noise : Gumbel
+        The law of the noise of questions and of thresholds, in steps. It is never drawn: what is above is drawn from the law that it gives.
     threshold_epsilon, positive_epsilon : Fraction
         What each threshold and each positive costs, exactly.
     step : Fraction
@@ -110,6 +110,11 @@ class GumbelSparseVector:
 
     def __repr__(self) -> str:
         return pictured(self, parameters(self))
+
+    @property
+    def threshold_noise(self) -> Gumbel:
+        """The law of the noise of thresholds, in steps: that of questions."""
+        return self.noise
 
     @property
     def exact(self) -> bool:

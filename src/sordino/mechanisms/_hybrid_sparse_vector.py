@@ -22,9 +22,9 @@ from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, Number, on
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import Steps, add, bound_in_steps, fit_rate, largest, step_for, to_steps
+from sordino.grid import Steps, add, largest, to_steps
 from sordino.mechanisms._ahead import Sampler
-from sordino.mechanisms._branches import LAWS, Noise
+from sordino.mechanisms._branches import LAWS, Noise, divided
 from sordino.mechanisms._correction import Family
 from sordino.mechanisms._implicit_zeros import listed, noisy_domain
 from sordino.mechanisms._split import Plan, Task
@@ -137,11 +137,7 @@ class HybridSparseVector:
         kappa = 1 if sensitivity.monotone else 2
         plan = Plan.checked("HybridSparseVector", split, None, None, None)
         share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
-        scale = min(bound / (budget * share), kappa * bound * k / (budget * (1 - share)))
-        step = step_for(sensitivity, scale**2, "HybridSparseVector")
-        moves = bound_in_steps(sensitivity, step, "HybridSparseVector")
-        threshold_rate = fit_rate(budget * share / moves, "HybridSparseVector")
-        rate = fit_rate((budget - moves * threshold_rate) / (k * kappa * moves), "HybridSparseVector")
+        step, moves, threshold_rate, rate = divided("HybridSparseVector", sensitivity, budget, share, k)
         set_fields(
             self,
             k=k,

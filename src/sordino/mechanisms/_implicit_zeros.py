@@ -176,6 +176,9 @@ def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy
 
 def _fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
     """Return a uniform set of `n` numbers below `zeros` that are not in `used`."""
+    if 2 * used.size > zeros:  # few are left: choose among those
+        left = np.setdiff1d(np.arange(zeros), used, assume_unique=True)
+        return left[_fresh_ranks(left.size, n, used[:0], entropy)]
     free = zeros - used.size
     if 2 * n > free:  # most of them: leave out a uniform set instead
         left_out = np.concatenate([used, _fresh_ranks(zeros, free - n, used, entropy)])

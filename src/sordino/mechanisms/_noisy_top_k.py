@@ -180,9 +180,9 @@ def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
     """Return the positions of the `k` largest noisy values, largest first, and the gaps between them in steps.
 
     One list, shape (n,), or many short ones in rows, shape (..., n): the audit plays all noise at once through this very function.
-    Among equals the smaller position wins: a public priority. The last gap is the margin: the smallest lead that would still have won
-    against every other item under that priority, so an item that loses ties counts as one step lower. (The raw last gap tells on which
-    side of the priority the best loser stands; that costs a (k+1)-th share of epsilon.)
+    Among equals the smaller position wins: a public priority. The last gap is the margin: how far the last winner lies above the
+    smallest value with which it would still have won. That is the value of the best loser, or one step more where the best loser wins
+    ties against it. (The raw last gap tells on which side of the priority the best loser stands; that costs a (k+1)-th share of epsilon.)
     """
     order = largest(noisy, k + 1)
     values = np.take_along_axis(noisy, order, axis=-1)

@@ -9,7 +9,6 @@ Floats: the answers are only compared, those of mixed or other types after round
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +23,7 @@ from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.grid import _array as as_array
 from sordino.grid import _is_nan as is_nan
+from sordino.grid import _is_whole as is_whole
 from sordino.grid import fit_rate
 from sordino.mechanisms._race import Race
 from sordino.mechanisms._statements import set_fields
@@ -70,7 +70,7 @@ class RandomizedResponse:
     cost: Pure = field(init=False)
 
     def __init__(self, *, epsilon: Number) -> None:
-        rate = fit_rate(POSITIVE("RandomizedResponse.epsilon", epsilon), "RandomizedResponse")
+        rate = fit_rate(POSITIVE("RandomizedResponse.epsilon", epsilon), "RandomizedResponse", stepped=False)
         set_fields(self, epsilon=epsilon, rate=rate, cost=Pure(epsilon=rate))
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ def standing(answers: Any) -> NDArray[np.int64]:
 
 def _as_float(value: Any) -> float:
     """Return the float nearest to one Python object, -inf for NaN and for what is no number; it never raises."""
-    if isinstance(value, np.bool_ | numbers.Integral | Fraction):
+    if isinstance(value, Fraction) or is_whole(value):
         exact = value if isinstance(value, Fraction) else int(value)  # integers of NumPy cannot even be compared with a large one
         return math.inf if exact >= _HUGE else -math.inf if exact <= -_HUGE else float(exact)
     if not isinstance(value, float | np.floating | Decimal) or is_nan(value):

@@ -17,8 +17,7 @@ from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, TRUTH, Num
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import bound_in_steps, fit_rate, step_for
-from sordino.mechanisms._branches import LAWS, Noise, cuts_of
+from sordino.mechanisms._branches import LAWS, Noise, cuts_of, divided
 from sordino.mechanisms._correction import Family
 from sordino.mechanisms._split import Plan, Task
 from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
@@ -151,12 +150,7 @@ class SparseVector:
         bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
         kappa, stages = 1 if sensitivity.monotone else 2, c if resample else 1
         share, added = plan.share(Task(query, limit, kappa, c, resample), bound / budget)
-        scale = min(bound * stages / (budget * share), kappa * bound * c / (budget * (1 - share)))
-        step = step_for(sensitivity, scale**2, "SparseVector")
-        moves = bound_in_steps(sensitivity, step, "SparseVector")
-        threshold_rate = fit_rate(budget * share / (stages * moves), "SparseVector")
-        threshold_epsilon = moves * threshold_rate
-        rate = fit_rate((budget - stages * threshold_epsilon) / (c * kappa * moves), "SparseVector")
+        step, moves, threshold_rate, rate = divided("SparseVector", sensitivity, budget, share, c, stages=stages)
         if added is None:
             added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
         set_fields(
@@ -175,7 +169,7 @@ class SparseVector:
             resample=resample,
             domain_size=size,
             step=step,
-            threshold_epsilon=threshold_epsilon,
+            threshold_epsilon=moves * threshold_rate,
             positive_epsilon=kappa * moves * rate,
             threshold_correction=added,
         )

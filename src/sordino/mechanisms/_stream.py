@@ -23,10 +23,12 @@ from sordino.grid import CLAMP, to_steps
 from sordino.mechanisms._ahead import Ahead
 from sordino.mechanisms._branches import Branching, cuts_of
 from sordino.mechanisms._crossings import State, affordable, step
+from sordino.mechanisms._thresholds import Cut
 from sordino.releases import Verdict, pictured
 
 _FIRST, _MOST = 64, 4096
 _CLOSED = "This stream is closed; open another one, at its own cost. Nothing was answered."
+BUSY = "This stream is answering a question; a signal handler cannot ask it, too. Nothing was answered."
 
 
 @final
@@ -58,6 +60,7 @@ class Stream:
 
     __slots__ = (
         "_asked",
+        "_busy",
         "_charges",
         "_closed",
         "_common",
@@ -85,7 +88,8 @@ class Stream:
         self._state = State(mechanism.tokens)
         self._asked = 0
         self._closed = False
-        self._lock = threading.Lock()
+        self._busy = False
+        self._lock = threading.RLock()  # reentrant, so that a signal handler in the middle of a question does not wait for itself
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -134,7 +138,8 @@ class Stream:
         Raises
         ------
         StreamClosed
-            If no further positive can be paid for, or the stream was left or belongs to another process. Nothing is answered.
+            If no further positive can be paid for, the stream was left or belongs to another process, or a signal handler asks in the
+            middle of another question. Nothing is answered.
         InvalidParameter
             If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
         """
@@ -142,19 +147,15 @@ class Stream:
         height = self._step.of(answer)
         self._check_process()
         with self._lock:
-            open_ = self._open()
-            if not open_:
-                raise StreamClosed(_CLOSED)
-            state = self._state
-            first = state.threshold is None
-            if first:
-                state = State(state.left, self._thresholds.take(), state.stages + 1)
-            # Each branch that can be paid for takes a draw, whichever fires: question i meets the i-th draw of each, as it does in a list.
-            noisy = [height - cut.steps + noise.take() for cut, noise in zip(cuts, self._noise[:open_], strict=False)]
-            self._state, fired = step(state, noisy, self._prices, resample=self.mechanism.resample)
-            self._asked += 1
-            if fired is not None:
-                self._wipe(self._open())
+            if self._busy:
+                raise StreamClosed(BUSY)
+            try:
+                self._busy = True
+                fired, first = self._answered(height, cuts)
+            finally:
+                self._busy = False
+                if self._closed:  # perhaps by a signal handler in the meantime
+                    self._wipe()
         cost = self._charges[-1 if fired is None else fired[0]][first]
         return Verdict(
             above=fired is not None,
@@ -167,13 +168,35 @@ class Stream:
             exact=self.mechanism.exact,
         )
 
+    def _answered(self, height: int, cuts: tuple[Cut, ...]) -> tuple[tuple[int, int] | None, bool]:
+        """Return which branch fired and how far it rose, if one did; and whether the question was the first to meet its threshold."""
+        open_ = self._open()
+        if not open_:
+            raise StreamClosed(_CLOSED)
+        state = self._state
+        first = state.threshold is None
+        if first:
+            state = State(state.left, self._thresholds.take(), state.stages + 1)
+        # Each branch that can be paid for takes a draw, whichever fires: question i meets the i-th draw of each, as it does in a list.
+        noisy = [height - cut.steps + noise.take() for cut, noise in zip(cuts, self._noise[:open_], strict=False)]
+        self._state, fired = step(state, noisy, self._prices, resample=self.mechanism.resample)
+        self._asked += 1
+        if fired is not None:
+            self._wipe(self._open())
+        return fired, first
+
     def close(self) -> None:
-        """End the stream: the noise of the threshold and the noise drawn ahead are wiped."""
+        """End the stream: the noise of the threshold and the noise drawn ahead are wiped.
+
+        A signal handler may call it in the middle of a question: that one is answered yet, and no other one.
+        """
         if self._process != os.getpid():  # a fork wipes its copy; the lock may have been held when it was made
             self._wipe()
             return
         with self._lock:
-            self._wipe()
+            self._closed = True
+            if not self._busy:
+                self._wipe()
 
     def _wipe(self, open_: int = 0) -> None:
         """Wipe the noise of branches that will not be asked any more; with none left everything."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from functools import singledispatch
 from typing import Any, final
@@ -20,6 +20,7 @@ from sordino.grid import CLAMP
 from sordino.mechanisms import ExponentialMechanism, GumbelSparseVector, NoisyTopK, PermuteAndFlip, SparseVector
 from sordino.mechanisms._gumbel_top_k import Gumbel
 from sordino.noise import DiscreteLaplace, Geometric
+from sordino.noise._probability import contexts
 from sordino.plan._selection import exponential_failure, gumbel_failure, peeled_failure, permuted_failure
 from sordino.plan._success import success
 
@@ -83,11 +84,11 @@ class _Task:
 def accuracy(mechanism: Any, *, answers: int, alpha: Number | None = None, beta: Number | None = None) -> Accuracy:
     """Say how likely a mechanism errs by a margin, or which margin it keeps; from its exact law on the grid, before any data is seen.
 
-    For a `SparseVector` it is the probability that, again and again until all positives are found, `answers` answers that lie at least
-    `alpha` below the threshold are all said to be below, and then one that lies at least `alpha` above it is found; in the first pass,
-    and also if answers are chosen after earlier verdicts. For a selection among `answers` answers it is the probability that
-    every selected one lies less than `alpha` below the best (for `NoisyTopK`: below the k-th best). Both are the exact probabilities for
-    the hardest answers, not products over questions: all questions of a stage meet one threshold.
+    A `SparseVector` is right if, again and again until all positives are found, `answers` answers that lie at least `alpha` below the
+    threshold are all said to be below, and then one that lies at least `alpha` above it is found; in the first pass, and also if answers
+    are chosen after earlier verdicts. A selection among `answers` answers is right if every selected one lies less than `alpha` below
+    the best (for `NoisyTopK`: below the k-th best). Both are the exact probabilities for the hardest answers, not products over
+    questions: all questions of a stage meet one threshold. Answers of a selection lie within the clamp: beyond it they are equal.
 
     Parameters
     ----------
@@ -98,7 +99,8 @@ def accuracy(mechanism: Any, *, answers: int, alpha: Number | None = None, beta:
     alpha : number, optional
         The margin, in the unit of the answers: at least 0, above 0 for a selection. Either this or `beta`.
     beta : number, optional
-        In [1e-9, 1): the probability of failure that is accepted. What is found is the least margin that is a whole number of steps.
+        In [1e-9, 1): the probability of failure that is accepted. What is found is the least margin that is a whole number of steps, as
+        the next float whose shortest decimal is no smaller.
 
     Returns
     -------
@@ -129,28 +131,30 @@ def accuracy(mechanism: Any, *, answers: int, alpha: Number | None = None, beta:
             raise InvalidParameter("plan.accuracy.alpha must be above 0 for a selection: the best lies 0 below the best.")
         return _stated(task, n, alpha, task.failure(margin))
     accepted = CHANCE("plan.accuracy.beta", beta)
-    steps = _least_steps(task, accepted)
-    return _stated(task, n, float(steps * task.step), task.failure(steps * task.step))
+    least = _least_steps(task, accepted) * task.step
+    found = float(least)
+    while FINITE("alpha", found) < least:  # a float means its shortest decimal
+        found = math.nextafter(found, math.inf)
+    return _stated(task, n, found, task.failure(FINITE("alpha", found)))
 
 
 def _stated(task: _Task, answers: int, alpha: Number, beta: float) -> Accuracy:
     beta = min(1.0, beta)
-    said = task.says.format(alpha=f"{float(alpha):.6g}")
+    said = task.says.format(alpha=_rounded_up(FINITE("alpha", alpha), 6))
     return Accuracy(
         alpha=alpha,
         beta=beta,
         answers=answers,
         positives=task.positives,
-        statement=f"With probability at least 1 - {_five_digits(beta)}, {said}.",
+        statement=f"With probability at least 1 - {_rounded_up(Fraction(beta), 5)}, {said}.",
     )
 
 
-def _five_digits(beta: float) -> str:
-    """Return the number with five digits, rounded up."""
-    if not beta:
-        return "0"
-    number = Decimal(beta)
-    return f"{number.quantize(Decimal(1).scaleb(number.adjusted() - 4), rounding=ROUND_CEILING).normalize():g}"
+def _rounded_up(number: Fraction, digits: int) -> str:
+    """Return a number with so many digits, rounded up: a smaller margin or a smaller failure would say more than is known."""
+    said = contexts(digits)[1].divide(number.numerator, number.denominator).normalize()
+    whole = 10 <= said < 10**15 and said == int(said)  # 30 rather than 3e+1
+    return str(int(said)) if whole else f"{said:g}"
 
 
 def _least_steps(task: _Task, accepted: Fraction) -> int:

@@ -119,7 +119,7 @@ class Session:
         item : str
             Column of labels.
         k : int
-            How many, at most the size of the domain.
+            How many, at most the size of the domain (of a range 2^20).
         epsilon : number
             Budget of the whole release: `selection_share` of it chooses the items, the rest measures them.
         domain : Domain or list of labels
@@ -193,7 +193,7 @@ class Session:
         threshold : number
             Public threshold of the counts.
         positives : int
-            After so many it stops; with `adaptive` it finds at least so many before it stops, if they are there.
+            After so many it stops (in a range at most 2^20); with `adaptive` it finds at least so many before it stops, if they are there.
         epsilon : number
             Budget of the whole release.
         domain : Domain or list of labels
