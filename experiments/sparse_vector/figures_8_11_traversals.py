@@ -31,5 +31,10 @@ def report():
                     mean, error = repeated(lambda i, m=mechanism, d=data: trial(m, d, i), RUNS)
                     cells.append(shown(mean[place], error[place]))
                 rows.append((data.name, name, *cells))
-        lines += [f"**{score}**", "", *table(("counts", "method", *(f"{n} passes" for n in PASSES)), rows), ""]
+        lines += [
+            f"**{score}**",
+            "",
+            *table(("counts", "method", *(f"{n} {'pass' if n == 1 else 'passes'}" for n in PASSES)), rows),
+            "",
+        ]
     return lines
