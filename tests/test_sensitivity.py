@@ -130,7 +130,7 @@ def test_named_values_of_the_clamp():
 
 
 @pytest.mark.parametrize(
-    "answers", [[], np.zeros((2, 2)), 1j, None, "12", np.array(["2020"], dtype="M8[Y]"), np.array(["a"]), {}, {1}, print]
+    "answers", [[], np.zeros((2, 2)), 1j, "12", np.array(["2020"], dtype="M8[Y]"), np.array(["a"]), {}, {1}, print]
 )
 def test_other_shapes_are_refused_without_a_word_about_values(answers):
     with pytest.raises(InvalidParameter, match=r"^X\.release needs a number or a one-dimensional array"):
