@@ -1,11 +1,19 @@
-"""Hypothesis runs the same examples in CI every time; a new example is found on a developer's machine."""
+"""What every test run has in common.
+
+Hypothesis runs the same examples in CI every time; a new example is found on a developer's machine. A shell starts what it puts in the
+background with interrupts ignored, and children inherit that: tests that send an interrupt would wait forever.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dev" if os.environ.get("SORDINO_EXPLORE") else "ci")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

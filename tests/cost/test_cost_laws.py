@@ -53,7 +53,7 @@ def close(a, b):
     return all(x == y or math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-12) for x, y in zip(views(a), views(b), strict=True))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(costs, st.integers(0, 5))
 def test_repetition_is_composition(c, n):
     assert close(repeat(c, n), compose(*[c] * n))
@@ -68,6 +68,7 @@ def test_order_is_irrelevant(parts):
         assert hash(compose(*order)) == hash(first)
 
 
+@settings(max_examples=40)
 @given(costs, costs, costs)
 def test_nesting_is_irrelevant(a, b, c):
     assert compose(compose(a, b), c) == compose(a, compose(b, c)) == compose(a, b, c)
@@ -80,7 +81,7 @@ def test_zero_is_neutral(c):
     assert close(compose(c), c)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(costs, costs)
 def test_more_is_never_cheaper(a, b):
     both = compose(a, b)
@@ -127,7 +128,7 @@ def test_no_delta_is_the_pure_view(c):
     assert all(e <= stated(c.pure()) for e in (c.epsilon(d) for d in DELTAS))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.one_of(positive.map(lambda x: Pure(epsilon=x)), st.builds(Range, low=positive, high=positive, orientation=st.just("up"))))
 def test_exact_routes_keep_their_promise_to_the_last_bit(c):
     for delta in DELTAS:
@@ -135,7 +136,7 @@ def test_exact_routes_keep_their_promise_to_the_last_bit(c):
             assert repeat(c, n).delta(repeat(c, n).epsilon(delta)) <= delta
 
 
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(st.lists(single, min_size=20, max_size=40))
 def test_many_different_parts_are_summed_as_few_are(parts):
     whole = compose(*parts)

@@ -161,7 +161,7 @@ def chosen(rows, most):
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abcdef")), max_size=40), st.integers(1, 4), st.randoms())
-@settings(max_examples=5)
+@settings(max_examples=3)
 def test_one_unit_moves_at_most_its_bound_and_nobody_else(pairs, most, rng):
     unit = PrivacyUnit("user", max_rows=most)
 

@@ -66,7 +66,7 @@ def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, law, name, start):
 
 
 @pytest.mark.parametrize("law", [Geometric(Fraction(1, 2)), DiscreteLaplace(Fraction(1, 2)), DiscreteLaplace(Fraction(1, 9))])
-@pytest.mark.parametrize("start", [0, 6])
+@pytest.mark.parametrize("start", [0, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_descent_to_the_last_item_draws_every_item_from_the_law(sparse, monkeypatch, law, start):
     begin_at(start, monkeypatch)
     entropy = Seeded(11)
@@ -172,7 +172,7 @@ def test_ties_at_the_lowest_level_have_the_law_of_the_full_computation(sparse, m
     monkeypatch.setattr(_implicit_zeros, "_first_suffice", lambda *_: True)  # a matter of speed only: the law must stay
     monkeypatch.setattr(_implicit_zeros, "_block", lambda *_: 3)
     for law, name in ((Geometric(Fraction(1)), "exponential"), (DiscreteLaplace(Fraction(1)), "laplace")):
-        assert fits(draws(law, 1, 300), name, 1, Fraction(1)) > 1e-8
+        assert fits(draws(law, 1, 150), name, 1, Fraction(1)) > 1e-8
 
 
 def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
