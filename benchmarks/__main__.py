@@ -1,6 +1,6 @@
 """Run all jobs (or the named ones) and write benchmarks/results.md.
 
-python -m benchmarks [samplers top_k sparse_vector selection command start coverage ledger audit audit_power audit_peers timing accounting]
+python -m benchmarks [samplers top_k sparse_vector selection quantile buckets command start coverage ledger audit audit_power audit_peers timing accounting]
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ JOBS = (
     "top_k",
     "sparse_vector",
     "selection",
+    "quantile",
+    "buckets",
     "command",
     "start",
     "coverage",

@@ -1,4 +1,4 @@
-"""Run the experiments of a paper, or all, and write what they print: python -m experiments [selection]."""
+"""Run the experiments of a paper, or all, and write what they print: python -m experiments [selection] [quantiles]."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ PAGES = {
         "sparse_vector.figure_16_margin",
         "sparse_vector.figure_17_correction",
         "sparse_vector.appendix_i_resample",
+    ),
+    "quantiles": (
+        "unbounded_quantiles.table_1_sums",
+        "unbounded_quantiles.inner_rank_errors",
+        "unbounded_quantiles.figure_3_values",
+        "unbounded_quantiles.figure_1_densities",
+        "unbounded_quantiles.agreement",
     ),
 }
 FOLDER = Path(__file__).parents[1] / "benchmarks"

@@ -11,7 +11,7 @@ from experiments.repeating import repeated, shown, table
 DATA = ("retail", "bms_webview1", "t10i4d100k")
 KS = (2, 6, 12, 24)
 EPSILON = 0.7
-RUNS = 200
+RUNS = 400
 
 
 def scores(indices, answers, threshold):

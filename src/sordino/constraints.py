@@ -72,9 +72,19 @@ def _share(value: Any) -> Fraction | None:
     return number if number is not None and 0 < number < 1 else None
 
 
+def _proportion(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
 def _not_negative(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and number >= 0 else None
+
+
+def _above_one(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and number > 1 else None
 
 
 def _finite(value: Any) -> Fraction | None:
@@ -115,6 +125,10 @@ NOT_NEGATIVE = Constraint(
     "a number in [0, inf)", _not_negative, (0, 0.5, Fraction(1, 3)), (-1, math.nan, math.inf, "1", None, True)
 )
 SHARE = Constraint("a number in (0, 1)", _share, (0.5, Fraction(1, 3)), (0, 1, -0.5, math.nan, None, "half"))
+GROWTH = Constraint(
+    "a number in (1, inf)", _above_one, (2, 1.01, Fraction(4, 3)), (1, 0.5, -2, math.nan, math.inf, "2", None, True)
+)
+PROPORTION = Constraint("a number in [0, 1]", _proportion, (0, 1, 0.5, Fraction(1, 3)), (-0.5, 1.5, math.nan, None, "half", True))
 FINITE = Constraint("a finite number", _finite, (0, -1.5, 3), (math.nan, math.inf, None, "1"))
 COUNT = Constraint("a whole number, at least 1", _count, (1, 20), (0, -1, 1.5, True, None, math.nan))
 DOMAIN_SIZE = Constraint("a whole number from 1 to 2^52", _domain_size, (1, 10**12), (0, -1, 1.5, True, None, 1 << 60))

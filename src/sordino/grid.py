@@ -23,6 +23,9 @@ from sordino.sensitivity import Sensitivity
 CLAMP = 1 << 52
 """Answers are clamped to [-CLAMP, CLAMP] steps."""
 
+UNCUT = 1 << 2000
+"""Where answers end that are not clamped from above: beyond every float, at the smallest step."""
+
 RATE_DENOMINATOR = 1 << 40
 KEPT = Fraction(999, 1000)
 """Parameters are refused whose noise would have less than this share of the ideal rate."""
@@ -147,6 +150,25 @@ def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
     return clamped.astype(np.int64)
 
 
+def to_steps_uncut(answers: Any, step: Fraction, owner: str) -> Steps:
+    """Return what `to_steps` returns, but clamped to [-2^52, 2^2000]: Python integers, all of them, where one lies beyond 2^52.
+
+    For lists that stand in an order which a clamp from above would not keep: of two that rise together one would stop first.
+
+    Raises
+    ------
+    InvalidParameter
+        As `to_steps`.
+    """
+    steps = to_steps(answers, step, owner)
+    if not (steps == CLAMP).any():
+        return steps
+    values, whole = _array(answers, owner).ravel(), steps.ravel().astype(object)
+    for i in np.flatnonzero(whole == CLAMP).tolist():
+        whole[i] = _step_of(values[i], step, UNCUT)
+    return whole.reshape(steps.shape)
+
+
 def _shifted(array: NDArray[Any], exponent: int) -> NDArray[np.int64]:
     """Return whole numbers divided by 2^exponent, rounded down."""
     unsigned = array.dtype.kind == "u"
@@ -194,20 +216,20 @@ def _listed(values: list[Any]) -> NDArray[Any]:
     return array
 
 
-def _step_of(value: Any, step: Fraction) -> int:
+def _step_of(value: Any, step: Fraction, highest: int = CLAMP) -> int:
     """Return the clamped step of one Python or NumPy object, by the same rule as for arrays."""
     if _is_whole(value):
-        return _clamped(Fraction(int(value)) / step)
+        return _clamped(Fraction(int(value)) / step, highest)
     if isinstance(value, Fraction):
-        return _clamped(value / step)
+        return _clamped(value / step, highest)
     if not isinstance(value, float | np.floating | Decimal) or _is_nan(value):
         return -CLAMP
     if math.isinf(value):
-        return CLAMP if value > 0 else -CLAMP
+        return highest if value > 0 else -CLAMP
     beyond = _DIGITS + max(step.numerator.bit_length(), step.denominator.bit_length())
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > beyond:
-        return (CLAMP if value > 0 else -CLAMP) if value.adjusted() > 0 else -int(value < 0)
-    return _clamped(Fraction(*value.as_integer_ratio()) / step)
+        return (highest if value > 0 else -CLAMP) if value.adjusted() > 0 else -int(value < 0)
+    return _clamped(Fraction(*value.as_integer_ratio()) / step, highest)
 
 
 def _is_whole(value: Any) -> bool:
@@ -218,8 +240,8 @@ def _is_nan(value: Any) -> bool:
     return value.is_nan() if isinstance(value, Decimal) else math.isnan(value)  # a signaling decimal raises elsewhere
 
 
-def _clamped(steps: Fraction) -> int:
-    return max(-CLAMP, min(CLAMP, math.floor(steps)))
+def _clamped(steps: Fraction, highest: int) -> int:
+    return max(-CLAMP, min(highest, math.floor(steps)))
 
 
 def add(steps: NDArray[np.int64], noise: Steps) -> Steps:

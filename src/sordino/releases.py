@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino.constraints import Number
 from sordino.cost import Cost
 
 
@@ -79,7 +80,7 @@ class Release:
 
     def _own(self) -> dict[str, Any]:
         common = {field.name for field in fields(Release)}
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in common}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.repr and field.name not in common}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
@@ -243,6 +244,27 @@ class Positives(Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FirstAbove(Release):
+    """The first answer that reached a noisy threshold.
+
+    Attributes
+    ----------
+    index : int or None
+        Position in the list of answers; None if none reached it, which costs the same.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.AboveThreshold(threshold=100, epsilon=4, sensitivity=sd.COUNTING)
+    >>> m.release([3, 8, 2], entropy=sd.Seeded(7))
+    FirstAbove(simulated=True, index=None)
+    """
+
+    index: int | None
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Verdict(Release):
     """What a stream says of one answer; `cost` is what this verdict adds to what the stream has spent.
 
@@ -254,6 +276,11 @@ class Verdict(Release):
         Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. None if not above.
     branch : int or None
         Which test found it, counted from 0. None if not above.
+    threshold : number
+        The public threshold that the question was asked with.
+    estimate : float or None
+        Threshold plus gap, less the mean of the noise: unbiased before it is known whether the answer is found, too high after it. None
+        like the gap.
     charged : Fraction or inf
         The epsilon of `cost`: 0 for an ordinary answer below; the first question also pays for the threshold. inf where nothing pure is
         claimed.
@@ -270,6 +297,8 @@ class Verdict(Release):
     above: bool
     gap: float | None
     branch: int | None
+    threshold: Number
+    estimate: float | None
     charged: Fraction | float
 
 

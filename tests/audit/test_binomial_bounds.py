@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import mpmath
 import pytest
@@ -60,3 +61,16 @@ def test_a_bound_fails_as_rarely_as_it_says_whatever_the_probability(runs, level
         worst = [max(pair) for pair in zip(worst, failed, strict=True)]
     assert max(worst) <= level
     assert min(worst) > level / 4, "nor are they wider than they need be"
+
+
+def test_the_table_of_what_an_audit_can_see():
+    """docs/how-to/audit-someone-elses-mechanism.md: the loss that is seen of a true loss of 1, and of an event that never happens."""
+    page = (Path(__file__).resolve().parents[2] / "docs/how-to/audit-someone-elses-mechanism.md").read_text(encoding="utf-8")
+    for runs in (2_000, 20_000, 200_000, 1_000_000):
+        seen = []
+        for share, other in ((0.5, 1 / math.e), (0.1, 1 / math.e), (0.01, 1 / math.e), (0.001, 1 / math.e), (0.5, 0)):
+            tested = runs // 2
+            low, high = at_least(round(tested * share), tested, 5e-4), at_most(round(tested * share * other), tested, 5e-4)
+            seen.append(max(0.0, math.log(low / high)))
+        cells = [f"{each:.2f}" if each else "0" for each in seen[:-1]] + [f"{seen[-1]:.1f}"]
+        assert f"| {runs:,} | {' | '.join(cells)} |" in page

@@ -11,6 +11,7 @@ import pytest
 
 from sordino import (
     COUNTING,
+    AdaptiveSparseVector,
     ExponentialMechanism,
     HybridTopK,
     InvalidParameter,
@@ -124,6 +125,7 @@ OVER_A_DOMAIN = [
     NoisyTopK(k=1, epsilon=2, sensitivity=COUNTING, domain_size=6),
     SparseVector(threshold=5, positives=1, epsilon=2, sensitivity=COUNTING, domain_size=6),
     HybridTopK(k=1, threshold=3, epsilon=2, sensitivity=COUNTING, domain_size=6),
+    AdaptiveSparseVector(threshold=5, at_least=1, epsilon=4, sensitivity=COUNTING, domain_size=6),
 ]
 
 

@@ -193,11 +193,11 @@ def test_a_law_that_contradicts_itself_is_refused(options, says):
     [
         (Law, "must have log_cdf or log_density"),
         (lambda: Law(log_cdf=3), "Law.log_cdf must be a function; got 3"),
-        (lambda: Law(log_cdf=whole, scale=0), r"Law.scale must be a number in \(0, inf\); got 0"),
+        (lambda: Law(log_cdf=whole, scale=0), "Law.scale must be a number from 1e-40 to 1e40; got 0"),
         (lambda: Law(log_cdf=whole, log_concave=1), "Law.log_concave must be True or False"),
         (lambda: Law(log_cdf=whole, breaks=["x"]), "Law.breaks must be a finite number"),
         (lambda: Law(log_cdf=whole, breaks=3), "Law.breaks must be a list of numbers; got 3"),
-        (lambda: Law.laplace(-1), r"Law.laplace.scale must be a number in \(0, inf\); got -1"),
+        (lambda: Law.laplace(-1), "Law.laplace.scale must be a number from 1e-40 to 1e40; got -1"),
         (lambda: Law.cauchy(1), r"Law.cauchy.gamma must be a number in \(1, 100\]; got 1"),
         (lambda: Law.cauchy(2, one_sided=1), "Law.cauchy.one_sided must be True or False"),
         (lambda: audit.Race(noise=Law.gaussian(1), cost=ONE), "Race.noise must be a Law with a log_cdf"),

@@ -46,7 +46,7 @@ def test_sparse_vectors_lose_what_is_known(threshold, queries, a, b, loss):
     assert report.broken == (loss > 1)
 
 
-@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize("monotone", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("gap", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_no_move_of_two_answers_loses_more_than_the_claim_and_one_loses_it_all(monotone, gap):
     """kappa 2 for moves both ways, 1 for moves together."""

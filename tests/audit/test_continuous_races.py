@@ -121,7 +121,7 @@ def test_the_gap_of_two_gumbel_noises_is_logistic():
 def test_gap_densities_against_a_grid():
     """Laplace noise on two answers: the density of the gap in closed form, its worst ratio from a fine grid."""
     mechanism = race(LAP(2), gap=True)
-    report = audit.exact(mechanism, answers_a=[1, 0], answers_b=[0, 1], slack=1e-4)
+    report = audit.exact(mechanism, answers_a=[1, 0], answers_b=[0, 1], slack=1e-3)
 
     def density(theta, g):
         x = np.abs(g - theta) / 2
@@ -129,15 +129,16 @@ def test_gap_densities_against_a_grid():
 
     winner, end = report.witness.output
     assert winner == 0
-    assert math.log(density(1, end) / density(-1, end)) == pytest.approx(report.epsilon_at_least, abs=1e-4)
+    assert math.log(density(1, end) / density(-1, end)) == pytest.approx(report.epsilon_at_least, abs=1e-3)
     g = np.linspace(0, end, 20_001)
-    assert np.log(density(1, g) / density(-1, g)).max() <= report.epsilon_at_most < report.epsilon_at_least + 1e-4
+    assert np.log(density(1, g) / density(-1, g)).max() <= report.epsilon_at_most < report.epsilon_at_least + 1e-3
     assert 60 < end < 120
     assert report.unresolved < 1e-15
     assert not report.broken
 
 
-@pytest.mark.parametrize("one_sided", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("one_sided", [True, False])
 def test_heavy_tailed_races_with_a_scale_of_the_data(one_sided):
     """Selection with a scale that differs between neighbours, in terms of mpmath."""
     law, known = Law.cauchy(4, one_sided=one_sided), quadrature.cauchy(4, one_sided=one_sided)

@@ -104,10 +104,11 @@ def test_a_partition_merges_outputs_and_its_classes_are_reported():
     ],
 )
 def test_a_search_finds_the_worst_pair_the_same_one_every_time(mechanism, n, loss):
-    report = audit.exact(mechanism, search=True, n=n, limit=60)
-    assert report.epsilon_at_least == pytest.approx(loss, abs=1e-9)
+    options = {"search": True, "n": n, "limit": 40, "tail": 1e-11}
+    report = audit.exact(mechanism, **options)
+    assert report.epsilon_at_least == pytest.approx(loss, abs=1e-8)
     assert not report.broken
-    again = audit.exact(mechanism, search=True, n=n, limit=60)
+    again = audit.exact(mechanism, **options)
     assert (again.witness, again.epsilon_at_most) == (report.witness, report.epsilon_at_most)
     moves = [y - x for x, y in zip(listed(report.witness.answers_a), listed(report.witness.answers_b), strict=True)]
     assert covered(moves, mechanism.sensitivity)
@@ -147,8 +148,8 @@ def test_a_search_climbs_from_where_it_starts():
 
 def test_a_search_under_concentrated_privacy_climbs_divergences():
     statement = Sensitivity(bound=2, monotone=False, adjacency="replace-one", norm="l2", step=1)
-    report = audit.exact(GaussianMechanism(rho=1, sensitivity=statement), search=True, n=2, limit=12, tail=1e-9)
-    assert report.divergences[1].at_least == pytest.approx(2, abs=2e-3)
+    report = audit.exact(GaussianMechanism(rho=1, sensitivity=statement), search=True, n=2, limit=12, tail=1e-8)
+    assert report.divergences[1].at_least == pytest.approx(2, abs=1e-2)
     assert not report.broken
 
 
@@ -163,19 +164,32 @@ def test_a_search_needs_a_statement():
         audit.exact(LIAR, search=True, n=1)
 
 
-def test_every_claim_of_the_library_stands_and_is_attained_where_it_says_so():
-    reports = audit.run_claims()
-    assert [report.claim for report in reports] == list(audit.claims())
+NAMES = sorted({claim.name for claim in audit.claims()})
+CLAIMS_PAGE = (ROOT / "docs/reference/claims.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_claim_stands_is_attained_where_it_says_so_and_has_its_lines_in_the_table(name):
+    reports = audit.run_claims(name)
+    assert [report.claim for report in reports] == [claim for claim in audit.claims() if claim.name == name]
     for report in reports:
         assert report.reports, f"{report.claim.name} names no neighbours"
         report.raise_if_broken()
         assert report.tight >= report.claim.tight
         assert json.loads(json.dumps(report.to_dict()))["broken"] is False
+    assert "".join(map(claims_table.row, reports)) in CLAIMS_PAGE, "run: python docs/claims_table.py"
+
+
+def test_the_table_of_claims_has_these_lines_and_no_others():
+    assert CLAIMS_PAGE.startswith(claims_table.HEAD)
+    lines = CLAIMS_PAGE.removeprefix(claims_table.HEAD).splitlines()
+    claims = sorted(audit.claims(), key=lambda claim: claim.name)
+    assert [line.split(" | ")[:2] for line in lines] == [[f"| `{claim.name}`", claim.statement] for claim in claims]
 
 
 def test_a_claim_that_is_not_attained_where_it_says_so_is_refused():
-    [claim] = [claim for claim in audit.claims() if claim.name == "LaplaceMechanism"]
-    [report] = audit.run_claims("LaplaceMechanism")
+    [claim] = [claim for claim in audit.claims() if claim.name == "RandomizedResponse"]
+    [report] = audit.run_claims("RandomizedResponse")
     mild = audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)), answers_a=(0, 0), answers_b=(0, 1))
     untight = dataclasses.replace(report, reports=(mild,))
     with pytest.raises(ClaimBroken, match="is attained, but it is not"):
@@ -206,8 +220,3 @@ def test_a_mechanism_of_yours_shows_itself_by_a_method():
 
     report = audit.exact(Doubled(), answers_a=[0, 0], answers_b=[0, 1])
     assert 0.3 < report.epsilon_at_least <= 1
-
-
-def test_the_table_of_claims_is_the_one_that_the_audit_writes():
-    page = (ROOT / "docs/reference/claims.md").read_text(encoding="utf-8")
-    assert page == claims_table.page(), "run: python docs/claims_table.py"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sordino import COUNTING, NoisyTopK, PermuteAndFlip, SparseVector, plan
+from sordino import COUNTING, AdaptiveSparseVector, HybridSparseVector, HybridTopK, NoisyTopK, PermuteAndFlip, SparseVector, plan
 
 COUNTS = ("--sensitivity", 1, "--monotone", "--step", 1)
 
@@ -25,10 +25,21 @@ def test_a_sparse_vector_by_margin_and_by_probability(sordino):
     assert float(least.out.splitlines()[1].split(",")[0]) == plan.accuracy(m, answers=50, beta=0.05).alpha
 
 
-def test_selections(sordino):
+def test_selections_and_searches(sordino):
     for name, m, own in (
         ("permute-and-flip", PermuteAndFlip(epsilon=1, sensitivity=COUNTING), ()),
         ("noisy-top-k", NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, noise="gumbel"), ("-k", 3, "--noise", "gumbel")),
+        ("hybrid-top-k", HybridTopK(k=3, threshold=2, epsilon=1, sensitivity=COUNTING), ("-k", 3, "--threshold", 2)),
+        (
+            "hybrid-sparse-vector",
+            HybridSparseVector(k=3, threshold=2, epsilon=1, sensitivity=COUNTING, split=0.5),
+            ("-k", 3, "--threshold", 2, "--split", "0.5"),
+        ),
+        (
+            "adaptive-sparse-vector",
+            AdaptiveSparseVector(threshold=2, at_least=3, epsilon=1, sensitivity=COUNTING, noise="laplace"),
+            ("--at-least", 3, "--threshold", 2, "--noise", "laplace"),
+        ),
     ):
         found = sordino("plan", "accuracy", name, "--answers", 9, "--alpha", 5, "--epsilon", 1, *own, *COUNTS, "--format", "table")
         assert found.out.strip() == plan.accuracy(m, answers=9, alpha=5).statement

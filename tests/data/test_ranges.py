@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -119,6 +121,23 @@ def test_labels_are_made_when_they_are_asked_for():
 def test_what_is_no_range(make, words):
     with pytest.raises(InvalidParameter, match=words):
         make()
+
+
+@pytest.mark.parametrize("domain", [Domain.range(0, 9), Domain.indexed(9, label=str)], ids=["range", "indexed"])
+@pytest.mark.parametrize("kind", ["DECIMAL(9,2)", "BOOLEAN", "DATE", "UUID"])
+def test_a_column_none_of_whose_values_is_a_whole_number_is_refused_before_a_row_is_read(domain, kind):
+    """It would count nothing, in silence; the declared type is public, so that saying so costs nothing."""
+    rows = duckdb.sql(f"SELECT CAST(NULL AS {kind}) AS item, 1 AS user")
+    with pytest.raises(InvalidParameter, match=rf"^Domain\.range and .*'item' of type {re.escape(kind)}\. Convert the column"):
+        prepare_counts(open_source(rows), PrivacyUnit("user"), kind="items", item="item", domain=domain)
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(9,0)", "UTINYINT", "HUGEINT", "VARCHAR", "ENUM('7', 'seven')"])
+def test_columns_with_whole_numbers_are_counted(kind):
+    rows = duckdb.sql(f"SELECT CAST(7 AS VARCHAR)::{kind} AS item, 1 AS user")
+    question = prepare_counts(open_source(rows), PrivacyUnit("user"), kind="items", item="item", domain=Domain.range(3, 9))
+    found = question.run()
+    assert (found.positions.tolist(), found.values.tolist()) == ([4], [1])
 
 
 def test_a_range_is_a_value():

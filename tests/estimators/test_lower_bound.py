@@ -293,18 +293,24 @@ def test_thresholds_of_each_question():
         assert given[i] == cut + law.lowest(value - cut, Fraction(1, 20))
     with m.open(entropy=Seeded(3)) as stream:
         for i, (answer, threshold) in enumerate(zip([200, 90, 33], thresholds, strict=True)):
-            assert lower_bound(stream.ask(answer, threshold), threshold=threshold) <= answer + 40
+            said = stream.ask(answer, threshold)
+            assert said.threshold == threshold
+            assert said.estimate == pytest.approx(threshold + said.gap - m.noise.mean + m.threshold_noise.mean, abs=1e-9)
+            assert lower_bound(said) == round(threshold + said.gap) - law.reach(Fraction(1, 20))
             assert bound[i] < answer
 
 
-def test_a_threshold_that_the_question_did_not_have_is_refused():
+def test_a_verdict_knows_the_threshold_of_its_question():
+    """Two thresholds on the grid leave the same gap: nothing but the verdict tells which one it was."""
     mechanism = vector(threshold=0.5)
-    assert lower_bound(verdict(mechanism, 20, 3), threshold=3) == lower_bound(verdict(mechanism, 20)) + 2
-    for threshold in (None, 0.25):
-        with pytest.raises(InvalidParameter, match="must be the threshold with which the question was asked"):
-            lower_bound(verdict(mechanism, 20, 3), threshold=threshold)
-    with pytest.raises(InvalidParameter, match="must be None unless a Verdict is given"):
-        lower_bound(made(mechanism), threshold=3)
+    assert (
+        lower_bound(verdict(mechanism, 20, 3))
+        == lower_bound(verdict(mechanism, 20, 40)) - 37
+        == lower_bound(verdict(mechanism, 20)) + 2
+    )
+    with mechanism.open(entropy=Seeded(1)) as stream:
+        assert [stream.ask(-(10**6)).threshold, stream.ask(-(10**6), 9).threshold] == [0.5, 9]
+        assert stream.ask(-(10**6)).estimate is None
 
 
 def test_nothing_can_be_said_without_a_gap():
@@ -402,8 +408,6 @@ def test_bad_parameters_are_refused():
         lower_bound(found, selective=1)
     with pytest.raises(InvalidParameter, match=r"lower_bound.found must be a Verdict, Positives or HybridTop"):
         lower_bound(LaplaceMechanism(epsilon=1, sensitivity=COUNTING).release(3))
-    with pytest.raises(InvalidParameter, match="must be the threshold with which"):
-        lower_bound(replace(verdict(vector(), 3), gap=-1.0))
 
 
 def test_extreme_confidences():

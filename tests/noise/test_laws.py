@@ -117,13 +117,24 @@ def test_binary_digits_multiply_to_the_geometric_mass():
 
 def test_a_draw_beyond_the_word_is_a_python_integer(monkeypatch):
     law = Geometric(Fraction(1, 1 << 40))
-    monkeypatch.setattr(geometric_module, "_WORD_LIMIT", 1 << 43)  # the true limit is reached once in e^(2^22) draws
+    monkeypatch.setattr(geometric_module, "_WORD_LIMIT", 1 << 43)  # the true limit is reached once in e^(2^21) draws
     none, carry = [(1 << 64) - 1], [0]  # the largest word is above every probability, the smallest below
     drawn = law.sample(1, Scripted(none * 43 + carry + carry * 3 + none * 2))
     assert drawn.dtype == object
     assert drawn.tolist() == [4 << 43]
     monkeypatch.undo()
     assert law.sample(1, Scripted(none * 43 + carry + carry * 3 + none * 2)).tolist() == [4 << 43]
+
+
+@pytest.mark.parametrize(("carries", "kind"), [(6, np.int64), (7, object)])
+def test_what_stays_in_a_word_leaves_room_for_the_difference_of_two_draws(monkeypatch, carries, kind):
+    coins = iter([True] * carries + [False])
+    monkeypatch.setattr(geometric_module, "bernoulli", lambda *_: np.array([next(coins)]))
+    law = Geometric(Fraction(1, 1 << 40))
+    drawn = law._raised(np.array([(1 << 58) - 1]), np.array([0]), 58, Seeded(1))
+    furthest = int(drawn[0])
+    assert (furthest, drawn.dtype) == (((carries + 2) << 58) - 1, kind)
+    assert kind is object or 2 * (furthest + (1 << 53)) < 1 << 63
 
 
 def test_memory_and_no_cliff_at_small_rates():

@@ -26,7 +26,9 @@ LAWS = [
     ((1, -1), Rules(("exponential", THIRD), ("laplace", FAST)), 3),
     ((0, 1), Rules(("laplace", THIRD), ("exponential", Fraction(1, 4)), boundaries=(2, -1)), 4),
     ((1, 0, 1), Rules(("exponential", FAST), ("exponential", FAST)), 3),
-    ((1, 2, 0), Rules(("exponential", FAST), ("exponential", Fraction(2, 5)), prices=(2, 3), tokens=6), 3),
+    pytest.param(
+        (1, 2, 0), Rules(("exponential", FAST), ("exponential", Fraction(2, 5)), prices=(2, 3), tokens=6), 3, marks=pytest.mark.slow
+    ),
     ((1,), Rules(ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(2, 1, 0), tokens=4), 7),
     ((0, 1), Rules(("exponential", FAST), ("exponential", FAST), prices=(1, 2, 4), boundaries=(1, 0, 0), tokens=5), 3),
     ((0, 1), Rules(ONE_SIDED, ONE_SIDED, prices=(1,), boundaries=(0,), tokens=1), 9),
@@ -71,7 +73,9 @@ def moves(n, *, monotone):
     [
         Rules(ONE_SIDED, ONE_SIDED),
         Rules(ONE_SIDED, ("exponential", Fraction(1, 4)), prices=(2, 3), boundaries=(3, 0), tokens=3),
-        Rules(ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(0, 0, -1), tokens=4),
+        pytest.param(
+            Rules(ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(0, 0, -1), tokens=4), marks=pytest.mark.slow
+        ),
         Rules(TWO_SIDED, ONE_SIDED),
         Rules(ONE_SIDED, TWO_SIDED),
     ],
@@ -131,6 +135,7 @@ def test_a_refund_of_a_branch_is_convicted_through_the_mechanism():
     assert not audit.exact(m, answers_a=(0, 0), answers_b=(1, -1)).broken
 
 
+@pytest.mark.slow  # tests/audit/test_reports.py holds all claims to account
 def test_the_claims_hold_and_are_reached():
     tight, other = audit.run_claims("AdaptiveSparseVector")
     tight.raise_if_broken()

@@ -142,8 +142,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("start", [None, 3])  # where it begins is a matter of speed only: from 3 it descends through several levels
-@pytest.mark.parametrize("kind", [Geometric, DiscreteLaplace])
+@pytest.mark.parametrize(  # where it begins is a matter of speed only: from 3 it descends through several levels
+    ("kind", "start"),
+    [(Geometric, None), (Geometric, 3), (DiscreteLaplace, None), pytest.param(DiscreteLaplace, 3, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_largest_have_the_law_of_the_dense_computation(enumerated, case, kind, start):
     answers, size, m = case

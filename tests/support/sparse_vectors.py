@@ -79,13 +79,15 @@ def by_formula(q, rules, transcript, reach=60):
 class Handed:
     """A law whose draws are played from a list; beyond its end there is noise that no test may ever see."""
 
+    mean = 0.0
+
     def __init__(self, noise):
         self.left = list(noise)
 
     def sample(self, n, entropy):
         drawn, self.left = self.left[:n], self.left[n:]
         drawn += [1 << 40] * (n - len(drawn))
-        return np.array(drawn, dtype=object if max(map(abs, drawn), default=0) >= 1 << 62 else np.int64)
+        return np.array(drawn, dtype=object if max(map(abs, drawn), default=0) >= 1 << 61 else np.int64)
 
 
 def played(q, rules, rho, xi):

@@ -17,7 +17,8 @@ from sordino.audit import _enclosures as floats
 from sordino.audit._continuous_laws import Law
 from sordino.audit._enclosures import Bounds, Floats, number
 from sordino.audit._integrals import enclosed
-from sordino.constraints import FINITE, POSITIVE, shown
+from sordino.audit._measures import PLACE, SPAN
+from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 
 
@@ -59,5 +60,5 @@ def _placed(answers: Any) -> tuple[Fraction, Fraction | None]:
         raise InvalidParameter(
             f"audit.exact needs one number on each side, or a pair of a number and a scale; got {len(listed)} numbers."
         )
-    scale = POSITIVE("the scale in audit.exact.answers", listed[1]) if len(listed) == 2 else None
-    return FINITE("audit.exact.answers", listed[0]), scale
+    scale = SPAN("the scale in audit.exact.answers", listed[1]) if len(listed) == 2 else None
+    return PLACE("audit.exact.answers", listed[0]), scale

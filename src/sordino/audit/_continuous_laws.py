@@ -21,8 +21,9 @@ from sordino.audit import _series as series
 from sordino.audit._enclosures import Floats
 from sordino.audit._heavy_tail import HeavyTail
 from sordino.audit._log_formulas import OfInterval, OfPoint
+from sordino.audit._measures import PLACE, SPAN
 from sordino.audit._series import Series
-from sordino.constraints import FINITE, POSITIVE, TRUTH, Number, exact, shown
+from sordino.constraints import TRUTH, Number, exact, shown
 from sordino.errors import InvalidParameter
 
 Placed = tuple[Fraction, Fraction]
@@ -105,9 +106,9 @@ class Law:
         given_breaks: Any = breaks
         if not isinstance(given_breaks, Iterable):
             raise InvalidParameter(f"Law.breaks must be a list of numbers; got {shown(given_breaks)}.")
-        listed = sorted(FINITE("Law.breaks", x) for x in given_breaks)
+        listed = sorted(PLACE("Law.breaks", x) for x in given_breaks)
         shapes = ("concave",) if log_concave else ("any",)
-        common = {"scale": POSITIVE("Law.scale", scale), "log_concave": log_concave, "shapes": shapes}
+        common = {"scale": SPAN("Law.scale", scale), "log_concave": log_concave, "shapes": shapes}
         self._set(given | common | {"breaks": tuple(listed), "name": name})
 
     def _set(self, values: dict[str, Any]) -> None:
@@ -121,7 +122,7 @@ class Law:
     def _made(cls, scale: Number, **values: Any) -> Law:
         law = object.__new__(cls)
         law._set({"log_cdf": None, "log_survival": None, "log_concave": True, "breaks": ()} | values)
-        object.__setattr__(law, "scale", POSITIVE(f"{law.name}.scale", scale))
+        object.__setattr__(law, "scale", SPAN(f"{law.name}.scale", scale))
         return law
 
     def mirrored(self) -> Law:

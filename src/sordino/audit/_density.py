@@ -20,11 +20,13 @@ from sordino.audit._continuous import Asked, Compared, Continuous, classes, rest
 from sordino.audit._continuous_laws import Law
 from sordino.audit._enclosures import Bounds, Floats, number, total
 from sordino.audit._envelopes import SHAPES, Piece, Shape, checked
+from sordino.audit._measures import PLACE
 from sordino.audit._ratios import Cells, Curve, atom, compared, either, weighed, within
 from sordino.constraints import FINITE, NOT_NEGATIVE, Number, exact, shown
 from sordino.errors import InvalidParameter
 
 _GROWTH = 1e-9
+_FAR = 1e290
 _FINE, _COARSE = 1e-6, 1e-3
 """How far apart the bounds of the probability of the window may be, where lines follow the density, and where they do not."""
 
@@ -94,8 +96,8 @@ class Density(Continuous):
             if not callable(given) and not (given is None and what != "log_density"):
                 raise InvalidParameter(f"Density.{what} must be a function; got {shown(given)}.")
         window: Any = self.window
-        numbers = [exact(x) for x in window] if isinstance(window, tuple | list) else []
-        if len(numbers) != 2 or numbers[0] is None or numbers[1] is None or float(numbers[0]) >= float(numbers[1]):
+        numbers = [PLACE("Density.window", x) for x in window if exact(x) is not None] if isinstance(window, tuple | list) else []
+        if len(numbers) != 2 or len(window) != 2 or float(numbers[0]) >= float(numbers[1]):
             raise InvalidParameter(f"Density.window must be two finite numbers, the smaller one first; got {shown(self.window)}.")
         words = (self.shape,) if isinstance(self.shape, str) else tuple(self.shape)
         if not words or not all(word in SHAPES for word in words):
@@ -178,7 +180,9 @@ class Density(Continuous):
                 raise InvalidParameter(
                     f"Density.log_density must return a lower and an upper bound; got {least[i]:.6g} and {most[i]:.6g} at {low[i]:.6g}."
                 )
-            return least, most
+            # so far out that a sum of a few overflows: known to be there, and no more
+            least = np.where(least < -_FAR, -math.inf, np.minimum(least, _FAR))
+            return least, np.where(most > _FAR, math.inf, np.where(np.isneginf(most), most, np.maximum(most, -_FAR)))
 
         pieces = self._pieces(given)
 
@@ -222,11 +226,15 @@ class Density(Continuous):
         inner = [cut for cut in cuts if self._ends[0] < cut < self._ends[1]]
         if len(inner) < len(cuts):
             raise InvalidParameter("audit.exact.partition must have cuts inside Density.window.")
-        where = np.searchsorted(inner, cells.start, side="right")
+        # a tiny cell around a break may have a cut inside: what is in it may belong to either side
+        first, last = np.searchsorted(inner, cells.start, side="right"), np.searchsorted(inner, cells.end, side="left")
         sides = []
         for side in (cells.a, cells.b):
             low, high = cells.mass(side)
-            bounds = [(total(low[where == i], up=False), total(high[where == i], up=True)) for i in range(len(inner) + 1)]
+            bounds = [
+                (total(low[(first == i) & (last == i)], up=False), total(high[(first <= i) & (i <= last)], up=True))
+                for i in range(len(inner) + 1)
+            ]
             for i in (0, -1):
                 bounds[i] = bounds[i][0], min(1.0, bounds[i][1] + left)
             sides.append([(one, min(1.0, other)) for one, other in bounds])
@@ -255,7 +263,7 @@ def _place(x: Any) -> tuple[float, float]:
     if isinstance(x, tuple | list) and len(x) == 2:
         low, high = float(x[0]), float(x[1])
     else:
-        low, high = number(FINITE("Density.breaks", x))
+        low, high = number(PLACE("Density.breaks", x))
     if not low <= high:
         raise InvalidParameter("Density.breaks must be numbers, or pairs of floats with the place between them.")
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)

@@ -20,9 +20,9 @@ Bounds = tuple[Floats, Floats]
 """Floats at or below, and at or above, the true values."""
 
 WIDER = 2.0**-45
-TINY = 2.0**-1060
-"""What an underflow may lose."""
-_LARGEST = np.finfo(np.float64).max
+TINY = 2.0**-1020
+"""What an underflow may lose: more than the smallest normal float, because a process may be told to take all below it for 0."""
+LARGEST = float(np.finfo(np.float64).max)
 NEVER = -math.inf
 """The logarithm of a probability or a density that is 0."""
 
@@ -36,7 +36,10 @@ def outward(low: Floats, high: Floats) -> Bounds:
 
 def number(x: Fraction) -> tuple[float, float]:
     """Return the floats next to a rational number: twice itself, if it is one."""
-    near = float(x)
+    try:
+        near = float(x)
+    except OverflowError:
+        return (LARGEST, math.inf) if x > 0 else (-math.inf, -LARGEST)
     exact = Fraction(near)
     return (near if exact <= x else math.nextafter(near, -math.inf)), (near if exact >= x else math.nextafter(near, math.inf))
 
@@ -64,7 +67,7 @@ def scaled(a: Bounds, x: Fraction) -> Bounds:
 def exp(a: Bounds) -> Bounds:
     """Return the exponential."""
     with np.errstate(over="ignore", under="ignore"):
-        low, high = outward(np.where(a[0] == math.inf, math.inf, np.minimum(np.exp(a[0]), _LARGEST)), np.exp(a[1]))
+        low, high = outward(np.where(a[0] == math.inf, math.inf, np.minimum(np.exp(a[0]), LARGEST)), np.exp(a[1]))
     return np.where(a[0] == -math.inf, 0.0, np.maximum(low - TINY, 0.0)), np.where(a[1] == -math.inf, 0.0, high + TINY)
 
 
@@ -82,7 +85,7 @@ def log1mexp(a: Bounds) -> Bounds:
             return np.where(t < 0.7, np.log(-np.expm1(-t)), np.log1p(-np.exp(-np.maximum(t, 0.5))))
 
     low, high = outward(at(np.maximum(a[0], 0.0)), at(np.maximum(a[1], 0.0)))
-    return low - TINY, high
+    return low - TINY, np.minimum(high + TINY, 0.0)
 
 
 def log1pexp(a: Bounds) -> Bounds:
@@ -93,7 +96,7 @@ def log1pexp(a: Bounds) -> Bounds:
             return np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))
 
     low, high = outward(at(a[0]), at(a[1]))
-    return low, high + TINY
+    return np.maximum(low - TINY, 0.0), high + TINY
 
 
 def log_total(terms: Bounds) -> Bounds:
@@ -125,13 +128,17 @@ def mean_exponential(left: Bounds, right: Bounds) -> Bounds:
             return np.where(most == math.inf, math.inf, found)
 
     # (1 - e^-d)/d changes by less than d: the rounding of d costs less than it is relative to max(1, |l|)
-    low, high = at(left[0], right[0]), at(left[1], right[1])
+    low, high = np.minimum(at(left[0], right[0]), LARGEST), at(left[1], right[1])
     with np.errstate(invalid="ignore"):
         rough = WIDER * (1 + sum(np.where(np.isfinite(end), np.abs(end), 0.0) for end in (*left, *right)))
-    return np.maximum(low * (1 - rough) - TINY, 0.0), np.where(high == 0, 0.0, high * (1 + rough) + TINY)
+    with np.errstate(over="ignore"):
+        return np.maximum(low * (1 - rough) - TINY, 0.0), np.where(high == 0, 0.0, high * (1 + rough) + TINY)
 
 
 def total(values: Any, *, up: bool) -> float:
     """Return a bound of the sum of numbers that are not negative."""
-    found = math.fsum(np.asarray(values, dtype=float).tolist())
+    try:
+        found = math.fsum(np.asarray(values, dtype=float).tolist())
+    except OverflowError:
+        return math.inf if up else LARGEST
     return found * (1 + 2.0**-50) if up else found * (1 - 2.0**-50)

@@ -11,8 +11,12 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
+import sordino.audit._bounded  # tells `subject_of` how they are played
+import sordino.audit._clipped  # tells `subject_of` what their laws are
 import sordino.audit._hybrids  # tells `subject_of` how they are played
+import sordino.audit._quantiles  # tells `subject_of` what their laws are
 import sordino.audit._quiet_sparse_vectors  # tells `subject_of` how they are played
+import sordino.audit._scans  # tells `subject_of` what their laws are
 import sordino.audit._selection  # tells `subject_of` how they are played
 import sordino.audit._sparse_vector  # noqa: F401 - tells `subject_of` how it is played
 from sordino.audit._audit import Audit, Pair

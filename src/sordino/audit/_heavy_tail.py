@@ -134,7 +134,7 @@ class HeavyTail:
         exponent = np.where(size >= 1, logs[0], -under[1]), np.where(size >= 1, logs[1], -under[0])
         plain = floats.log1pexp(exponent)
         low, high = floats.minus((-plain[1], -plain[0]), self._log_mass)
-        return np.where(np.isinf(z), NEVER, low), np.where(np.isinf(z), NEVER, high)
+        return np.where(np.abs(z) > size, np.where(size >= 1, NEVER, low), low), np.where(np.isinf(z), NEVER, high)
 
     def outside(self, window: tuple[Fraction, Fraction], a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction]) -> float:
         """Return an upper bound of the log ratio outside the window of two densities with these places and scales.

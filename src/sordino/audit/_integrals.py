@@ -54,11 +54,18 @@ class Budget:
 
 @final
 class Integrals:
-    """Integrals over all real x of one product of factors, the first of which is a density, for many lists of shifts at once."""
+    """Integrals over all real x of one product of factors, the first of which is a density, for many lists of shifts at once.
+
+    They are computed in a unit near the smallest scale, a power of two, so that it does not matter in which one scales are given: with d
+    densities, the integral is unit^(1 - d) times the one of everything divided by the unit.
+    """
 
     def __init__(self, factors: Sequence[Factor], jobs: Sequence[Shifts]) -> None:
-        self.factors, self.jobs = tuple(factors), jobs
-        self._shifts = np.array([[number(shift) for shift in job] for job in jobs]).reshape(len(jobs), len(factors), 2)
+        unit = _unit(min(factor.scale * factor.law.scale for factor in factors))
+        self.factors = tuple(factor._replace(scale=factor.scale / unit) for factor in factors)
+        self.jobs = [tuple(shift / unit for shift in job) for job in jobs]
+        self._stretch = number(unit ** (1 - sum(factor.kind == "density" for factor in factors)))
+        self._shifts = np.array([[number(shift) for shift in job] for job in self.jobs]).reshape(len(jobs), len(factors), 2)
         self._slopes = [1 / (factor.scale * factor.law.scale) for factor in self.factors]
         self._smooth = all(factor.law.coefficients is not None for factor in self.factors)
 
@@ -84,7 +91,10 @@ class Integrals:
                 np.concatenate([old[~chosen], new]) for old, new in zip((x0, x1, low, high), (left, right, *found), strict=True)
             )
         slop = 1 + (np.bincount(job, minlength=count) + 8) * 2.0**-51
-        return _sums(job, low, count) / slop, _sums(job, high, count) * slop
+        with np.errstate(over="ignore", under="ignore"):
+            below, above = _sums(job, low, count) / slop, _sums(job, high, count) * slop
+            least, most = below * self._stretch[0], np.maximum(above * self._stretch[1], floats.TINY)
+        return np.where(least < floats.TINY, 0.0, np.minimum(least, floats.LARGEST)), np.where(above == 0, 0.0, most)
 
     def _grid(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Return the first cells of every integral: cut where a factor has a break, finer near the middle, without end at both sides."""
@@ -274,6 +284,11 @@ def _middle(x0: Floats, x1: Floats) -> Floats:
 def _divisible(x0: Floats, x1: Floats) -> NDArray[np.bool_]:
     middle = _middle(x0, x1)
     return (x0 < middle) & (middle < x1)
+
+
+def _unit(scale: Fraction) -> Fraction:
+    """Return a power of two near a scale."""
+    return Fraction(2) ** (scale.numerator.bit_length() - scale.denominator.bit_length())
 
 
 def _cuts(factors: Iterable[Factor], job: Shifts) -> Floats:

@@ -141,8 +141,8 @@ class Ordered:
             most = mean_exponential((high[0], high[0]), (high[1], high[1]))[1] * width
         rest = 0.0
         if self.unresolved:
-            outside = (float(alpha) - 1) * self.outside * (1 + floats.WIDER)
-            rest = self.unresolved * math.exp(outside) if outside < 700 else math.inf
+            outside = number(alpha - 1)[1] * self.outside * (1 + floats.WIDER)
+            rest = self.unresolved * math.exp(outside) * (1 + floats.WIDER) if outside < 700 else math.inf
         sums = (
             np.array([total(np.nan_to_num(least, nan=0.0, posinf=math.inf), up=False)]),
             np.array(

@@ -16,8 +16,9 @@ import numpy as np
 
 from sordino.audit._continuous_laws import Law
 from sordino.audit._integrals import Factor
+from sordino.audit._measures import PLACE, SPAN
 from sordino.audit._shared_shift import Outcome, Products, SharedShift, laws_of
-from sordino.constraints import COUNT, FINITE, POSITIVE
+from sordino.constraints import COUNT, shown
 from sordino.errors import InvalidParameter
 
 
@@ -72,12 +73,12 @@ class Race(SharedShift):
         """Return the scores, the scale and the laws."""
         scores, scale = answers, Fraction(1)
         if isinstance(answers, tuple | list) and len(answers) == 2 and isinstance(answers[0], tuple | list | np.ndarray):
-            scores, scale = answers[0], POSITIVE("the scale in audit.exact.answers", answers[1])
+            scores, scale = answers[0], SPAN("the scale in audit.exact.answers", answers[1])
             if self.sensitivity is not None:
                 raise InvalidParameter(
                     "Race.sensitivity must be None where answers have a scale: a statement says nothing about scales."
                 )
-        listed = [FINITE("audit.exact.answers", x) for x in np.asarray(scores, dtype=object).ravel().tolist()]
+        listed = [PLACE("audit.exact.answers", x) for x in np.asarray(scores, dtype=object).ravel().tolist()]
         laws: tuple[Law, ...] = self.noise  # type: ignore[assignment]
         laws = laws * len(listed) if len(laws) == 1 else laws
         if len(laws) != len(listed) or len(listed) <= self.k:
@@ -95,11 +96,13 @@ class Race(SharedShift):
     def _split(self, output: Any) -> tuple[Any, tuple[Fraction, ...]]:
         if not self.gap:
             return output, ()
+        if not isinstance(output, tuple | list) or len(output) != 2:
+            raise InvalidParameter(f"Race.outputs must be pairs of a position and a gap; got {shown(output)}.")
         position, gaps = output
         listed = gaps if isinstance(gaps, tuple | list) else (gaps,)
         if len(listed) != self.k or (self.k > 1 and len(set(position)) != self.k):
             raise InvalidParameter(f"Race.outputs must be pairs of {self.k} different positions and {self.k} gaps; got {output!r}.")
-        return position, tuple(FINITE("Race.outputs", gap) for gap in listed)
+        return position, tuple(self._gap(gap, Fraction(0)) for gap in listed)
 
     def _density(self, answers: Any, label: Any, reals: Sequence[Fraction]) -> list[Products]:
         scores, scale, laws = self._items(answers)

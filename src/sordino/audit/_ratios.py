@@ -15,6 +15,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino.audit._enclosures import TINY as _LOST
 from sordino.audit._enclosures import WIDER, Bounds, Floats, mean_exponential, outward, total
 from sordino.audit._envelopes import Lines, OverCells, Piece, lines, summed
 from sordino.audit._integrals import Budget
@@ -105,8 +106,10 @@ class Cells(NamedTuple):
         """Return bounds of the probability of every cell under one side."""
         low = mean_exponential(*((side.low_left,) * 2, (side.low_right,) * 2))[0]
         high = mean_exponential(*((side.high_left,) * 2, (side.high_right,) * 2))[1]
-        with np.errstate(over="ignore", under="ignore"):
-            return outward(low * self.width, high * self.width)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            least, most = outward(low * self.width, high * self.width)
+        none = (high == 0) | (self.width == 0)
+        return np.maximum(least - _LOST, 0.0), np.where(none, 0.0, most + _LOST)
 
 
 Rule = Callable[[Cells], Marks]
@@ -135,8 +138,8 @@ def difference(a: Bounds, b: Bounds) -> Bounds:
     """Return bounds of a log ratio; where neither side may be possible nothing is lost."""
     with np.errstate(invalid="ignore"):
         low, high = outward(a[0] - b[1], a[1] - b[0])
-    low = np.where(np.isneginf(a[0]), -math.inf, low)  # it may be that a is impossible
-    return low, np.where(np.isneginf(a[1]), -math.inf, high)
+    low = np.where(np.isneginf(a[0]) | np.isnan(low), -math.inf, low)  # it may be that a is impossible
+    return low, np.where(np.isneginf(a[1]), -math.inf, np.where(np.isnan(high), math.inf, high))
 
 
 def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[float] = ()) -> Cells:

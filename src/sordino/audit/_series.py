@@ -152,7 +152,7 @@ def power(a: Series, exponent: Fraction) -> Series:
         logs = np.log(low), np.log(high)
         ends = [log * x for log in logs for x in by]
         rough = WIDER * (1 + np.maximum(np.abs(ends[0]), np.abs(ends[-1])))
-        raw = np.exp(np.minimum.reduce(ends)) * (1 - rough), np.exp(np.maximum.reduce(ends)) * (1 + rough)
+        raw = np.exp(np.minimum.reduce(ends)) * (1 - rough), np.exp(np.maximum.reduce(ends)) * (1 + rough) + TINY
     first = ball((np.where(low > 0, raw[0], np.nan), raw[1]))
     step = times(a[1], reciprocal(a[0]))
     found = [first]

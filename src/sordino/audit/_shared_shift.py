@@ -23,6 +23,7 @@ from sordino.audit._continuous_laws import Law
 from sordino.audit._enclosures import Bounds, Floats
 from sordino.audit._envelopes import Piece, checked
 from sordino.audit._integrals import Budget, Factor, Integrals, Shifts
+from sordino.audit._measures import PLACE
 from sordino.audit._ratios import Cells, Curve, atom, compared, within
 from sordino.constraints import TRUTH, shown
 from sordino.errors import InvalidParameter
@@ -77,6 +78,14 @@ class SharedShift(Continuous):
     @abstractmethod
     def _split(self, output: Any) -> tuple[Any, tuple[Fraction, ...]]:
         """Return the label and the real numbers of an output."""
+
+    def _gap(self, given: Any, least: Fraction) -> Fraction:
+        """Return a gap of an output that is listed; refuse one that cannot come out."""
+        name = f"{type(self).__name__}.outputs"
+        gap: Fraction = PLACE(name, given)
+        if gap < least:
+            raise InvalidParameter(f"{name} must have gaps of at least {shown(least)}, as no others come out; got {shown(given)}.")
+        return gap
 
     @abstractmethod
     def _laws(self, answers: Any) -> list[Law]:
@@ -198,7 +207,7 @@ class SharedShift(Continuous):
         reach = max(law.scale for law in laws) * 8
         spread = max((abs(kink) for answers in (a, b) for kink in self._kinks(answers)), default=Fraction(0))
         while True:
-            end = Fraction(math.ceil(max(outcome.start, spread) + reach))
+            end = Fraction(float(max(outcome.start, spread) + reach))
             tails = [self._logs([self._beyond(answers, outcome.label, end)], 0.01, asked.budget)[1] for answers in (a, b)]
             left = max(float(floats.exp((tail, tail))[1][0]) for tail in tails)
             if left * count <= asked.tail or reach > _FARTHEST * max(law.scale for law in laws):
@@ -211,11 +220,14 @@ class SharedShift(Continuous):
         sides = []
         for answers in (a, b):
             whole = self._density_of_all(answers, outcome, asked)
+            # no number is below the start: what is above a lower cut is everything, and nothing is between two of them
+            passed = sum(cut <= outcome.start for cut in cuts)
             beyond = [
-                floats.exp(self._logs([self._beyond(answers, outcome.label, cut)], asked.slack, asked.budget)) for cut in cuts
+                floats.exp(self._logs([self._beyond(answers, outcome.label, cut)], asked.slack, asked.budget))
+                for cut in cuts[passed:]
             ]
             levels = [whole, *((float(low[0]), float(high[0])) for low, high in beyond), (0.0, 0.0)]
-            sides.append([_less(one, other) for one, other in pairwise(levels)])
+            sides.append([(0.0, 0.0)] * passed + [_less(one, other) for one, other in pairwise(levels)])
         return classes(outcome.label, asked.cuts or (), sides)
 
     def _density_of_all(self, answers: Any, outcome: Outcome, asked: Asked) -> tuple[float, float]:

@@ -16,8 +16,9 @@ import numpy as np
 
 from sordino.audit._continuous_laws import Law
 from sordino.audit._integrals import Factor
+from sordino.audit._measures import PLACE
 from sordino.audit._shared_shift import Outcome, Products, SharedShift, laws_of
-from sordino.constraints import COUNT, FINITE, Number, shown
+from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
 
 _MOST = 10_000
@@ -77,7 +78,7 @@ class Crossings(SharedShift):
         super().__post_init__()
         [threshold] = laws_of(self.threshold, "Crossings.threshold")
         queries = laws_of(self.queries, "Crossings.queries")
-        boundaries = tuple(FINITE("Crossings.boundaries", x) for x in (self.boundaries or [0] * len(queries)))
+        boundaries = tuple(PLACE("Crossings.boundaries", x) for x in (self.boundaries or [0] * len(queries)))
         if len(boundaries) != len(queries):
             raise InvalidParameter(
                 f"Crossings.boundaries must be one number for each of the {len(queries)} branches; got {len(boundaries)}."
@@ -86,7 +87,7 @@ class Crossings(SharedShift):
             raise InvalidParameter("Crossings.boundaries must be floats, such as 0.5 but not 0.1, where gaps start at them.")
         if self.positives is not None:
             COUNT("Crossings.positives", self.positives)
-        values = {"threshold": threshold, "queries": queries, "boundaries": boundaries, "at": FINITE("Crossings.at", self.at)}
+        values = {"threshold": threshold, "queries": queries, "boundaries": boundaries, "at": PLACE("Crossings.at", self.at)}
         for field, value in values.items():
             object.__setattr__(self, field, value)
 
@@ -95,7 +96,7 @@ class Crossings(SharedShift):
         return list(zip(self.queries, self.boundaries or (), strict=True))  # type: ignore[arg-type]
 
     def _answers(self, answers: Any) -> list[Fraction]:
-        return [FINITE("audit.exact.answers", x) for x in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()]
+        return [PLACE("audit.exact.answers", x) for x in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()]
 
     def _laws(self, answers: Any) -> list[Law]:  # noqa: ARG002 - the signature of the common part
         return list(dict.fromkeys([self.threshold, *(law for law, _ in self._branches())]))
@@ -125,14 +126,15 @@ class Crossings(SharedShift):
                 f"Crossings.outputs must be tuples with an entry for each answer that was asked; got {shown(output)}."
             )
         label = tuple(entry[0] if isinstance(entry, tuple | list) else entry for entry in output)
-        gaps = tuple(FINITE("Crossings.outputs", entry[1]) for entry in output if isinstance(entry, tuple | list))
-        if not set(label) <= set(range(len(self._branches()) + 1)) or (
-            self.gap and len(gaps) != sum(branch > 0 for branch in label)
-        ):
+        pairs = [entry for entry in output if isinstance(entry, tuple | list)]
+        paired = all(len(entry) == 2 and entry[0] > 0 for entry in pairs) and len(pairs) == self.gap * sum(
+            branch > 0 for branch in label
+        )
+        if not set(label) <= set(range(len(self._branches()) + 1)) or not paired:
             raise InvalidParameter(
                 "Crossings.outputs must have 0, a branch, or with a gap (branch, gap) for each answer that was asked."
             )
-        return label, gaps
+        return label, tuple(self._gap(gap, self._branches()[branch - 1][1]) for branch, gap in pairs)
 
     def _density(self, answers: Any, label: Any, reals: Sequence[Fraction]) -> list[Products]:
         return [self._product(answers, label, list(reals), "density")]

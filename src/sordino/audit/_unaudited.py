@@ -81,6 +81,12 @@ _OTHERS = (
         why="there is no noise in it; it is proved, and tested on tables and their neighbours.",
     ),
     Unaudited(
+        name="BucketCounts",
+        statement="Each record adds to the counts of buckets, and to sums of clipped steps, what depends on this record alone.",
+        proof="bucket-counts.md",
+        why="there is no noise in it; it is proved, and tested on columns of every kind.",
+    ),
+    Unaudited(
         name="interval",
         statement="An interval covers its answer with at least the stated confidence.",
         proof="intervals.md",

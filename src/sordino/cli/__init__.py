@@ -23,11 +23,14 @@ BUG = (
 )
 SYSTEM = "The operating system refused a file or folder that sordino needs. Nothing more is released; whatever was charged stays charged."
 INTERRUPTED = "Interrupted. Nothing more is released; whatever was charged stays charged."
-_COMMANDS = {  # name: module and help; importing a module may load an engine, and `--help` must not
+_COMMANDS = {  # name: module (and its name there) and help; importing a module may load an engine, and `--help` must not
     "top": ("_top", "Release the items that the most units touch."),
     "above": ("_above", "Release the items, or the answers of a stream, that lie above a threshold."),
     "count": ("_counts", "Release the number of rows, or of distinct units."),
     "histogram": ("_counts", "Release the count of every item of a domain."),
+    "quantile": ("_numbers", "Release quantiles of a column of numbers."),
+    "sum": ("_numbers:total", "Release the sum of a column of numbers."),
+    "mean": ("_numbers", "Release the mean of a column of numbers."),
     "select": ("_select", "Release the best of some candidates with private scores."),
     "plan": ("_plan", "Say what to expect of a release; nothing is read or charged."),
     "ledger": ("_ledger", "Accounts with a budget."),
@@ -46,7 +49,8 @@ class _Lazy(click.Group):
             return None
         from importlib import import_module
 
-        command: click.Command = getattr(import_module(f"sordino.cli.{_COMMANDS[cmd_name][0]}"), cmd_name)
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"sordino.cli.{module}"), name or cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -14,6 +14,7 @@ from sordino import audit as audits
 from sordino.cli._options import NUMBER, QUIET, chosen_format, chosen_quiet, exactly_one
 from sordino.cli._output import visible, write_lines
 from sordino.cli._work import shown_progress
+from sordino.constraints import shown
 from sordino.cost import Approximate, Pure
 from sordino.errors import ClaimBroken, InvalidParameter
 
@@ -66,7 +67,10 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
 
 def _claims(name: str | None, quiet: bool | None) -> list[Any]:
     """Audit the claims of one name, or all of them."""
-    names = list(dict.fromkeys(claim.name for claim in audits.claims())) if name is None else [name]
+    known = list(dict.fromkeys(claim.name for claim in audits.claims()))
+    if name is not None and name not in known:
+        raise InvalidParameter(f"NAME must be one of {', '.join(sorted(known))}; got {shown(name)}.")
+    names = known if name is None else [name]
     reports: list[Any] = []
     with shown_progress(quiet) as progress:
         for i, each in enumerate(names):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,9 +22,18 @@ MARKS = ("adjacency", "unit", "domain", "simulated")
 
 
 def write_rows(
-    form: str | None, columns: Sequence[str], rows: Sequence[dict[str, Any]], facts: dict[str, Any], notes: Sequence[str]
+    form: str | None,
+    columns: Sequence[str],
+    rows: Sequence[dict[str, Any]],
+    facts: dict[str, Any],
+    notes: Sequence[str],
+    *,
+    counts: bool = True,
 ) -> None:
-    """Write rows with the facts about them (JSON), rows that repeat the facts nobody may lose (CSV), or a table with notes below."""
+    """Write rows with the facts about them (JSON), rows that repeat the facts nobody may lose (CSV), or a table with notes below.
+
+    Numbers in a table have one digit after the point if they are about `counts`, else at least six digits in all.
+    """
     chosen = chosen_format(form)
     if chosen == "json":
         text = json.dumps({**facts, "rows": list(rows)}, ensure_ascii=False, indent=2) + "\n"
@@ -33,7 +43,7 @@ def write_rows(
         lines: list[Sequence[Any]] = [names, *([(row | marks).get(name) for name in names] for row in rows)]
         text = "".join(csv_line(line) + "\n" for line in lines)
     else:
-        text = _table(columns, rows) + "".join(f"{note}\n" for note in notes)
+        text = _table(columns, rows, counts=counts) + "".join(f"{note}\n" for note in notes)
     write_lines([text.removesuffix("\n")] if text else [])
 
 
@@ -56,7 +66,7 @@ def csv_line(values: Iterable[Any]) -> str:
     return written.getvalue().removesuffix("\r\n")
 
 
-def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool) -> str:
     if not rows:
         return ""
     from rich.console import Console
@@ -69,7 +79,8 @@ def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     digits = {name: int(any(_broken(row[name]) for row in rows)) for name in columns}
     for row in rows:
-        table.add_row(*(Text(visible(shown(row[name], digits[name]))) for name in columns))
+        cells = (shown(row[name], digits[name]) if counts else figure(row[name]) for name in columns)
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 120)
     with console.capture() as capture:
         console.print(table)
@@ -92,6 +103,14 @@ def shown(value: Any, digits: int | None = None) -> str:
     if isinstance(value, float):
         return f"{value:.12g}" if digits is None else f"{value:.{digits}f}"
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def figure(value: Any) -> str:
+    """Return a cell with at least six digits, and no exponent where a person would write none."""
+    if not isinstance(value, float) or not 1e-9 <= abs(value) < 1e15:
+        return shown(value)
+    text = f"{value:.{max(0, 5 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def facts_of(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,16 @@ from sordino.cli._options import ADJACENCY, EPSILON, FORMAT, NUMBER, chosen_form
 from sordino.cli._output import write_lines
 from sordino.cli._work import statement_of
 from sordino.errors import InvalidParameter
-from sordino.mechanisms import ExponentialMechanism, GumbelSparseVector, NoisyTopK, PermuteAndFlip, SparseVector
+from sordino.mechanisms import (
+    AdaptiveSparseVector,
+    ExponentialMechanism,
+    GumbelSparseVector,
+    HybridSparseVector,
+    HybridTopK,
+    NoisyTopK,
+    PermuteAndFlip,
+    SparseVector,
+)
 from sordino.plan import accuracy as accuracy_of
 from sordino.releases import plain
 
@@ -26,14 +35,22 @@ _MADE: dict[
         ("threshold", "positives"),
         ("noise", "threshold_noise", "split", "correction", "correction_run", "correction_margin", "resample"),
     ),
+    "adaptive-sparse-vector": (
+        AdaptiveSparseVector,
+        ("threshold", "at_least"),
+        ("noise", "threshold_noise", "split", "correction", "correction_run", "correction_margin"),
+    ),
     "gumbel-sparse-vector": (GumbelSparseVector, ("threshold", "positives"), ()),
     "noisy-top-k": (NoisyTopK, ("k",), ("noise",)),
+    "hybrid-top-k": (HybridTopK, ("k", "threshold"), ("noise",)),
+    "hybrid-sparse-vector": (HybridSparseVector, ("k", "threshold"), ("noise", "threshold_noise", "split")),
     "exponential": (ExponentialMechanism, (), ()),
     "permute-and-flip": (PermuteAndFlip, (), ()),
 }
 _OWN = (
     "threshold",
     "positives",
+    "at_least",
     "k",
     "noise",
     "threshold_noise",
@@ -53,15 +70,16 @@ def plan() -> None:
 
 @plan.command()
 @click.argument("mechanism", type=click.Choice(list(_MADE)))
-@click.option("--answers", type=int, metavar="N", required=True, help="How many answers; before each positive, of a sparse vector.")
+@click.option("--answers", type=int, metavar="N", required=True, help="How many; below, before each positive, of a sparse vector.")
 @click.option("--alpha", type=NUMBER, help="Margin: how likely is an error by more?")
 @click.option("--beta", type=NUMBER, help="Probability of failure: which margin is kept?")
 @EPSILON
 @statement_options
 @ADJACENCY
-@click.option("--threshold", type=NUMBER, metavar="T", help="Public threshold of a sparse vector.")
+@click.option("--threshold", type=NUMBER, metavar="T", help="Public threshold of a sparse vector or hybrid.")
 @click.option("-c", "--positives", type=int, metavar="C", help="How many a sparse vector finds.")
-@click.option("-k", "--k", type=int, help="How many noisy-top-k selects.")
+@click.option("--at-least", type=int, metavar="C", help="How many an adaptive sparse vector finds in any case.")
+@click.option("-k", "--k", type=int, help="How many noisy-top-k or a hybrid selects.")
 @click.option("--noise", type=click.Choice(["exponential", "laplace", "gumbel"]), help="Of the questions, or of the selection.")
 @click.option("--threshold-noise", type=click.Choice(["exponential", "laplace"]), help="Of the threshold.")
 @click.option("--split", metavar="SHARE", help="variance, success or the share of epsilon for the threshold.")

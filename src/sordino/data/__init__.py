@@ -8,10 +8,12 @@ after the charge every failure is one constant sentence.
 from sordino.data._answer_lines import Answer, answer_lines
 from sordino.data._csv_format import CsvFormat
 from sordino.data._domain import Domain
+from sordino.data._number_questions import NumberQuestion, prepare_numbers
 from sordino.data._open import open_source
 from sordino.data._questions import CountQuestion, Counts, prepare_counts
 from sordino.data._scores import ScoreFile, open_scores
 from sordino.data._source import Source
+from sordino.data._step_query import StepRange, Total
 from sordino.data._unit import PrivacyUnit
 
 __all__ = [
@@ -20,11 +22,15 @@ __all__ = [
     "Counts",
     "CsvFormat",
     "Domain",
+    "NumberQuestion",
     "PrivacyUnit",
     "ScoreFile",
     "Source",
+    "StepRange",
+    "Total",
     "answer_lines",
     "open_scores",
     "open_source",
     "prepare_counts",
+    "prepare_numbers",
 ]

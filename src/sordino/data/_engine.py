@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,7 @@ T = TypeVar("T")
 Answer = dict[str, NDArray[Any]]
 Progress = Callable[[float], object]
 
+UNPLANNED = "The engine cannot plan this question for the declared column types; convert the columns to text at their source."
 POLL = 0.1
 """Seconds between two looks at the progress."""
 
@@ -159,6 +160,25 @@ def scanning(reader: Reader, indices: Sequence[int]) -> Iterator[Engine]:
         opened.rows = reader.relation(opened, indices)
         opened.close_doors(reader.paths)
         yield opened
+
+
+def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[str] | None]]) -> None:
+    """Ask questions, with their labels, of an empty table of the declared types: what fails here would fail on any rows.
+
+    Raises
+    ------
+    DataSourceError
+        If the engine cannot plan one of them.
+    """
+    listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
+    with engine() as opened:
+        opened.rows = f"SELECT {listed} WHERE FALSE"
+        opened.close_doors(())
+        try:
+            for question, labels in asked:
+                opened.ask(question, labels)
+        except duckdb.Error:
+            raise DataSourceError(UNPLANNED) from None
 
 
 def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress | None = None) -> T:

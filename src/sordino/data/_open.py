@@ -12,6 +12,7 @@ import duckdb
 from sordino.constraints import shown, text
 from sordino.data._csv import open_csv
 from sordino.data._csv_format import CsvFormat
+from sordino.data._postgres import open_postgres
 from sordino.data._source import SUPPORTED, Backend, ReaderBackend, Source
 from sordino.data._tables import open_database, open_parquet, open_relation
 from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
@@ -26,8 +27,8 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     Parameters
     ----------
     source : path, DuckDB relation or frame
-        Path or pattern (``*``, ``?``, ``**``) of CSV or Parquet files, ``duckdb:FILE#TABLE``, a DuckDB relation, a pandas or Polars
-        frame, or an Arrow table. A pattern is expanded once, here.
+        Path or pattern (``*``, ``?``, ``**``) of CSV or Parquet files, ``duckdb:FILE#TABLE``, ``postgresql://...#TABLE``, a DuckDB
+        relation, a pandas or Polars frame, or an Arrow table. A pattern is expanded once, here.
     csv : CsvFormat, optional
         How CSV files are written; the default is comma, double quote, header line, UTF-8.
     name : str, optional
@@ -85,6 +86,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         where = Path(_absolute(file))
         database, columns = open_database(where, table)
         return Source("duckdb", f"duckdb:{where}#{table}", columns, tuple(database.paths), ReaderBackend(database))
+    if path.startswith("postgresql://"):
+        server, columns, identity = open_postgres(path)
+        return Source("postgres", identity, columns, (), server)
     if "://" in path:
         raise UnsupportedBackend(f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first.")
     path = _absolute(path)  # what is opened is what the ledger calls it, also where `..` stands behind a link

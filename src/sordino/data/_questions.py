@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import one_of, shown
-from sordino.data._domain import Domain, Numbered
-from sordino.data._engine import Progress, Scan, after_charge, engine, literal
+from sordino.data._count_query import count_query, placed
+from sordino.data._domain import Domain
+from sordino.data._engine import Progress, Scan, after_charge
 from sordino.data._sensitivity import Kind, each_answer, together
 from sordino.data._source import Source
 from sordino.data._unit import PrivacyUnit
-from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain
+from sordino.data._words import words_of
+from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.sensitivity import Sensitivity
+
+_WHOLE = re.compile(r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|ENUM\(.*\)", re.DOTALL)
+"""Declared types with values that are written as whole numbers are."""
 
 SALT = 16
 """A salt has at least this many bytes."""
@@ -188,6 +193,8 @@ def prepare_counts(
             raise InvalidParameter("item must name the column with the labels; got None.")
         columns["item"] = source.label_index(item, "item")
         domain = _domain(domain).resolve(source)
+        if domain.numbered is not None:
+            _check_whole(source, item)
         if unit.max_rows is not None and not (isinstance(salt, bytes) and len(salt) >= SALT):
             raise InvalidParameter(f"salt must be at least {SALT} secret random bytes when max_rows is given; got {_length(salt)}.")
     elif item is not None or domain is not None:
@@ -196,11 +203,13 @@ def prepare_counts(
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
     predicate = None if where is None else source.predicate(where)
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
-    kept = ", ".join(f"{_text(index)} AS {name}" for name, index in columns.items()) or "1"
+    words = words_of(source.kind)
+    kept = ", ".join(f"{words.text.format(f'c{index}')} AS {name}" for name, index in columns.items()) or "1"
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
     known = domain if isinstance(domain, Domain) else None
     if known is not None and known.numbered is not None:
-        kept = _placed(kept, known.numbered)
+        kept = placed(kept, known.numbered.start, known.numbered.size, words, unit=unit.column is not None)
+    item_text = words.text.format(f"c{columns.get('item', 0)}")
     question = CountQuestion(
         source=source,
         unit=unit,
@@ -208,19 +217,11 @@ def prepare_counts(
         domain=known,
         sensitivity=sensitivity,
         indices=tuple(sorted(indices)),
-        sql=_sql(kind, unit, kept, salt, listed=known is None or known.numbered is None),
-        labels_sql=f"SELECT DISTINCT item FROM (SELECT {_text(columns.get('item', 0))} AS item FROM rows) WHERE item IS NOT NULL",
+        sql=count_query(kind, unit, kept, salt, words, listed=known is None or known.numbered is None),
+        labels_sql=f"SELECT DISTINCT item FROM (SELECT {item_text} AS item FROM rows) AS listed WHERE item IS NOT NULL",
     )
     _rehearse(question)
     return question
-
-
-def _text(index: int) -> str:
-    """Return a column as text that is compared byte by byte; a value that has no text is NULL.
-
-    A column of a database can carry a collation under which different texts are equal: one unit would then answer for another.
-    """
-    return f"(TRY(CAST(c{index} AS VARCHAR)) COLLATE C)"
 
 
 def _length(salt: Any) -> str:
@@ -236,64 +237,18 @@ def _domain(domain: Any) -> Domain:
     return domain if isinstance(domain, Domain) else Domain.of(domain)
 
 
-def _placed(kept: str, labels: Numbered) -> str:
-    """Return the rows whose item is the usual text of a number of the range, with its position as the item, as text."""
-    number = "TRY_CAST(item AS BIGINT)"
-    position = f"CASE WHEN CAST({number} AS VARCHAR) = item THEN CAST({number} AS HUGEINT) - ({labels.start}) END"
-    return (
-        f"(SELECT CAST(position AS VARCHAR) AS item, * EXCLUDE (item, position) FROM (SELECT *, {position} AS position FROM {kept}) "
-        f"WHERE position >= 0 AND position < {labels.size})"
-    )
-
-
-def _sql(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, *, listed: bool) -> str:
-    """Return the one query; `kept` has the columns item and unit, as texts or NULL. A domain that is not listed has positions as items.
-
-    Missing values are left out by the counts themselves (`count(unit)`, a join on `item`), which costs nothing.
-    """
-    if kind == "rows":
-        if unit.max_rows is None:
-            return f"SELECT count(*) AS n FROM {kept}"
-        bounded = f"(SELECT least(count(unit), {unit.max_rows}) AS n FROM {kept} GROUP BY unit)"
-        return f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM {bounded}"
-    if kind == "units":
-        return f"SELECT count({'*' if unit.column is None else 'DISTINCT unit'}) AS n FROM {kept}"
-    if unit.column is None:
-        counted = f"SELECT item, count(*) AS n FROM {kept} GROUP BY item"
-    elif unit.max_rows is None:
-        counted = f"SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit FROM {kept}) GROUP BY item"
-    else:
-        counted = f"SELECT item, count(*) AS n FROM ({_chosen(kept, unit.max_rows, salt, listed=listed)}) GROUP BY item"
-    if not listed:
-        return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) WHERE n > 0"
-    return f"SELECT position, n FROM ({counted}) JOIN labels ON item = label"
-
-
-def _chosen(kept: str, most: int, salt: bytes, *, listed: bool) -> str:
-    """Return at most `most` distinct items of each unit.
-
-    The order depends on the salt, the unit and the item alone: not on where a row stands, and not on any other unit, so adding or
-    removing one unit changes no other unit's choice. Items outside the domain are not chosen: they would waste the bound.
-    """
-    key = f"sha256({literal(salt.hex())} || length(unit) || ':' || unit || item)"
-    inside = " AND item IN (SELECT label FROM labels)" if listed else ""
-    pairs = f"SELECT DISTINCT item, unit FROM {kept} WHERE unit IS NOT NULL{inside}"
-    return f"SELECT item FROM ({pairs}) QUALIFY row_number() OVER (PARTITION BY unit ORDER BY {key}, item) <= {most}"
+def _check_whole(source: Source, item: str) -> None:
+    """Refuse a column of which no value could belong to a range; its declared type is public."""
+    kind = source.columns[item]
+    if not _WHOLE.fullmatch(kind):
+        raise InvalidParameter(
+            "Domain.range and Domain.indexed must go with a column of whole numbers, or of texts that are such numbers; got "
+            f"{item!r} of type {shown(kind)[1:-1]}. Convert the column at its source, or list its labels."
+        )
 
 
 def _rehearse(question: CountQuestion) -> None:
     """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
-    kinds = list(question.source.columns.values())
-    columns = ", ".join(f"CAST(NULL AS {kinds[index]}) AS c{index}" for index in question.indices) or "1"
     labels = ("",) if question.kind == "items" and (question.domain is None or question.domain.numbered is None) else None
-    with engine() as opened:
-        opened.rows = f"SELECT {columns} WHERE FALSE"
-        opened.close_doors(())
-        try:
-            opened.ask(question.sql, labels)
-            if labels is not None:
-                opened.ask(question.labels_sql)
-        except duckdb.Error:
-            raise DataSourceError(
-                "The engine cannot plan this question for the declared column types; convert the columns to text at their source."
-            ) from None
+    asked = [(question.sql, labels)] + ([(question.labels_sql, labels)] if labels is not None else [])
+    question.source.rehearse(question.indices, asked)

@@ -15,13 +15,13 @@ from typing import Protocol, final
 import duckdb
 
 from sordino.constraints import shown, text
-from sordino.data._engine import Engine, Reader, Scan, engine, quoted, scanning
+from sordino.data._engine import Engine, Reader, Scan, engine, quoted, rehearsed, scanning
 from sordino.data._predicate import Predicate, parse
 from sordino.errors import DataSourceError, InvalidParameter
 
 SUPPORTED = (
-    "A source must be a path or pattern of CSV or Parquet files, duckdb:FILE#TABLE, a DuckDB relation, a pandas or Polars frame "
-    "(eager or lazy), or an Arrow table"
+    "A source must be a path or pattern of CSV or Parquet files, duckdb:FILE#TABLE, postgresql://...#TABLE, a DuckDB relation, a pandas "
+    "or Polars frame (eager or lazy), or an Arrow table"
 )
 """What a source may be; the rest of the sentence says what was given."""
 
@@ -33,11 +33,18 @@ AS_LABELS = re.compile(
 fails on some that a file or frame can hold."""
 
 
+Asked = Sequence[tuple[str, Sequence[str] | None]]
+"""Questions with their labels."""
+
+
 class Backend(Protocol):
     """What a kind of source knows about reading its rows."""
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source after the charge; its columns are named c<index>."""
+
+    def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
+        """Ask questions of an empty table with columns of these types, before the charge."""
 
 
 @final
@@ -50,6 +57,10 @@ class ReaderBackend:
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
         return _scan(self.reader, indices)
+
+    def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
+        """Ask a fresh engine."""
+        rehearsed(columns, asked)
 
 
 @contextmanager
@@ -66,7 +77,7 @@ class Source:
     Parameters
     ----------
     kind : str
-        "csv", "parquet", "duckdb", "relation", "frame" or "lazy frame".
+        "csv", "parquet", "duckdb", "postgres", "relation", "frame" or "lazy frame".
     identity : str or None
         The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, or the name that was given.
     columns : mapping of str to str
@@ -133,6 +144,11 @@ class Source:
         """
         if not isinstance(where, str):
             raise InvalidParameter(f"{role} must be a text; got {shown(where)}.")
+        if self.kind == "postgres":
+            raise InvalidParameter(
+                f"{role} must not be given for a PostgreSQL source, whose server would fail on values that predicates pass over; got "
+                f"{shown(where)}. Name a view that keeps these rows."
+            )
         predicate = parse(where, lambda name: self.index(name, role, any_case=True))
         kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
         if not _binds(predicate, kinds):
@@ -143,6 +159,17 @@ class Source:
                 "TRY_CAST(price AS DOUBLE) > 10."
             )
         return predicate
+
+    def rehearse(self, indices: Sequence[int], asked: Asked) -> None:
+        """Ask questions of an empty table of the declared types: what fails here would fail on any rows.
+
+        Raises
+        ------
+        DataSourceError
+            If the engine cannot plan one of them.
+        """
+        kinds = list(self.columns.values())
+        self.backend.rehearse({index: kinds[index] for index in indices}, asked)
 
     def holds(self, path: Path) -> bool:
         """Tell whether a file is one of those that hold the private rows, under whatever name."""

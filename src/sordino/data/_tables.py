@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import Any, final
 
 import duckdb
 
-from sordino.data._engine import Answer, Engine, Scan, engine, literal, quoted
-from sordino.data._source import described, selected
+from sordino.data._engine import Answer, Engine, Scan, engine, literal, quoted, rehearsed
+from sordino.data._source import Asked, described, selected
 from sordino.errors import DataSourceError, InvalidParameter
 
 
@@ -122,6 +122,10 @@ class RelationBackend:
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Ask in the connection of the relation."""
         return _relation_scan(self, indices)
+
+    def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
+        """Ask an engine of our own: nothing is done in somebody else's before the charge."""
+        rehearsed(columns, asked)
 
 
 @contextmanager

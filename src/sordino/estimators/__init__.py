@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from sordino.estimators._bucket_counts import BucketCounts
+from sordino.estimators._bucket_grid import BucketGrid
+from sordino.estimators._clipped_mean import ClippedMean
+from sordino.estimators._clipped_sum import ClippedSum
+from sordino.estimators._clipped_value import ClippedValue
 from sordino.estimators._combine_gaps import Estimates, combine_gaps
 from sordino.estimators._interval import interval
 from sordino.estimators._lower_bound import lower_bound
 from sordino.estimators._p_value import p_value
+from sordino.estimators._quantile import Quantile, QuantileValue
+from sordino.estimators._quantiles import Quantiles, QuantileValues
 
-__all__ = ["Estimates", "combine_gaps", "interval", "lower_bound", "p_value"]
+__all__ = [
+    "BucketCounts",
+    "BucketGrid",
+    "ClippedMean",
+    "ClippedSum",
+    "ClippedValue",
+    "Estimates",
+    "Quantile",
+    "QuantileValue",
+    "QuantileValues",
+    "Quantiles",
+    "combine_gaps",
+    "interval",
+    "lower_bound",
+    "p_value",
+]

@@ -25,9 +25,7 @@ _EXACT = 1 << 51  # below so many steps a float tells which step is meant, after
 _HALF_DIGIT = Fraction(1, 1 << 53)
 
 
-def lower_bound(
-    found: Verdict | Positives | HybridTop, *, confidence: Number = 0.95, selective: bool = False, threshold: Number | None = None
-) -> Any:
+def lower_bound(found: Verdict | Positives | HybridTop, *, confidence: Number = 0.95, selective: bool = False) -> Any:
     """Return a lower bound of each answer that was found above a noisy threshold, at no cost.
 
     By default the bound is right for a question **before it is known whether it is found**: with probability at most 1 - confidence
@@ -44,8 +42,6 @@ def lower_bound(
     selective : bool
         Whether the bound holds given that the answer was found. Only for `SparseVector`, where it is proved: for lists (whose order and
         thresholds were fixed before), and for verdicts of a stream with `positives=1` or `resample`.
-    threshold : number, optional
-        Only with a verdict, and needed if the question was asked with a threshold of its own: that threshold.
 
     Returns
     -------
@@ -56,7 +52,7 @@ def lower_bound(
     Raises
     ------
     InvalidParameter
-        If the confidence is not in (0, 1), the threshold does not belong to the verdict, or no selective bound is proved for the mechanism.
+        If the confidence is not in (0, 1), or no selective bound is proved for the mechanism.
 
     Notes
     -----
@@ -80,11 +76,7 @@ def lower_bound(
     if selective:
         _check_selective(found)
     if isinstance(found, Verdict):
-        return _bounds(found, [_of_verdict(found, threshold)], wrong, selective=selective)[0]
-    if threshold is not None:
-        raise InvalidParameter(
-            "lower_bound.threshold must be None unless a Verdict is given: other releases know their thresholds."
-        )
+        return _bounds(found, [_of_verdict(found)], wrong, selective=selective)[0]
     return np.array(_bounds(found, _of_list(found), wrong, selective=selective), dtype=np.float64)
 
 
@@ -141,18 +133,13 @@ def _whole(lift: Fraction, gap: float, step: Fraction) -> int:
     return max(0, math.floor(lift if certain else lift - error))
 
 
-def _of_verdict(found: Verdict, threshold: Number | None) -> _Seen | None:
+def _of_verdict(found: Verdict) -> _Seen | None:
     if found.gap is None or found.branch is None:
         return None
     mechanism = found.mechanism
-    plain = mechanism.threshold if threshold is None else threshold
-    cut = cut_at("lower_bound.threshold", plain, mechanism.branch_corrections[found.branch], mechanism.step)
+    cut = cut_at("Verdict.threshold", found.threshold, mechanism.branch_corrections[found.branch], mechanism.step)
     lift = (Fraction(found.gap) - cut.above) / mechanism.step
     error = abs(Fraction(found.gap)) / mechanism.step * _HALF_DIGIT
-    if abs(lift - round(lift)) > error or lift < -error:
-        raise InvalidParameter(
-            "lower_bound.threshold must be the threshold with which the question was asked; its gap has another one."
-        )
     whole = round(lift) if error < Fraction(1, 2) else max(0, math.floor(lift - error))
     return _Seen(cut.steps + whole, found.branch, whole)
 

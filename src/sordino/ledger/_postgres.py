@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, final
 
+from sordino._address import without_password
 from sordino.constraints import text
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
-from sordino.ledger._identity import without_password
 from sordino.ledger._schema import OPERATIONS, TABLES, VERSION, Operation, rendered
 from sordino.ledger._store import Rows, TryAgainError
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from sordino.mechanisms._above_threshold import AboveThreshold
 from sordino.mechanisms._adaptive_sparse_vector import AdaptiveSparseVector
 from sordino.mechanisms._additive import GaussianMechanism, LaplaceMechanism
 from sordino.mechanisms._counted_stream import CountedStream
 from sordino.mechanisms._exponential_mechanism import ExponentialMechanism
+from sordino.mechanisms._folded import FoldedMechanism
 from sordino.mechanisms._gaussian_sparse_vector import GaussianSparseVector
 from sordino.mechanisms._gumbel_sparse_vector import GumbelSparseVector
 from sordino.mechanisms._hybrid_sparse_vector import HybridSparseVector
@@ -17,9 +19,11 @@ from sordino.mechanisms._sparse_vector import SparseVector
 from sordino.mechanisms._stream import Stream
 
 __all__ = [
+    "AboveThreshold",
     "AdaptiveSparseVector",
     "CountedStream",
     "ExponentialMechanism",
+    "FoldedMechanism",
     "GaussianMechanism",
     "GaussianSparseVector",
     "GumbelSparseVector",

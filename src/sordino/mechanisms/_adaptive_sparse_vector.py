@@ -13,22 +13,19 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, Number, one_of
+from sordino.constraints import COUNT, FINITE, POSITIVE, Number, one_of
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
-from sordino.mechanisms._branches import BRANCHES, LAWS, Noise, checked_boundaries, cuts_of, divided, far
+from sordino.mechanisms._branches import BRANCHES, LAWS, Noise, checked_boundaries, cuts_of, divided, family_of, far
 from sordino.mechanisms._correction import Family
 from sordino.mechanisms._split import Plan, Task
-from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
 from sordino.mechanisms._stream import Stream
 from sordino.mechanisms._transcripts import released
-from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import Positives, parameters, pictured
 from sordino.sensitivity import COUNTING, Sensitivity
-
-NOISE = one_of(*LAWS)
 
 
 @final
@@ -155,17 +152,12 @@ class AdaptiveSparseVector:
         k = COUNT(name + "at_least", at_least)
         budget = POSITIVE(name + "epsilon", epsilon)
         each_answer(checked_sensitivity(sensitivity, "AdaptiveSparseVector"), "AdaptiveSparseVector")
-        query = NOISE(name + "noise", noise)
-        # A law stands for its family: `dataclasses.replace` hands back the one of the old parameters.
-        limit = NOISE(
-            name + "threshold_noise",
-            threshold_noise.name if isinstance(threshold_noise, Geometric | DiscreteLaplace) else threshold_noise,
-        )
+        query, limit = family_of(name + "noise", noise), family_of(name + "threshold_noise", threshold_noise)
         prices = BRANCHES(name + "branches", branches)
         if isinstance(split, str):
             one_of("variance")(name + "split", split)
         plan = Plan.checked("AdaptiveSparseVector", split, correction, correction_run, correction_margin)
-        size = None if domain_size is None else DOMAIN_SIZE(name + "domain_size", domain_size)
+        size = checked_size(domain_size, "AdaptiveSparseVector")
         bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
         kappa = 1 if sensitivity.monotone else 2
         # The first branch has the noise of a sparse vector with so many positives [ding2022, Sec. 5.1, with their square as 16 k^2].

@@ -11,17 +11,31 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from sordino.constraints import COUNT, POSITIVE, Constraint, Number, exact
+from sordino.constraints import COUNT, POSITIVE, Constraint, Number, exact, one_of
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter
 from sordino.grid import bound_in_steps, fit_rate, step_for
+from sordino.mechanisms._correction import Family
 from sordino.mechanisms._thresholds import Cut, cut_at
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.sensitivity import Sensitivity
 
 Noise = Geometric | DiscreteLaplace
 LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {"exponential": Geometric, "laplace": DiscreteLaplace}
+_NAMES = one_of(*LAWS)
 _MOST = 32  # branches; a branch has at most 2^32 tokens
+
+
+def family_of(name: str, noise: Any) -> Family:
+    """Return the name of a family of laws; a law stands for its family, because `dataclasses.replace` hands back those of a mechanism.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is no such name.
+    """
+    family: Family = _NAMES(name, noise.name if isinstance(noise, Noise) else noise)
+    return family
 
 
 def _tokens(value: Any) -> tuple[int, ...] | None:
@@ -157,6 +171,11 @@ def cuts_of(mechanism: Branching, threshold: Any, what: str = "threshold") -> tu
     """
     name = f"{type(mechanism).__name__}.{what}"
     return tuple(cut_at(name, threshold, correction, mechanism.step) for correction in mechanism.branch_corrections)
+
+
+def centers(mechanism: Branching) -> list[float]:
+    """Return the mean of the noise of a gap for each branch, in the unit of the answers."""
+    return [(law.mean - mechanism.threshold_noise.mean) * float(mechanism.step) for law in mechanism.branch_noise]
 
 
 def far(law: Noise, last: Noise) -> int:

@@ -194,6 +194,8 @@ class CountedStream:
             above=said.above,
             gap=None,
             branch=said.branch,
+            threshold=said.threshold,
+            estimate=None,
             charged=cost.pure(),
             mechanism=self.mechanism,
             cost=cost,

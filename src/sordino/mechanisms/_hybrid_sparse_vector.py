@@ -18,22 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, Number, one_of
+from sordino.constraints import COUNT, FINITE, POSITIVE, Number, one_of
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
-from sordino.errors import InvalidParameter
-from sordino.grid import Steps, add, largest, to_steps
+from sordino.grid import Steps, add, largest
 from sordino.mechanisms._ahead import Sampler
-from sordino.mechanisms._branches import LAWS, Noise, divided
+from sordino.mechanisms._branches import LAWS, Noise, divided, family_of
 from sordino.mechanisms._correction import Family
-from sordino.mechanisms._implicit_zeros import listed, noisy_domain
+from sordino.mechanisms._implicit_zeros import dense, listed, noisy_domain
 from sordino.mechanisms._split import Plan, Task
-from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
 from sordino.mechanisms._thresholds import Cut, cut_at
 from sordino.releases import Positives, parameters, pictured
 from sordino.sensitivity import COUNTING, Sensitivity
 
-NOISE = one_of(*LAWS)
 SPLIT = one_of("variance")
 _FAR = 1 << 60
 
@@ -121,16 +119,10 @@ class HybridSparseVector:
         name = "HybridSparseVector."
         FINITE(name + "threshold", threshold)
         k = COUNT(name + "k", k)
+        size = checked_size(domain_size, "HybridSparseVector", k)
         budget = POSITIVE(name + "epsilon", epsilon)
         each_answer(checked_sensitivity(sensitivity, "HybridSparseVector"), "HybridSparseVector")
-        # A law stands for its family: `dataclasses.replace` hands back the ones of the old parameters.
-        query, limit = (
-            NOISE(name + what, law.name if isinstance(law, Noise) else law)
-            for what, law in (("noise", noise), ("threshold_noise", threshold_noise))
-        )
-        size = None if domain_size is None else DOMAIN_SIZE(name + "domain_size", domain_size)
-        if size is not None and k > size:
-            raise InvalidParameter(f"{name}k must be at most the domain size {size}; got {k}.")
+        query, limit = family_of(name + "noise", noise), family_of(name + "threshold_noise", threshold_noise)
         if isinstance(split, str):
             SPLIT(name + "split", split)
         bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
@@ -216,11 +208,7 @@ class HybridSparseVector:
         """Return what only waits for noise (laws of threshold and answers, entropy), and the public number of items."""
         if self.domain_size is not None:
             return partial(self._of_domain, *listed(answers, positions, self.step, "HybridSparseVector")), self.domain_size
-        if positions is not None:
-            raise InvalidParameter("HybridSparseVector.release takes positions only when domain_size was given.")
-        steps = np.atleast_1d(to_steps(answers, self.step, "HybridSparseVector"))
-        if self.k > steps.size:
-            raise InvalidParameter(f"HybridSparseVector.k must be at most the number of answers {steps.size}; got {self.k}.")
+        steps = dense(answers, positions, self.k, self.step, "HybridSparseVector")
 
         def run(limit: Sampler, law: Sampler, entropy: Entropy) -> Found:
             threshold = self._cut.steps + limit.sample(1, entropy)

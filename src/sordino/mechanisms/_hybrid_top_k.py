@@ -19,21 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, Number, one_of
+from sordino.constraints import COUNT, FINITE, POSITIVE, Number
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
-from sordino.errors import InvalidParameter
-from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
+from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_for
 from sordino.mechanisms import _noisy_top_k
 from sordino.mechanisms._ahead import Sampler
-from sordino.mechanisms._branches import LAWS, Noise
-from sordino.mechanisms._implicit_zeros import listed, noisy_domain
-from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._branches import LAWS, Noise, family_of
+from sordino.mechanisms._implicit_zeros import dense, listed, noisy_domain
+from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
 from sordino.mechanisms._thresholds import Cut, cut_at
 from sordino.releases import HybridTop, parameters, pictured
 from sordino.sensitivity import COUNTING, Sensitivity
-
-NOISE = one_of(*LAWS)
 
 Found = tuple[NDArray[np.int64], Steps]
 
@@ -111,12 +108,9 @@ class HybridTopK:
         FINITE(name + "threshold", threshold)
         budget = POSITIVE(name + "epsilon", epsilon)
         each_answer(checked_sensitivity(sensitivity, "HybridTopK"), "HybridTopK")
-        size = None if domain_size is None else DOMAIN_SIZE(name + "domain_size", domain_size)
         k = COUNT(name + "k", k)
-        if size is not None and k > size:
-            raise InvalidParameter(f"{name}k must be at most the domain size {size}; got {k}.")
-        # A law stands for its family: `dataclasses.replace` hands back the one of the old parameters.
-        family = NOISE(name + "noise", noise.name if isinstance(noise, Noise) else noise)
+        size = checked_size(domain_size, "HybridTopK", k)
+        family = family_of(name + "noise", noise)
         step = step_for(sensitivity, (k * sensitivity.spread / budget) ** 2, "HybridTopK")
         spread = bound_in_steps(sensitivity, step, "HybridTopK") * (1 if sensitivity.monotone else 2)
         rate = fit_rate(budget / (k * spread), "HybridTopK")
@@ -197,11 +191,7 @@ class HybridTopK:
         """Return what only waits for noise (a law, entropy): the threshold takes the last draw of a list, the first of a domain."""
         if self.domain_size is not None:
             return partial(self._of_domain, *listed(answers, positions, self.step, "HybridTopK"))
-        if positions is not None:
-            raise InvalidParameter("HybridTopK.release takes positions only when domain_size was given.")
-        steps = self._competing(np.atleast_1d(to_steps(answers, self.step, "HybridTopK")))
-        if self.k >= steps.size:
-            raise InvalidParameter(f"HybridTopK.k must be at most the number of answers {steps.size - 1}; got {self.k}.")
+        steps = self._competing(dense(answers, positions, self.k, self.step, "HybridTopK"))
         return lambda law, entropy: play(steps, law.sample(steps.size, entropy), self.k)
 
     def _competing(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -42,6 +42,16 @@ def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> tuple[ND
     return to_steps(answers, step, owner), at
 
 
+def dense(answers: Any, positions: Any, k: int, step: Fraction, owner: str) -> NDArray[np.int64]:
+    """Return the answers of a list without a domain as steps, if there are at least `k` and nobody gave positions."""
+    if positions is not None:
+        raise InvalidParameter(f"{owner}.release takes positions only when domain_size was given.")
+    steps = np.atleast_1d(to_steps(answers, step, owner))
+    if k > steps.size:
+        raise InvalidParameter(f"{owner}.k must be at most the number of answers {steps.size}; got {k}.")
+    return steps
+
+
 def noisy_domain(
     steps: NDArray[np.int64], positions: NDArray[np.int64], size: int, law: OneSided, m: int, entropy: Entropy
 ) -> tuple[Steps, NDArray[np.int64]]:

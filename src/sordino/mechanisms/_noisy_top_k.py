@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, DOMAIN_SIZE, POSITIVE, Number, one_of
+from sordino.constraints import COUNT, POSITIVE, Number, one_of
 from sordino.cost import BoundedRange, Cost, Pure, repeat
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for, to_steps
+from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for
 from sordino.mechanisms._gumbel_top_k import Gumbel, select
-from sordino.mechanisms._implicit_zeros import OneSided, listed, noisy_domain
-from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._implicit_zeros import OneSided, dense, listed, noisy_domain
+from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK, parameters, pictured
 from sordino.sensitivity import COUNTING, Sensitivity
@@ -96,10 +96,8 @@ class NoisyTopK:
     ) -> None:
         budget = POSITIVE("NoisyTopK.epsilon", epsilon)
         each_answer(checked_sensitivity(sensitivity, "NoisyTopK"), "NoisyTopK")
-        size = None if domain_size is None else DOMAIN_SIZE("NoisyTopK.domain_size", domain_size)
         k = COUNT("NoisyTopK.k", k)
-        if size is not None and k > size:
-            raise InvalidParameter(f"NoisyTopK.k must be at most the domain size {size}; got {k}.")
+        size = checked_size(domain_size, "NoisyTopK", k)
         # A law stands for its family: `dataclasses.replace` hands back the one of the old parameters.
         family = NOISE("NoisyTopK.noise", noise.name if isinstance(noise, Family) else noise)
         if family == "gumbel" and size is not None:
@@ -147,11 +145,7 @@ class NoisyTopK:
         """
         checked_entropy(entropy, "NoisyTopK.release")
         if self.domain_size is None:
-            if positions is not None:
-                raise InvalidParameter("NoisyTopK.release takes positions only when domain_size was given.")
-            steps = np.atleast_1d(to_steps(answers, self.step, "NoisyTopK"))
-            if self.k > steps.size:
-                raise InvalidParameter(f"NoisyTopK.k must be at most the number of answers {steps.size}; got {self.k}.")
+            steps = dense(answers, positions, self.k, self.step, "NoisyTopK")
             if isinstance(self.noise, Gumbel):
                 return self._released(select(steps, self.k, self.noise.rate, entropy), np.zeros(0), entropy)
             return self._released(*play(steps, self.noise.sample(steps.size, entropy), self.k), entropy)

@@ -13,22 +13,19 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, DOMAIN_SIZE, FINITE, POSITIVE, TRUTH, Number, one_of
+from sordino.constraints import COUNT, FINITE, POSITIVE, TRUTH, Number
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.mechanisms._branches import LAWS, Noise, cuts_of, divided
+from sordino.mechanisms._branches import LAWS, Noise, cuts_of, divided, family_of
 from sordino.mechanisms._correction import Family
 from sordino.mechanisms._split import Plan, Task
-from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
 from sordino.mechanisms._stream import Stream
 from sordino.mechanisms._thresholds import Cut
 from sordino.mechanisms._transcripts import released
-from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import Positives, parameters, pictured
 from sordino.sensitivity import COUNTING, Sensitivity
-
-NOISE = one_of(*LAWS)
 
 
 @final
@@ -136,14 +133,10 @@ class SparseVector:
         c = COUNT(name + "positives", positives)
         budget = POSITIVE(name + "epsilon", epsilon)
         each_answer(checked_sensitivity(sensitivity, "SparseVector"), "SparseVector")
-        # A law stands for its family: `dataclasses.replace` hands back the ones of the old parameters.
-        query, limit = (
-            NOISE(name + what, law.name if isinstance(law, Geometric | DiscreteLaplace) else law)
-            for what, law in (("noise", noise), ("threshold_noise", threshold_noise))
-        )
+        query, limit = family_of(name + "noise", noise), family_of(name + "threshold_noise", threshold_noise)
         TRUTH(name + "resample", resample)
         passes = COUNT(name + "passes", passes)
-        size = None if domain_size is None else DOMAIN_SIZE(name + "domain_size", domain_size)
+        size = checked_size(domain_size, "SparseVector")
         if size is not None and passes > 1:
             raise InvalidParameter(f"{name}passes must be 1 with a domain size; got {passes}.")
         plan = Plan.checked("SparseVector", split, correction, correction_run, correction_margin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sordino.constraints import shown
+from sordino.constraints import DOMAIN_SIZE, shown
 from sordino.errors import InvalidParameter
 from sordino.sensitivity import Norm, Sensitivity
 
@@ -31,6 +31,16 @@ def each_answer(sensitivity: Sensitivity, owner: str) -> Sensitivity:
             f"{owner}.sensitivity must be a statement about each answer (norm 'each'); got norm {sensitivity.norm!r}."
         )
     return sensitivity
+
+
+def checked_size(domain_size: Any, owner: str, k: int = 1) -> int | None:
+    """Return the public size of a domain, None if none was given, else raise `InvalidParameter` if it is none or below `k`."""
+    if domain_size is None:
+        return None
+    size: int = DOMAIN_SIZE(f"{owner}.domain_size", domain_size)
+    if k > size:
+        raise InvalidParameter(f"{owner}.k must be at most the domain size {size}; got {k}.")
+    return size
 
 
 def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> None:

@@ -21,7 +21,7 @@ from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
 from sordino.grid import CLAMP, to_steps
 from sordino.mechanisms._ahead import Ahead
-from sordino.mechanisms._branches import Branching, cuts_of
+from sordino.mechanisms._branches import Branching, centers, cuts_of
 from sordino.mechanisms._crossings import State, affordable, step
 from sordino.mechanisms._thresholds import Cut
 from sordino.releases import Verdict, pictured
@@ -156,11 +156,14 @@ class Stream:
                 self._busy = False
                 if self._closed:  # perhaps by a signal handler in the meantime
                     self._wipe()
-        cost = self._charges[-1 if fired is None else fired[0]][first]
+        branch, lift = (None, 0) if fired is None else fired
+        cost = self._charges[-1 if branch is None else branch][first]
         return Verdict(
-            above=fired is not None,
-            gap=None if fired is None else cuts[fired[0]].gap(fired[1], self.mechanism.step),
-            branch=None if fired is None else fired[0],
+            above=branch is not None,
+            gap=None if branch is None else cuts[branch].gap(lift, self.mechanism.step),
+            branch=branch,
+            threshold=self.mechanism.threshold if threshold is None else threshold,
+            estimate=None if branch is None else cuts[branch].value(lift, self.mechanism.step) - centers(self.mechanism)[branch],
             charged=cost.epsilon_,
             mechanism=self.mechanism,
             cost=cost,

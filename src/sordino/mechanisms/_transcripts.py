@@ -15,7 +15,7 @@ import numpy as np
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import to_steps
-from sordino.mechanisms._branches import Branching, cuts_of
+from sordino.mechanisms._branches import Branching, centers, cuts_of
 from sordino.mechanisms._crossings import Transcript, crossings
 from sordino.mechanisms._implicit_zeros import listed
 from sordino.mechanisms._thresholds import Cut, cuts_at
@@ -67,12 +67,12 @@ def released(mechanism: Branching, answers: Any, thresholds: Any, positions: Any
     run, cuts_at_place = prepared(mechanism, answers, thresholds, positions)
     found = run(thresholds=mechanism.threshold_noise, queries=mechanism.branch_noise, entropy=entropy)
     step, prices = mechanism.step, mechanism.branch_tokens
-    centers = [(law.mean - mechanism.threshold_noise.mean) * float(step) for law in mechanism.branch_noise]
+    means = centers(mechanism)
     branches = found.branches.tolist()
     cuts = [cuts_at_place(place)[branch] for place, branch in zip(found.places.tolist(), branches, strict=True)]
     lifts = found.lifts.tolist()
     gaps = [cut.gap(lift, step) for lift, cut in zip(lifts, cuts, strict=True)]
-    values = [cut.value(lift, step) - centers[branch] for lift, cut, branch in zip(lifts, cuts, branches, strict=True)]
+    values = [cut.value(lift, step) - means[branch] for lift, cut, branch in zip(lifts, cuts, branches, strict=True)]
     first = found.passes == 1  # a gap of a later pass says nothing about its answer
     return Positives(
         indices=found.places,

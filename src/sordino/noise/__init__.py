@@ -6,6 +6,8 @@ from sordino.noise._bernoulli import bernoulli, bernoulli_exp
 from sordino.noise._binomial import binomial
 from sordino.noise._discrete_gaussian import DiscreteGaussian
 from sordino.noise._discrete_laplace import DiscreteLaplace
+from sordino.noise._first_head import first_head
+from sordino.noise._first_success import first_success
 from sordino.noise._geometric import Geometric
 from sordino.noise._law import Law
 from sordino.noise._probability import Probability
@@ -20,5 +22,7 @@ __all__ = [
     "bernoulli",
     "bernoulli_exp",
     "binomial",
+    "first_head",
+    "first_success",
     "uniform_below",
 ]

@@ -21,7 +21,7 @@ from sordino.noise._probability import Enclosure, Probability, exp_bounds
 
 _CHUNK = 1 << 15
 _HIGH = 8  # the digits from rate * 2^L >= 8 on are drawn together: all 0 but once in 2,981 draws
-_WORD_LIMIT = 1 << 62
+_WORD_LIMIT = 1 << 61  # twice as much fits: the difference of two draws, each with an answer
 
 
 @final
@@ -66,7 +66,7 @@ class Geometric:
         return lambda digits: exp_bounds(self.rate * max(h, 0), digits)
 
     def sample(self, n: int, entropy: Entropy) -> Steps:
-        """Return `n` independent draws, shape (n,): int64, or Python integers if one passes 2^62 (probability below n e^(-2^22))."""
+        """Return `n` independent draws, shape (n,): int64, or Python integers if one passes 2^61 (probability below n e^(-2^21))."""
         level = max(0, math.ceil(math.log2(_HIGH / self.rate))) if self.rate < _HIGH else 0
         digits = [Probability.logistic(self.rate * (1 << i)) for i in range(level)]
         carry = Probability.exp(self.rate * (1 << level))

@@ -1,26 +1,38 @@
-"""The probability that a sparse vector answers a whole task rightly, from below, on the grid on which it works.
+"""The probability that noisy comparisons with one noisy threshold all come out right, from below, on the grid.
 
-Claim: `success` is at most E[(P(X < Y - low)^run P(X >= Y - high))^stages] for noise X of a question and Y of the threshold, and within
-2^-33 of it (relative) where a step is not much finer than the noise. Proof: docs/proofs/accuracy.md.
+Claim: `expected` is at most E[prod P(X_i < Y - h_i)^n_i * P(some branch: X_j >= Y - g_j)^times] for independent noise X and Y, and
+within 2^-33 of it (relative) where a step is not much finer than the noise. Proof: docs/proofs/accuracy.md.
 Floats: everything here, with a margin that covers their rounding.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.noise import DiscreteLaplace, Geometric
+from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 
-Noise = Geometric | DiscreteLaplace
+Noise = Geometric | DiscreteLaplace | DiscreteGaussian
 Floats = NDArray[np.float64]
 
 _NODES = 1 << 14
 _DEEP = 45.0  # what lies so many scales out is left out: e^-45 of the threshold at most
 _MARGIN = 2.0**-34  # of the sum: exponents below 745, each with a relative error below 2^-45, and the rounding of the sum
+_SLACK = 2.0**-36  # of a Gaussian tail: sums of up to 40,000 floats, or one error function
+_WIDE = 1000  # standard deviations from which Gaussian tails are those of the continuous law, with bounds of the difference
 _LN2 = math.log(2)
+
+
+class Question(NamedTuple):
+    """Comparisons of one kind: their noise, how far the answers lie above the public threshold in steps, and how many there are."""
+
+    law: Noise
+    height: int
+    times: int = 1
 
 
 def success(run: int, stages: int, low: int, high: int, query: Noise, threshold: Noise) -> float:
@@ -32,20 +44,55 @@ def success(run: int, stages: int, low: int, high: int, query: Noise, threshold:
         At least 0, at least 1.
     low, high : int
         How far the answers that shall stay below, and the one that shall not, lie above the public threshold, in steps.
-    query, threshold : Geometric or DiscreteLaplace
+    query, threshold : Geometric, DiscreteLaplace or DiscreteGaussian
         The noise of one question and of the threshold, in steps.
     """
-    rho = _nodes(run * stages, low, high, query, threshold)
-    if not rho.size:
+    return expected(threshold, [Question(query, low, run * stages)], [Question(query, high)], stages)
+
+
+def expected(center: Noise, passed: Sequence[Question], found: Sequence[Question] = (), times: int = 1) -> float:
+    """Return a lower bound of the probability that all of `passed` stay below one noisy threshold, and `times` answers do not.
+
+    Parameters
+    ----------
+    center : Geometric, DiscreteLaplace or DiscreteGaussian
+        The noise of the threshold.
+    passed : sequence of Question
+        What shall stay below.
+    found : sequence of Question
+        The branches of one answer that shall not: it is tested in one after the other until it reaches the threshold.
+    times : int
+        How many such answers there are, at least 0.
+    """
+    passed = [part for part in passed if part.times]
+    y = _nodes(center, passed, found)
+    if not y.size:
         return 0.0
-    below, above = log_tails(query, rho - low)[0], log_tails(query, rho - high)[1]
-    height = _log_mass(threshold, rho) + stages * (run * below + above)
-    return float(_below_chords(rho, height)) * (1 - _MARGIN)
+    base = _log_mass(center, y)
+    for law, height, count in passed:
+        base = base + count * log_tails(law, y - height)[0]
+    ways = np.zeros((1, y.size)) if not (found and times) else _ways(found, y)
+    return _below_lines(y, base, ways, times) * (1 - _MARGIN)
+
+
+def _ways(found: Sequence[Question], y: NDArray[np.int64]) -> Floats:
+    """Return for each branch the log of the probability that it is the first one to reach the threshold, shape (branches, nodes)."""
+    failed, ways = np.zeros(y.size), []
+    for law, height, _ in found:
+        below, above = log_tails(law, y - height)
+        ways.append(failed + above)
+        failed = failed + below
+    return np.array(ways)
 
 
 def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the logs of P(X < x) and P(X >= x), each with few lost digits; for one-sided noise x >= 1 in the first."""
+    """Return the logs of P(X < x) and P(X >= x), each with few lost digits; those of a Gaussian from below."""
     rate, at = float(law.rate), x.astype(np.float64)
+    if isinstance(law, DiscreteGaussian):
+        least, most = _gaussian_tails(law, np.where(x >= 1, x, 1 - x))
+        with np.errstate(divide="ignore"):
+            near, far = np.log1p(-most), np.log(least)
+        return np.where(x >= 1, near, far), np.where(x >= 1, far, near)
     if isinstance(law, Geometric):
         deep = rate * np.maximum(at, 0.0)
         with np.errstate(divide="ignore"):
@@ -56,40 +103,86 @@ def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
     return np.where(at >= 1, rest, lesser), np.where(at >= 1, lesser, rest)
 
 
+def _gaussian_tails(law: DiscreteGaussian, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return bounds of P(X >= x), x >= 1: sums of a narrow law, integrals of a wide one.
+
+    Where the density is convex, from one standard deviation on, a trapezoid lies above it and a midpoint below; elsewhere a midpoint errs
+    by at most an eighth of its second derivative, rate/4 over the whole line.
+    """
+    rate, at = float(law.rate), x.astype(np.float64)
+    if 2 * law.rate * _WIDE**2 > 1:
+        least = most = np.asarray(law.sf(x - 1), dtype=np.float64)
+    else:
+        middle, whole = (_integral(rate, at - part) for part in (0.5, 0.0))
+        convex = at - 0.5 >= math.sqrt(0.5 / rate) + 1
+        least = np.where(convex, whole + np.asarray(law.pmf(x)) / 2, middle - rate / 4)
+        most = np.where(convex, middle, middle + rate / 4)
+    return least * (1 - _SLACK), np.minimum(most * (1 + _SLACK), 1.0)
+
+
+def _integral(rate: float, t: Floats) -> Floats:
+    """Return the probability of more than t under the continuous law with density proportional to e^(-rate t^2)."""
+    root = math.sqrt(rate)
+    return np.array([math.erfc(root * each) / 2 for each in t.tolist()])
+
+
 def _log_mass(law: Noise, x: NDArray[np.int64]) -> Floats:
     """Return the log of P(X = x), x in the support."""
-    rate = float(law.rate)
+    rate, at = float(law.rate), x.astype(np.float64)
+    if isinstance(law, DiscreteGaussian):
+        return math.log(float(law.pmf(0))) - rate * at**2
     whole = -math.expm1(-rate) if isinstance(law, Geometric) else math.tanh(rate / 2)
-    masses: Floats = math.log(whole) - rate * np.abs(x.astype(np.float64))
+    masses: Floats = math.log(whole) - rate * np.abs(at)
     return masses
 
 
-def _nodes(run: int, low: int, high: int, query: Noise, threshold: Noise) -> NDArray[np.int64]:
+def _reach(law: Noise, nats: float) -> int:
+    """Return how many steps out the law is e^-nats as likely as at 0."""
+    scales = nats / float(law.rate)
+    return math.ceil(math.sqrt(scales) if isinstance(law, DiscreteGaussian) else scales)
+
+
+def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question]) -> NDArray[np.int64]:
     """Return the values of the threshold noise that are looked at: all that matter, or as many as are affordable, close where it bends."""
-    reach, narrow = math.ceil(_DEEP / float(threshold.rate)), math.ceil(_DEEP / float(query.rate))
-    first = 0 if isinstance(threshold, Geometric) else -reach
-    if isinstance(query, Geometric):  # nothing stays below where it cannot
-        first = max(first, low + 1)
+    reach = _reach(center, _DEEP)
+    first = 0 if isinstance(center, Geometric) else -reach
+    # Nothing stays below where it cannot.
+    first = max([first, *(part.height + 1 for part in passed if isinstance(part.law, Geometric))])
     if first > reach:
         return np.zeros(0, dtype=np.int64)
     if reach - first < _NODES:
         return np.arange(first, reach + 1)
-    far = narrow + math.ceil(math.log(run + 1) / float(query.rate))
-    parts = [(first, reach), (low - narrow, low + far), (high - narrow, high + narrow)]
+    parts, bends = [(first, reach)], {0}
+    for law, height, count in (*passed, *found):
+        narrow = _reach(law, _DEEP)
+        parts.append((height - narrow, height + _reach(law, _DEEP + math.log(count))))
+        bends |= {height, height + 1}
     inside = [(max(a, first), min(b, reach)) for a, b in parts if a <= reach and b >= first]
-    bends = np.array([x for x in (0, low + 1, high) if first <= x <= reach], dtype=np.int64)
-    return np.unique(np.concatenate([bends, *(np.linspace(a, b, _NODES).astype(np.int64) for a, b in inside)]))
+    kept = np.array([x for x in sorted(bends) if first <= x <= reach], dtype=np.int64)
+    return np.unique(np.concatenate([kept, *(np.linspace(a, b, _NODES).astype(np.int64) for a, b in inside)]))
 
 
-def _below_chords(x: NDArray[np.int64], height: Floats) -> float:
-    """Return the sum of e^height over all whole numbers between nodes, with the chord of the height in between: it is concave."""
-    tall = np.flatnonzero(height > -math.inf)
-    if not tall.size:
-        return 0.0
-    x, height = x[tall[0] : tall[-1] + 1], height[tall[0] : tall[-1] + 1]
-    length, rise = np.diff(x).astype(np.float64), np.diff(height)
+def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -> float:
+    """Return a lower bound of the sum of e^base (sum of e^ways)^times over all whole numbers from the first node to the last.
+
+    Between nodes base and each way are concave, above their chords; the log of a sum of exponentials of chords is convex, above its
+    tangent in the middle. What is left is the exponential of a line, and adds up to a geometric series.
+    """
+    height = base + times * np.logaddexp.reduce(ways, axis=0)
+    length = np.diff(x).astype(np.float64)
+    usable = np.isfinite(ways[:, :-1]) & np.isfinite(ways[:, 1:])
+    with np.errstate(invalid="ignore"):  # minus infinity less itself
+        rise = np.where(usable, ways[:, 1:] - ways[:, :-1], 0.0)
+        middle = np.where(usable, (ways[:, 1:] + ways[:, :-1]) / 2, -np.inf)
+        whole = np.logaddexp.reduce(middle, axis=0)
+        tilt = (np.where(usable, np.exp(middle - whole), 0.0) * rise).sum(axis=0)
+        left, right = base[:-1] + times * (whole - tilt / 2), base[1:] + times * (whole + tilt / 2)
+        left, right = (np.where(length == 1, height[:-1], side) for side in (left, right))
+        rise = right - left
+    known = np.isfinite(rise)
+    left, right, rise, length = left[known], right[known], rise[known], length[known]
     steep = np.abs(rise) / length
-    top = np.where(rise > 0, height[1:] - steep, height[:-1])  # of the numbers from one node to just before the next
+    top = np.where(rise > 0, right - steep, left)  # of the numbers from one node to just before the next
     with np.errstate(divide="ignore", invalid="ignore"):
         series = np.where(steep == 0, length, np.expm1(-np.abs(rise)) / np.expm1(-steep))
     return float(np.exp(height[-1])) + float((np.exp(top) * np.where(length == 1, 1.0, series)).sum())

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, final
 import numpy as np
 
 from sordino.cost import Pure
-from sordino.data import CountQuestion, Counts
+from sordino.data import CountQuestion, Counts, Domain
 from sordino.entropy import Entropy
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import interval
@@ -49,6 +49,19 @@ class Uncharged:
         return mechanism.open(entropy=entropy)
 
 
+class Question(Protocol):
+    """What the engine is asked."""
+
+    @property
+    def domain(self) -> Domain | None:
+        """The labels that it is about."""
+        ...
+
+    def run(self, *, progress: Progress | None = None) -> Any:
+        """Read the rows, after the charge; private."""
+        ...
+
+
 @final
 @dataclass(frozen=True)
 class Plan(Generic[R]):
@@ -58,24 +71,24 @@ class Plan(Generic[R]):
     ----------
     name : str
         What the ledger calls it.
-    question : CountQuestion
+    question : Question
         What the engine is asked.
     public : dict
         What the ledger keeps about it.
     spent : tuple
         Mechanisms and costs that it may spend.
     finish : callable
-        From a payer, the counts and the entropy to the release.
+        From a payer, what the question found and the entropy to the release.
     """
 
     name: str
-    question: CountQuestion
+    question: Question
     public: dict[str, Any]
     spent: tuple[Any, ...]
-    finish: Callable[[Payer, Counts, Entropy], R]
+    finish: Callable[[Payer, Any, Entropy], R]
 
 
-def size_of(question: CountQuestion) -> int | None:
+def size_of(question: Question) -> int | None:
     """Return the size of the domain, or None while it is only assumed to be public."""
     domain = question.domain
     return None if domain is None or domain.kind == "assumed public" else domain.size

@@ -20,6 +20,7 @@ from sordino.mechanisms import Stream
 from sordino.sensitivity import Sensitivity
 from sordino.session._batch import Batch
 from sordino.session._desk import Desk
+from sordino.session._numbers import mean, quantile, total
 from sordino.session._plan import Plan, Progress, R, plan_count, plan_histogram
 from sordino.session._plan_above import finder, plan_above, run_of
 from sordino.session._plan_top_k import plan_top_k
@@ -333,6 +334,10 @@ class Session:
     def count_distinct_units(self, *, epsilon: Number, where: str | None = None, progress: Progress | None = None) -> Count:
         """Release the number of distinct units."""
         return self._number("count_distinct_units", "units", epsilon, where, progress)
+
+    quantile = quantile
+    sum = total
+    mean = mean
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:

@@ -1,0 +1,143 @@
+"""The bucket of a number, asked of the embedded engine in one aggregate with the edges sent as a table.
+
+A bucket is decided by comparisons alone; a logarithm only proposes it. There are three ways, each slower than the one before:
+
+- *Even* grids: the logarithm proposes a bucket for each row, and the least and the largest number of each proposed bucket are compared with
+  its edges. If all of them lie within, the counts are right, however the logarithm was computed. If not, a number beside an edge was
+  misplaced: the question is asked again in the next way.
+- *Cells*: the logarithm proposes, for each row, the one edge that is worth comparing with. Its cell, the nearest whole number on the scale,
+  holds at most one edge, and every other edge is left or right of it. That this is so with a quarter of a cell to spare is checked,
+  publicly, for the edges at hand; the logarithm would have to be wrong by that much to matter.
+- *Search*: where edges were not made by a rule, or stand closer than floats can tell, the engine looks for the edge itself.
+
+Logarithms are not taken where they would not exist, and a cast that fails is NULL, never an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.data._bucket_scale import Scale
+from sordino.data._numbers import NumberKind
+from sordino.estimators import BucketGrid
+
+
+@final
+@dataclass(frozen=True)
+class BucketQuery:
+    """How rows with a number `x` and, in groups, their group `grp` are counted.
+
+    Parameters
+    ----------
+    cuts : tuple of str
+        What is sent to the engine, one text for each cell: the number with which the values of the cell are compared, or nothing.
+    buckets : array of int64
+        The bucket of the values of a cell that are below its cut; the others are in the next one.
+    sql : str
+        The aggregate over `{rows}`, which has columns grp, cell, n and reached, and perhaps sound; `{group}` is the group with a comma,
+        or nothing.
+    """
+
+    cuts: tuple[str, ...] = field(repr=False)
+    buckets: NDArray[np.int64] = field(repr=False)
+    sql: str = field(repr=False)
+
+    def over(self, rows: str, *, grouped: bool) -> str:
+        """Return the query over rows, a SELECT in parentheses or a name."""
+        return self.sql.replace("{rows}", rows).replace("{group}", "grp, " if grouped else "")
+
+    def counted(self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int) -> NDArray[np.int64] | None:
+        """Return the counts of an answer, shape (groups, K + 1); None if a number is not in the bucket that was proposed for it."""
+        if "sound" in answer and not np.all(np.asarray(answer["sound"], dtype=bool)):
+            return None
+        counts = np.zeros((groups, grid.size + 1), dtype=np.int64)
+        cells, rows, reached = (np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "reached"))
+        group = np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
+        below = self.buckets[cells]
+        np.add.at(counts, (group, below), rows - reached)
+        np.add.at(counts, (group[reached > 0], below[reached > 0] + 1), reached[reached > 0])
+        return counts
+
+
+def bucket_queries(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery, ...]:
+    """Return the queries that count the values of a kind in the buckets of a grid; the last one always does."""
+    scale = Scale.of(grid)
+    if scale is None:
+        return (_searched(kind, grid),)
+    slow = _proposed(kind, grid, scale)
+    return (_even(kind, grid, scale), slow) if scale.even else (slow,)
+
+
+_CUTS = "(SELECT CAST(position AS INTEGER) AS cell, TRY_CAST(label AS {type}) AS cut FROM labels WHERE position < {size})"
+
+
+def _even(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
+    """Return the query in which a logarithm proposes the bucket, and the ends of what is in it are compared with its edges."""
+    cuts = ("", *(kind.cut(edge) or "" for edge in grid.edges.tolist()))
+    cell = _cell(kind, grid, f"TRY_CAST(floor({scale.sql}) AS INTEGER) - ({int(scale.cells[0]) - 2})", grid.size)
+    table = _CUTS.format(type=kind.name, size=len(cuts))
+    # No upper cut: the last bucket, or an edge that no value of the kind reaches. No lower one: nothing can be there.
+    sound = "cell = 0 OR (low >= here.cut AND (above.cut IS NULL OR high < above.cut))"
+    sql = (
+        f"SELECT {{group}}coalesce(cell, 0) AS cell, n, CAST(0 AS BIGINT) AS reached, coalesce({sound}, FALSE) AS sound FROM "
+        "(SELECT {group}cell, count(*) AS n, min(x) AS low, max(x) AS high FROM "
+        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) GROUP BY ALL) "
+        f"LEFT JOIN {table} AS here USING (cell) LEFT JOIN {table} AS above ON above.cell = here.cell + 1"
+    )
+    return BucketQuery(cuts, np.arange(len(cuts)), sql)
+
+
+def _cell(kind: NumberKind, grid: BucketGrid, inside: str, top: int) -> str:
+    """Return the cell of `x`: 0 below the first edge and for what is missing, `top` at and above the last one, both by comparison."""
+    first, last = (kind.cut(float(edge)) for edge in grid.edges[[0, -1]])
+    if first is None:  # no value of the kind reaches the first edge
+        return "0"
+    within, above = f"x >= {_value(first, kind)}", ""
+    if last is not None:
+        within += f" AND x < {_value(last, kind)}"
+        ends = " AND x <= CAST('inf' AS DOUBLE)" if kind.scale is None else ""  # NaN is the greatest of all in the engine
+        above = f" WHEN x >= {_value(last, kind)}{ends} THEN {top}"
+    return f"CASE WHEN {within} THEN {inside}{above} ELSE 0 END"
+
+
+def _proposed(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
+    """Return the query in which a logarithm proposes the edge. Cell 0 is below the first edge, the last cell at or above the last one."""
+    low, high = scale.ends
+    cuts = [""] * (high - low + 3)
+    buckets = np.zeros(len(cuts), dtype=np.int64)
+    inner = grid.edges[1:-1].tolist()
+    for cell, edge in zip(scale.cells.tolist(), inner, strict=True):
+        cuts[cell - low + 1] = kind.cut(edge) or ""
+    buckets[1:-1] = 1 + np.searchsorted(scale.cells, np.arange(low, high + 1), side="left")
+    buckets[-1] = grid.size
+    cell = _cell(kind, grid, f"TRY_CAST({scale.sql} AS INTEGER) - ({low - 1})", len(cuts) - 1)
+    table = _CUTS.format(type=kind.name, size=len(cuts))
+    sql = (
+        "SELECT {group}cell, count(*) AS n, CAST(count_if(x >= cut) AS BIGINT) AS reached FROM "
+        f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) JOIN {table} USING (cell) GROUP BY {{group}}cell"
+    )
+    return BucketQuery(tuple(cuts), buckets, sql)
+
+
+def _searched(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
+    """Return the query in which the engine looks for the last cut that a value reaches."""
+    cuts: dict[str, int] = {}  # edges that round up to one number of the kind are reached together: the last one counts
+    for bucket, edge in enumerate(grid.edges.tolist(), start=1):
+        cut = kind.cut(edge)
+        if cut is not None:
+            cuts[cut] = bucket
+    table = _CUTS.format(type=kind.name, size=len(cuts))
+    known = "CASE WHEN x <= CAST('inf' AS DOUBLE) THEN x END" if kind.scale is None else "x"
+    sql = (
+        "SELECT {group}coalesce(cell + 1, 0) AS cell, count(*) AS n, CAST(0 AS BIGINT) AS reached FROM "
+        f"(SELECT {{group}}{known} AS x FROM {{rows}}) ASOF LEFT JOIN {table} ON x >= cut GROUP BY ALL"
+    )
+    return BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql)
+
+
+def _value(text: str, kind: NumberKind) -> str:
+    return f"CAST('{text}' AS {kind.name})"

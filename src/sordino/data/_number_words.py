@@ -1,0 +1,50 @@
+"""How an engine is asked about numbers: what its SQL calls things, and the two aggregates in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from sordino.data._bucket_query import BucketQuery, bucket_queries
+from sordino.data._numbers import NumberKind
+from sordino.data._step_query import StepRange, step_query
+from sordino.data._words import EMBEDDED as EMBEDDED_WORDS
+from sordino.data._words import Words
+from sordino.estimators import BucketGrid
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class NumberWords:
+    """What questions about numbers are made of.
+
+    Parameters
+    ----------
+    words : Words
+        What questions of every kind are made of.
+    number : callable
+        From the index and kind of a column to its number; NULL if a value is none.
+    buckets : callable
+        From a kind and a grid to the queries that count rows in buckets: the first one that can, of which the last always does.
+    steps : callable
+        From a kind, ranges, rows and whether they are grouped to the query that adds up steps.
+    """
+
+    words: Words
+    number: Callable[[int, NumberKind], str]
+    buckets: Callable[[NumberKind, BucketGrid], tuple[BucketQuery, ...]]
+    steps: Callable[[NumberKind, Sequence[StepRange], str, bool], str]
+
+
+def _number(index: int, kind: NumberKind) -> str:
+    return f"c{index}" if kind.scale is not None else f"{'TRY_CAST' if kind.text else 'CAST'}(c{index} AS DOUBLE)"
+
+
+EMBEDDED = NumberWords(
+    words=EMBEDDED_WORDS,
+    number=_number,
+    buckets=bucket_queries,
+    steps=step_query,
+)
+"""Those of the embedded engine."""

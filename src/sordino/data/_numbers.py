@@ -1,0 +1,108 @@
+"""Columns that hold numbers: what their declared types can hold, and the least of their values that reaches an edge.
+
+Every value is a real number, or missing, or one of NaN and the infinities of floats. It is compared with edges exactly: an edge is
+rounded up, publicly, to the next number that the type of the column can hold, and values of one type are compared.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MAX_PREC, Context, Decimal
+from fractions import Fraction
+from typing import final
+
+from sordino.constraints import shown
+from sordino.data._source import Source
+from sordino.errors import InvalidParameter
+
+_WHOLE = re.compile(r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT")  # UHUGEINT is beyond what sums are added up in
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_FLOATS = {"FLOAT": 24, "DOUBLE": 53}
+_BITS = {"TINY": 8, "SMALL": 16, None: 32, "BIG": 64, "HUGE": 128}
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
+
+
+@final
+@dataclass(frozen=True)
+class NumberKind:
+    """The numbers that a column may hold.
+
+    Parameters
+    ----------
+    name : str
+        The type in which its values are compared, in the words of the embedded engine.
+    text : bool
+        Whether the column holds texts, of which each is read as a number or is missing.
+    scale : int or None
+        Digits after the point; 0 for whole numbers, None for floats.
+    smallest, largest : int
+        Ends of the range, times 10^scale; 0 for floats.
+    """
+
+    name: str
+    text: bool
+    scale: int | None
+    smallest: int = 0
+    largest: int = 0
+
+    def cut(self, edge: float | Fraction) -> str | None:
+        """Return the least number of the kind that is at or above an edge, as text; None if there is none.
+
+        Parameters
+        ----------
+        edge : float or Fraction
+            Public; for floats a number that a float can hold.
+        """
+        if self.scale is None:
+            return repr(float(edge))
+        whole = math.ceil(Fraction(edge) * 10**self.scale)
+        if whole > self.largest:
+            return None
+        return format(Decimal(max(whole, self.smallest)).scaleb(-self.scale, _EXACT), "f")
+
+
+def number_kind(declared: str, *, text: bool) -> NumberKind | None:
+    """Return the kind of a declared type, or None if its values are no numbers.
+
+    Parameters
+    ----------
+    declared : str
+        In the words of the engine.
+    text : bool
+        Whether texts are read as numbers, as those of a CSV file are: there is no other type.
+    """
+    if declared in _FLOATS:
+        return NumberKind("DOUBLE", text=False, scale=None)
+    if declared == "NUMERIC":  # of a server that takes any number of digits, and computes with all of them
+        return NumberKind(declared, text=False, scale=0)
+    if declared == "VARCHAR" and text:
+        return NumberKind("DOUBLE", text=True, scale=None)
+    if whole := _WHOLE.fullmatch(declared):
+        unsigned, bits = bool(whole[1]), _BITS[whole[2] or whole[4]]
+        ends = (0, (1 << bits) - 1) if unsigned else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+        return NumberKind(declared, False, 0, *ends)
+    if decimal := _DECIMAL.fullmatch(declared):
+        most = 10 ** int(decimal[1]) - 1
+        return NumberKind(f"DECIMAL({decimal[1]},{decimal[2]})", False, int(decimal[2]), -most, most)
+    return None
+
+
+def number_column(source: Source, column: str, role: str) -> tuple[int, NumberKind]:
+    """Return where a column of numbers stands, and what it may hold.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no such column or its declared type is not numeric.
+    """
+    index = source.index(column, role)
+    declared = list(source.columns.values())[index]
+    kind = number_kind(declared, text=source.kind == "csv")
+    if kind is None:
+        raise InvalidParameter(
+            f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type {shown(declared)[1:-1]}. Convert the "
+            "column at its source."
+        )
+    return index, kind

@@ -1,0 +1,186 @@
+"""Edges that cut the numbers into buckets: public, computed once, the same on every machine.
+
+Claim: the bucket of a record is a function of this record alone. Proof: docs/proofs/bucket-counts.md.
+Floats: edges come out of decimal arithmetic that is specified to the last digit, and are rounded once; which bucket a value is in is
+decided by comparison with them, which is exact.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import FINITE, GROWTH, POSITIVE, Number, shown
+from sordino.errors import InvalidParameter
+from sordino.releases import pictured
+
+MOST_EDGES = 1 << 20
+_LARGEST = Fraction(sys.float_info.max)
+_ARITHMETIC = Context(prec=50, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BucketGrid:
+    """Which bucket a record is in: bucket i holds the values from edge i - 1 up to, and without, edge i.
+
+    With K edges there are K + 1 buckets: bucket 0 lies below the first edge, bucket K at and above the last one. Two grids are equal
+    if their edges are.
+
+    Parameters
+    ----------
+    edges : array of float, shape (K,)
+        Finite and strictly increasing, at most 2^20; public. In the unit of the values.
+    recipe : tuple of (str, Fraction or None)
+        The public parameters that `geometric` made the edges from; nothing depends on it.
+
+    Attributes
+    ----------
+    nulls : str
+        "lowest": what is missing (NULL, NaN, None) or no number is in bucket 0, as minus infinity is. Plus infinity is in bucket K.
+
+    Raises
+    ------
+    InvalidParameter
+        If the edges are none, too many, not finite or not strictly increasing.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> grid = sd.BucketGrid.geometric(lower=0, cap=20, growth=2, unit=1)
+    >>> grid.edges
+    array([ 1.,  3.,  7., 15., 20.])
+    >>> grid
+    BucketGrid(lower=0, cap=20, growth=2, unit=1, edges=[1, 3, 7, 15, 20])
+    """
+
+    nulls: ClassVar[str] = "lowest"
+
+    edges: NDArray[np.float64]
+    recipe: tuple[tuple[str, Fraction | None], ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            edges = np.array(self.edges, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            edges = np.empty(0)
+        fit = edges.ndim == 1 and 1 <= edges.size <= MOST_EDGES and bool(np.isfinite(edges).all())
+        if not fit or not (edges[1:] > edges[:-1]).all():
+            raise InvalidParameter(
+                f"BucketGrid.edges must be 1 to {MOST_EDGES} finite numbers, strictly increasing; got other ones. "
+                "BucketGrid.geometric makes some."
+            )
+        edges.flags.writeable = False
+        object.__setattr__(self, "edges", edges)
+
+    @classmethod
+    def geometric(cls, *, lower: Number | None, cap: Number, growth: Number, unit: Number = 1) -> BucketGrid:
+        """Return the grid with edges lower + unit (growth^i - 1) for i = 1, 2, ... below `cap`, and `cap` itself.
+
+        Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the factor `growth`. With `lower=None`
+        values have both signs: edges -cap, ..., -unit (growth - 1), 0, unit (growth - 1), ..., cap.
+
+        Parameters
+        ----------
+        lower : number or None
+            Public; values below it share the first bucket. In the unit of the values, as `cap` and `unit`.
+        cap : number
+            The last edge; public. Values at or above it share the last bucket.
+        growth : number
+            In (1, inf).
+        unit : number
+            In (0, inf): from where on the edges grow by the factor, rather than by equal steps.
+
+        Raises
+        ------
+        InvalidParameter
+            If a parameter is out of its range, the cap is not above `lower`, or there would be more than 2^20 edges.
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> sd.BucketGrid.geometric(lower=None, cap=10, growth=2).edges.tolist()
+        [-10.0, -7.0, -3.0, -1.0, 0.0, 1.0, 3.0, 7.0, 10.0]
+        """
+        low = None if lower is None else _within("BucketGrid.lower", FINITE("BucketGrid.lower", lower))
+        high = _within("BucketGrid.cap", FINITE("BucketGrid.cap", cap))
+        if high <= (low or 0) or float(high) <= float(low or 0):
+            above = "0, where no lower bound is given" if low is None else f"lower, {shown(lower)}"
+            raise InvalidParameter(f"BucketGrid.cap must be above {above}; got {shown(cap)}.")
+        return _geometric(low, high, GROWTH("BucketGrid.growth", growth), POSITIVE("BucketGrid.unit", unit))
+
+    @property
+    def size(self) -> int:
+        """The number of edges, K."""
+        return self.edges.size
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, BucketGrid) and np.array_equal(self.edges, other.edges))
+
+    def __hash__(self) -> int:
+        return hash((self.size, self.edges[0], self.edges[self.size // 2], self.edges[-1]))
+
+    def __repr__(self) -> str:
+        return pictured(self, dict(self.recipe) | {"edges": self.edges})
+
+
+def _within(name: str, number: Fraction) -> Fraction:
+    if abs(number) > _LARGEST:
+        raise InvalidParameter(f"{name} must be a number that a float can hold; got {shown(number)}.")
+    return number
+
+
+@lru_cache(maxsize=64)
+def _geometric(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> BucketGrid:
+    """Return the grid, computed once: a shared value that nobody can write to."""
+    _check_number(lower, cap, growth, unit)
+    origin, last = lower or Fraction(0), float(cap)
+    edges, before = [], float(origin)
+    for edge in _rising(origin, growth, unit):
+        if edge >= last:
+            break
+        if edge > before:  # neighbours may round to the same float
+            edges.append(edge)
+            before = edge
+    edges.append(last)
+    if lower is None:
+        edges = [*(-edge for edge in reversed(edges)), 0.0, *edges]
+    recipe = (("lower", lower), ("cap", cap), ("growth", growth), ("unit", unit))
+    return BucketGrid(edges=np.array(edges), recipe=recipe)
+
+
+def _rising(origin: Fraction, growth: Fraction, unit: Fraction) -> Iterator[float]:
+    """Yield origin + unit (growth^i - 1) for i = 1, 2, ... in decimal arithmetic of 50 digits, each rounded once to a float."""
+    c = _ARITHMETIC
+    start, scale, first, factor = (_decimal(number) for number in (origin, unit, growth - 1, growth))
+    power = first  # growth^i - 1 without cancellation: s -> s growth + (growth - 1)
+    while True:
+        yield float(c.fma(scale, power, start))
+        power = c.fma(power, factor, first)
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return _ARITHMETIC.divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
+def _check_number(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> None:
+    """Refuse a grid of too many edges before any of them is computed."""
+    c = _ARITHMETIC
+    reach = c.ln(_decimal((cap - (lower or 0)) / unit + 1))
+    step = c.ln(_decimal(growth))  # 0 where 50 digits cannot tell the growth from 1
+    most = MOST_EDGES if lower is not None else (MOST_EDGES - 1) // 2
+    if reach > c.multiply(step, Decimal(most)):
+        needed = f"about {math.ceil(c.divide(reach, step))}" if step else "many more"
+        raise InvalidParameter(
+            f"BucketGrid.growth must leave at most {most} edges up to the cap; got {shown(growth)}, which makes {needed}. "
+            "Raise the growth or the unit, or lower the cap."
+        )

@@ -1,0 +1,85 @@
+"""Noise for sums of whole steps: exact discrete Laplace, on a grid that is fine for the noise and as coarse as the sampler likes.
+
+Claim: totals that move by at most `bound` record steps in the L1 norm are released with at most epsilon. Proof: docs/proofs/clipped-sum.md.
+Noise: discrete Laplace, from `LaplaceMechanism`.
+Floats: none; totals are Python integers of any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import final
+
+from sordino.entropy import Entropy
+from sordino.mechanisms import LaplaceMechanism
+from sordino.sensitivity import Adjacency, Sensitivity
+
+_SCALE_BITS = 28  # the noise is about 2^28 grid steps wide, which rates with denominators up to 2^40 follow to a thousandth
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TotalNoise:
+    """How totals in record steps become noisy numbers of noise steps: rounded down to the coarser grid, then noise is added.
+
+    Attributes
+    ----------
+    epsilon : Fraction
+        The budget.
+    bound : int
+        How far the totals of neighbors are apart, in the L1 norm, in record steps.
+    totals : int
+        How many there are.
+    record_step : Fraction
+        A power of two, in the unit of the values.
+    adjacency : {"add-remove", "replace-one"}
+        Which data sets are neighbors.
+    """
+
+    epsilon: Fraction
+    bound: int
+    totals: int
+    record_step: Fraction
+    adjacency: Adjacency
+
+    @cached_property
+    def shift(self) -> int:
+        """How many binary digits the noise grid is coarser than that of the records."""
+        scale = self.bound / self.epsilon
+        return max(0, scale.numerator.bit_length() - scale.denominator.bit_length() - 1 - _SCALE_BITS)
+
+    @property
+    def step(self) -> Fraction:
+        """The noise step, in the unit of the values."""
+        return self.record_step * (1 << self.shift)
+
+    @cached_property
+    def mechanism(self) -> LaplaceMechanism:
+        """What adds the noise. Rounding down moves one total by at most ceil(bound) steps, several by less than one more for each."""
+        coarse = -(-self.bound >> self.shift) + (self.totals - 1 if self.shift else 0)
+        statement = Sensitivity(
+            bound=coarse * self.step,
+            monotone=False,
+            adjacency=self.adjacency,
+            norm="l1",
+            step=self.step,
+            size=self.totals,
+        )
+        return LaplaceMechanism(epsilon=self.epsilon, sensitivity=statement)
+
+    def noisy(self, totals: Sequence[int], entropy: Entropy) -> tuple[int, ...]:
+        """Return the totals with fresh noise, in noise steps."""
+        drawn = self.mechanism.noise.sample(self.totals, entropy).tolist()
+        return tuple((total >> self.shift) + noise for total, noise in zip(totals, drawn, strict=True))
+
+    def reach(self, wrong: Fraction) -> int:
+        """Return the smallest number of noise steps that the noise on one total exceeds in size with a probability of at most `wrong`."""
+        return -self.mechanism.noise.quantile(float(wrong / 2))
+
+    @property
+    def rounded(self) -> int:
+        """By how many noise steps a total may have been rounded down, rounded up."""
+        return 1 if self.shift else 0

@@ -1,0 +1,112 @@
+"""The sum of records that were clipped and rounded down to whole steps, one by one.
+
+Claim: one record contributes a whole number in [low, high], a function of this record alone; the sum is exact. Proof:
+docs/proofs/bucket-counts.md.
+Floats: clipping, powers of two and floor are exact; sums are whole numbers of any size.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import POWER_OF_TWO, shown
+from sordino.errors import InvalidParameter
+from sordino.estimators._records import blocks, number_of
+from sordino.grid import CLAMP
+
+_HALF = 32
+
+
+def clipped_steps(values: Any, low: int, high: int, step: Fraction, *, missing: int | None = None, owner: str = "values") -> int:
+    """Return the sum of max(low, min(high, floor(value / step))) over the records.
+
+    Parameters
+    ----------
+    values : array or list of numbers, shape (n,)
+        Private; read in blocks.
+    low, high : int
+        In steps, within +-2^52.
+    step : Fraction
+        A power of two from 2^-900 to 2^900, in the unit of the values.
+    missing : int, optional
+        What a record counts that is missing (NULL, NaN, None) or no number, in [low, high]; `low` by default.
+
+    Raises
+    ------
+    InvalidParameter
+        If the limits do not hold, the values are not one-dimensional or their declared type is not numeric.
+    """
+    number = POWER_OF_TWO("clipped_steps.step", step)
+    if not -CLAMP <= low <= high <= CLAMP:
+        raise InvalidParameter(f"clipped_steps needs -2^52 <= low <= high <= 2^52; got low={shown(low)}, high={shown(high)}.")
+    absent = low if missing is None else missing
+    if not low <= absent <= high:
+        raise InvalidParameter(f"clipped_steps.missing must be from {low} to {high}; got {shown(missing)}.")
+    exponent = number.numerator.bit_length() - number.denominator.bit_length()
+    if abs(exponent) > 900:
+        raise InvalidParameter(f"clipped_steps.step must be from 2^-900 to 2^900; got 2^{exponent}.")
+    return sum(_block_sum(block, low, high, exponent, absent) for block in blocks(values, owner))
+
+
+def _block_sum(block: NDArray[Any], low: int, high: int, exponent: int, absent: int) -> int:
+    if block.dtype == object:
+        return sum(_steps_of(value, low, high, exponent, absent) for value in block)
+    if block.dtype.kind in "iu" and block.dtype.itemsize == 8:
+        return _total(_whole_steps(block, low, high, exponent))
+    values = block if block.dtype.itemsize > 8 else block.astype(np.float64, copy=False)
+    with np.errstate(all="ignore"):
+        steps = np.clip(values, low * 2.0**exponent, high * 2.0**exponent)
+        if exponent > 0:  # floor first, so that nothing vanishes below the smallest float
+            np.floor(steps, out=steps)
+        steps *= 2.0**-exponent
+        np.floor(steps, out=steps)
+    unknown = np.isnan(steps)
+    count = int(np.count_nonzero(unknown))
+    steps[unknown] = 0
+    return _total(steps.astype(np.int64)) + count * absent
+
+
+def _whole_steps(block: NDArray[Any], low: int, high: int, exponent: int) -> NDArray[np.int64]:
+    """Return clipped steps of whole numbers of 64 bits, which a float may not hold."""
+    down, up = max(exponent, 0), max(-exponent, 0)
+    shifted = block >> min(down, 64)  # floor, of negative numbers, too
+    whole = np.minimum(shifted, 2 * CLAMP).astype(np.int64)  # also where there is no sign
+    smallest, largest = -(-low >> up), high >> up  # x 2^up >= low means x >= ceil(low / 2^up)
+    inside = whole << min(up, 63)  # beyond the limits it overflows, and is not used
+    return np.where(whole > largest, high, np.where(whole < smallest, low, inside))
+
+
+def _steps_of(value: Any, low: int, high: int, exponent: int, absent: int) -> int:
+    """Return the clipped steps of one object."""
+    number = number_of(value)
+    if number is None:
+        return absent
+    if not isinstance(number, int | Fraction):
+        if math.isinf(number):
+            return high if number > 0 else low
+        if isinstance(number, Decimal):
+            number = _tamed(number)
+        number = Fraction(number)
+    return max(low, min(high, math.floor(number / Fraction(2) ** exponent)))
+
+
+def _tamed(number: Decimal) -> Decimal | Fraction:
+    """Return a number with the same clipped steps as this decimal, whose exponent might fill the memory."""
+    if not number:
+        return Fraction(0)
+    sign = 1 if number > 0 else -1
+    beyond = 1000  # 10^1000 is more than 2^52 steps of 2^900, and 10^-1000 less than one of 2^-900
+    if number.adjusted() > beyond:
+        return Fraction(sign * 10**beyond)
+    return number if number.adjusted() > -beyond else Fraction(sign, 10**beyond)
+
+
+def _total(steps: NDArray[np.int64]) -> int:
+    """Return the sum of whole numbers within +-2^52, without overflow: halves of 32 digits apart."""
+    return (int((steps >> _HALF).sum()) << _HALF) + int((steps & ((1 << _HALF) - 1)).sum())

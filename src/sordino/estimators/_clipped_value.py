@@ -1,0 +1,160 @@
+"""A sum or a mean of clipped records: the number, and what is known of it.
+
+Claim: `interval` covers the figure of the clipped records, `true_interval` that of the records themselves, each with at least its
+confidence. Proof: docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md.
+Floats: exact fractions of what was released, rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import final
+
+from sordino.constraints import SHARE, TRUTH, Number
+from sordino.estimators._clip import Clip
+from sordino.estimators._clipped_noise import TotalNoise
+from sordino.estimators._share_interval import ShareTest
+from sordino.releases import Release
+
+Ends = tuple[Fraction, Fraction]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ClippedValue(Release):
+    """A private sum or mean, between ends that were found privately.
+
+    Attributes
+    ----------
+    value : float
+        The noisy sum or mean of the clipped records, in the unit of the values.
+    clip : tuple of float
+        The ends (low, high) that records were moved into.
+    capped : bool
+        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large as the cap then.
+    standard_error : float
+        Standard deviation of the noise, given the clip; says nothing of what clipping cut off. Of a mean under add-remove an
+        approximation for many records, at the released numbers.
+    interval : tuple of float
+        Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from the exact law of the noise, also for
+        few records.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> total = sd.ClippedSum(epsilon=1, adjacency="add-remove", cap=1e6).release([12, 30, 7] * 200, entropy=sd.Seeded(7))
+    >>> low, high = total.interval
+    >>> low < total.value < high, total.clip[1] < 1000, total.capped
+    (True, True, False)
+    >>> total.true_interval()[1]
+    inf
+    """
+
+    value: float
+    clip: tuple[float, float]
+    capped: bool
+    standard_error: float
+    interval: tuple[float, float]
+    found: Clip = field(repr=False)
+    noise: TotalNoise = field(repr=False)
+    noisy: tuple[int, ...] = field(repr=False)
+    records: int | None = field(repr=False)
+
+    def interval_at(self, *, confidence: Number) -> tuple[float, float]:
+        """Return the ends of an interval for the sum or mean of the clipped records, at another confidence than 95 %.
+
+        Raises
+        ------
+        InvalidParameter
+            If the confidence is not in (0, 1).
+        """
+        wrong = 1 - SHARE("ClippedValue.interval_at.confidence", confidence)
+        return _floats(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong))
+
+    def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
+        """Return the ends of an interval for the sum or mean of the records as they are, not clipped.
+
+        How far the largest records reach is what no private number can tell: an end is infinite unless a public statement closes it.
+        Where `lower` was 0 or more and no record lies below it, the lower end is finite. With `within_cap` both are.
+
+        Parameters
+        ----------
+        confidence : number
+            In (0, 1).
+        within_cap : bool
+            Say True only if it is public that all records lie between `lower` (with None: minus the cap) and the cap. Then as many of
+            them as the search may have left beyond the clip are counted as if they lay there.
+
+        Raises
+        ------
+        InvalidParameter
+            If the confidence is not in (0, 1).
+
+        Notes
+        -----
+        A finite upper end is one for records that are rounded down to whole steps (of about the clip over 2^32), as they were added.
+        """
+        wrong = 1 - SHARE("ClippedValue.true_interval.confidence", confidence)
+        TRUTH("ClippedValue.true_interval.within_cap", within_cap)
+        one_sided = self.found.mechanism.sides == "above"
+        if not within_cap:
+            low, _ = _floats(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong, two_sided=False))
+            return (low if one_sided else -math.inf), math.inf
+        return _floats(self._unclipped_ends(wrong / 3))
+
+    def _unclipped_ends(self, wrong: Fraction) -> Ends:
+        """Return the ends for all records, if they lie within the cap: three things fail, each with a probability of at most `wrong`."""
+        low, high = clipped_ends(self.found, self.noise, self.noisy, self.records, wrong)
+        down, up = _beyond(self.found, wrong)
+        if self.records is None and len(self.noisy) == 1:
+            return low - down, high + up
+        search = self.found.mechanism
+        least = _least_records(self.found, self.noise, self.noisy, self.records, wrong)
+        if not least:
+            return search.lower, search.cap
+        return max(low - down / least, search.lower), min(high + up / least, search.cap)
+
+
+def clipped_ends(
+    clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, wrong: Fraction, *, two_sided: bool = True
+) -> Ends:
+    """Return between which numbers the figure of the clipped records lies, with a probability of at least 1 - `wrong`.
+
+    One total: the exact quantiles of its noise. Two totals, of the distances from either end: the shares that they do not refute.
+    Not `two_sided`: only the lower end holds, at the same level.
+    """
+    if len(noisy) == 2:
+        rate, slack = float(noise.mechanism.noise.rate), 1 + noise.rounded
+        low, high = ShareTest(*noisy, rate=rate, slack=slack, wrong=float(wrong), one_sided=not two_sided).ends()
+        return (clip.low + low * (clip.high - clip.low)) * clip.step, (clip.low + high * (clip.high - clip.low)) * clip.step
+    reach = noise.reach(wrong if two_sided else min(2 * wrong, Fraction(1)))
+    low, high = (noisy[0] - reach) * noise.step, (noisy[0] + reach + noise.rounded) * noise.step
+    if records is None:
+        return low, high
+    return _within(clip, low / max(1, records)), _within(clip, high / max(1, records))
+
+
+def _least_records(clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, wrong: Fraction) -> Fraction:
+    """Return how many records there are at least: known, or from both totals, each of which fails with half of `wrong`."""
+    if records is not None:
+        return Fraction(max(1, records))
+    least = sum(max(0, total - noise.reach(wrong / 2)) for total in noisy)
+    return Fraction(least) * noise.step / ((clip.high - clip.low) * clip.step)
+
+
+def _beyond(clip: Clip, wrong: Fraction) -> Ends:
+    """Return how much the records beyond each end may add up to, if none lies beyond `lower` and the cap."""
+    search = clip.mechanism
+    counts = [Fraction(0) if tests is None else Fraction(search.beyond(tests, wrong / len(clip.tests))) for tests in clip.tests]
+    down = counts[0] * max(Fraction(0), clip.low * clip.step - search.lower)
+    return down, counts[-1] * max(Fraction(0), search.cap - clip.high * clip.step)
+
+
+def _within(clip: Clip, number: Fraction) -> Fraction:
+    return max(clip.low * clip.step, min(clip.high * clip.step, number))
+
+
+def _floats(ends: Ends) -> tuple[float, float]:
+    return float(ends[0]), float(ends[1])

@@ -1,0 +1,325 @@
+"""A quantile of a column whose range nobody knows: the first edge of a geometric grid with enough records behind it, found with noise.
+
+Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2, (1 - q) e1), q e1 + e2] under
+add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates times the rows of a unit [durfee2023, Lemma B.1]; permute-and-flip
+over the edges is epsilon-private [mckenna2020, Thm 1].
+Proof: docs/proofs/quantile.md.
+Noise: one-sided geometric on a lattice of 1/b records, q = a/b; runs of empty buckets cost no draws.
+Floats: the edges, which are public, and what is computed from the edge that was found; no count, no cost and no comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, final
+
+from sordino.claims import Claim
+from sordino.constraints import ADJACENCY, COUNT, FINITE, GROWTH, POSITIVE, PROPORTION, Number, one_of, shown
+from sordino.cost import Cost
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.errors import InvalidParameter
+from sordino.estimators._bucket_counts import BucketCounts
+from sordino.estimators._bucket_grid import BucketGrid
+from sordino.estimators._quantile_plan import Adjacency, Plan, flips
+from sordino.estimators._rank_search import RankFlip, RankSearch, Runs
+from sordino.mechanisms._statements import set_fields
+from sordino.releases import Release, parameters, pictured
+
+CONFIDENCE = 0.95
+_DENOMINATOR = 1 << 20
+_METHOD = one_of("above-threshold", "permute-and-flip")
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class QuantileValue(Release):
+    """A quantile, as far as an edge of the grid says.
+
+    Attributes
+    ----------
+    value : float
+        An edge of the grid, in the unit of the values.
+    capped : bool
+        True if the quantile may lie beyond the cap (with `lower=None`: beyond either end); the value is that end then.
+    rank_error_low, rank_error_high : float
+        With probability at least 95% the rank of the value lies between target + low and target + high, in records; low <= 0 <= high.
+        Records that share the bucket of the target rank, or the bucket next to the value on the side of the target, count as lying at
+        the target. The rank itself is not public where the number of records is not.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> median = sd.Quantile(q=0.5, epsilon=1, adjacency="add-remove", lower=0, cap=1000)
+    >>> found = median.release(range(1000), entropy=sd.Seeded(7))
+    >>> found.capped, found.rank_error_low < 0 < found.rank_error_high
+    (False, True)
+    """
+
+    value: float
+    capped: bool
+    rank_error_low: float
+    rank_error_high: float
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class Quantile:
+    """Release a quantile of a column without a range to guess: fine steps near `lower`, a constant factor far from it.
+
+    Parameters
+    ----------
+    q : number
+        In [0, 1]: the share of the records below the value; taken as the nearest fraction with a denominator of at most 2^20.
+    epsilon : number
+        Budget of the release, in (0, inf).
+    adjacency : {"add-remove", "replace-one"}
+        What neighbors are. The number of records is private under both.
+    lower : number or None
+        Public lower bound; smaller values count as equal to it. None: values have both signs.
+    cap : number
+        Public; the largest value that is released, and with `lower=None` its negative the smallest. It can be generous: the steps up to
+        it cost little. In the unit of the values, as `lower` and `unit`.
+    growth : number
+        In (1, inf): the factor between one edge and the next.
+    unit : number
+        In (0, inf): the edges are lower + unit (growth^i - 1); near `lower` they lie about unit (growth - 1) apart.
+    size_hint : int, optional
+        About how many records there are, as far as that is public; it never has to be right, and nothing reads the real number. It
+        chooses the method, the direction, and how `lower=None` is searched, and corrects thresholds where edges are crowded.
+    method : {"above-threshold", "permute-and-flip"}, optional
+        None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / (2 rows_per_unit) >= ln(edges) + 5, else
+        above-threshold.
+    rows_per_unit : int
+        How many records one unit has at most, at least 1; it is up to the caller to bound them.
+    ratio : number
+        e1/e2, in (0, inf), for above-threshold: more means fewer values far beyond the target, and more noise near it.
+
+    Attributes
+    ----------
+    grid : BucketGrid
+        The edges, for `BucketCounts.of`.
+    parts : tuple
+        What is done, in this order: one search or one choice over all edges; with `lower=None` and no size hint that allows one search,
+        a search through what is not negative, and if that ends at once one through what is not positive.
+    cost : Cost
+        What a release spends, exactly; its pure epsilon is at most `epsilon`.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, or the cap is not above `lower`.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> incomes = [21_000, 34_000, 28_500, 90_000, 45_000] * 400
+    >>> median = sd.Quantile(q=0.5, epsilon=1, adjacency="add-remove", lower=0, cap=1e9, growth=1.05)
+    >>> 30_000 < median.release(incomes, entropy=sd.Seeded(7)).value < 40_000
+    True
+    """
+
+    q: Number
+    epsilon: Number
+    adjacency: Adjacency
+    lower: Number | None
+    cap: Number
+    growth: Number
+    unit: Number
+    size_hint: int | None
+    method: Literal["above-threshold", "permute-and-flip"] | None
+    rows_per_unit: int
+    ratio: Number
+    grid: BucketGrid = field(init=False)
+    parts: tuple[RankSearch | RankFlip, ...] = field(init=False)
+    cost: Cost = field(init=False)
+
+    def __init__(
+        self,
+        *,
+        q: Number,
+        epsilon: Number,
+        adjacency: Adjacency,
+        lower: Number | None,
+        cap: Number,
+        growth: Number = 1.01,
+        unit: Number = 1.0,
+        size_hint: int | None = None,
+        method: Literal["above-threshold", "permute-and-flip"] | None = None,
+        rows_per_unit: int = 1,
+        ratio: Number = 1,
+    ) -> None:
+        name = "Quantile."
+        share: Fraction = PROPORTION(name + "q", q).limit_denominator(_DENOMINATOR)
+        budget: Fraction = POSITIVE(name + "epsilon", epsilon)
+        ADJACENCY(name + "adjacency", adjacency)
+        grid = column_grid("Quantile", lower, cap, growth, unit)
+        hint = None if size_hint is None else COUNT(name + "size_hint", size_hint)
+        rows = COUNT(name + "rows_per_unit", rows_per_unit)
+        chosen = None if method is None else _METHOD(name + "method", method)
+        tilt: Fraction = POSITIVE(name + "ratio", ratio)
+        plan = Plan(share, grid, GROWTH("growth", growth), hint, rows, adjacency, tilt)
+        flip = chosen == "permute-and-flip" or (chosen is None and flips(share, budget / rows, grid.size, hint))
+        parts, cost = plan.flip(budget) if flip else plan.searches(budget, signed=lower is None)
+        set_fields(self, q=q, epsilon=epsilon, adjacency=adjacency, lower=lower, cap=cap, growth=growth, unit=unit)
+        set_fields(self, size_hint=hint, method=chosen, rows_per_unit=rows, ratio=ratio, grid=grid, parts=parts, cost=cost)
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def exact(self) -> bool:
+        """True: the law computed in the audit is the law that is sampled."""
+        return True
+
+    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValue:
+        """Release the quantile, with fresh noise.
+
+        Parameters
+        ----------
+        values : array of numbers, shape (n,), or BucketCounts
+            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no values at all.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        QuantileValue
+
+        Raises
+        ------
+        InvalidParameter
+            If the values are no one-dimensional list of a numeric type, or counts over another grid.
+        """
+        checked_entropy(entropy, "Quantile.release")
+        runs = counted(values, self.grid, "Quantile")
+        place, edge = 0, self.parts[0].find(runs, entropy)
+        if self.goes_on(edge):
+            place, edge = 1, self.parts[1].find(runs, entropy)
+        low, high = self.errors(edge, place)
+        return QuantileValue(
+            value=value_at(edge, self.grid, self.lower),
+            capped=beyond(edge, self.grid, *self._directions(place), signed=self.lower is None),
+            rank_error_low=low,
+            rank_error_high=high,
+            mechanism=self,
+            cost=self.cost,
+            simulated=entropy.simulated,
+        )
+
+    def goes_on(self, edge: int) -> bool:
+        """Return whether a second search follows the first one, which found `edge`: if there is one, and no test stood before."""
+        first = self.parts[0]
+        return len(self.parts) > 1 and isinstance(first, RankSearch) and edge == first.first
+
+    def _directions(self, place: int) -> tuple[bool, bool]:
+        """Return whether part number `place` looks upward, and whether it looks downward."""
+        part = self.parts[place]
+        return (part.upward, not part.upward) if isinstance(part, RankSearch) else (True, True)
+
+    def errors(self, edge: int, place: int = 0) -> tuple[float, float]:
+        """Return the rank errors, low and high, of an edge that part number `place` found: a function of public values alone."""
+        part = self.parts[place]
+        wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
+        if isinstance(part, RankFlip):
+            farther = part.error(self.grid.size, 1 - CONFIDENCE)
+            return -farther, farther
+        short, over = part.errors(edge, wrong)
+        if part.upward:
+            return 0.0 - short, over
+        before = self.parts[0]
+        if place and edge == part.last - 1 and isinstance(before, RankSearch):  # both searches ended at once: each bounds one side
+            return 0.0 - before.errors(before.first, wrong)[0], short
+        return 0.0 - over, short
+
+
+def column_grid(owner: str, lower: Number | None, cap: Number, growth: Number, unit: Number) -> BucketGrid:
+    """Return the grid of a column, with what is refused said of `owner`.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, the cap is not above `lower` (0 where there is none), or there are too many edges.
+    """
+    low = Fraction(0) if lower is None else FINITE(f"{owner}.lower", lower)
+    if FINITE(f"{owner}.cap", cap) <= low:
+        raise InvalidParameter(
+            f"{owner}.cap must be above {'0, where lower is None' if lower is None else f'lower, {shown(lower)}'}; got {shown(cap)}."
+        )
+    GROWTH(f"{owner}.growth", growth)
+    POSITIVE(f"{owner}.unit", unit)
+    return BucketGrid.geometric(lower=lower, cap=cap, growth=growth, unit=unit)
+
+
+def counted(values: Any, grid: BucketGrid, owner: str) -> Runs:
+    """Return the runs of a column, which may have been counted before.
+
+    Raises
+    ------
+    InvalidParameter
+        If the values are no one-dimensional list of a numeric type, or counts over another grid.
+    """
+    counts = values if isinstance(values, BucketCounts) else BucketCounts.of(values, grid=grid)
+    if counts.grid != grid:
+        raise InvalidParameter(
+            f"{owner}.release needs counts over its own grid, {grid!r}; got counts over {counts.grid!r}. Count with "
+            f"BucketCounts.of(values, grid={owner.lower()}.grid)."
+        )
+    return Runs.of(counts)
+
+
+def beyond(edge: int, grid: BucketGrid, up: bool, down: bool, *, signed: bool) -> bool:
+    """Return whether an edge says that the quantile may lie beyond the cap, or with both signs beyond either end.
+
+    Upward an edge is reached if enough records lie below it, downward if enough lie at or above it: the first and the last edge say
+    different things. A choice that counts both says both.
+    """
+    return edge >= grid.size - down or (signed and edge < up)
+
+
+def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
+    """Return the value of an edge, counted from 0; -1 is the lower end of the grid, K its upper end."""
+    if edge >= 0:
+        return float(grid.edges[min(edge, grid.size - 1)])
+    return float(grid.edges[0] if lower is None else lower)
+
+
+_FAR = 1 << 60  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
+_LONG: dict[str, Any] = {"lower": 0, "cap": _FAR, "growth": 2}
+_SHORT: dict[str, Any] = {"adjacency": "add-remove", "lower": 0, "cap": 7, "growth": 2, "epsilon": 2}
+CLAIMS = (
+    Claim(
+        name="Quantile",
+        statement="The edge that a search ends at is private for what the counts below rising edges, less q for every record, lose.",
+        references=("durfee2023, Lemma B.1", "durfee2023, Cor. A.1 and A.2"),
+        proof="quantile.md",
+        neighbours=(
+            (
+                Quantile(q=0.5, epsilon=3, adjacency="add-remove", **_LONG),
+                (0,) * 4 + (_FAR,) * 4,
+                (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
+            ),
+            (Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG), (0,) + (_FAR,) * 3, (0,) * 2 + (_FAR,) * 3),
+            (
+                Quantile(q=0.5, epsilon=2, adjacency="replace-one", **_LONG),
+                (0,) * 5 + (_FAR,) * 4,
+                (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
+            ),
+            (Quantile(q=0, **_SHORT), (4,), (2, 4)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="Quantile",
+        statement="The edge that permute-and-flip chooses is epsilon-differentially private.",
+        references=("mckenna2020, Thm 1",),
+        proof="quantile.md",
+        neighbours=(
+            (
+                Quantile(q=0.75, method="permute-and-flip", **_SHORT | {"cap": 127}),
+                (2,) * 3 + (8,) * 18 + (127,) * 6,
+                (2,) * 3 + (8,) * 18 + (127,) * 7,
+            ),
+        ),
+    ),
+)

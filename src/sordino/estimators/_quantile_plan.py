@@ -1,0 +1,145 @@
+"""How a quantile is searched for, and what that costs: choices that read public parameters and a public size hint, never a record.
+
+Claim: what `Plan` returns costs what it says. Proof: docs/proofs/quantile.md, which also says where the rules of choice come from.
+Floats: logarithms of public numbers; they choose, and no cost depends on them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, final
+
+from sordino.cost import Cost, Pure, Range, compose
+from sordino.estimators._bucket_grid import BucketGrid
+from sordino.estimators._rank_search import RankFlip, RankSearch
+from sordino.grid import fit_rate
+from sordino.mechanisms._threshold_scan import ThresholdScan, nested_cost
+from sordino.noise import Geometric
+
+Adjacency = Literal["add-remove", "replace-one"]
+LARGER_FIRST = "add-remove, the larger data first"
+"""Which of two neighbors comes first does not depend on the column, the quantile or the direction of a search."""
+
+_RARE = math.log(1000)  # a search may end before the first record once in a thousand
+_FEW = Fraction(1, 20)  # below this share a search from the lowest edge passes too few records, if nothing is known of their number
+_EULER = 0.5772156649015329  # the mean of a standard Gumbel variable: the largest of many exponential ones
+_LARGEST = Fraction(1 << 1000)
+
+
+def flips(q: Fraction, epsilon: Fraction, edges: int, size_hint: int | None) -> bool:
+    """Return whether permute-and-flip is the better method: if enough records lie on either side of the quantile to be seen.
+
+    `epsilon` is for each row of a unit.
+    """
+    return size_hint is not None and _float(epsilon * min(q, 1 - q) * size_hint / 2) >= math.log(edges) + 5
+
+
+def walks_far(share: Fraction, rate: Fraction, edges: int, size_hint: int) -> bool:
+    """Return whether a walk past `share` of the records is safe from ending early, on an edge that no record lies before.
+
+    Each of the edges may end it with probability e^(-rate share size_hint) at most, `rate` in nats a record.
+    """
+    return _float(rate * share * size_hint) >= math.log(edges) + _RARE
+
+
+def walk_is_safe(share: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bool:
+    """Return `walks_far`; without a size hint a twentieth of the records is taken to be enough."""
+    return share >= _FEW if size_hint is None else walks_far(share, rate, edges, size_hint)
+
+
+def upward(q: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bool:
+    """Return whether to search from the lowest edge up: always from the middle on; below it if that walk is safe.
+
+    Upward needs less noise for small q, and passes fewer records.
+    """
+    return q >= Fraction(1, 2) or walk_is_safe(q, rate, edges, size_hint)
+
+
+def correction(rate: Fraction, threshold_rate: Fraction, growth: Fraction, size_hint: int | None) -> float:
+    """Return by how many records the threshold is raised, so that a search ends near its target on average.
+
+    Where more than `rate` edges come on each record, the largest noise of many tests ends a search early, and that of the threshold
+    late. The edges for each record are guessed: `size_hint` records over values that differ by a factor e. Rates in nats a record.
+    """
+    if size_hint is None:
+        return 0.0
+    crowding = 1 / (_float(Fraction(size_hint)) * math.log1p(_float(growth - 1)) * float(rate))
+    return (math.log(crowding) + _EULER) / float(rate) - 1 / float(threshold_rate) if crowding > 1 else 0.0
+
+
+def _float(number: Fraction) -> float:
+    return float(min(number, _LARGEST))
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """What is done for public parameters, and what it costs.
+
+    Attributes
+    ----------
+    q, growth, ratio : Fraction
+        The share of the records below the quantile, the growth of the grid, and e1/e2.
+    grid : BucketGrid
+    hint : int or None
+        About how many records there are.
+    rows : int
+        How many records one unit has at most.
+    adjacency : {"add-remove", "replace-one"}
+    """
+
+    q: Fraction
+    grid: BucketGrid
+    growth: Fraction
+    hint: int | None
+    rows: int
+    adjacency: Adjacency
+    ratio: Fraction
+
+    def flip(self, budget: Fraction) -> tuple[tuple[RankFlip], Cost]:
+        """Return the choice by permute-and-flip: scores of two edges move apart by at most `spread` lattice steps."""
+        a, b = self.q.as_integer_ratio()
+        spread = 6 * self.rows * (max(a, b - a) if self.adjacency == "add-remove" else b)
+        rate = fit_rate(budget / spread, "Quantile", stepped=False)
+        return (RankFlip(b, a, rate),), Pure(epsilon=spread * rate)
+
+    def searches(self, budget: Fraction, *, signed: bool) -> tuple[tuple[RankSearch, ...], Cost]:
+        """Return one search, or two of which each has half of the budget."""
+        size, last = self.grid.size, self.grid.size - 1
+        up = self.q >= Fraction(1, 2) if signed else upward(self.q, self._unit(budget, up=True) / self.rows, size, self.hint)
+        share = max(self.q, 1 - self.q)
+        if not signed or (self.hint and walks_far(share, self._unit(budget, up=up) / self.rows, size, self.hint)):
+            return self._composed(self._search(budget, up, 0, size))
+        zero = last // 2
+        return self._composed(self._search(budget / 2, True, zero, size), self._search(budget / 2, False, 0, zero + 1))
+
+    def _composed(self, *parts: RankSearch) -> tuple[tuple[RankSearch, ...], Cost]:
+        costs = [self._cost(*(law.rate * part.weight * self.rows for law in _laws(part)), up=part.upward) for part in parts]
+        return parts, costs[0] if len(costs) == 1 else compose(*costs)
+
+    def _search(self, budget: Fraction, up: bool, first: int, last: int) -> RankSearch:
+        a, b = self.q.as_integer_ratio()
+        unit = self._unit(budget, up=up)
+        limit, rate = (fit_rate(e / (b * self.rows), "Quantile", stepped=False) for e in (self.ratio * unit, unit))
+        threshold = round(b * correction(b * rate, b * limit, self.growth, self.hint))
+        scan = ThresholdScan(threshold, Geometric(limit), Geometric(rate))
+        return RankSearch(up, first, last, -1, self.grid.size, b, a if up else b - a, 0, scan)
+
+    def _unit(self, budget: Fraction, *, up: bool) -> Fraction:
+        """Return e2 for a whole unit."""
+        return budget / Fraction(self._cost(self.ratio, Fraction(1), up=up).pure())
+
+    def _cost(self, limit: Fraction, unit: Fraction, *, up: bool) -> Range | Pure:
+        """Return the cost of a search with e1 = `limit` and e2 = `unit`, each for a whole unit."""
+        offset = self.q if up else 1 - self.q
+        if self.adjacency == "add-remove":
+            return nested_cost(limit, unit, offset, orientation=LARGER_FIRST)
+        if self.rows > 1:
+            return Pure(epsilon=limit + unit)
+        return Range(low=max(unit, (1 - offset) * limit), high=limit + unit)
+
+
+def _laws(part: RankSearch) -> tuple[Geometric, Geometric]:
+    return part.scan.threshold_noise, part.scan.noise

@@ -1,0 +1,168 @@
+"""Where in a column a wanted rank is reached: lattices of counts for one search over the edges of a grid, and what its result says.
+
+Claim: none of its own; `docs/proofs/quantile.md` and `docs/proofs/quantiles.md` say what a search costs.
+Floats: only in the rank errors, which are computed from the public result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.entropy import Entropy
+from sordino.estimators._bucket_counts import BucketCounts
+from sordino.mechanisms._threshold_scan import ThresholdScan
+from sordino.noise import first_head
+
+Ints = NDArray[np.int64]
+_BASEL = math.log(math.pi**2 / 6)
+
+
+class Runs(NamedTuple):
+    """What a search looks at; private.
+
+    `below` holds the records below each edge in runs of equal numbers, `lengths` how many edges each run has and `ends` how many there
+    are up to its end, all of shape (m,); `records` is the number of all records.
+    """
+
+    below: Ints
+    lengths: Ints
+    ends: Ints
+    records: int
+
+    @classmethod
+    def of(cls, counts: BucketCounts) -> Runs:
+        """Return the runs of a column that was counted."""
+        below, lengths = counts.runs_up()
+        return cls(below, lengths, np.cumsum(lengths), counts.records)
+
+    def at(self, edge: int) -> int:
+        """Return the records below one edge: none below edge -1, all below edge K."""
+        if edge < 0:
+            return 0
+        run = int(np.searchsorted(self.ends, edge, side="right"))
+        return int(self.below[run]) if run < self.ends.size else self.records
+
+    def between(self, first: int, last: int) -> tuple[Ints, Ints]:
+        """Return the runs over the edges `first` to `last` - 1: the records below, and the lengths; shape (r,), at least one edge."""
+        if first <= 0 and last >= int(self.ends[-1]):
+            return self.below, self.lengths
+        start = int(np.searchsorted(self.ends, first, side="right"))
+        stop = int(np.searchsorted(self.ends, last, side="left")) + 1
+        cuts = np.empty(stop - start + 1, dtype=np.int64)
+        cuts[0], cuts[1:-1], cuts[-1] = first, self.ends[start : stop - 1], last
+        return self.below[start:stop], cuts[1:] - cuts[:-1]
+
+
+@final
+@dataclass(frozen=True)
+class RankSearch:
+    """One noisy walk over neighboring edges, to the first that has enough records behind it.
+
+    Attributes
+    ----------
+    upward : bool
+        From the lowest edge up, counting records below each; or from the highest down, counting records at or above each.
+    first, last : int
+        The edges `first` to `last` - 1 are tested; at least one.
+    low, high : int
+        Records in the buckets `low` + 1 to `high` are counted.
+    weight, drop : int
+        The lattice: `weight` steps for each record counted, less `drop` steps for every record there is.
+    target : int
+        What the answers are to reach, in lattice steps; the threshold of `scan` may be moved from there by a public correction.
+    scan : ThresholdScan
+        Threshold and noise, in lattice steps.
+    """
+
+    upward: bool
+    first: int
+    last: int
+    low: int
+    high: int
+    weight: int
+    drop: int
+    target: int
+    scan: ThresholdScan
+
+    def lattice(self, runs: Runs) -> tuple[Ints, Ints]:
+        """Return the answers of the tests in their order, in lattice steps, and how often in a row each is asked; shape (r,)."""
+        below, lengths = runs.between(self.first, self.last)
+        if self.upward:
+            return self.weight * (below - runs.at(self.low)) - self.drop * runs.records, lengths
+        return self.weight * (runs.at(self.high) - below[::-1]) - self.drop * runs.records, lengths[::-1]
+
+    def edge(self, found: int | None) -> int:
+        """Return the edge of a test, counted from 0; for none the one behind the last that was tested, which may be -1 or K."""
+        if self.upward:
+            return self.last if found is None else self.first + found
+        return self.first - 1 if found is None else self.last - 1 - found
+
+    def find(self, runs: Runs, entropy: Entropy) -> int:
+        """Return the edge where the walk ends, with fresh noise."""
+        answers, lengths = self.lattice(runs)
+        return self.edge(self.scan.first(answers, lengths, entropy))
+
+    def errors(self, edge: int, wrong: float) -> tuple[float, float]:
+        """Return how many records too few and too many may lie behind the edge (`short`, `over`), each but with probability `wrong`.
+
+        Behind an edge that was reached there are at least target - short records of those that are counted; behind the one tested
+        before it at most target + over. An end that was not reached has no `short`: 0.
+        """
+        shift = (self.scan.threshold - self.target) / self.weight
+        over = shift - math.log(wrong) / (float(self.scan.threshold_noise.rate) * self.weight)
+        tests = edge - self.first + 1 if self.upward else self.last - edge
+        if tests > self.last - self.first:
+            return 0.0, max(0.0, over)
+        short = (_BASEL + 2 * math.log(tests) - math.log(wrong)) / (float(self.scan.noise.rate) * self.weight) - shift
+        return max(0.0, short), max(0.0, over)
+
+
+@final
+@dataclass(frozen=True)
+class RankFlip:
+    """A choice among all edges by permute-and-flip: the better an edge, the fewer records lie between it and the target rank.
+
+    Two parts of three count the records between edge and target, the third part only those beyond the two buckets at the edge. So the
+    edges beside a value that many records share are told from those of the empty buckets around it.
+
+    Attributes
+    ----------
+    weight, drop : int
+        The lattice: u = weight records below an edge - drop records is how far it lies beyond the target.
+    rate : Fraction
+        In nats a step of the score -(2 |u| + distance of 0 from the interval between u of the edge before and of the edge after).
+    """
+
+    weight: int
+    drop: int
+    rate: Fraction
+
+    def lattice(self, runs: Runs) -> tuple[Ints, Ints]:
+        """Return how far each edge scores below the best, and how often in a row; shape (3m,), some of them zero times."""
+        ends = np.concatenate([[0], runs.below, [runs.records]])
+        before, here, after = (self.weight * part - self.drop * runs.records for part in (ends[:-2], ends[1:-1], ends[2:]))
+        away, alone = np.abs(here), runs.lengths == 1
+        scores = np.empty((here.size, 3), dtype=np.int64)  # of the first edge of a run, those inside, and the last
+        scores[:, 0] = 2 * away + np.maximum(np.maximum(before, -np.where(alone, after, here)), 0)
+        scores[:, 1] = 3 * away
+        scores[:, 2] = 2 * away + np.maximum(np.maximum(here, -after), 0)
+        lengths = np.empty((here.size, 3), dtype=np.int64)
+        lengths[:, 0], lengths[:, 1], lengths[:, 2] = 1, np.maximum(runs.lengths - 2, 0), ~alone
+        return (
+            scores - scores.min()
+        ).ravel(), lengths.ravel()  # the best is tested: where an entry is not, its run has one as good
+
+    def find(self, runs: Runs, entropy: Entropy) -> int:
+        """Return the edge that is chosen, with fresh noise."""
+        depths, lengths = self.lattice(runs)
+        return first_head(depths, lengths, self.rate, entropy)
+
+    def error(self, edges: int, wrong: float) -> float:
+        """Return how many records the edge may lie farther from the target than need be, but with probability `wrong`."""
+        return max(0.0, math.log(edges / wrong) / (3 * float(self.rate) * self.weight))

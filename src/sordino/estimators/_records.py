@@ -1,0 +1,104 @@
+"""Records in blocks: any array of numbers, of any size, as arrays that hold each value unchanged.
+
+Claim: nothing but the kind of the array (public) says how a value is read, and no value sways how another one is. Proof:
+docs/proofs/bucket-counts.md.
+Floats: none is made from a whole number or a decimal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.errors import InvalidParameter
+from sordino.grid import _is_whole, _listed
+
+BLOCK = 1 << 15
+"""Records that are looked at together: they and what is computed from them stay in the processor's cache."""
+
+_FLOATING = ("float", "double", "half")
+_NUMERIC = (*_FLOATING, "int", "decimal", "bool", "object", "null")
+
+
+def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]:
+    """Yield the records in order, at most `size` at a time: arrays of numbers, or of objects, shape (m,); none is left out.
+
+    A masked value is the object None. Memory maps are read block by block.
+
+    Raises
+    ------
+    InvalidParameter
+        At once, if the values are not a one-dimensional array or list, or their declared type is not numeric.
+    """
+    array = _array(values)
+    if array is None or array.ndim != 1 or array.dtype.kind not in "buifO":
+        kind = "" if _declared(values) is None else f" of {_declared(values)}"
+        shape = "" if array is None or array.ndim == 1 else f" with {array.ndim} dimensions"
+        raise InvalidParameter(
+            f"{owner} must be a one-dimensional array or list of numbers; got {type(values).__name__}{kind}{shape}."
+        )
+    return (_block(array[start : start + size]) for start in range(0, array.size, size))
+
+
+def _block(part: NDArray[Any]) -> NDArray[Any]:
+    if isinstance(part, np.ma.MaskedArray):
+        if not np.ma.getmaskarray(part).any():
+            return np.asarray(part.data)
+        filled: NDArray[Any] = np.ma.filled(part.astype(object), None)
+        return filled
+    plain = np.asarray(part)  # no longer a memory map, but a view of it
+    return plain if plain.dtype.isnative else plain.astype(plain.dtype.newbyteorder("="))
+
+
+def _array(values: Any) -> NDArray[Any] | None:
+    if isinstance(values, np.ndarray):
+        return values
+    if isinstance(values, list | tuple | range):
+        return _listed(list(values))
+    if not hasattr(values, "__array__") or isinstance(values, np.generic):
+        return None
+    declared = _declared(values)
+    if isinstance(declared, np.dtype):
+        return np.asarray(values)
+    if declared is not None and not any(name in str(declared).lower() for name in _NUMERIC):
+        return None
+    # A column of another library: one missing value may turn all its whole numbers into floats, so they are taken one by one.
+    array = np.asarray(values)
+    lossless = array.dtype.kind != "f" or any(name in str(declared).lower() for name in _FLOATING)
+    return array if lossless else _listed(_python_values(values))
+
+
+def _declared(values: Any) -> Any:
+    """Return the type of its values that an array or a column names, None if it names none."""
+    return getattr(values, "dtype", getattr(values, "type", None))
+
+
+def _python_values(values: Any) -> list[Any]:
+    for name in ("to_pylist", "to_list", "tolist"):  # of pyarrow, of polars and pandas, of arrays
+        if hasattr(values, name):
+            return list(getattr(values, name)())
+    return list(values)
+
+
+def number_of(value: Any) -> int | float | Fraction | Decimal | None:
+    """Return one object as a number that compares exactly with floats, +-infinity among them, or None where it is missing or no number."""
+    if _is_whole(value):
+        return int(value)
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, Decimal):
+        return None if value.is_nan() else value
+    if isinstance(value, float | np.floating) and not math.isnan(value):
+        return value if isinstance(value, float) else _unfolded(value)
+    return None
+
+
+def _unfolded(value: Any) -> float | Fraction:
+    """Return a NumPy float of any width exactly."""
+    return float(value) if np.isinf(value) else Fraction(*value.as_integer_ratio())

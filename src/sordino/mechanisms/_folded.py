@@ -1,0 +1,254 @@
+"""Noise that stays within a declared range and has no bias: discrete Laplace noise, its tails folded into two points.
+
+Claim: epsilon-differentially private for answers whose L1 sensitivity is the bound; the mean of a release is the answer, exactly, and its
+variance is below that of the noise for every answer between the ends. Its excess over the range is the least possible where the bound
+is one step.
+Proof: docs/proofs/folded.md.
+Noise: discrete Laplace of rate epsilon/bound a step; one uniform number rounds answers that need not be on the grid.
+Floats: none before the release, which is a whole number of steps as a float, or one of two public floats next to the folded ends.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from sordino.claims import Claim
+from sordino.constraints import FINITE, POSITIVE, Number, shown
+from sordino.cost import Pure
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import CLAMP, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
+from sordino.grid import _array as as_array
+from sordino.mechanisms._random_rounding import round_at_random
+from sordino.mechanisms._statements import checked_sensitivity, set_fields, whole_vector
+from sordino.noise import DiscreteLaplace
+from sordino.noise._probability import exp_bounds
+from sordino.releases import Value, Values, parameters, pictured
+from sordino.sensitivity import COUNTING, Sensitivity
+
+_DIGITS = 40
+_NOTHING = 2000  # e^-2000 steps are no float, whatever the step
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class FoldedMechanism:
+    """Release a number, or a list of numbers together, inside a declared range and without bias.
+
+    The range of the releases exceeds that of the answers by a known amount on either side, `excess`. No unbiased private mechanism can
+    do without: `least_excess` is what each needs. The variance is below that of `LaplaceMechanism` everywhere, most at the ends.
+
+    Parameters
+    ----------
+    lower, upper : number
+        All answers lie between them, on your word, and they are public. Answers beyond are moved to the nearer one by rule.
+    epsilon : number
+        Budget of the whole release, in (0, inf).
+    sensitivity : Sensitivity
+        Its bound is at most `upper - lower`. For a list: norm "l1" (`COUNTING.over(n)`). With a step, answers are rounded down to it;
+        without one they are rounded at random to a fine grid, so that no real answer has a bias.
+    margin : number, optional
+        How far releases may lie beyond the range, at most, in the unit of the answers. Too small a margin is refused.
+
+    Attributes
+    ----------
+    noise : DiscreteLaplace
+        The law of the noise before it is folded, in steps.
+    step : Fraction
+        Width of the grid, in the unit of the answers.
+    cost : Pure
+        What a release spends: the bound in steps times the rate, exactly; at most epsilon.
+    output_range : tuple of float
+        The smallest and the largest release, in the unit of the answers.
+    excess : float
+        How far that is beyond the range of the grid: step/(e^rate - 1).
+    least_excess : float
+        What every unbiased mechanism needs whose answers move by the bound next to an end: bound/(e^epsilon - 1).
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, `upper` is not above `lower`, the bound is larger than the range, or the margin is
+        below the excess.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> share = sd.FoldedMechanism(lower=0, upper=100, epsilon=1, sensitivity=sd.COUNTING)
+    >>> [round(end, 3) for end in share.output_range], round(share.excess, 3)
+    ([-0.582, 100.582], 0.582)
+    >>> round(share.variance(at=0), 3), round(share.variance(at=50), 3)
+    (1.168, 1.841)
+    >>> round(share.release(3, entropy=sd.Seeded(7)).value, 3)
+    -0.582
+    """
+
+    lower: Number
+    upper: Number
+    epsilon: Number
+    sensitivity: Sensitivity
+    margin: Number | None
+    noise: DiscreteLaplace = field(init=False)
+    step: Fraction = field(init=False)
+    cost: Pure = field(init=False)
+    output_range: tuple[float, float] = field(init=False)
+    excess: float = field(init=False)
+    least_excess: float = field(init=False)
+
+    def __init__(
+        self, *, lower: Number, upper: Number, epsilon: Number, sensitivity: Sensitivity, margin: Number | None = None
+    ) -> None:
+        low, high = FINITE("FoldedMechanism.lower", lower), FINITE("FoldedMechanism.upper", upper)
+        if high <= low:
+            raise InvalidParameter(f"FoldedMechanism.upper must be above lower, {shown(low)}; got {shown(high)}.")
+        budget = POSITIVE("FoldedMechanism.epsilon", epsilon)
+        bound = POSITIVE("bound", checked_sensitivity(sensitivity, "FoldedMechanism").bound)
+        if bound > (high - low) * (sensitivity.size or 1):
+            raise InvalidParameter(
+                f"FoldedMechanism.sensitivity must have a bound of at most upper - lower, {shown(high - low)}, an answer; got "
+                f"{shown(bound)}. No two answers are farther apart than the range is wide."
+            )
+        step = step_for(sensitivity, (bound / budget) ** 2, "FoldedMechanism")
+        if max(abs(low), abs(high)) > (CLAMP - 1) * step:
+            raise InvalidParameter(
+                f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and {shown(high)}. Give "
+                "Sensitivity(step=), a larger power of two."
+            )
+        steps = bound_in_steps(sensitivity, step, "FoldedMechanism")
+        rate = fit_rate(budget / steps, "FoldedMechanism")
+        excess = step * _geometric_mean(rate)
+        least = float(min(bound, high - low) * _geometric_mean(budget))
+        allowed = None if margin is None else POSITIVE("FoldedMechanism.margin", margin)
+        if allowed is not None and float(allowed) < float(excess):
+            raise InvalidParameter(
+                f"FoldedMechanism.margin must be at least {float(excess):.12g}, by which this noise exceeds the range; got "
+                f"{shown(allowed)}. Every unbiased private mechanism needs bound/(e^epsilon - 1) = {least:.12g}; this one does with that "
+                "where the bound is one step. Raise the margin or epsilon."
+            )
+        set_fields(self, lower=lower, upper=upper, epsilon=epsilon, sensitivity=sensitivity, margin=margin)
+        ends = float(math.floor(low / step) * step - excess), float(math.ceil(high / step) * step + excess)
+        set_fields(self, noise=DiscreteLaplace(rate), step=step, cost=Pure(epsilon=steps * rate), output_range=ends)
+        set_fields(self, excess=float(excess), least_excess=least)
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def exact(self) -> bool:
+        """True: the law enumerated in the audit is the law that is sampled."""
+        return True
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The ends of the range in steps: the lower one rounded down, the upper one rounded up."""
+        low, high = FINITE("lower", self.lower), FINITE("upper", self.upper)
+        return math.floor(low / self.step), math.ceil(high / self.step)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """What the release rests on: rate (nats a step), step, excess and least excess (in the unit of the answers)."""
+        own = {"rate": float(self.noise.rate), "step": float(self.step)}
+        return own | {"excess": self.excess, "least_excess": self.least_excess}
+
+    def variance(self, *, at: Number) -> float:
+        """Return the variance of a release whose answer is `at`, in squared units of the answers: a public formula.
+
+        It includes that of rounding to the grid at random, where answers are rounded so.
+
+        Raises
+        ------
+        InvalidParameter
+            If `at` does not lie between `lower` and `upper`.
+        """
+        answer = FINITE("FoldedMechanism.variance.at", at)
+        if not FINITE("lower", self.lower) <= answer <= FINITE("upper", self.upper):
+            raise InvalidParameter(f"FoldedMechanism.variance.at must lie between lower and upper; got {shown(answer)}.")
+        place = answer / self.step
+        whole = math.floor(place)
+        share = 0.0 if self.sensitivity.step is not None else float(place - whole)
+        here, next_one = (_variance(float(self.noise.rate), whole + i, *self.ends) for i in (0, 1 if share else 0))
+        return float(self.step) ** 2 * ((1 - share) * here + share * next_one + share * (1 - share))
+
+    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
+        """Release private `answers`, a number or an array of shape (n,), with fresh noise.
+
+        Returns
+        -------
+        Value or Values
+            With the largest standard error between the ends: the true one would tell where the answer lies.
+
+        Raises
+        ------
+        InvalidParameter
+            If the shape is another one, or the statement does not cover n answers.
+        """
+        checked_entropy(entropy, "FoldedMechanism.release")
+        array = as_array(answers, "FoldedMechanism")
+        whole_vector(self.sensitivity, "l1", array.size, "FoldedMechanism")
+        low, high = self.ends
+        if self.sensitivity.step is None:
+            steps = low + round_at_random(array, low * self.step, self.step, high - low, entropy)
+        else:
+            steps = to_steps(array, self.step, "FoldedMechanism")
+        inside = np.clip(steps.reshape(-1), low, high)
+        folded = decide(add(inside, self.noise.sample(steps.size, entropy)), low, high)
+        released = np.where(folded == high, self.output_range[1], np.asarray(from_steps(folded, self.step), dtype=np.float64))
+        released = np.where(folded == low, self.output_range[0], released)
+        common: dict[str, Any] = {"mechanism": self, "cost": self.cost, "simulated": entropy.simulated}
+        error = math.sqrt(self._largest_variance)
+        if steps.ndim == 0:
+            return Value(value=float(released[0]), standard_error=error, **common)
+        return Values(values=released, standard_error=error, **common)
+
+    @property
+    def _largest_variance(self) -> float:
+        """The largest variance of a release: in the middle of the range, with the most that rounding at random adds."""
+        low, high = self.ends
+        largest = max(_variance(float(self.noise.rate), low + (high - low + i) // 2, low, high) for i in (0, 1))
+        return float(self.step) ** 2 * (largest + (0.25 if self.sensitivity.step is None else 0.0))
+
+
+def decide(noisy: Steps, low: int, high: int) -> Steps:
+    """Return noisy answers in steps, shape (n,) or (N, n), with `low` for all that is no higher and `high` for all that is no lower.
+
+    What is released for these two lies beyond them, by the mean of the geometric tail that each stands for.
+    """
+    return np.minimum(np.maximum(noisy, low), high)
+
+
+def _geometric_mean(rate: Fraction) -> Fraction:
+    """Return q/(1 - q), q = e^-rate, to 40 digits: how far a geometric tail reaches on average."""
+    if rate > _NOTHING:
+        return Fraction(0)
+    lost = math.ceil(max(0.0, -math.log10(rate)))  # digits that 1 - q loses where q is close to 1
+    q = Fraction(exp_bounds(rate, _DIGITS + lost)[0])
+    return q / (1 - q)
+
+
+def _variance(rate: float, x: int, low: int, high: int) -> float:
+    """Return the variance of a folded release whose answer is `x`, in steps squared; all in steps."""
+    q, rest = math.exp(-rate), -math.expm1(-rate)
+    folded = math.exp(-rate * (x - low)) + math.exp(-rate * (high - x))
+    return q / rest**2 * (2 - folded / (1 + q))
+
+
+_TWO_STEPS = Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=1)
+CLAIMS = (
+    Claim(
+        name="FoldedMechanism",
+        statement="Discrete Laplace noise with both tails folded into a point each makes answers of L1 sensitivity bound epsilon-private.",
+        references=("ghosh2012", "zhang2024"),
+        proof="folded.md",
+        neighbours=(
+            (FoldedMechanism(lower=0, upper=4, epsilon=1, sensitivity=COUNTING), (4,), (3,)),
+            (FoldedMechanism(lower=-1, upper=1, epsilon=2, sensitivity=_TWO_STEPS), (-1,), (1,)),
+            (FoldedMechanism(lower=0, upper=3, epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
+        ),
+        tight=True,
+    ),
+)

@@ -1,0 +1,78 @@
+"""Real answers as whole numbers of a public grid, rounded up or down at random so that nothing is lost on average.
+
+Claim: the result is floor(p + U) for U uniform on [0, 1) and p = (answer - low)/step clamped to [0, cells]: its mean is p, exactly, and for
+the same U two answers that are d steps apart end at most ceil(d) apart. Proof: docs/proofs/folded.md, "Rounding".
+Noise: one word an answer, more where 64 digits do not decide.
+Floats: a float may only propose; within a certified band of a whole number fractions decide.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.entropy import Entropy
+from sordino.grid import _is_nan as is_nan
+from sordino.grid import _is_whole as is_whole
+
+_WORD = 1 << 64
+_ROUNDED = 2.0**-49  # sixteen times what a subtraction, a division, an addition and their rounded ends can be off
+_DIGITS = 5000  # a decimal with an exponent beyond this is 0 or lies beyond every end
+
+
+def round_at_random(array: NDArray[Any], low: Fraction, step: Fraction, cells: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return numbers of 0..cells, of the shape of the answers, () or (n,); total: what is no number counts as the lowest."""
+    flat = array.ravel()
+    words = entropy.words(flat.size)
+    if flat.dtype == object:
+        found, close = np.zeros(flat.size, dtype=np.int64), np.arange(flat.size)
+    else:
+        found, close = _proposed(flat, words, (float(low), float(low + cells * step)), float(step), cells)
+    for i in close.tolist():
+        place = max(Fraction(0), min(Fraction(cells), (number(flat[i], low, low + cells * step) - low) / step))
+        whole = math.floor(place)
+        found[i] = whole + reaches(int(words[i]), 1 - (place - whole), entropy)
+    return found.reshape(array.shape)
+
+
+def _proposed(
+    values: NDArray[Any], words: NDArray[np.uint64], ends: tuple[float, float], step: float, cells: int
+) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Return floor(p + U) in floats, and the positions where p + U is so close to a whole number that floats do not decide."""
+    with np.errstate(all="ignore"):
+        wide = values.astype(np.float64)  # rounding keeps the order, and what is rounded is within the band or beyond an end
+        inside = np.clip(np.where(np.isnan(wide), -np.inf, wide), *ends)
+        sums = (inside - ends[0]) / step + words.astype(np.float64) * 2.0**-64
+        band = _ROUNDED * (max(map(abs, ends)) / step + cells + 1)
+        nearest = np.rint(sums)
+        close = np.flatnonzero(~(np.abs(sums - nearest) > band))
+        return np.clip(np.floor(sums), 0, cells).astype(np.int64), close
+
+
+def number(value: Any, low: Fraction, high: Fraction) -> Fraction:
+    """Return the exact number that one private answer stands for, `low` for what is none; it never raises."""
+    if isinstance(value, Fraction) or is_whole(value):
+        return Fraction(value) if isinstance(value, Fraction) else Fraction(int(value))
+    if not isinstance(value, float | np.floating | Decimal) or is_nan(value):
+        return low
+    if math.isinf(value):
+        return high if value > 0 else low
+    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
+        return Fraction(0) if value.adjusted() < 0 else high if value > 0 else low
+    return Fraction(*value.as_integer_ratio())
+
+
+def reaches(word: int, least: Fraction, entropy: Entropy) -> bool:
+    """Return whether the uniform number that begins with these 64 digits is at least `least`, drawing more digits on equality."""
+    while True:
+        least *= _WORD
+        digits = math.floor(least)
+        if word != digits or least == digits:
+            return word >= digits
+        least -= digits
+        word = int(entropy.words(1)[0])

@@ -1,0 +1,113 @@
+"""The first of many answers that reaches a noisy threshold, each test with fresh noise; runs of equal answers are skipped, not played.
+
+Claim: with the rates times the change of one unit as e1 and e2, positions are private for what the functions below say [durfee2023].
+Proof: docs/proofs/above-threshold.md; that runs are skipped without changing the law: docs/proofs/samplers.md.
+Noise: threshold and answers each one-sided geometric, of any two rates, on one lattice of whole numbers.
+Floats: none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.cost import Pure, Range
+from sordino.entropy import Entropy
+from sordino.grid import Steps
+from sordino.noise import Geometric, Probability, bernoulli
+from sordino.noise._first_success import first_success
+
+_REACH = 1 << 61
+
+
+@final
+@dataclass(frozen=True)
+class ThresholdScan:
+    """Find the first i with answer_i + Z_i >= threshold + Z, all on one lattice; no epsilon is known here.
+
+    Attributes
+    ----------
+    threshold : int
+        Public, within 2^61 lattice steps.
+    threshold_noise, noise : Geometric
+        The laws of Z and of each Z_i, in lattice steps.
+    """
+
+    threshold: int
+    threshold_noise: Geometric
+    noise: Geometric
+
+    def first(self, answers: Steps, lengths: NDArray[np.int64] | None, entropy: Entropy) -> int | None:
+        """Return the position of the first answer that reaches the threshold, counted from 0 over all tests; None if none does.
+
+        Parameters
+        ----------
+        answers : array of int64, or of Python integers, shape (m,)
+            Private; int64 within 2^61 lattice steps.
+        lengths : array of int64, shape (m,), optional
+            How often in a row each answer is tested, with fresh noise each time; once, if not given.
+        entropy : Entropy
+            Where the noise comes from.
+        """
+        runs = np.ones(answers.size, dtype=np.int64) if lengths is None else lengths
+        level = self.threshold + int(self.threshold_noise.sample(1, entropy)[0])
+        if level <= _REACH and answers.dtype != object:
+            return first_success(level - answers, runs, self.noise.rate, entropy)
+        return self._far([max(level - answer, 0) for answer in answers.tolist()], runs, entropy)
+
+    def _far(self, depths: list[int], runs: NDArray[np.int64], entropy: Entropy) -> int | None:
+        """Return the first success at depths of any size: one at 2^61 steps is kept by one more coin, e^(-rate (what is missing))."""
+        near, start = np.array([min(depth, _REACH) for depth in depths], dtype=np.int64), 0
+        ends = np.cumsum(runs)
+        while True:
+            left = np.clip(ends - start, 0, runs)  # of each run, what comes after the last success that was not kept
+            found = first_success(near, left, self.noise.rate, entropy)
+            if found is None:
+                return None
+            start += found + 1
+            missing = depths[int(ends.searchsorted(start))] - _REACH
+            if missing <= 0 or bernoulli(Probability.exp(self.noise.rate * missing), 1, entropy)[0]:
+                return start - 1
+
+
+def general_cost(threshold_epsilon: Fraction, answer_epsilon: Fraction) -> Pure:
+    """Return the cost e1 + 2 e2 where each answer moves by at most one unit of change, in any direction."""
+    return Pure(epsilon=threshold_epsilon + 2 * answer_epsilon)
+
+
+def monotone_cost(threshold_epsilon: Fraction, answer_epsilon: Fraction, *, orientation: str | None = None) -> Range:
+    """Return the cost where all answers move in one direction: a loss in [-e2, e1 + e2] if they rise, mirrored if they fall.
+
+    Parameters
+    ----------
+    threshold_epsilon, answer_epsilon : Fraction
+        e1 and e2: the rates times one unit of change.
+    orientation : str, optional
+        The public condition that decides which neighbors rise, see `Range`; only where the caller proves it.
+    """
+    return Range(low=answer_epsilon, high=threshold_epsilon + answer_epsilon, orientation=orientation)
+
+
+def nested_cost(
+    threshold_epsilon: Fraction, answer_epsilon: Fraction, offset: Fraction = Fraction(0), *, orientation: str | None = None
+) -> Range:
+    """Return the cost where answers count records below rising edges, less an offset for every record, and units come or go.
+
+    One more record lowers the answers at edges up to its value by `offset` units of change, and raises those beyond by the rest of one.
+    The loss is in [-max(offset e2, (1 - offset) e1), offset e1 + e2] if it is the first data set that has the record.
+
+    Parameters
+    ----------
+    threshold_epsilon, answer_epsilon : Fraction
+        e1 and e2: the rates times one unit of change, which is what one unit adds to the count.
+    offset : Fraction
+        In [0, 1]; with 0 the threshold of the count itself is fixed.
+    orientation : str, optional
+        The public condition that decides which data set is the longer one, see `Range`; only where the caller proves it.
+    """
+    low = max(offset * answer_epsilon, (1 - offset) * threshold_epsilon)
+    return Range(low=low, high=offset * threshold_epsilon + answer_epsilon, orientation=orientation)

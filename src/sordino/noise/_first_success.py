@@ -1,0 +1,107 @@
+"""The first success in a long row of independent trials, of which many in a row have the same probability.
+
+Claim: `first_success` returns i with probability exactly p_i (1-p_0)...(1-p_(i-1)). Proof: docs/proofs/samplers.md, "First success".
+Noise: one uniform number, extended without end; it is compared with enclosures of the probability that the first i trials all fail.
+Floats: one may only propose; inside a certified band decimals of any precision decide.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_FLOOR, Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.entropy import Entropy
+from sordino.noise._lazy_uniform import LazyUniform
+from sordino.noise._powers import UNIT, chances, exponents, logarithms, uniforms, widened
+from sordino.noise._probability import Bounds, contexts, exp_bounds
+
+
+def first_success(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> int | None:
+    """Return the position of the first success in runs of independent trials, or None if there is none.
+
+    Parameters
+    ----------
+    depths : array of int, shape (m,)
+        Every trial of run j succeeds with probability e^(-rate max(depths[j], 0)).
+    lengths : array of int, shape (m,)
+        How many trials run j has, at least 0.
+    rate : Fraction
+        Above 0, in nats a step of depth.
+    entropy : Entropy
+        Where the noise comes from.
+
+    Returns
+    -------
+    int or None
+        0-based over all trials of all runs, in their order.
+    """
+    sure = np.flatnonzero((depths <= 0) & (lengths > 0))
+    runs = int(sure[0]) if sure.size else depths.size  # nothing passes a certain success
+    depths, lengths = depths[:runs], lengths[:runs]
+    end = int(lengths.sum()) if sure.size else None
+    uniform = LazyUniform(int(entropy.words(1)[0]), entropy)
+    found = _proposed(depths, lengths, rate, uniform.first)
+    while found is None:
+        found = _located(depths, lengths, rate, uniform)
+        if found is None:
+            uniform.extend()
+    return end if found < 0 else found
+
+
+def _proposed(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, word: int) -> int | None:
+    """Return what `_located` would, from floats, or None if what they are known to within does not decide."""
+    x = exponents(depths, rate)
+    hazard = logarithms(*(np.concatenate(pair) for pair in zip(chances(x), uniforms([word]), strict=True)))
+    wanted, hazard = float(hazard[-1]), hazard[:-1]
+    weights = lengths * hazard
+    sums = np.concatenate([[0.0], np.cumsum(weights)])
+    slack = UNIT * (6 * np.concatenate([[0.0], np.cumsum(weights * x)]) + (depths.size + 70) * sums)
+    run = int(np.searchsorted(sums, wanted, side="right")) - 1
+    low, high = (bound - float(sums[run]) for bound in widened(wanted, word))
+    before = float(slack[run])
+    if low < before:
+        return None
+    if run == depths.size:
+        return -1
+    if high == math.inf:
+        return None
+    relative = UNIT * (6 * float(x[run]) + 70)
+    first = math.floor((low - before) / (float(hazard[run]) * (1 + relative)))
+    last = math.floor((high + before) / (float(hazard[run]) * (1 - relative)))
+    return int(lengths[:run].sum()) + first if first == last < lengths[run] else None
+
+
+def _located(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, uniform: LazyUniform) -> int | None:
+    """Return where the hazards of the trials, all deeper than 0, exceed -ln U: -1 for nowhere, None if these digits cannot tell."""
+    digits = uniform.digits + len(str(int(lengths.sum())))
+    down, up = contexts(digits)
+    wanted_low, wanted_high = uniform.exponential(digits)
+    low = high = Decimal(0)
+    start = 0
+    filled = lengths > 0
+    for depth, length in zip(depths[filled].tolist(), lengths[filled].tolist(), strict=True):
+        hazard_low, hazard_high = hazard_bounds(rate * depth, digits)
+        next_high = up.fma(Decimal(length), hazard_high, high)
+        if wanted_low < next_high:
+            first = down.divide(down.subtract(wanted_low, high), hazard_high).to_integral_value(ROUND_FLOOR)
+            last = up.divide(up.subtract(wanted_high, low), hazard_low).to_integral_value(ROUND_FLOOR)
+            return start + int(first) if first == last < length else None
+        low, high = down.fma(Decimal(length), hazard_low, low), next_high
+        start += length
+    return -1
+
+
+@lru_cache(maxsize=1024)
+def hazard_bounds(x: Fraction, digits: int) -> Bounds:
+    """Return decimals just below and just above -ln(1 - e^-x), x > 0."""
+    finer = 2 * digits + (x.denominator // x.numerator).bit_length() * 31 // 100
+    down, up = contexts(finer)
+    low, high = exp_bounds(x, finer)
+    if high.adjusted() < -digits:
+        return low, up.divide(high, down.subtract(1, high))  # p <= -ln(1-p) <= p/(1-p)
+    return up.next_plus(up.ln(up.subtract(1, low))).copy_negate(), down.next_minus(down.ln(down.subtract(1, high))).copy_negate()

@@ -1,0 +1,52 @@
+"""A uniform number of which as many binary digits are drawn as a comparison asks for, and the exponential variable that it gives.
+
+Claim: `bounds` and `exponential` enclose U and -ln U for one and the same uniform U, however often more digits are drawn.
+Proof: docs/proofs/samplers.md, "Lazy uniform numbers".
+Floats: none.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import final
+
+from sordino.entropy import Entropy
+from sordino.noise._probability import Bounds, contexts
+
+
+@final
+class LazyUniform:
+    """A uniform number in (0, 1) whose first binary digits are `word`, `length` of them."""
+
+    __slots__ = ("_entropy", "length", "word")
+
+    def __init__(self, word: int, entropy: Entropy) -> None:
+        self.word, self.length = word, 64
+        self._entropy = entropy
+
+    def extend(self) -> None:
+        """Draw 64 more digits."""
+        self.word, self.length = (self.word << 64) | int(self._entropy.words(1)[0]), self.length + 64
+
+    @property
+    def first(self) -> int:
+        """Return the first 64 digits."""
+        return self.word >> (self.length - 64)
+
+    @property
+    def digits(self) -> int:
+        """Return with how many decimal digits the known binary ones are worth computing."""
+        return self.length * 31 // 100 + 20
+
+    def bounds(self, digits: int) -> Bounds:
+        """Return decimals at most and at least U."""
+        down, up = contexts(digits)
+        scale = Decimal(1 << self.length)
+        return down.divide(Decimal(self.word), scale), up.divide(Decimal(self.word + 1), scale)
+
+    def exponential(self, digits: int) -> Bounds:
+        """Return decimals at most and at least -ln U; the upper one is infinite as long as all digits are 0."""
+        down, up = contexts(digits)
+        low, high = self.bounds(digits)
+        most = up.minus(down.next_minus(down.ln(low))) if low else Decimal("Infinity")
+        return max(down.minus(up.next_plus(up.ln(high))), Decimal(0)), most

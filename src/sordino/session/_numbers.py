@@ -1,0 +1,180 @@
+"""The methods of a session that are about a column of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from sordino.constraints import Number
+from sordino.estimators import ClippedValue, QuantileValue, QuantileValues
+from sordino.session._desk import Desk
+from sordino.session._plan import Plan, Progress, R
+from sordino.session._plan_numbers import Rows, plan_numbers, quantile_of, total_of
+from sordino.session._table_numbers import Groups
+
+
+class Asks(Protocol):
+    """What a session has for its releases: a desk, and a way to release now or with the batch that is open."""
+
+    _desk: Desk
+
+    def _do(self, plan: Plan[R], progress: Progress | None) -> R: ...
+
+
+def quantile(
+    self: Asks,
+    column: str,
+    *,
+    q: Number | Sequence[Number],
+    epsilon: Number,
+    lower: Number | None,
+    cap: Number,
+    growth: Number = 1.01,
+    unit: Number = 1.0,
+    size_hint: int | None = None,
+    where: str | None = None,
+    by: str | None = None,
+    domain: Any = None,
+    groups_per_unit: int | None = None,
+    progress: Progress | None = None,
+) -> QuantileValue | QuantileValues | Groups:
+    """Release a quantile of a column of numbers, or several, without a range to guess.
+
+    With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (in each group), chosen by a keyed hash
+    of what they hold. Missing numbers count as the lowest.
+
+    Parameters
+    ----------
+    column : str
+        A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers.
+    q : number, or list of numbers
+        In [0, 1]; several are released together, strictly rising (`Quantiles`).
+    epsilon : number
+        Budget of the whole release.
+    lower : number or None
+        Public lower bound; None: values have both signs.
+    cap : number
+        Public: the largest value that is released. It can be generous.
+    growth, unit, size_hint : optional
+        As for `Quantile`: how fine the edges are, and about how many rows count, as far as that is public.
+    where : str, optional
+        A row predicate.
+    by : str, optional
+        A column of labels: one release for each label of `domain`, each with epsilon / G of the budget, or epsilon / (2 G) under
+        replace-one, with G of `groups_per_unit` (1 where the unit is a row).
+    domain : Domain or list of labels, optional
+        The groups; rows with other labels are dropped.
+    groups_per_unit : int, optional
+        With `by` and a unit column: each unit counts in at most so many groups, chosen by a keyed hash.
+    progress : callable, optional
+        Called with percentages while the engine works.
+
+    Returns
+    -------
+    QuantileValue, QuantileValues or Groups
+        For one q, for several, or with `by`: rows with item and release.
+
+    Raises
+    ------
+    UnboundedContribution
+        Before the charge, if nothing bounds the rows of one unit, or its groups.
+    InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+        As for `top_k`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> incomes = pl.DataFrame({"income": [21_000, 34_000, 28_500, 90_000, 45_000] * 400})
+    >>> session = sd.Session(incomes, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+    >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
+    True
+    """
+    rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
+    options: dict[str, Any] = {"lower": lower, "cap": cap, "growth": growth, "unit": unit, "size_hint": size_hint}
+    estimator = quantile_of(self._desk.source, self._desk.unit, rows, q=q, epsilon=epsilon, **options)
+    found: QuantileValue | QuantileValues | Groups = _released(self, "quantile", rows, estimator, q, progress)
+    return found
+
+
+def total(
+    self: Asks,
+    column: str,
+    *,
+    epsilon: Number,
+    cap: Number,
+    lower: Number | None = 0.0,
+    growth: Number = 1.05,
+    unit: Number = 1.0,
+    where: str | None = None,
+    by: str | None = None,
+    domain: Any = None,
+    groups_per_unit: int | None = None,
+    progress: Progress | None = None,
+) -> ClippedValue | Groups:
+    """Release the sum of a column of numbers without a bound to guess: where to clip is found privately, then clipped rows are added.
+
+    Missing numbers add nothing. The rows are read twice. Rows of a unit, groups and errors as for `quantile`.
+
+    Parameters
+    ----------
+    column : str
+        A column of whole numbers, decimals or floats.
+    epsilon : number
+        Budget of the whole release.
+    cap : number
+        Public: the largest clip. It can be generous.
+    lower : number or None
+        Public, at most 0: smaller numbers count as this. None: minus the cap.
+    growth, unit : number
+        As for `ClippedSum`: how fine the edges are that the clip is taken from.
+    where, by, domain, groups_per_unit, progress : optional
+        As for `quantile`.
+
+    Returns
+    -------
+    ClippedValue or Groups
+        With `by`: rows with item and release.
+    """
+    rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
+    options: dict[str, Any] = {"cap": cap, "lower": lower, "growth": growth, "unit": unit}
+    estimator = total_of("sum", self._desk.source, self._desk.unit, rows, epsilon=epsilon, **options)
+    found: ClippedValue | Groups = _released(self, "sum", rows, estimator, None, progress)
+    return found
+
+
+def mean(
+    self: Asks,
+    column: str,
+    *,
+    epsilon: Number,
+    cap: Number,
+    lower: Number | None = 0.0,
+    growth: Number = 1.05,
+    unit: Number = 1.0,
+    where: str | None = None,
+    by: str | None = None,
+    domain: Any = None,
+    groups_per_unit: int | None = None,
+    progress: Progress | None = None,
+) -> ClippedValue | Groups:
+    """Release the mean of a column of numbers without a bound to guess: as for `sum`, and with the number of rows where it is private.
+
+    Missing numbers do not count. `lower` may be any number below the cap: the closer to the values, the less noise. Parameters and errors
+    as for `sum`.
+
+    Returns
+    -------
+    ClippedValue or Groups
+        With `by`: rows with item and release.
+    """
+    rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
+    options: dict[str, Any] = {"cap": cap, "lower": lower, "growth": growth, "unit": unit}
+    estimator = total_of("mean", self._desk.source, self._desk.unit, rows, epsilon=epsilon, **options)
+    found: ClippedValue | Groups = _released(self, "mean", rows, estimator, None, progress)
+    return found
+
+
+def _released(self: Asks, name: str, rows: Rows, estimator: Any, q: Any, progress: Progress | None) -> Any:
+    salt = self._desk.entropy.words(4).tobytes()
+    return self._do(plan_numbers(name, self._desk.source, self._desk.unit, rows, estimator, q=q, salt=salt), progress)

@@ -1,0 +1,108 @@
+"""Quantiles, sums and means of a column: what is asked, what it costs, and how private counts become a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.constraints import COUNT, POSITIVE
+from sordino.data import PrivacyUnit, Source, prepare_numbers
+from sordino.entropy import Entropy
+from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, Quantile, Quantiles
+from sordino.session._plan import Payer, Plan
+from sordino.session._table_numbers import Estimator, Numbers, TableNumbers
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Which rows a release about numbers looks at.
+
+    Attributes
+    ----------
+    column : str
+        The column of numbers.
+    where : str or None
+        A row predicate.
+    by : str or None
+        The column of the groups.
+    domain : object
+        Their labels.
+    groups_per_unit : int or None
+        In how many of them a unit may count.
+    """
+
+    column: str
+    where: str | None
+    by: str | None
+    domain: Any
+    groups_per_unit: int | None
+
+    def groups(self, name: str) -> int:
+        """Return in how many groups one unit has a part."""
+        return 1 if self.by is None or self.groups_per_unit is None else COUNT(f"{name}.groups_per_unit", self.groups_per_unit)
+
+
+def quantile_of(source: Source, unit: PrivacyUnit, rows: Rows, /, *, q: Any, epsilon: Any, **options: Any) -> Estimator:
+    """Return the estimator of one quantile, or of several."""
+    shared = _shared("quantile", unit, rows, epsilon) | options
+    if not several(q):
+        return Quantile(q=q, **shared)
+    return Quantiles(q=tuple(q), size_is_public=_size_is_public(unit, rows, source), **shared)
+
+
+def total_of(name: str, source: Source, unit: PrivacyUnit, rows: Rows, /, *, epsilon: Any, **options: Any) -> Estimator:
+    """Return the estimator of a sum or of a mean."""
+    shared = _shared(name, unit, rows, epsilon) | options
+    if name == "sum":
+        return ClippedSum(**shared)
+    return ClippedMean(size_is_public=_size_is_public(unit, rows, source), **shared)
+
+
+def several(q: Any) -> bool:
+    """Tell whether quantiles were asked for, and not one."""
+    return isinstance(q, Iterable) and not isinstance(q, str)
+
+
+def _shared(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str, Any]:
+    budget: Fraction = POSITIVE(f"{name}.epsilon", epsilon)
+    if rows.by is None:
+        adjacency: str = unit.adjacency
+    else:  # groups that a unit leaves and joins lose or gain its rows: within a group nobody is replaced
+        adjacency = "add-remove"
+        budget /= rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)
+    return {"epsilon": budget, "adjacency": adjacency, "rows_per_unit": unit.max_rows or 1}
+
+
+def _size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
+    """Tell whether neighbors have equally many rows: nothing filters or groups them, and no rule of the format drops any."""
+    whole = rows.where is None and rows.by is None and source.kind != "csv"
+    return whole and unit.column is None and unit.adjacency == "replace-one"
+
+
+def plan_numbers(
+    name: str, source: Source, unit: PrivacyUnit, rows: Rows, estimator: Estimator, *, q: Any, salt: bytes
+) -> Plan[Any]:
+    """Check the question and return the release: everything that is public has been looked at, and no row."""
+    question = prepare_numbers(
+        source,
+        unit,
+        column=rows.column,
+        grid=estimator.grid,
+        where=rows.where,
+        salt=salt,
+        by=rows.by,
+        domain=rows.domain,
+        groups_per_unit=rows.groups_per_unit,
+    )
+    labels = None if question.domain is None else tuple(question.groups)
+    mechanism = TableNumbers(estimator=estimator, adjacency=unit.adjacency, labels=labels, groups_per_unit=rows.groups(name))
+
+    def finish(payer: Payer, counts: tuple[BucketCounts, ...], entropy: Entropy) -> Any:
+        return payer.release(mechanism, Numbers(question, counts), entropy=entropy)
+
+    listed = [float(one) for one in q] if several(q) else q
+    public = {"column": rows.column, "q": listed, "where": rows.where, "by": rows.by, "groups_per_unit": rows.groups_per_unit}
+    return Plan(name, question, public, (mechanism,), finish)

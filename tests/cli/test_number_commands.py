@@ -1,0 +1,156 @@
+"""`sordino quantile`, `sum` and `mean`: what they print, and that bad numbers of one unit change neither shape nor words."""
+
+from __future__ import annotations
+
+import pytest
+
+from sordino.cli import _work
+
+CANARY = "86753099173.25"
+FIXED = ("--synthetic", "--seed", 7)
+
+
+@pytest.fixture(autouse=True)
+def _no_progress(monkeypatch):
+    """Leave the progress bar out: it appears after a second, which a busy machine may need."""
+    monkeypatch.setattr(_work, "PATIENCE", 1e9)
+
+
+def table(folder, more=()):
+    folder.mkdir(exist_ok=True)
+    rows = [f"u{i % 40},{'abc'[i % 3]},{i % 90}.5".encode() for i in range(240)]
+    path = folder / "x.csv"
+    path.write_bytes(b"user,group,amount\n" + b"".join(line + b"\n" for line in [*rows[:100], *more, *rows[100:]]))
+    (folder.parent / "groups.csv").write_text("group\na\nb\nz\n", encoding="utf-8")
+    return path
+
+
+def commands(path):
+    unit = ("--user", "user", "--max-rows", 3)
+    by = ("--by", "group", "--domain", path.parent.parent / "groups.csv", "--groups-per-unit", 2)
+    shared = ("--column", "amount", "--epsilon", 1, "--cap", "1e6", *FIXED, "--no-quiet")
+    return {
+        "quantile": ("quantile", path, *shared, *unit, "--q", "0.5", "--lower", 0),
+        "quantiles": ("quantile", path, *shared, *unit, "--q", "0.25,0.5", "--size-hint", 200, "--format", "table"),
+        "quantile by": ("quantile", path, *shared, *unit, *by, "--q", "0.5", "--format", "csv"),
+        "sum": ("sum", path, *shared, *unit),
+        "sum by": ("sum", path, *shared, *unit, *by, "--format", "table"),
+        "mean": ("mean", path, *shared, *unit, "--where", "TRY_CAST(amount AS DOUBLE) < 50", "--format", "csv"),
+        "mean of rows": ("mean", path, *shared, "--row-is-unit"),
+    }
+
+
+def test_what_is_printed(sordino, tmp_path):
+    told = {name: sordino(*command) for name, command in commands(table(tmp_path / "a")).items()}
+    assert {outcome.code for outcome in told.values()} == {0}
+    assert all("By rule, lines that do not parse" in outcome.err for outcome in told.values())
+    one = told["quantile"].json
+    assert (one["release"], one["column"], one["adjacency"], one["unit"], one["max_rows"]) == (
+        "quantile",
+        "amount",
+        "add-remove",
+        "column user",
+        3,
+    )
+    assert list(one["rows"][0]) == ["q", "value", "rank_error_low", "rank_error_high", "capped"]
+    assert 20 < one["rows"][0]["value"] < 70
+    assert one["simulated"] is True
+    lines = told["quantiles"].out.splitlines()
+    assert lines[0].split() == ["q", "value", "rank_error_low", "rank_error_high", "capped"]
+    assert [line.split()[0] for line in lines[1:3]] == ["0.25", "0.5"]
+    assert any(line.startswith("Spent: epsilon 1. Protects: column user") for line in lines)
+    head, *rows = told["quantile by"].out.splitlines()
+    assert head.startswith("item,q,value,")
+    assert [row.split(",")[0] for row in rows] == ["a", "b", "z"]
+    assert list(told["sum"].json["rows"][0]) == ["sum", "low", "high", "standard_error", "clip_low", "clip_high", "capped"]
+    assert "Each group was released with epsilon 0.5." in told["sum by"].out
+    assert told["mean"].out.startswith("mean,low,high,")
+    assert told["mean of rows"].json["rows"][0]["mean"] == pytest.approx(43, abs=12)
+
+
+MISSING = [b"u99,a,", b"u99,a,not-a-number", b"u99,a,nan", b"u99,a,0x10", b"u99,a"]
+DROPPED = [b"", b'u99,"a,1', b"u99,a\xff,1", b"u99,a\x00,1", b",a,1"]
+
+
+@pytest.mark.parametrize("name", ["quantile", *(pytest.param(name, marks=pytest.mark.slow) for name in ("quantile by", "mean"))])
+def test_missing_numbers_are_alike_and_dropped_lines_are_not_there(sordino, tmp_path, name):
+    for alike in (MISSING, DROPPED):
+        outcomes = []
+        for place, line in enumerate(alike):
+            found = sordino(*commands(table(tmp_path / f"{place}", [line]))[name])
+            outcomes.append((found.code, found.out, found.err))
+        assert len(set(outcomes)) == 1
+        assert outcomes[0][0] == 0
+    plain = sordino(*commands(table(tmp_path / "plain"))[name])
+    assert (plain.code, plain.out, plain.err) == outcomes[0]
+
+
+def test_a_missing_number_adds_nothing(sordino, tmp_path):
+    plain = sordino(*commands(table(tmp_path / "a"))["sum"])
+    for place, line in enumerate([MISSING[1], b"u99,a,-7", b"u99,a,-inf"]):
+        other = sordino(*commands(table(tmp_path / f"b{place}", [line]))["sum"])
+        assert (other.code, other.out, other.err) == (plain.code, plain.out, plain.err)
+
+
+def shape(outcome):
+    return (
+        outcome.code,
+        outcome.err,
+        [(line.count(","), line.split(":")[0] if "rank" in line else "") for line in outcome.out.splitlines()],
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("quantiles", "mean of rows")), "sum by"]
+)
+def test_odd_tables_print_the_same_shape(sordino, tmp_path, name):
+    usual = sordino(*commands(table(tmp_path / "a"))[name])
+    empty = tmp_path / "b" / "x.csv"
+    for rows in (b"", b"u1,a,\nu2,b,\n", f"u1,a,{CANARY}\n".encode() * 50, b"u1,a,1e999\n" * 50):
+        empty.parent.mkdir(exist_ok=True)
+        empty.write_bytes(b"user,group,amount\n" + rows)
+        odd = sordino(*commands(empty)[name])
+        assert shape(odd) == shape(usual)
+        assert CANARY not in odd.out + odd.err
+
+
+def test_what_is_refused(sordino, tmp_path):
+    path = table(tmp_path / "a")
+    base = ("--column", "amount", "--epsilon", 1, "--cap", 100)
+    row = (*base, "--row-is-unit")
+    refused = [
+        (("quantile", path, *row, "--q", "1.5"), "Quantile.q must be"),
+        (("quantile", path, *row, "--q", "0.5,x"), "not a finite decimal"),
+        (("quantile", path, *row, "--q", "0.9,0.5"), "strictly rising"),
+        (("quantile", path, *row), "--q"),
+        (("quantile", path, *row, "--q", "0.5", "--growth", 1), "growth must be"),
+        (("quantile", path, *row, "--q", "0.5", "--lower", 100), "cap must be above"),
+        (("sum", path, "--column", "amount", "--epsilon", 1, "--row-is-unit"), "--cap"),
+        (("sum", path, *base, "--user", "user"), "--max-rows"),
+        (("sum", path, *row, "--max-rows", 3), "--max-rows needs --user"),
+        (("sum", path, *row, "--lower", "nan"), "not a finite decimal"),
+        (("sum", path, *row, "--by", "group"), "which labels may be released"),
+        (("sum", path, *row, "--by", "group", "--assume-public"), "listed"),
+        (("sum", path, *row, "--domain", path), "--domain needs --by"),
+        (("mean", path, *row, "--groups-per-unit", 2), "--groups-per-unit needs --by"),
+        (("mean", path, *base, "--user", "user", "--max-rows", 1, "--by", "group", "--domain-range", "0:3"), "--groups-per-unit"),
+        (("mean", path, "--column", "none", "--epsilon", 1, "--cap", 1, "--row-is-unit"), "must be a column of the source"),
+    ]
+    for arguments, words in refused:
+        outcome = sordino(*arguments)
+        assert (outcome.code, outcome.out) == (2, ""), arguments
+        assert words in outcome.err.replace("\n", " "), arguments
+
+
+def test_a_ledger_pays(sordino, tmp_path):
+    path = table(tmp_path / "a")
+    url = tmp_path / "budget.db"
+    about = ("--ledger", url, "--account", "shop")
+    assert sordino("ledger", "create", *about, "--epsilon", 1, "--unit", "user", "--source", path).code == 0
+    ask = ("sum", path, "--column", "amount", "--cap", 1000, "--user", "user", "--max-rows", 2, *about)
+    first = sordino(*ask, "--epsilon", "0.75")
+    assert first.code == 0
+    assert first.json["simulated"] is False
+    second = sordino(*ask, "--epsilon", "0.75")
+    assert (second.code, second.out) == (3, "")
+    assert sordino(*ask, "--epsilon", "0.1", *FIXED).code == 2

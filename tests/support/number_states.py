@@ -1,0 +1,65 @@
+"""Numbers at and beside every edge, and what a source must say of them: what their array says."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from sordino.data import PrivacyUnit, StepRange, open_source, prepare_numbers
+from sordino.estimators import BucketCounts, BucketGrid
+from sordino.estimators._clipped_steps import clipped_steps
+
+SALT = b"0123456789abcdef"
+GEOMETRIC = BucketGrid.geometric
+GRIDS = {
+    "from 0": GEOMETRIC(lower=0, cap=1e4, growth=1.05),
+    "signed": GEOMETRIC(lower=None, cap=1e20, growth=1.5, unit=0.25),
+    "from -17.3": GEOMETRIC(lower=-17.3, cap=99.7, growth=1.3, unit=0.1),
+    "far away": GEOMETRIC(lower=1e17, cap=1e17 + 5000, growth=1.1),
+    "one edge": BucketGrid(edges=np.array([3.0])),
+    "made up": BucketGrid(edges=np.array([-1e300, -2.5, 0.0, 0.1, 7.0, 7.5, 2.0**63, 1e300])),
+    "fine": GEOMETRIC(lower=0, cap=1e6, growth=1.001),
+}
+STEPS = [
+    StepRange(low=5, high=9, step=Fraction(1, 2)),
+    StepRange(low=0, high=40, step=Fraction(1, 4)),
+    StepRange(low=-7, high=1000, step=Fraction(8)),
+    StepRange(low=-(1 << 52), high=1 << 52, step=Fraction(1, 1 << 20)),
+    StepRange(low=-3, high=3, step=Fraction(1 << 62)),
+    StepRange(low=-3, high=3, step=Fraction(1, 1 << 70)),
+]
+
+
+def floats(grid):
+    """Every edge with both its neighbours, and whatever else a float can be."""
+    edges = grid.edges if grid.size < 200 else grid.edges[:: grid.size // 100]
+    near = [edge for e in edges.tolist() for edge in (np.nextafter(e, -np.inf), e, np.nextafter(e, np.inf))]
+    odd = [0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, np.inf, -np.inf, np.nan, None, -0.25, -8.0]
+    return [None if value is None else float(value) for value in near + odd]
+
+
+def wholes(grid, low, high):
+    near = {int(e) + d for e in grid.edges[:: max(1, grid.size // 50)].tolist() for d in (-1, 0, 1, 2)}
+    odd = {low, low + 1, high - 1, high, -1, 0, 1, (1 << 53) + 1, -(1 << 53) - 1, 12345}
+    return [value for value in sorted(near | odd) if low <= value <= high] + [None]
+
+
+def asked(source, grid, **options):
+    return prepare_numbers(
+        open_source(source), options.pop("unit", PrivacyUnit.row()), **{"column": "x", "grid": grid, "salt": SALT} | options
+    )
+
+
+def agrees(source, values, grid):
+    """The state and the sums of a source are those of the values in an array, in Python's own exact arithmetic."""
+    question = asked(source, grid)
+    listed = np.array(values, dtype=object)
+    assert question.run() == (BucketCounts.of(listed, grid=grid),)
+    with question.source.backend.scan(question.indices) as scan:  # one engine for all clips
+        for clip in STEPS:
+            answer = scan.ask(question.words.steps(question.kind, [clip], question.rows(0), False))
+            total, known = int(answer["total"][0]), int(answer["known"][0])
+            assert known == sum(value is not None and value == value for value in values)
+            expected = clipped_steps(listed, clip.low, clip.high, clip.step, missing=clip.low)
+            assert total + clip.low * (len(values) - known) == expected, clip

@@ -1,0 +1,97 @@
+"""Exact laws of quantiles in floats, by other code than that of the audit, and all neighbours of small columns."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from sordino import BucketCounts, Quantile
+from sordino.audit._quantiles import quantile_paths, quantiles_paths
+from sordino.estimators._rank_search import RankFlip, Runs
+
+
+@cache
+def search_law(scan, answers):
+    slow, fast = float(scan.threshold_noise.rate), float(scan.noise.rate)
+    z = np.arange(int(45 / slow) + 2)
+    alive, law = np.exp(-slow * z) * -np.expm1(-slow), []
+    for answer in answers:
+        hit = np.exp(-fast * np.maximum(0, scan.threshold + z - answer))
+        law.append(float(alive @ hit))
+        alive = alive * (1 - hit)
+    return dict(zip([*range(len(answers)), None], [*law, float(alive.sum())], strict=True))
+
+
+@cache
+def flip_law(rate, depths):
+    """The integral over the place of the winner in the order, by a Gauss rule that is exact for polynomials of this degree."""
+    x, w = np.polynomial.legendre.leggauss(len(depths))
+    t, w = (x + 1) / 2, w / 2
+    heads = np.exp(-float(rate) * np.array(depths))
+    left = 1 - heads[:, None] * t
+    return {i: float(w @ (heads[i] * np.prod(np.delete(left, i, axis=0), axis=0))) for i in range(len(depths))}
+
+
+def part_law(part, runs):
+    answers, lengths = part.lattice(runs)
+    tests = tuple(np.repeat(answers, lengths).tolist())
+    return flip_law(part.rate, tests) if isinstance(part, RankFlip) else search_law(part.scan, tests)
+
+
+def multiplied(paths, runs):
+    laws, found = {}, {}
+    for output, draws in paths:
+        for part, _ in draws:
+            if part not in laws:
+                laws[part] = part_law(part, runs)
+        found[output] = found.get(output, 0.0) + math.prod(laws[part][place] for part, place in draws)
+    return found
+
+
+def law(m, counts):
+    """The law of a release from these counts: which part ended where; for several quantiles their edges, over all noisy sizes."""
+    runs = Runs.of(BucketCounts(grid=m.grid, counts=np.array(counts)))
+    if isinstance(m, Quantile):
+        return multiplied(quantile_paths(m, runs), runs)
+    sizes = {runs.records: 1.0}
+    if m.size_noise is not None:
+        drawn = np.arange(-1 - int(40 / float(m.size_noise.rate)), 2 + int(40 / float(m.size_noise.rate)))
+        sizes = {}
+        for noise, chance in zip(drawn.tolist(), m.size_noise.pmf(drawn).tolist(), strict=True):
+            size = max(0, runs.records + noise)
+            sizes[size] = sizes.get(size, 0.0) + chance
+    by_target = {}
+    for size, chance in sizes.items():
+        by_target[m.targets(size)] = by_target.get(m.targets(size), 0.0) + chance
+    total = {}
+    for targets, chance in by_target.items():
+        for output, one in multiplied(quantiles_paths(m, targets), runs).items():
+            total[output] = total.get(output, 0.0) + chance * one
+    return total
+
+
+def data(buckets, most, least=0):
+    """All counts of so many records."""
+    for n in range(least, most + 1):
+        for places in combinations_with_replacement(range(buckets), n):
+            yield tuple(np.bincount(np.array(places, dtype=int), minlength=buckets).tolist())
+
+
+def plus(a, b):
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def neighbours(m, base):
+    """Pairs that differ in one unit, the larger one first where one is: a unit may also be there with fewer rows than it might have."""
+    buckets = m.grid.size + 1
+    units = list(data(buckets, m.rows_per_unit, least=1))
+    fixed = m.adjacency == "replace-one" and getattr(m, "size_is_public", False)
+    for rest in data(buckets, base):
+        for i, unit in enumerate(units):
+            if not fixed:
+                yield plus(rest, unit), rest
+            if m.adjacency == "replace-one":
+                yield from ((plus(rest, unit), plus(rest, other)) for other in units[:i])
