@@ -65,7 +65,14 @@ def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, law, name, start):
     assert fits(draws(law(Fraction(1, 2)), 1, 4_000), name, 1, Fraction(1, 2)) > 1e-8
 
 
-@pytest.mark.parametrize("law", [Geometric(Fraction(1, 2)), DiscreteLaplace(Fraction(1, 2)), DiscreteLaplace(Fraction(1, 9))])
+@pytest.mark.parametrize(
+    "law",
+    [
+        Geometric(Fraction(1, 2)),
+        DiscreteLaplace(Fraction(1, 2)),
+        pytest.param(DiscreteLaplace(Fraction(1, 9)), marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("start", [0, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_descent_to_the_last_item_draws_every_item_from_the_law(sparse, monkeypatch, law, start):
     begin_at(start, monkeypatch)

@@ -10,14 +10,16 @@ import pytest
 from scipy import optimize, stats
 
 from sordino import COUNTING, FoldedMechanism, InvalidParameter, LaplaceMechanism, Seeded, Sensitivity, audit
+from sordino.audit._bounded import staircase
 from sordino.cost import Pure
-from sordino.mechanisms._folded import decide
-from sordino.noise import DiscreteLaplace
+from sordino.mechanisms._folded import _variance, decide
+from sordino.noise import DiscreteLaplace, Staircase
 from support.fit import LEVEL
 
 RATIOS = [Fraction(1, 3), Fraction(9, 10)]
 N = 5
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+WHOLE = {"monotone": False, "adjacency": "replace-one", "step": 1}
 REAL = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
 
 
@@ -28,7 +30,7 @@ def law(r, x, low, high):
     mass = [(1 - r) / (1 + r) * r ** abs(int(z)) for z in noise]
     mass[0] = mass[-1] = r**reach / (1 + r)  # everything beyond, too
     found = dict.fromkeys(range(low, high + 1), Fraction(0))
-    for o, p in zip(decide(x + noise, low, high).tolist(), mass, strict=True):
+    for o, p in zip(decide(x + noise, low, high, 1).tolist(), mass, strict=True):
         found[o] += p
     assert sum(found.values()) == 1
     return found
@@ -68,7 +70,7 @@ def test_the_mechanism_releases_what_its_law_says():
     vector = FoldedMechanism(lower=0, upper=N, epsilon=draws, sensitivity=COUNTING.over(draws))
     many = vector.release([4] * draws, entropy=entropy)
     values = published(math.exp(-1), 0, N)
-    assert set(numbers.tolist()) <= {pytest.approx(value, abs=1e-15) for value in values.values()} | set(numbers.tolist())
+    assert set(numbers.tolist()) <= set(map(float, values.values())), "nothing but the public points"
     counts = [int(np.count_nonzero(np.abs(many.values - value) < 1e-9)) for value in values.values()]
     assert sum(counts) == draws
     expected = [float(p) for p in law(Fraction(math.exp(-1)), 4, 0, N).values()]
@@ -104,7 +106,7 @@ def test_the_bias_of_what_is_printed_and_the_variance_against_laplace(epsilon):
         assert abs(mean - x) < 1e-12 * max(1, m.excess)
         second = sum(p * (printed[o] - x) ** 2 for o, p in found.items())
         assert m.variance(at=x) == pytest.approx(float(second), rel=1e-9)
-        assert m.variance(at=x) < plain.noise.variance
+        assert m.variance(at=x) <= plain.noise.variance, "below it; at 40 the difference is no float"
     assert m.release(3, entropy=Seeded(1)).standard_error == pytest.approx(math.sqrt(m.variance(at=10)))
 
 
@@ -115,6 +117,77 @@ def test_real_answers_are_rounded_at_random_and_pay_for_it_in_variance():
     assert m.variance(at=1.5) == m.variance(at=1), "a statement with a step rounds down"
     low, high = coarse.output_range
     assert all(low <= coarse.release(x, entropy=Seeded(3)).value <= high for x in (-5, 0, 0.1, 4, 9, math.nan, math.inf, None))
+
+
+# --- staircases ------------------------------------------------------------------------------------------------------------------
+
+
+def stairs(r, period, flat, x, low, high):
+    """P(folded output) of staircase noise, in fractions: the last period on either side stands for all periods beyond."""
+    reach = high - low + period
+    noise = np.arange(-reach, reach + 1)
+    weights = [r ** int(abs(z) // period + (abs(z) % period >= flat)) for z in noise.tolist()]
+    weights = [w / (1 - r) if abs(z) > reach - period else w for z, w in zip(noise.tolist(), weights, strict=True)]
+    found = {}
+    for o, w in zip(decide(x + noise, low, high, period).tolist(), weights, strict=True):
+        found[o] = found.get(o, 0) + w / sum(weights)
+    return found
+
+
+@pytest.mark.parametrize(("period", "flat"), [(1, 1), (3, 1), (3, 2), (3, 3), (4, 2)])
+def test_a_folded_staircase_is_private_unbiased_and_better_than_the_staircase(period, flat):
+    r = RATIOS[0]
+    laws = [stairs(r, period, flat, x, 0, N) for x in range(N + 1)]
+    mean = period * r / (1 - r)
+    values = {o: o + mean * ((o >= N) - (o <= 0)) for o in range(1 - period, N + period)}
+    law = Staircase(Fraction(math.log(3)), period, flat)
+    for x, found in enumerate(laws):
+        assert set(found) == set(values)
+        assert sum(found.values()) == 1
+        assert sum(p * values[o] for o, p in found.items()) == x
+        variance = sum(p * (values[o] - x) ** 2 for o, p in found.items())
+        assert float(variance) < law.variance
+        assert float(variance) == pytest.approx(_variance(law, x, 0, N))
+        stated = dict(staircase(law, x, 0, N))
+        assert all(low <= high for low, high in stated.values())
+        assert [float(low) for low, _ in stated.values()] == pytest.approx([float(found[o]) for o in stated])
+    worst = max(laws[x][o] / laws[y][o] for x in range(N + 1) for y in range(N + 1) if abs(x - y) <= period for o in values)
+    assert worst == 1 / r
+    farther = max(laws[x][o] / laws[y][o] for x in range(N + 1) for y in range(N + 1) if abs(x - y) <= period + 1 for o in values)
+    assert farther == r**-2, "noise for a smaller bound is convicted"
+
+
+def test_the_staircase_where_the_bound_is_many_steps():
+    line = {"lower": 0, "upper": 3, "sensitivity": REAL}
+    for epsilon, laplace, stairs_there in ((1, 1.777, 1.731), (2, 0.488, 0.416)):
+        m = FoldedMechanism(**line, epsilon=epsilon, noise="staircase")
+        assert FoldedMechanism(**line, epsilon=epsilon).variance(at=1.5) == pytest.approx(laplace, abs=5e-4)
+        assert m.variance(at=1.5) == pytest.approx(stairs_there, abs=5e-4)
+        assert m.excess == pytest.approx(1 / -math.expm1(-epsilon), rel=1e-5)
+        assert m.cost == Pure(epsilon=epsilon)
+        low, high = m.output_range
+        assert all(low <= m.release(x, entropy=Seeded(x)).value <= high for x in range(4))
+    with pytest.raises(InvalidParameter, match=r"noise must be 'laplace' for 2 answers: each that moves at all"):
+        m.release([1, 2], entropy=Seeded(1))
+    listed = Sensitivity(bound=2, monotone=True, adjacency="add-remove", norm="l1", step=1)
+    with pytest.raises(InvalidParameter, match=r"noise must be 'laplace' for 2 answers"):
+        FoldedMechanism(lower=0, upper=3, epsilon=1, sensitivity=listed, noise="staircase").release([1, 2])
+    with pytest.raises(InvalidParameter, match=r"noise must be 'laplace' for 2 answers"):
+        FoldedMechanism(lower=0, upper=3, epsilon=1, sensitivity=COUNTING.over(2), noise="staircase")
+    with pytest.raises(InvalidParameter, match=r"^FoldedMechanism\.noise must be one of 'laplace', 'staircase'; got 'gauss'"):
+        FoldedMechanism(**line, epsilon=1, noise="gauss")
+
+
+def test_what_a_staircase_releases_fits_its_law():
+    m = FoldedMechanism(lower=-1, upper=2, epsilon=1, sensitivity=Sensitivity(bound=2, **WHOLE), noise="staircase")
+    flat, entropy, draws = m.noise.flat, Seeded(12), 700
+    found = [m.release(1, entropy=entropy).value for _ in range(draws)]
+    expected = stairs(Fraction(math.exp(-1)), 2, flat, 1, -1, 2)
+    excess = 2 * math.exp(-1) / (1 - math.exp(-1))
+    places = {o: o + excess * ((o >= 2) - (o <= -1)) for o in expected}
+    counts = [sum(abs(value - place) < 1e-9 for value in found) for place in places.values()]
+    assert sum(counts) == draws
+    assert stats.chisquare(counts, [float(p) * draws for p in expected.values()]).pvalue > LEVEL
 
 
 # --- twins that are wrong --------------------------------------------------------------------------------------------------------
@@ -129,10 +202,10 @@ def test_the_auditor_convicts_a_range_read_off_the_data_and_a_law_cut_off_and_sc
     noise = DiscreteLaplace(Fraction(1))
 
     def own_range(answers, rows):  # as wide as the data: each data set has its own ends
-        return decide(answers[0] + rows[:, 0], answers[0] - 2, answers[0] + 2)
+        return decide(answers[0] + rows[:, 0], answers[0] - 2, answers[0] + 2, 1)
 
     subject = audit.Subject(laws=[noise], play=own_range, cost=Pure(epsilon=1), sensitivity=EITHER)
-    assert audit.exact(subject, answers_a=(3,), answers_b=(2,)).epsilon_at_least == math.inf
+    assert audit.exact(subject, answers_a=(3,), answers_b=(2,)).epsilon_at_least > 30
 
     def drawn_again(answers, rows):  # truncated: noise is drawn again until it fits, which takes longer next to an end
         noisy = answers[0] + rows[:, 0]
@@ -175,7 +248,7 @@ def program(n, epsilon, outputs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "epsilon"), [(6, 0.5), (8, 1), (12, 2)])
+@pytest.mark.parametrize(("n", "epsilon"), [(6, 2), (8, 1), (12, 0.5)])
 def test_a_linear_program_finds_nothing_better(n, epsilon):
     m = FoldedMechanism(lower=0, upper=n, epsilon=epsilon, sensitivity=COUNTING)
     outputs = np.unique(np.concatenate([np.arange(-4, 2 * n + 5) / 2, m.output_range]))
@@ -185,7 +258,7 @@ def test_a_linear_program_finds_nothing_better(n, epsilon):
     ours = np.array([m.variance(at=int(x)) for x in inputs])
     chance = np.random.default_rng(n)
     for weights in (np.ones(n + 1), chance.random(n + 1), (inputs == 0) * 1.0, (inputs == n // 2) * 1.0):
-        best = optimize.linprog((weights[:, None] * square).ravel(), **rules)
+        best = optimize.linprog((weights[:, None] * square).ravel(), **rules, options={"primal_feasibility_tolerance": 1e-10})
         assert best.fun == pytest.approx(float(weights @ ours), rel=1e-7)
     inside = np.linspace(-0.98 * m.excess, n + 0.98 * m.excess, 4 * n)
     assert optimize.linprog(np.zeros((n + 1) * inside.size), **program(n, epsilon, inside)).status == 2, "infeasible"
@@ -213,6 +286,15 @@ BASE = {"lower": 0, "upper": 4, "epsilon": 1, "sensitivity": EITHER}
 def test_bad_parameters(changes, words):
     with pytest.raises(InvalidParameter, match=words):
         FoldedMechanism(**(BASE | changes))
+
+
+def test_a_margin_counts_from_the_range_and_not_from_its_grid():
+    wide = BASE | {"lower": 0.5, "upper": 3.75}
+    m = FoldedMechanism(**wide)
+    assert m.output_range == pytest.approx((-m.excess, 4 + m.excess))
+    with pytest.raises(InvalidParameter, match=r"margin must be at least 1\.081976706"):
+        FoldedMechanism(**wide, margin=1.08)
+    assert FoldedMechanism(**wide, margin=1.082).excess == m.excess
 
 
 def test_a_margin_that_suffices_and_a_list_that_has_its_statement():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sordino.mechanisms._above_threshold import AboveThreshold
 from sordino.mechanisms._adaptive_sparse_vector import AdaptiveSparseVector
 from sordino.mechanisms._additive import GaussianMechanism, LaplaceMechanism
+from sordino.mechanisms._composite import CompositeMechanism
+from sordino.mechanisms._composite_table import CompositeTable
 from sordino.mechanisms._counted_stream import CountedStream
 from sordino.mechanisms._exponential_mechanism import ExponentialMechanism
 from sordino.mechanisms._folded import FoldedMechanism
@@ -21,6 +23,8 @@ from sordino.mechanisms._stream import Stream
 __all__ = [
     "AboveThreshold",
     "AdaptiveSparseVector",
+    "CompositeMechanism",
+    "CompositeTable",
     "CountedStream",
     "ExponentialMechanism",
     "FoldedMechanism",

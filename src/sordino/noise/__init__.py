@@ -11,6 +11,7 @@ from sordino.noise._first_success import first_success
 from sordino.noise._geometric import Geometric
 from sordino.noise._law import Law
 from sordino.noise._probability import Probability
+from sordino.noise._staircase import Staircase
 from sordino.noise._uniform import uniform_below
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Geometric",
     "Law",
     "Probability",
+    "Staircase",
     "bernoulli",
     "bernoulli_exp",
     "binomial",

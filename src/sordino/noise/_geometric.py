@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -68,8 +69,7 @@ class Geometric:
     def sample(self, n: int, entropy: Entropy) -> Steps:
         """Return `n` independent draws, shape (n,): int64, or Python integers if one passes 2^61 (probability below n e^(-2^21))."""
         level = max(0, math.ceil(math.log2(_HIGH / self.rate))) if self.rate < _HIGH else 0
-        digits = [Probability.logistic(self.rate * (1 << i)) for i in range(level)]
-        carry = Probability.exp(self.rate * (1 << level))
+        digits, carry = _digits(self.rate, level)
         drawn = np.zeros(n, dtype=np.int64)
         risen = [start + _draw(drawn[start : start + _CHUNK], digits, carry, entropy) for start in range(0, n, _CHUNK)]
         high = np.concatenate(risen) if risen else np.zeros(0, dtype=np.intp)
@@ -78,7 +78,7 @@ class Geometric:
     def _raised(self, drawn: Steps, high: Any, level: int, entropy: Entropy) -> Steps:
         """Add the digits above `level` where they are not all 0: one more than a geometric variable of rate * 2^level."""
         above = np.ones(high.size, dtype=np.int64)
-        carry = Probability.exp(self.rate * (1 << level))
+        _, carry = _digits(self.rate, level)
         going = np.arange(high.size)
         while going.size:  # each further carry comes with probability at most e^-8
             going = going[bernoulli(carry, going.size, entropy)]
@@ -89,7 +89,13 @@ class Geometric:
         return drawn
 
 
-def _draw(out: Any, digits: list[Probability], carry: Probability, entropy: Entropy) -> Any:
+@lru_cache(maxsize=1024)
+def _digits(rate: Fraction, level: int) -> tuple[tuple[Probability, ...], Probability]:
+    """Return the probabilities that the digits below `level` are 1, and that of a carry to those above."""
+    return tuple(Probability.logistic(rate * (1 << i)) for i in range(level)), Probability.exp(rate * (1 << level))
+
+
+def _draw(out: Any, digits: tuple[Probability, ...], carry: Probability, entropy: Entropy) -> Any:
     """Write the low digits of each draw into `out` and return the positions where a higher digit is 1."""
     n = out.size
     stride = -(-n // 4) * 4

@@ -1,0 +1,156 @@
+"""Perturbation functions on a fixed grid: whole weights of a base, the same for every input, and of a bump that stands over the input.
+
+Claim: between any two inputs no output's probability changes by more than the factor `peak/floor`; the mean output of input c is
+`gain * c`, exactly, for every input. Proof: docs/proofs/composite.md, "On the grid".
+Floats: they shape the sine and the quartic before these become whole numbers, the same for every input; none meets an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.entropy import Entropy
+from sordino.noise import uniform_below
+
+Activation = Literal["rectangle", "sine", "triangle"]
+Cells = NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Perturbation:
+    """Outputs -reach..reach, inputs -inputs..inputs; weights base[j] + bump[j - c].
+
+    Attributes
+    ----------
+    reach : int
+        The largest output.
+    width : int
+        How many outputs the bump covers; odd.
+    floor, peak : int
+        The least weight of the base, and the largest weight there; the bump adds at most `peak - floor`.
+    activation : {"rectangle", "sine", "triangle"}
+        The shape of the bump.
+    hump : Fraction
+        Height of the base in the middle over that at its ends, at least 1: what is between is quartic.
+    """
+
+    reach: int
+    width: int
+    floor: int
+    peak: int
+    activation: Activation = "rectangle"
+    hump: Fraction = Fraction(1)
+
+    @property
+    def inputs(self) -> int:
+        """The largest input, over which the bump still fits."""
+        return self.reach - (self.width - 1) // 2
+
+    @cached_property
+    def base(self) -> Cells:
+        """Weights of the outputs -reach..reach, symmetric and at least `floor`, shape (2 reach + 1,)."""
+        places = np.arange(-self.reach, self.reach + 1) / self.reach
+        above = np.floor(float((self.hump - 1) * self.floor) * (1 - places**4)).astype(np.int64)
+        weights: Cells = self.floor + np.maximum(np.minimum(above, above[::-1]), 0)
+        return weights
+
+    @cached_property
+    def bump(self) -> Cells:
+        """Weights around the input, symmetric, from 0 to `peak - floor`, shape (width,)."""
+        height, turns = self.peak - self.floor, np.arange(self.width)
+        if self.activation == "rectangle":
+            return np.full(self.width, height)
+        if self.activation == "triangle":
+            return np.array([height * (self.width - abs(2 * i + 1 - self.width)) // self.width for i in turns.tolist()])
+        arch = np.floor(height * np.sin(np.pi * (turns + 0.5) / self.width)).astype(np.int64)
+        weights: Cells = np.clip(np.minimum(arch, arch[::-1]), 0, height)
+        return weights
+
+    @cached_property
+    def masses(self) -> tuple[int, int]:
+        """What base and bump weigh."""
+        return sum(self.base.tolist()), sum(self.bump.tolist())
+
+    @property
+    def total(self) -> int:
+        """The weight of all outputs, the same for every input."""
+        return sum(self.masses)
+
+    @property
+    def gain(self) -> Fraction:
+        """The mean output of input c is gain * c."""
+        return Fraction(self.masses[1], self.total)
+
+    @cached_property
+    def spread(self) -> Fraction:
+        """The second moment of the output of input 0."""
+        half = (self.width - 1) // 2
+        base = sum(weight * (i - self.reach) ** 2 for i, weight in enumerate(self.base.tolist()))
+        bump = sum(weight * (i - half) ** 2 for i, weight in enumerate(self.bump.tolist()))
+        return Fraction(base + bump, self.total)
+
+    def weights(self, c: int) -> list[int]:
+        """Return the weights of the outputs -reach..reach for input `c`."""
+        found = self.base.copy()
+        start = c + self.inputs
+        found[start : start + self.width] += self.bump
+        return [int(weight) for weight in found]
+
+    @cached_property
+    def _edges(self) -> Cells:
+        return np.cumsum(np.concatenate([self.base, self.bump]))
+
+    def decide(self, inputs: Cells, turns: Cells) -> Cells:
+        """Return the outputs of `inputs`, shape (n,), for whole numbers `turns` that are uniform below the total weight."""
+        place = np.searchsorted(self._edges, turns, side="right")
+        outputs = self.base.size
+        start = inputs - (self.reach - self.inputs)  # the first output under the bump
+        return np.where(place < outputs, place - self.reach, start + place - outputs)
+
+    def sample(self, inputs: Cells, entropy: Entropy) -> Cells:
+        """Return one output for each input, shape (n,)."""
+        return self.decide(inputs, uniform_below(self.total, inputs.size, entropy))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class TwoPoints:
+    """Outputs -1 and 1, inputs -inputs..inputs: the odds are linear in the input, and `peak : floor` at the ends [duchi2018].
+
+    The mean output of input c is `gain * c`, exactly.
+    """
+
+    inputs: int
+    floor: int
+    peak: int
+
+    @property
+    def total(self) -> int:
+        """The weight of both outputs, the same for every input."""
+        return 2 * self.inputs * (self.peak + self.floor)
+
+    @property
+    def gain(self) -> Fraction:
+        """The mean output of input c is gain * c."""
+        return Fraction(self.peak - self.floor, self.inputs * (self.peak + self.floor))
+
+    def weights(self, c: int) -> list[int]:
+        """Return the weights of -1 and 1 for input `c`."""
+        up = self.peak * (self.inputs + c) + self.floor * (self.inputs - c)
+        return [self.total - up, up]
+
+    def decide(self, inputs: Cells, turns: Cells) -> Cells:
+        """Return the outputs of `inputs`, shape (n,), for whole numbers `turns` that are uniform below the total weight."""
+        up = self.peak * (self.inputs + inputs) + self.floor * (self.inputs - inputs)
+        return np.where(turns < up, 1, -1)
+
+    def sample(self, inputs: Cells, entropy: Entropy) -> Cells:
+        """Return one output for each input, shape (n,)."""
+        return self.decide(inputs, uniform_below(self.total, inputs.size, entropy))
