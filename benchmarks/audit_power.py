@@ -125,9 +125,9 @@ def audited(subject, pair, samples, claimed, seed, cost_of=None):
         else:
             box = audit.black_box(subject, answers, entropy=entropy, batch=batch)
         boxes.append(box)
-    started = time.perf_counter()
+    started = time.process_time()
     found = audit.statistical(*boxes, samples=samples, confidence=CONFIDENCE, claimed=claimed, batch=batch, cost_of=cost_of)
-    return found, time.perf_counter() - started
+    return found, time.process_time() - started
 
 
 def truth(subject, a, b):
@@ -181,14 +181,14 @@ def report():
         "",
         f"Confidence {CONFIDENCE}; half of the runs are for learning. The loss is what the exact audit finds between the two lists.",
         "",
-        *table(("tight mechanism", "runs a side", "loss seen", "share", "seconds", "target", ""), seen()),
+        *table(("tight mechanism", "runs a side", "loss seen", "share", "CPU seconds", "target", ""), seen()),
         "",
     ]
     rows, wrong = controls()
     parts += [
         f"Every control of whole numbers from its outcomes alone ({MANY:,} runs a side), target: the right verdict in under 60 s; {wrong} wrong.",
         "",
-        *table(("control", "truth", "loss seen", "loss", "seconds", ""), rows),
+        *table(("control", "truth", "loss seen", "loss", "CPU seconds", ""), rows),
         "",
     ]
     audits, raised = alarms()

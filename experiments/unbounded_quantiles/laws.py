@@ -1,4 +1,4 @@
-"""How likely each answer is: the laws of a noisy walk over edges, of permute-and-flip, and of what is done with the edge they find.
+"""How likely each answer is: the laws of a noisy walk over edges, of permute-and-flip, and of what is done with what they find.
 
 Nothing is sampled. Sums over the noise of the threshold are over whole numbers where those are few, else over nodes of Gauss and
 Legendre, which changes no figure that is printed.
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sordino.estimators._quantile import value_at
+from sordino.estimators._quantile import middle_of, value_at
 from sordino.estimators._rank_search import RankFlip, Runs
 
 _FAR = 25  # noise beyond this many scales has a probability of e^-25
@@ -71,10 +71,10 @@ def quantile(estimator, counts):
     """
     (part,) = estimator.parts
     answers, lengths = part.lattice(Runs.of(counts))
-    values = _values(estimator.grid, estimator.lower)
     if isinstance(part, RankFlip):
-        return values[1:-1], flip(answers, lengths, float(part.rate))
+        return _middles(estimator.grid, estimator.lower), flip(answers, lengths, float(part.rate))
     law = walk(answers, lengths, part.scan)
+    values = _values(estimator.grid, estimator.lower)
     return values[[part.edge(found) + 1 for found in [*range(law.size - 1), None]]], law
 
 
@@ -82,6 +82,12 @@ def quantile(estimator, counts):
 def _values(grid, lower):
     """Return the value that each edge is released as, -1 to K."""
     return np.array([value_at(edge, grid, lower) for edge in range(-1, grid.size + 1)])
+
+
+@lru_cache
+def _middles(grid, lower):
+    """Return the value that each bucket is released as, 0 to K."""
+    return np.array([middle_of(bucket, grid, lower) for bucket in range(grid.size + 1)])
 
 
 def rank_errors(values, sample, q):

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from sordino.mechanisms import (
         AboveThreshold,
         AdaptiveSparseVector,
+        CompositeMechanism,
+        CompositeTable,
         ExponentialMechanism,
         FoldedMechanism,
         GaussianMechanism,
@@ -102,6 +104,8 @@ _HOME = {
     "mechanisms": (
         "AboveThreshold",
         "AdaptiveSparseVector",
+        "CompositeMechanism",
+        "CompositeTable",
         "ExponentialMechanism",
         "FoldedMechanism",
         "GaussianMechanism",
@@ -137,6 +141,8 @@ __all__ = [
     "ClippedMean",
     "ClippedSum",
     "ClippedValue",
+    "CompositeMechanism",
+    "CompositeTable",
     "CsvFormat",
     "DataSourceError",
     "Domain",

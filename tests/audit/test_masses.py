@@ -138,9 +138,9 @@ def near(rate):
 
 CASES = [
     ("exponential", (1, 0, 0), 1, False, 3),
-    ("exponential", (0, 1, 0), 2, True, 2),
+    ("exponential", (0, 1, 0), 2, True, 1),
     ("exponential", (0, 2), 2, True, 3),
-    ("laplace", (1, 0, 0), 1, False, 2),
+    ("laplace", (1, 0, 0), 1, False, 1),
     ("laplace", (0, 1), 1, True, 3),
 ]
 

@@ -25,7 +25,8 @@ def program(sordino, command, *more, a="1", b="2", samples=60):
     return sordino("audit", "--command", command, "--a", a, "--b", b, "--samples", samples, *more)
 
 
-def test_a_claim_of_the_library_is_acquitted(sordino):
+def test_a_claim_of_the_library_is_acquitted(sordino, few):
+    few(LAPLACE)
     result = sordino("audit", "LaplaceMechanism", "--format", "table")
     assert result.code == 0
     assert "claim Pure(epsilon=1) not broken" in result.out
@@ -53,7 +54,9 @@ def few(monkeypatch):
 
 
 SILENT = Claim(name="NoisyTopK", statement="It is loved.", references=(), proof="noisy-top-k.md")
-[LAPLACE] = [claim for claim in audit.claims() if claim.name == "LaplaceMechanism"]
+[LAPLACE] = [
+    dataclasses.replace(claim, neighbours=claim.neighbours[:1]) for claim in audit.claims() if claim.name == "LaplaceMechanism"
+]
 
 
 def test_all_also_lists_what_no_audit_looked_at_and_why(sordino, few):

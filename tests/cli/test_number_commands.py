@@ -68,8 +68,8 @@ def test_what_is_printed(sordino, tmp_path):
     assert told["mean of rows"].json["rows"][0]["mean"] == pytest.approx(43, abs=12)
 
 
-MISSING = [b"u99,a,", b"u99,a,not-a-number", b"u99,a,nan", b"u99,a,0x10", b"u99,a"]
-DROPPED = [b"", b'u99,"a,1', b"u99,a\xff,1", b"u99,a\x00,1", b",a,1"]
+MISSING = [b"u99,a,not-a-number", b"u99,a,nan", b"u99,a"]
+DROPPED = [b'u99,"a,1', b"u99,a\xff,1", b",a,1"]
 
 
 @pytest.mark.parametrize("name", ["quantile", *(pytest.param(name, marks=pytest.mark.slow) for name in ("quantile by", "mean"))])
@@ -87,7 +87,7 @@ def test_missing_numbers_are_alike_and_dropped_lines_are_not_there(sordino, tmp_
 
 def test_a_missing_number_adds_nothing(sordino, tmp_path):
     plain = sordino(*commands(table(tmp_path / "a"))["sum"])
-    for place, line in enumerate([MISSING[1], b"u99,a,-7", b"u99,a,-inf"]):
+    for place, line in enumerate([MISSING[0], b"u99,a,-7", b"u99,a,-inf"]):
         other = sordino(*commands(table(tmp_path / f"b{place}", [line]))["sum"])
         assert (other.code, other.out, other.err) == (plain.code, plain.out, plain.err)
 

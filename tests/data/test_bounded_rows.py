@@ -17,6 +17,7 @@ from support.tables import KINDS, columns, made
 SALT = b"0123456789abcdef"
 GRID = BucketGrid.geometric(lower=0, cap=64, growth=2)
 CLIP = StepRange(low=0, high=1 << 40, step=Fraction(1, 4))
+DEFAULT = {"csv", "parquet", "relation", "polars"}
 DOMAIN = ["a", "b", "c", "d"]
 VALUES = [0.0, 1.25, 1.25, 3.0, 7.5, 30.0, 100.0, None]
 
@@ -43,7 +44,7 @@ def table(rows):
     return columns(rows, u=pa.int64(), g=pa.string(), x=pa.float64())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS])
 @pytest.mark.parametrize(("rows", "groups"), [pytest.param(2, None, marks=pytest.mark.slow), (2, 2)])
 def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp_path, kind, rows, groups):
     chance = random.Random(11 * rows + len(kind))

@@ -16,11 +16,12 @@ from scipy import stats
 
 from sordino import BucketCounts, BucketGrid, Quantile, QuantileValue, Seeded
 from sordino.audit._scans import positions
+from sordino.estimators._quantile import middle_of
 from sordino.estimators._rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms._threshold_scan import ThresholdScan
 from sordino.noise import Geometric
 from support.fit import LEVEL
-from support.quantiles import first_of, law_of
+from support.quantiles import first_of, flip_runs, law_of
 
 HALF = Fraction(1, 2)
 ORACLE = [0, 0.5, 1, 2.9, 3, 7.5, 20]
@@ -72,9 +73,9 @@ def test_a_lattice_is_counting_by_hand(seed):
         assert [up.edge(k) for k in range(last - first)] == list(range(first, last))
         assert [down.edge(k) for k in range(last - first)] == list(reversed(range(first, last)))
         assert (up.edge(None), down.edge(None)) == (last, first - 1)
-    over = [4 * sum(x < edge for x in records) - 3 * len(records) for edge in [-math.inf, *edges, math.inf]]
-    away = [2 * abs(u) + max(0, before, -after) for before, u, after in zip(over, over[1:], over[2:], strict=False)]
-    assert spread_out(*RankFlip(4, 3, HALF).lattice(runs)) == [one - min(away) for one in away]
+    below = [0, *(sum(x < edge for x in records) for edge in edges), len(records)]
+    ranks = [range(4 * low, 4 * high + 1) for low, high in pairwise(below)]  # that a bucket holds, in quarters of a record
+    assert spread_out(*RankFlip(4, 3, HALF).lattice(runs)) == [min(abs(3 * len(records) - r) for r in held) for held in ranks]
 
 
 # ---- the law -----------------------------------------------------------------------------------------------------------
@@ -134,6 +135,10 @@ def test_releases_have_the_law_of_the_definition_and_not_one_with_other_noise(op
 
 def value_of(quantile, edge):
     ends = quantile.grid.edges.tolist()
+    if isinstance(quantile.parts[0], RankFlip):  # a bucket: its middle, or the edge of one without an end
+        cuts = [*([] if quantile.lower is None else [quantile.lower]), *ends]
+        here = cuts[max(0, edge - (quantile.lower is None)) :][:2]
+        return ends[0] if quantile.lower is None and not edge else sum(here) / len(here)
     return ends[min(edge, len(ends) - 1)] if edge >= 0 else (ends[0] if quantile.lower is None else quantile.lower)
 
 
@@ -163,13 +168,19 @@ def fits(drawn, expected, n):
         (
             {"q": 0.25, "method": "permute-and-flip"},
             6.0,
-            3.0,
+            5.0,
             False,
-        ),  # the edges next to the value, not any with as few records below
-        ({"q": 0.75, "method": "permute-and-flip"}, 6.0, 7.0, False),
+        ),  # the middle of 3 and 7
+        ({"q": 0.75, "method": "permute-and-flip"}, 6.0, 5.0, False),
         ({"q": 0.9, "method": "permute-and-flip", "lower": None}, -1e9, -15.0, True),
+        ({"q": 0.9, "method": "permute-and-flip", "lower": None}, 15, 15.0, True),  # a record at the cap lies in the last bucket
+        ({"q": 0.5, "method": "permute-and-flip", "lower": None}, -15, -11.0, False),
+        ({"q": 0.5, "method": "permute-and-flip", "lower": None}, 0.0, 0.5, False),
+        ({"q": 0.1, "method": "permute-and-flip", "lower": None}, math.nan, -15.0, True),
+        ({"q": 0.9, "method": "permute-and-flip", "lower": -3}, math.nan, -2.5, False),
+        ({"q": 0.5, "method": "permute-and-flip", "lower": -3}, -1e9, -2.5, False),
         ({"q": 0, "lower": -3}, -7.5, -3.0, False),  # what lies below the lower bound counts as equal to it
-        ({"q": 0.5, "method": "permute-and-flip"}, 0.0, 1.0, False),  # and is told from the empty buckets beside it
+        ({"q": 0.5, "method": "permute-and-flip"}, 0.0, 0.5, False),  # and is told from the empty buckets beside it
         ({"q": 0, "lower": None, "size_hint": 50}, -1e9, -15.0, True),
         ({"q": 1, "lower": None, "size_hint": 50}, -1e9, -15.0, True),
         ({"q": 0.5, "lower": None}, -1e9, -15.0, True),
@@ -184,12 +195,55 @@ def test_ends_of_the_grid_say_what_they_know(options, values, value, capped):
         assert (found.value, found.capped) == (value, capped)
 
 
+def test_a_middle_lies_in_its_bucket_however_large_or_small_the_edges_are():
+    largest = 1.7976931348623157e308
+    for edges in ([5e-324, 1e-323, 1.5e-323], [-largest, largest], [1e308, largest], [0.1, 0.3, 1e16, 1e16 + 2]):
+        grid = BucketGrid(edges=edges)
+        middles = [middle_of(bucket, grid, None) for bucket in range(len(edges) + 1)]
+        assert middles == [edges[0], *(float((Fraction(a) + Fraction(b)) / 2) for a, b in pairwise(edges)), edges[-1]]
+        assert all(a <= middle <= b for middle, (a, b) in zip(middles[1:-1], pairwise(edges), strict=True))
+    assert middle_of(0, BucketGrid(edges=[largest]), -largest) == 0
+    assert middle_of(0, BucketGrid(edges=[3.0]), Fraction(1, 2)) == 1.75
+
+
+@pytest.mark.parametrize("q", [0.2, 0.6, 0.9])
+def test_a_heavy_value_is_told_from_the_empty_buckets_beside_it_and_from_its_neighbors(q):
+    """Nine of ten records are equal, the others spread over [0, 1000]: the value wins by itself, with edges a hundredth apart."""
+    quantile = made(q=q, cap=1e6, growth=1.01, size_hint=1000, adjacency="replace-one")
+    records = [200.0] * 900 + list(range(0, 1000, 10))
+    law = law_of_buckets(quantile, records)
+    bucket = np.searchsorted(quantile.grid.edges, 200.0, side="right")
+    assert law[bucket] > 0.999
+    assert middle_of(bucket, quantile.grid, 0) == pytest.approx(200, rel=0.01)
+
+
+def test_a_column_without_records_or_with_missing_ones_only_has_a_law_of_its_own():
+    quantile = made(method="permute-and-flip")
+    buckets = quantile.grid.size + 1
+    assert law_of_buckets(quantile, []) == pytest.approx(dict.fromkeys(range(buckets), 1 / buckets))
+    assert law_of_buckets(quantile, [math.nan] * 60)[0] > 0.999
+
+
+def law_of_buckets(quantile, records):
+    """The law of permute-and-flip for many buckets, by quadrature."""
+    [part] = quantile.parts
+    depths, lengths = part.lattice(Runs.of(BucketCounts.of(records, grid=quantile.grid)))
+    every = np.repeat(depths, lengths)
+    kinds, each = np.unique(every, return_counts=True)
+    return dict(enumerate(np.array(flip_runs(kinds.tolist(), each.tolist(), part.rate))[np.searchsorted(kinds, every)]))
+
+
 # ---- rank errors -------------------------------------------------------------------------------------------------------
 
 
-def off_by(records, edges, q, edge):
-    """Records between the target and an edge, without those in the target's bucket and in the bucket next to the edge."""
+def off_by(records, edges, q, edge, flips):
+    """Records between the target and an edge, without those in the target's bucket and in the bucket next to the edge.
+
+    Between the target and a bucket, if one is chosen: without those in that bucket.
+    """
     below = [0, *(sum(x < e for x in records) for e in edges), len(records)]  # below[i + 1] for edge i
+    if flips:
+        return max(0, below[edge] - q * len(records)) + min(0, below[edge + 1] - q * len(records))
     reached = next(i for i in range(len(edges) + 1) if below[i + 1] >= q * len(records))
     if edge >= reached:
         return max(0, below[edge] - below[reached + 1])
@@ -207,7 +261,8 @@ def test_rank_errors_hold_with_their_confidence(options):
         low, high = max(low for low, _ in ranges), min(high for _, high in ranges)  # if the narrowest holds, each does
         assert low <= 0 <= high
         told += mass * (high - low)
-        wrong += mass * (not low <= off_by(records, edges, Fraction(str(quantile.q)), edge) <= high)
+        flips = isinstance(quantile.parts[0], RankFlip)
+        wrong += mass * (not low <= off_by(records, edges, Fraction(str(quantile.q)), edge, flips) <= high)
     assert wrong <= 0.05
     assert told < 150  # they say something
 
@@ -237,6 +292,8 @@ def test_an_array_and_its_counts_are_released_alike():
 
 ODD = [
     [],
+    [math.nan] * 30,
+    [7] * 30,
     [None, math.nan, math.inf, -math.inf],
     [-(1 << 63), (1 << 63) - 1],
     np.array([], dtype=float),
@@ -254,7 +311,7 @@ def test_private_values_never_raise(lower, method):
     quantile = made(lower=lower, method=method)
     for values in ODD:
         found = quantile.release(values, entropy=Seeded(4))
-        assert math.isfinite(found.value)
+        assert (-15 if lower is None else 0) <= found.value <= 15
         assert found.cost == quantile.cost
 
 

@@ -168,7 +168,7 @@ def test_rates_are_those_of_the_budget_for_each_row(adjacency, rows):
     assert (part.weight, part.drop) == (4, 3)
     assert part.scan.noise.rate == part.scan.threshold_noise.rate == e / (4 * rows)
     flip = searched(made(q=0.75, adjacency=adjacency, rows_per_unit=rows, method="permute-and-flip"))
-    assert flip.rate == Fraction(1, 3 * rows * (6 if adjacency == "add-remove" else 8))
+    assert flip.rate == Fraction(1, rows * (6 if adjacency == "add-remove" else 8))  # twice 3 or 4 steps
 
 
 def test_a_share_is_a_fraction_with_a_small_denominator():

@@ -49,13 +49,17 @@ def boundaries(tmp_path: Path) -> list[str]:
     return boundaries_of(lambda: charge_once(ledger, tmp_path / "dry"))
 
 
+SOME = pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])  # 1: every boundary
+
+
+@SOME
 @pytest.mark.parametrize("name", NAMES)
-def test_a_kill_at_every_boundary_is_all_or_nothing(tmp_path, name):
+def test_a_kill_at_every_boundary_is_all_or_nothing(tmp_path, name, stride):
     dry = prepare(name, make(tmp_path / "dry.db"), tmp_path / "dry")
     names = boundaries_of(dry.do)
     commit = max(k for k, boundary in enumerate(names) if boundary == COMMITTED)
     assert commit >= 12
-    for fatal in range(len(names)):
+    for fatal in sorted({*range(0, len(names), stride), *range(commit - 2, len(names))}):
         ledger, mark = make(tmp_path / f"{fatal}.db"), tmp_path / f"{fatal}"
 
         def killed(fatal=fatal, ledger=ledger, mark=mark):
@@ -75,11 +79,12 @@ def test_a_kill_at_every_boundary_is_all_or_nothing(tmp_path, name):
         assert spent(ledger) == (dry.after if done else dry.before) + REALLY
 
 
-def test_a_kill_while_a_file_is_made_leaves_one_or_none(tmp_path):
+@SOME
+def test_a_kill_while_a_file_is_made_leaves_one_or_none(tmp_path, stride):
     names = boundaries_of(lambda: make(tmp_path / "dry.db"))
     built, made = (k for k, boundary in enumerate(names) if boundary == COMMITTED)
     assert len(names) > 20
-    for fatal in range(len(names)):
+    for fatal in sorted({*range(0, len(names), stride), built - 1, built, made - 1, made}):
         path = tmp_path / f"{fatal}.db"
 
         def killed(fatal=fatal, path=path):

@@ -91,7 +91,7 @@ def wide(**options):
     "options",
     [
         {"boundaries": (2, 1)},
-        {"boundaries": (1, 0)},  # most zeros cross in the second branch, few in the first
+        pytest.param({"boundaries": (1, 0)}, marks=pytest.mark.slow),  # most zeros cross in the second branch, few in the first
         {"boundaries": (1, 1), "branches": (2, 3), "at_least": 2},
         pytest.param({"boundaries": (2, 1), "noise": "laplace"}, marks=pytest.mark.slow),
     ],

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate, pairwise
 
 import pytest
 
-from sordino import BucketCounts, BucketGrid, Quantile, Quantiles, cost
+from sordino import Quantile, Quantiles, cost
 from sordino.cost import Range
 from sordino.cost._two_point import masses
-from sordino.estimators._rank_search import Runs
-from support.quantiles import columns, flip, flip_runs, law_of, losses, replaced, shorter, split_law, walk
+from support.quantiles import columns, flip_runs, law_of, losses, replaced, shorter, split_law, walk
 
 HALF = Fraction(1, 2)
 BUCKETS = (0.5, 2, 5, 9)  # one value for each bucket of the edges 1, 3, 7
@@ -104,18 +104,33 @@ def test_both_ends_of_the_interval_are_attained_by_one_record(q, e1):
     assert -least == pytest.approx(float(stated.low), abs=2e-2)
 
 
-def test_permute_and_flip_attains_its_cost_where_runs_are_long():
-    """Two records, two more far apart, and a long run of edges between: a record that comes beyond it."""
-    grid = BucketGrid(edges=list(range(1, 7)))
-    flip_ = made(q=HALF, adjacency="add-remove", method="permute-and-flip").parts[0]
-    laws = []
-    for column in ([1.5, 3.5], [1.5, 3.5, 5.5]):
-        depths, lengths = flip_.lattice(Runs.of(BucketCounts.of(column, grid=grid)))
-        runs = [(d, n) for d, n in zip(depths.tolist(), lengths.tolist(), strict=True) if n]
-        assert [n for _, n in runs] == [1] * 6
-        laws.append(flip_runs([d for d, _ in runs], [1, 1, 1, 1, 10**7, 1], flip_.rate))  # the fifth edge stands in a crowd
-    lost = [math.log(a / b) for a, b in zip(*laws, strict=True)]
-    assert 1.9 < max(map(abs, lost)) <= 2 + SLACK
+CROWD = 10**7
+Q3 = Fraction(3, 4)
+RECORD = {  # records in four buckets: one in the first or the last moves the one with the target away from it, and the crowd towards it
+    ("add-remove", HALF): ((1, 2, 0, 2), (0, 2, 0, 2)),
+    ("add-remove", Q3): ((4, 3, 0, 2), (4, 3, 0, 1)),
+    ("replace-one", HALF): ((1, 2, 0, 1), (0, 2, 0, 2)),
+    ("replace-one", Q3): ((3, 4, 0, 1), (2, 4, 0, 2)),
+}
+
+
+def crowded(counts, q, rate):
+    """Probability of one bucket of each of four kinds, the third of which is empty and comes ten million times."""
+    below, (a, b) = [0, *accumulate(counts)], q.as_integer_ratio()
+    depths = [max(0, b * low - a * below[-1], a * below[-1] - b * high) for low, high in pairwise(below)]
+    return flip_runs(depths, [1, 1, CROWD, 1], rate)
+
+
+def worst_of_a_crowd(adjacency, q, rate):
+    laws = [crowded(counts, q, rate) for counts in RECORD[adjacency, q]]
+    return max(abs(math.log(one / other)) for one, other in zip(*laws, strict=True))
+
+
+@pytest.mark.parametrize(("adjacency", "q"), RECORD)
+def test_permute_and_flip_approaches_its_cost_where_runs_are_long(adjacency, q):
+    """One bucket gets farther from the target by the sensitivity, and a crowd of empty ones comes nearer by as much."""
+    [part] = made(q=q, adjacency=adjacency, method="permute-and-flip").parts
+    assert 2 - 1e-5 < worst_of_a_crowd(adjacency, q, part.rate) <= 2 + SLACK
 
 
 # ---- several quantiles -------------------------------------------------------------------------------------------------
@@ -167,10 +182,16 @@ def test_thresholds_from_the_counts_of_each_part_are_convicted():
         assert loss == pytest.approx(most, abs=0.01)
 
 
-def test_half_the_spread_is_too_little_for_permute_and_flip():
-    columns_ = [(0.5, 2, 5, 9), (2, 5, 9)]
-    laws = [flip(column, EDGES, HALF, Fraction(2, 3)) for column in columns_]
-    assert max(map(abs, losses(*laws))) > 2 * 0.9
+@pytest.mark.parametrize(("adjacency", "q"), RECORD)
+def test_one_sensitivity_instead_of_two_is_too_little_for_permute_and_flip(adjacency, q):
+    [part] = made(q=q, adjacency=adjacency, method="permute-and-flip").parts
+    assert worst_of_a_crowd(adjacency, q, 2 * part.rate) > 2 * 1.9
+
+
+def test_the_sensitivity_of_a_record_that_comes_is_too_little_for_one_that_is_replaced():
+    """max(a, b - a) steps instead of b."""
+    [part] = made(q=Q3, adjacency="add-remove", method="permute-and-flip").parts
+    assert worst_of_a_crowd("replace-one", Q3, part.rate) > 2 * 1.3
 
 
 # ---- the cost of one level under replace-one ---------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, pairwise
 
 import numpy as np
 from scipy import integrate
@@ -45,21 +45,22 @@ def walk(records, edges, q, e1, e2, up, first=0, last=None, threshold=0):
 
 
 def flip(records, edges, q, rate):
-    """Law of permute-and-flip over the edges, by all subsets of heads (few edges only)."""
+    """Law of permute-and-flip over the buckets, by all subsets of heads (few edges only)."""
     a, b = Fraction(q).as_integer_ratio()
-    beyond = [b * sum(x < edge for x in records) - a * len(records) for edge in [-math.inf, *edges, math.inf]]
-    scores = [-(2 * abs(u) + max(0, last, -after)) for last, u, after in zip(beyond, beyond[1:], beyond[2:], strict=False)]
-    heads = [survival(float(rate), max(scores) - score) for score in scores]
+    below = [0, *(sum(x < edge for x in records) for edge in edges), len(records)]
+    target = Fraction(a, b) * len(records)
+    depths = [b * max(low - target, target - high, 0) for low, high in pairwise(below)]
+    heads = [survival(float(rate), float(depth)) for depth in depths]
     law = Counter()
-    for size in range(1, len(scores) + 1):
-        for chosen in combinations(range(len(scores)), size):
+    for size in range(1, len(heads) + 1):
+        for chosen in combinations(range(len(heads)), size):
             mass = math.prod(p if i in chosen else 1 - p for i, p in enumerate(heads))
             law.update(dict.fromkeys(chosen, mass / size))
     return dict(law)
 
 
 def flip_runs(depths, lengths, rate):
-    """Probability of one edge of each run under permute-and-flip: p_i times the integral over its turn of the product of 1 - p_j t."""
+    """Probability of one candidate of each run under permute-and-flip: p_i times the integral over its turn of the product of 1 - p_j t."""
     heads = [survival(float(rate), depth) for depth in depths]
 
     def one(i):
@@ -75,7 +76,7 @@ def flip_runs(depths, lengths, rate):
 
 
 def law_of(quantile, records):
-    """Law of the edge that a `Quantile` releases, from the definition and its rates."""
+    """Law of the edge, or bucket, that a `Quantile` releases, from the definition and its rates."""
     edges, q = quantile.grid.edges.tolist(), Fraction(str(quantile.q))
     if not hasattr(quantile.parts[0], "scan"):
         return flip(records, edges, q, quantile.parts[0].rate)

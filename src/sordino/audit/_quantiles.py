@@ -57,7 +57,7 @@ def _check_edges(mechanism: Quantile | Quantiles) -> None:
 
 
 def _quantile(mechanism: Quantile, values: Any) -> Stated:
-    """Return the law of (part, edge), from which everything that is released is computed."""
+    """Return the law of (part, edge or bucket), from which everything that is released is computed."""
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
     return _multiplied(quantile_paths(mechanism, runs), runs)
 
@@ -93,7 +93,7 @@ def _farthest(noise: DiscreteLaplace) -> int:
 
 
 def quantile_paths(mechanism: Quantile, runs: Runs) -> Iterator[tuple[Any, Draws]]:
-    """Yield each output (part, edge) with what leads to it."""
+    """Yield each output (part, edge or bucket) with what leads to it."""
     first = mechanism.parts[0]
     for found in _found(first, runs):
         edge = _edge(first, found)

@@ -36,9 +36,9 @@ class ClaimReport:
     Examples
     --------
     >>> import sordino as sd
-    >>> [report] = sd.audit.run_claims("GaussianMechanism")
+    >>> [report] = sd.audit.run_claims("RandomizedResponse")
     >>> report.claim.proof, report.broken
-    ('additive.md', False)
+    ('randomized-response.md', False)
     """
 
     claim: Claim
@@ -120,7 +120,7 @@ def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:
     Examples
     --------
     >>> import sordino as sd
-    >>> [report] = sd.audit.run_claims("LaplaceMechanism")
+    >>> [report] = sd.audit.run_claims("PermuteAndFlip")
     >>> report.broken, report.tight
     (False, True)
     """

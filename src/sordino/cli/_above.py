@@ -71,7 +71,7 @@ shape_options = stacked(
 def above(ctx: click.Context, /, source: str, **options: Any) -> None:
     """Release which items of a public domain more than T distinct units touch, in the order of the domain.
 
-    Items below cost nothing. SOURCE is a CSV or Parquet path or glob, or duckdb:FILE#TABLE.
+    Items below cost nothing. SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or postgresql://...#TABLE.
 
     With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at once. Labels and the number of
     fields are public; answers move by at most --sensitivity S between neighbours (all in one direction: --monotone). It ends with the

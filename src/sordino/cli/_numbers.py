@@ -142,7 +142,7 @@ def _run(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
 
 
 def _domain(options: dict[str, Any]) -> Domain | None:
-    given = [name for name in (*DOMAINS, "groups_per_unit") if options[name] not in {None, False}]
+    given = [name for name in (*DOMAINS, "groups_per_unit") if options[name] is not None and options[name] is not False]
     if options["by"] is not None:
         return domain_of(**{name: options[name] for name in DOMAINS})
     if given:

@@ -32,7 +32,7 @@ COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 def top(source: str, **options: Any) -> None:
     """Release the K items of a public domain that the most distinct units touch, with estimates, intervals and gaps.
 
-    SOURCE is a CSV or Parquet path or glob, or duckdb:FILE#TABLE.
+    SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or postgresql://...#TABLE.
     """
     domain = domain_of(**{name: options[name] for name in DOMAINS})
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:

@@ -78,7 +78,9 @@ _CUTS = "(SELECT CAST(position AS INTEGER) AS cell, TRY_CAST(label AS {type}) AS
 def _even(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
     """Return the query in which a logarithm proposes the bucket, and the ends of what is in it are compared with its edges."""
     cuts = ("", *(kind.cut(edge) or "" for edge in grid.edges.tolist()))
-    cell = _cell(kind, grid, f"TRY_CAST(floor({scale.sql}) AS INTEGER) - ({int(scale.cells[0]) - 2})", grid.size)
+    # At least 1: in bucket 0, which holds what is missing as well, nothing is compared.
+    inside = f"greatest(1, TRY_CAST(floor({scale.sql}) AS INTEGER) - ({int(scale.cells[0]) - 2}))"
+    cell = _cell(kind, grid, inside, grid.size)
     table = _CUTS.format(type=kind.name, size=len(cuts))
     # No upper cut: the last bucket, or an edge that no value of the kind reaches. No lower one: nothing can be there.
     sound = "cell = 0 OR (low >= here.cut AND (above.cut IS NULL OR high < above.cut))"

@@ -49,7 +49,7 @@ def grouping(
             f"domain must have at most {COUNTS // (grid.size + 1)} groups with {grid.size} edges; got {known.size}. Raise the growth."
         )
     if unit.column is None:
-        if groups_per_unit not in {None, 1}:
+        if groups_per_unit is not None and groups_per_unit != 1:
             raise InvalidParameter(f"groups_per_unit is for unit columns: a row is in one group; got {shown(groups_per_unit)}.")
         return known, None
     if groups_per_unit is None:

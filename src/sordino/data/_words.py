@@ -39,7 +39,8 @@ EMBEDDED = Words(
 )
 SERVER = Words(
     text='(CAST({} AS text) COLLATE "C")',
-    hashed="(encode(sha256(convert_to({}, 'UTF8')), 'hex') COLLATE \"C\")",
+    # The bytes as the database keeps them: in another encoding some texts do not exist, and the server would fail on their rows.
+    hashed="(encode(sha256(convert_to({}, getdatabaseencoding())), 'hex') COLLATE \"C\")",
     shown="CAST({} AS text)",
     whole="CASE WHEN {0} ~ '^(0|-?[1-9][0-9]*)$' AND length({0}) < 21 THEN CAST({0} AS numeric) END",
 )

@@ -22,6 +22,8 @@ from sordino.estimators._bucket_grid import BucketGrid
 from sordino.estimators._bucket_places import counts_of
 from sordino.estimators._records import BLOCK, blocks, number_of
 
+_MOST = 1 << 60
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -35,7 +37,8 @@ class BucketCounts:
     grid : BucketGrid
         Public.
     counts : array of int64, shape (K + 1,)
-        Records in each bucket, none below 0; private.
+        Records in each bucket, from 0 to 2^60 / (K + 1): other numbers become the nearer end, each alone. So the sums of all hold, too,
+        and a record moves at most one count, by at most one. Private.
 
     Raises
     ------
@@ -63,7 +66,10 @@ class BucketCounts:
                 f"BucketCounts.counts must be {self.grid.size + 1} whole numbers, one more than there are edges; got "
                 f"{counts.dtype} of shape {counts.shape}."
             )
-        kept = counts.astype(np.int64)
+        kept = np.minimum(counts, _MOST // counts.size).astype(
+            np.int64
+        )  # a limit on sums would let a record move some of them only
+        np.maximum(kept, 0, out=kept)
         kept.flags.writeable = False
         object.__setattr__(self, "counts", kept)
 

@@ -14,9 +14,11 @@ from functools import cached_property
 from typing import final
 
 from sordino.entropy import Entropy
+from sordino.errors import InvalidParameter
 from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import Adjacency, Sensitivity
 
+_COARSEST = Fraction(1 << 900)
 _SCALE_BITS = 28  # the noise is about 2^28 grid steps wide, which rates with denominators up to 2^40 follow to a thousandth
 
 
@@ -44,6 +46,13 @@ class TotalNoise:
     totals: int
     record_step: Fraction
     adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        if not 1 / _COARSEST <= self.record_step <= _COARSEST:
+            raise InvalidParameter(
+                "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and unit they would be smaller or larger. "
+                "Change the unit of the values."
+            )
 
     @cached_property
     def shift(self) -> int:

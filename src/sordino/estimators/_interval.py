@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from sordino.constraints import SHARE, Number
+from sordino.errors import InvalidParameter
+from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
 from sordino.releases import Value, Values
 
 
@@ -30,7 +32,7 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     Raises
     ------
     InvalidParameter
-        If the confidence is not in (0, 1).
+        If the confidence is not in (0, 1), or the release is of another mechanism: folded noise lies elsewhere than its law says.
 
     Examples
     --------
@@ -41,6 +43,8 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     6.0
     """
     share = SHARE("interval.confidence", confidence)
+    if not isinstance(getattr(released, "mechanism", None), LaplaceMechanism | GaussianMechanism):
+        raise InvalidParameter("interval.released must be what LaplaceMechanism or GaussianMechanism released.")
     law, step = released.mechanism.noise, float(released.mechanism.step)
     reach = -law.quantile(float((1 - share) / 2)) * step  # the law is symmetric: P(|noise| > reach) <= 1 - confidence
     values = released.value if isinstance(released, Value) else released.values

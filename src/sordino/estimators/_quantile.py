@@ -2,10 +2,10 @@
 
 Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2, (1 - q) e1), q e1 + e2] under
 add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates times the rows of a unit [durfee2023, Lemma B.1]; permute-and-flip
-over the edges is epsilon-private [mckenna2020, Thm 1].
+over the buckets is epsilon-private [mckenna2020, Thm 1].
 Proof: docs/proofs/quantile.md.
 Noise: one-sided geometric on a lattice of 1/b records, q = a/b; runs of empty buckets cost no draws.
-Floats: the edges, which are public, and what is computed from the edge that was found; no count, no cost and no comparison.
+Floats: the edges, which are public, and what is computed from the edge or bucket that was found; no count, no cost and no comparison.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ _METHOD = one_of("above-threshold", "permute-and-flip")
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class QuantileValue(Release):
-    """A quantile, as far as an edge of the grid says.
+    """A quantile, as far as the grid says.
 
     Attributes
     ----------
     value : float
-        An edge of the grid, in the unit of the values.
+        An edge of the grid, or with permute-and-flip the middle between two edges; in the unit of the values.
     capped : bool
         True if the quantile may lie beyond the cap (with `lower=None`: beyond either end); the value is that end then.
     rank_error_low, rank_error_high : float
         With probability at least 95% the rank of the value lies between target + low and target + high, in records; low <= 0 <= high.
         Records that share the bucket of the target rank, or the bucket next to the value on the side of the target, count as lying at
-        the target. The rank itself is not public where the number of records is not.
+        the target; with permute-and-flip those that share the bucket of the value, and no others. The rank itself is not public where
+        the number of records is not.
 
     Examples
     --------
@@ -81,7 +82,8 @@ class Quantile:
         Public; the largest value that is released, and with `lower=None` its negative the smallest. It can be generous: the steps up to
         it cost little. In the unit of the values, as `lower` and `unit`.
     growth : number
-        In (1, inf): the factor between one edge and the next.
+        In (1, inf): the factor between one edge and the next. With a size hint about 1 + 2 / size_hint, at least 1.0005, tells single
+        records apart; finer is no use.
     unit : number
         In (0, inf): the edges are lower + unit (growth^i - 1); near `lower` they lie about unit (growth - 1) apart.
     size_hint : int, optional
@@ -100,8 +102,8 @@ class Quantile:
     grid : BucketGrid
         The edges, for `BucketCounts.of`.
     parts : tuple
-        What is done, in this order: one search or one choice over all edges; with `lower=None` and no size hint that allows one search,
-        a search through what is not negative, and if that ends at once one through what is not positive.
+        What is done, in this order: one search over all edges or one choice among all buckets; with `lower=None` and no size hint that
+        allows one search, a search through what is not negative, and if that ends at once one through what is not positive.
     cost : Cost
         What a release spends, exactly; its pure epsilon is at most `epsilon`.
 
@@ -193,13 +195,14 @@ class Quantile:
         """
         checked_entropy(entropy, "Quantile.release")
         runs = counted(values, self.grid, "Quantile")
-        place, edge = 0, self.parts[0].find(runs, entropy)
-        if self.goes_on(edge):
-            place, edge = 1, self.parts[1].find(runs, entropy)
-        low, high = self.errors(edge, place)
+        place, found = 0, self.parts[0].find(runs, entropy)
+        if self.goes_on(found):
+            place, found = 1, self.parts[1].find(runs, entropy)
+        part = self.parts[place]
+        low, high = self.errors(found, place)
         return QuantileValue(
-            value=value_at(edge, self.grid, self.lower),
-            capped=beyond(edge, self.grid, *self._directions(place), signed=self.lower is None),
+            value=(value_at if isinstance(part, RankSearch) else middle_of)(found, self.grid, self.lower),
+            capped=beyond(found, self.grid, isinstance(part, RankFlip) or part.upward, signed=self.lower is None),
             rank_error_low=low,
             rank_error_high=high,
             mechanism=self,
@@ -212,17 +215,15 @@ class Quantile:
         first = self.parts[0]
         return len(self.parts) > 1 and isinstance(first, RankSearch) and edge == first.first
 
-    def _directions(self, place: int) -> tuple[bool, bool]:
-        """Return whether part number `place` looks upward, and whether it looks downward."""
-        part = self.parts[place]
-        return (part.upward, not part.upward) if isinstance(part, RankSearch) else (True, True)
-
     def errors(self, edge: int, place: int = 0) -> tuple[float, float]:
-        """Return the rank errors, low and high, of an edge that part number `place` found: a function of public values alone."""
+        """Return the rank errors, low and high, of what part number `place` found: a function of public values alone.
+
+        `edge` is the edge where a search ended; of a bucket, which is chosen among all, they do not depend on it.
+        """
         part = self.parts[place]
         wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
         if isinstance(part, RankFlip):
-            farther = part.error(self.grid.size, 1 - CONFIDENCE)
+            farther = part.error(self.grid.size, 1 - CONFIDENCE)  # of K + 1 buckets K at most do not hold the target
             return -farther, farther
         short, over = part.errors(edge, wrong)
         if part.upward:
@@ -268,13 +269,13 @@ def counted(values: Any, grid: BucketGrid, owner: str) -> Runs:
     return Runs.of(counts)
 
 
-def beyond(edge: int, grid: BucketGrid, up: bool, down: bool, *, signed: bool) -> bool:
+def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
     """Return whether an edge says that the quantile may lie beyond the cap, or with both signs beyond either end.
 
     Upward an edge is reached if enough records lie below it, downward if enough lie at or above it: the first and the last edge say
-    different things. A choice that counts both says both.
+    different things. A bucket says what its upper edge says upward; the last one has none, as a search that reached no edge.
     """
-    return edge >= grid.size - down or (signed and edge < up)
+    return edge >= grid.size - (not upward) or (signed and edge < upward)
 
 
 def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
@@ -282,6 +283,17 @@ def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
     if edge >= 0:
         return float(grid.edges[min(edge, grid.size - 1)])
     return float(grid.edges[0] if lower is None else lower)
+
+
+def middle_of(bucket: int, grid: BucketGrid, lower: Number | None) -> float:
+    """Return the middle of a bucket, rounded once; of a bucket without an end, at the cap or opposite, the edge it has."""
+    if bucket == grid.size:
+        return float(grid.edges[-1])
+    high = float(grid.edges[bucket])
+    if bucket == 0 and lower is None:
+        return high
+    low = value_at(bucket - 1, grid, lower)
+    return float((Fraction(low) + Fraction(high)) / 2)
 
 
 _FAR = 1 << 60  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
@@ -311,14 +323,19 @@ CLAIMS = (
     ),
     Claim(
         name="Quantile",
-        statement="The edge that permute-and-flip chooses is epsilon-differentially private.",
+        statement="The bucket that permute-and-flip chooses is epsilon-differentially private.",
         references=("mckenna2020, Thm 1",),
         proof="quantile.md",
         neighbours=(
             (
-                Quantile(q=0.75, method="permute-and-flip", **_SHORT | {"cap": 127}),
-                (2,) * 3 + (8,) * 18 + (127,) * 6,
-                (2,) * 3 + (8,) * 18 + (127,) * 7,
+                Quantile(q=0.5, epsilon=2, adjacency="add-remove", method="permute-and-flip", **_LONG),
+                (0,) + (1,) * 2 + (_FAR,) * 2,
+                (1,) * 2 + (_FAR,) * 2,
+            ),
+            (
+                Quantile(q=0.75, epsilon=2, adjacency="replace-one", method="permute-and-flip", **_LONG),
+                (0,) * 3 + (1,) * 4 + (_FAR,),
+                (0,) * 2 + (1,) * 4 + (_FAR,) * 2,
             ),
         ),
     ),

@@ -99,9 +99,9 @@ class Plan:
     ratio: Fraction
 
     def flip(self, budget: Fraction) -> tuple[tuple[RankFlip], Cost]:
-        """Return the choice by permute-and-flip: scores of two edges move apart by at most `spread` lattice steps."""
+        """Return the choice by permute-and-flip: depths of two buckets move apart by at most `spread` lattice steps."""
         a, b = self.q.as_integer_ratio()
-        spread = 6 * self.rows * (max(a, b - a) if self.adjacency == "add-remove" else b)
+        spread = 2 * self.rows * (max(a, b - a) if self.adjacency == "add-remove" else b)
         rate = fit_rate(budget / spread, "Quantile", stepped=False)
         return (RankFlip(b, a, rate),), Pure(epsilon=spread * rate)
 

@@ -250,7 +250,7 @@ class Quantiles:
         return QuantileValues(
             QuantileValue(
                 value=value_at(place.edge, self.grid, self.lower),
-                capped=beyond(place.edge, self.grid, place.upward, not place.upward, signed=self.lower is None),
+                capped=beyond(place.edge, self.grid, place.upward, signed=self.lower is None),
                 rank_error_low=place.low - off,
                 rank_error_high=place.high + off,
                 mechanism=self,

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.estimators._bucket_counts import BucketCounts
+from sordino.grid import Steps
 from sordino.mechanisms._threshold_scan import ThresholdScan
 from sordino.noise import first_head
 
 Ints = NDArray[np.int64]
 _BASEL = math.log(math.pi**2 / 6)
+_MOST = 1 << 60
 
 
 class Runs(NamedTuple):
@@ -59,6 +61,12 @@ class Runs(NamedTuple):
         return self.below[start:stop], cuts[1:] - cuts[:-1]
 
 
+def _steps(counted: Ints, weight: int, drop: int, records: int) -> Steps:
+    """Return weight counted - drop records, exactly: in Python's integers where 64 bits might not do."""
+    exact: Steps = counted if weight * records <= _MOST else counted.astype(object)
+    return weight * exact - drop * records
+
+
 @final
 @dataclass(frozen=True)
 class RankSearch:
@@ -90,12 +98,12 @@ class RankSearch:
     target: int
     scan: ThresholdScan
 
-    def lattice(self, runs: Runs) -> tuple[Ints, Ints]:
+    def lattice(self, runs: Runs) -> tuple[Steps, Ints]:
         """Return the answers of the tests in their order, in lattice steps, and how often in a row each is asked; shape (r,)."""
         below, lengths = runs.between(self.first, self.last)
         if self.upward:
-            return self.weight * (below - runs.at(self.low)) - self.drop * runs.records, lengths
-        return self.weight * (runs.at(self.high) - below[::-1]) - self.drop * runs.records, lengths[::-1]
+            return _steps(below - runs.at(self.low), self.weight, self.drop, runs.records), lengths
+        return _steps(runs.at(self.high) - below[::-1], self.weight, self.drop, runs.records), lengths[::-1]
 
     def edge(self, found: int | None) -> int:
         """Return the edge of a test, counted from 0; for none the one behind the last that was tested, which may be -1 or K."""
@@ -126,17 +134,17 @@ class RankSearch:
 @final
 @dataclass(frozen=True)
 class RankFlip:
-    """A choice among all edges by permute-and-flip: the better an edge, the fewer records lie between it and the target rank.
+    """A choice among all buckets by permute-and-flip: the better a bucket, the fewer records lie between it and the target rank.
 
-    Two parts of three count the records between edge and target, the third part only those beyond the two buckets at the edge. So the
-    edges beside a value that many records share are told from those of the empty buckets around it.
+    A bucket holds all ranks from the records before it to those before the next one. So a value that many records share is as good as
+    its ranks are near, and is told from the empty buckets beside it.
 
     Attributes
     ----------
     weight, drop : int
         The lattice: u = weight records below an edge - drop records is how far it lies beyond the target.
     rate : Fraction
-        In nats a step of the score -(2 |u| + distance of 0 from the interval between u of the edge before and of the edge after).
+        In nats a step of the depth of a bucket: the distance of 0 from the interval between u of its lower and u of its upper edge.
     """
 
     weight: int
@@ -144,25 +152,23 @@ class RankFlip:
     rate: Fraction
 
     def lattice(self, runs: Runs) -> tuple[Ints, Ints]:
-        """Return how far each edge scores below the best, and how often in a row; shape (3m,), some of them zero times."""
+        """Return the depths of the buckets 0 to K in their order, and how often in a row; shape (2m + 1,), some of them zero times.
+
+        Some depth is 0: below the first bucket lie no records, below the end of the last one all.
+        """
         ends = np.concatenate([[0], runs.below, [runs.records]])
-        before, here, after = (self.weight * part - self.drop * runs.records for part in (ends[:-2], ends[1:-1], ends[2:]))
-        away, alone = np.abs(here), runs.lengths == 1
-        scores = np.empty((here.size, 3), dtype=np.int64)  # of the first edge of a run, those inside, and the last
-        scores[:, 0] = 2 * away + np.maximum(np.maximum(before, -np.where(alone, after, here)), 0)
-        scores[:, 1] = 3 * away
-        scores[:, 2] = 2 * away + np.maximum(np.maximum(here, -after), 0)
-        lengths = np.empty((here.size, 3), dtype=np.int64)
-        lengths[:, 0], lengths[:, 1], lengths[:, 2] = 1, np.maximum(runs.lengths - 2, 0), ~alone
-        return (
-            scores - scores.min()
-        ).ravel(), lengths.ravel()  # the best is tested: where an entry is not, its run has one as good
+        # Cutting off each distance alone moves none of them by more than it moved.
+        u = np.clip(_steps(ends, self.weight, self.drop, runs.records), -_MOST, _MOST).astype(np.int64)
+        depths, lengths = np.empty(u.size * 2 - 3, dtype=np.int64), np.ones(u.size * 2 - 3, dtype=np.int64)
+        depths[::2] = np.maximum(np.maximum(u[:-1], -u[1:]), 0)  # the buckets before each run of edges, and the last one
+        depths[1::2], lengths[1::2] = np.abs(u[1:-1]), runs.lengths - 1  # the empty ones between two edges of a run
+        return depths, lengths
 
     def find(self, runs: Runs, entropy: Entropy) -> int:
-        """Return the edge that is chosen, with fresh noise."""
+        """Return the bucket that is chosen, with fresh noise."""
         depths, lengths = self.lattice(runs)
         return first_head(depths, lengths, self.rate, entropy)
 
     def error(self, edges: int, wrong: float) -> float:
-        """Return how many records the edge may lie farther from the target than need be, but with probability `wrong`."""
-        return max(0.0, math.log(edges / wrong) / (3 * float(self.rate) * self.weight))
+        """Return how many records the target may lie outside the bucket, but with probability `wrong`; some bucket holds it."""
+        return max(0.0, math.log(edges / wrong) / (float(self.rate) * self.weight))

@@ -34,7 +34,8 @@ class Session:
     Parameters
     ----------
     source : str, path, DuckDB relation or frame
-        A CSV or Parquet path or glob, "duckdb:FILE#TABLE", a DuckDB relation, or a pandas, Polars or Arrow frame.
+        A CSV or Parquet path or glob, "duckdb:FILE#TABLE", "postgresql://USER@HOST/DATABASE#TABLE", a DuckDB relation, or a pandas,
+        Polars or Arrow frame.
     unit : PrivacyUnit
         Whom the guarantee protects.
     ledger : Ledger, optional

@@ -1,0 +1,74 @@
+"""A logarithm that proposes buckets is never believed unseen: else one row would decide how the others are counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sordino.data._bucket_query import bucket_queries
+from sordino.data._number_words import EMBEDDED
+from sordino.data._numbers import number_kind
+from sordino.estimators import BucketCounts, BucketGrid
+from support.number_states import asked
+
+FEW = [(1.05, 5, 1), (1.05, -17.3, 0.1), (1.02, 5, 0.1), (1.5, None, 0.25)]
+MANY = [(g, lower, unit) for g in (1.01, 1.05, 1.1, 1.3, 1.7, 3) for lower in (0, None, -17.3, 5) for unit in (1, 0.1, 3)]
+
+
+def grid_of(growth, lower, unit):
+    grid = BucketGrid.geometric(lower=lower, cap=1e3, growth=growth, unit=unit)
+    assert "sound" in bucket_queries(number_kind("DOUBLE", text=False), grid)[0].sql
+    return grid
+
+
+def counted(values, grid):
+    (found,) = asked(pl.DataFrame({"x": values}, schema={"x": pl.Float64}), grid).run()
+    return found
+
+
+def wrong(grid, edges):
+    """Numbers that are not in their bucket. Each is asked alone: no other one makes the engine ask again where its logarithm errs."""
+    near = [
+        value for edge in edges.tolist() for value in (edge, float(np.nextafter(edge, -np.inf)), float(np.nextafter(edge, np.inf)))
+    ]
+    return [value for value in near if counted([value] * 3, grid) != BucketCounts.of([value] * 3, grid=grid)]
+
+
+@pytest.mark.parametrize("made", FEW, ids=str)
+def test_numbers_at_the_first_edge_are_in_its_bucket_whoever_else_is_there(made):
+    grid = grid_of(*made)
+    assert wrong(grid, grid.edges[:1]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", MANY, ids=str)
+def test_numbers_at_other_edges_are(made):
+    grid = grid_of(*made)
+    assert wrong(grid, grid.edges[[0, 1, -2, -1]]) == []
+
+
+def moved(grid, values):
+    """How many counts one row more changes, in all, where many numbers stand at the first edge."""
+    crowd = [float(grid.edges[0])] * 1000
+    before = counted(crowd, grid).counts
+    return [int(np.abs(counted([*crowd, value], grid).counts - before).sum()) for value in values]
+
+
+def test_a_row_more_moves_one_count_by_one():
+    grid = grid_of(*FEW[0])
+    assert moved(grid, [float(np.nextafter(grid.edges[2], -np.inf)), *grid.edges[1:4].tolist()]) == [1] * 4
+
+
+def test_the_twin_that_believes_what_is_proposed_below_the_first_edge_is_convicted(monkeypatch):
+    """There nothing is compared with an edge, because missing numbers are there; a row beside another edge then moves a thousand others."""
+
+    def believed(kind, grid):
+        return tuple(replace(query, sql=query.sql.replace("greatest(1, ", "greatest(0, ")) for query in bucket_queries(kind, grid))
+
+    monkeypatch.setattr("sordino.data._number_questions.EMBEDDED", replace(EMBEDDED, buckets=believed))
+    grid = grid_of(*FEW[0])
+    assert wrong(grid, grid.edges[:1]) != []
+    assert max(moved(grid, [float(np.nextafter(grid.edges[2], -np.inf)), *grid.edges[1:4].tolist()])) > 1000

@@ -1,0 +1,56 @@
+"""Releases of groups, exactly: what all of them lose together is within what a session says, for all neighbors of small tables."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import combinations_with_replacement, product
+
+import pytest
+
+import sordino as sd
+from sordino.session._table_numbers import TableNumbers
+from support.quantiles import law_of
+
+VALUES = (0.5, 2.0, 5.0)
+SMALL = [records for size in range(3) for records in combinations_with_replacement(VALUES, size)]
+QUANTILE = sd.Quantile(q=0.5, epsilon=0.8, adjacency="add-remove", lower=0, cap=7, growth=2)
+
+
+@cache
+def lost(before, after):
+    """The largest loss of one group: of all edges that it may release."""
+    one, other = (law_of(QUANTILE, list(records)) for records in (before, after))
+    return max(math.log(one[edge] / other[edge]) for edge in one)
+
+
+def largest(changes, groups):
+    """The largest loss of independent releases: each group loses its own, and the worst outputs may come together."""
+    worst = sorted((lost(*change) for change in changes), reverse=True)
+    return sum(worst[:groups])
+
+
+def cost(adjacency, groups):
+    wrapped = TableNumbers(estimator=QUANTILE, adjacency=adjacency, labels=("a", "b", "c"), groups_per_unit=groups)
+    return float(wrapped.cost.pure())
+
+
+JOINED = [(records, (*records, new)) for records in SMALL for new in VALUES]
+LEFT = [(after, before) for before, after in JOINED]
+EXCHANGED = [((*records, old), (*records, new)) for records in SMALL for old, new in product(VALUES, VALUES)]
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_units_that_come_or_go_cost_the_budgets_of_their_groups(groups):
+    for changes in (JOINED, LEFT):
+        assert largest(changes, groups) <= cost("add-remove", groups) + 1e-9
+    assert max(largest(JOINED, groups), largest(LEFT, groups)) > 0.9 * cost("add-remove", groups), "about attained"
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_units_that_are_replaced_cost_twice_that_wherever_they_were(groups):
+    """In other groups than before, in the same ones, or some of both: one of these ways costs more than once the budget."""
+    total = cost("replace-one", groups)
+    assert largest(LEFT, groups) + largest(JOINED, groups) <= total + 1e-9
+    assert largest(EXCHANGED, groups) <= total + 1e-9
+    assert largest(LEFT, groups) + largest(JOINED, groups) > cost("add-remove", groups), "the budget of one life is not enough"
