@@ -13,6 +13,7 @@ import pytest
 
 from sordino import COUNTING, Sensitivity, SparseVector, audit
 from sordino.audit import Subject
+from sordino.cli import _work
 from sordino.cost import Pure
 from sordino.mechanisms import _stream
 from sordino.noise import DiscreteLaplace, Geometric
@@ -24,6 +25,12 @@ ONE_USER = {
     "a unit of broken lines": ["u9", 'u9,"tea,1', "u9,tea,1,2,3,4"],
     "a unit without numbers": ["u9,rice,nan", "u9,tea,99999999999999999999"],
 }
+
+
+@pytest.fixture(autouse=True)
+def _no_progress(monkeypatch):
+    """Leave the progress bar out: it appears after a second, which a busy machine may need."""
+    monkeypatch.setattr(_work, "PATIENCE", 1e9)
 
 
 @pytest.fixture

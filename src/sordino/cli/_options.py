@@ -26,7 +26,7 @@ class Decimals(click.ParamType[Fraction]):
         if isinstance(value, Fraction):
             return value
         if not _PLAIN.fullmatch(str(value)):
-            self.fail(f"{value!r} is not a finite decimal number.", param, ctx)
+            self.fail(f"{value!r} is not a finite decimal number (of at most 40 digits, and two after an e).", param, ctx)
         return Fraction(str(value))
 
 
