@@ -81,6 +81,18 @@ _OTHERS = (
         why="there is no noise in it; it is proved, and tested on tables and their neighbours.",
     ),
     Unaudited(
+        name="Session",
+        statement="Bucket counts and clipped sums of a column are sums over units of what the rows of each unit alone determine.",
+        proof="numbers.md",
+        why="there is no noise in it; it is proved, and tested on tables of every kind and their neighbours.",
+    ),
+    Unaudited(
+        name="Session",
+        statement="A unit that counts in at most G groups pays for G releases, replaced for twice as many.",
+        proof="groups.md",
+        why="it composes audited claims; its proof is tested on small tables, every view, with all noise added up.",
+    ),
+    Unaudited(
         name="BucketCounts",
         statement="Each record adds to the counts of buckets, and to sums of clipped steps, what depends on this record alone.",
         proof="bucket-counts.md",
