@@ -252,7 +252,10 @@ class SparseVector:
         """
         checked_entropy(entropy, "SparseVector.open")
         if self.passes > 1 or self.domain_size is not None:
-            raise InvalidParameter("SparseVector.open needs a mechanism with one pass and without a domain size.")
+            raise InvalidParameter(
+                "SparseVector.open needs a mechanism with one pass and without a domain size, because a stream cannot go back; got "
+                f"passes={self.passes}, domain_size={self.domain_size}. Use release, or make a mechanism without them."
+            )
         return Stream(self, entropy)
 
 
