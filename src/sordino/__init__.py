@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sordino._lazy import lazy
 
 if TYPE_CHECKING:
     from sordino import accounting, audit, cost, plan
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from sordino.sensitivity import COUNTING, Sensitivity
     from sordino.session import Session
 
-_HOME = {
+_HOMES = {
     "accounting": ("accounting",),
     "audit": ("audit",),
     "cost": ("cost",),
@@ -124,7 +125,6 @@ _HOME = {
     "sensitivity": ("COUNTING", "Sensitivity"),
     "session": ("Session",),
 }
-_MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -197,14 +197,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE:
-        raise AttributeError(f"module 'sordino' has no attribute {name!r}")
-    module = import_module(f"sordino.{_MODULE[name]}")
-    value = module if name == _MODULE[name] else getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import inspect
 import re
 import subprocess
@@ -66,10 +67,24 @@ def test_the_list_of_public_names_is_what_one_sees():
     assert {name for name in dir(sordino) if not re.fullmatch(r"__\w+__", name)} == set(sordino.__all__)
 
 
-def test_type_checkers_see_the_same_names():
-    tree = ast.parse((ROOT / "src/sordino/__init__.py").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("package", ["sordino", *(f"sordino.{name}" for name in ("data", "estimators", "mechanisms", "session"))])
+def test_type_checkers_see_the_same_names(package):
+    module = importlib.import_module(package)
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
     [block] = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    assert {alias.asname or alias.name for node in block.body for alias in node.names} == set(sordino.__all__)
+    assert {alias.asname or alias.name for node in block.body for alias in node.names} == set(module.__all__)
+    assert sorted(name for names in module._HOMES.values() for name in names) == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_a_command_that_selects_loads_nothing_that_adds_up_numbers():
+    seen = subprocess.run(
+        [sys.executable, "-c", "import sys, sordino.cli._work, sordino.session._session; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert not {"narwhals", "sordino.estimators._quantile", "sordino.mechanisms._folded", "sordino.session._plan_numbers"} & set(seen)
 
 
 def test_an_unknown_name_is_an_attribute_error():

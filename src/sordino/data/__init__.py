@@ -5,17 +5,36 @@ else are kept. Public things (paths, headers, declared types, predicates, domain
 after the charge every failure is one constant sentence.
 """
 
-from sordino.data._answer_lines import Answer, answer_lines
-from sordino.data._csv_format import CsvFormat
-from sordino.data._domain import Domain
-from sordino.data._number_questions import NumberQuestion, prepare_numbers
-from sordino.data._open import open_source
-from sordino.data._questions import CountQuestion, Counts, prepare_counts
-from sordino.data._scores import ScoreFile, open_scores
-from sordino.data._source import Source
-from sordino.data._step_query import StepRange, Total
-from sordino.data._unit import PrivacyUnit
+from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from sordino._lazy import lazy
+
+if TYPE_CHECKING:
+    from sordino.data._answer_lines import Answer, answer_lines
+    from sordino.data._csv_format import CsvFormat
+    from sordino.data._domain import Domain
+    from sordino.data._number_questions import NumberQuestion, prepare_numbers
+    from sordino.data._open import open_source
+    from sordino.data._questions import CountQuestion, Counts, prepare_counts
+    from sordino.data._scores import ScoreFile, open_scores
+    from sordino.data._source import Source
+    from sordino.data._step_query import StepRange, Total
+    from sordino.data._unit import PrivacyUnit
+
+_HOMES = {
+    "_answer_lines": ("Answer", "answer_lines"),
+    "_csv_format": ("CsvFormat",),
+    "_domain": ("Domain",),
+    "_number_questions": ("NumberQuestion", "prepare_numbers"),
+    "_open": ("open_source",),
+    "_questions": ("CountQuestion", "Counts", "prepare_counts"),
+    "_scores": ("ScoreFile", "open_scores"),
+    "_source": ("Source",),
+    "_step_query": ("StepRange", "Total"),
+    "_unit": ("PrivacyUnit",),
+}
 __all__ = [
     "Answer",
     "CountQuestion",
@@ -34,3 +53,6 @@ __all__ = [
     "prepare_counts",
     "prepare_numbers",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -18,7 +18,7 @@ import narwhals as nw
 
 from sordino.constraints import is_unicode
 from sordino.data._engine import Engine
-from sordino.data._source import SUPPORTED
+from sordino.data._source import SUPPORTED, UNUSABLE
 from sordino.errors import DataSourceError, UnsupportedBackend
 
 _SIMPLE: dict[Any, str] = {
@@ -41,8 +41,6 @@ _SIMPLE: dict[Any, str] = {
     nw.Binary: "BLOB",
 }
 _CLOCKS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
-UNUSABLE = "UNUSABLE"
-"""The declared type of a column that no question can use; it may be there as long as nobody asks for it."""
 
 
 @final

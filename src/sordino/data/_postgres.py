@@ -16,8 +16,7 @@ import numpy as np
 
 from sordino._address import without_password
 from sordino.data._engine import Answer, Scan, quoted
-from sordino.data._frames import UNUSABLE
-from sordino.data._source import Asked
+from sordino.data._source import UNUSABLE, Asked
 from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
 
 if TYPE_CHECKING:

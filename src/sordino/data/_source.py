@@ -25,6 +25,9 @@ SUPPORTED = (
 )
 """What a source may be; the rest of the sentence says what was given."""
 
+UNUSABLE = "UNUSABLE"
+"""The declared type of a column that no question can use; it may be there as long as nobody asks for it."""
+
 AS_LABELS = re.compile(
     r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|UUID|ENUM\(.*\)",
     re.DOTALL,

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from sordino.session._batch import Pending
-from sordino.session._plan import Payer, Progress, Uncharged
-from sordino.session._results import AboveItem, AboveItems, Count, CountedItem, Histogram, TopItem, TopItems
-from sordino.session._session import Session
-from sordino.session._table_numbers import GroupRow, Groups
+from typing import TYPE_CHECKING
 
+from sordino._lazy import lazy
+
+if TYPE_CHECKING:
+    from sordino.session._batch import Pending
+    from sordino.session._plan import Payer, Progress, Uncharged
+    from sordino.session._results import AboveItem, AboveItems, Count, CountedItem, Histogram, TopItem, TopItems
+    from sordino.session._session import Session
+    from sordino.session._table_numbers import GroupRow, Groups
+
+_HOMES = {
+    "_batch": ("Pending",),
+    "_plan": ("Payer", "Progress", "Uncharged"),
+    "_results": ("AboveItem", "AboveItems", "Count", "CountedItem", "Histogram", "TopItem", "TopItems"),
+    "_session": ("Session",),
+    "_table_numbers": ("GroupRow", "Groups"),
+}
 __all__ = [
     "AboveItem",
     "AboveItems",
@@ -24,3 +36,6 @@ __all__ = [
     "TopItems",
     "Uncharged",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

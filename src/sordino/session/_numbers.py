@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sordino.constraints import Number
-from sordino.estimators import ClippedValue, QuantileValue, QuantileValues
 from sordino.session._desk import Desk
 from sordino.session._plan import Plan, Progress, R
-from sordino.session._plan_numbers import Rows, plan_numbers, quantile_of, total_of
-from sordino.session._table_numbers import Groups
+
+if TYPE_CHECKING:
+    from sordino.estimators import ClippedValue, QuantileValue, QuantileValues
+    from sordino.session._table_numbers import Groups
 
 
 class Asks(Protocol):
@@ -90,10 +91,9 @@ def quantile(
     >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
     True
     """
-    rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
-    options: dict[str, Any] = {"lower": lower, "cap": cap, "growth": growth, "unit": unit, "size_hint": size_hint}
-    estimator = quantile_of(self._desk.source, self._desk.unit, rows, q=q, epsilon=epsilon, **options)
-    found: QuantileValue | QuantileValues | Groups = _released(self, "quantile", rows, estimator, q, progress)
+    rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
+    options = {"q": q, "epsilon": epsilon, "lower": lower, "cap": cap, "growth": growth, "unit": unit, "size_hint": size_hint}
+    found: QuantileValue | QuantileValues | Groups = _released(self, "quantile", rows, options, progress)
     return found
 
 
@@ -136,10 +136,9 @@ def total(
     ClippedValue or Groups
         With `by`: rows with item and release.
     """
-    rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
-    options: dict[str, Any] = {"cap": cap, "lower": lower, "growth": growth, "unit": unit}
-    estimator = total_of("sum", self._desk.source, self._desk.unit, rows, epsilon=epsilon, **options)
-    found: ClippedValue | Groups = _released(self, "sum", rows, estimator, None, progress)
+    rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
+    options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
+    found: ClippedValue | Groups = _released(self, "sum", rows, options, progress)
     return found
 
 
@@ -168,13 +167,14 @@ def mean(
     ClippedValue or Groups
         With `by`: rows with item and release.
     """
-    rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
-    options: dict[str, Any] = {"cap": cap, "lower": lower, "growth": growth, "unit": unit}
-    estimator = total_of("mean", self._desk.source, self._desk.unit, rows, epsilon=epsilon, **options)
-    found: ClippedValue | Groups = _released(self, "mean", rows, estimator, None, progress)
+    rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
+    options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
+    found: ClippedValue | Groups = _released(self, "mean", rows, options, progress)
     return found
 
 
-def _released(self: Asks, name: str, rows: Rows, estimator: Any, q: Any, progress: Progress | None) -> Any:
+def _released(self: Asks, name: str, rows: dict[str, Any], options: dict[str, Any], progress: Progress | None) -> Any:
+    from sordino.session._plan_numbers import Rows, plan_numbers  # noqa: PLC0415 - a release of counts need not load it
+
     salt = self._desk.entropy.words(4).tobytes()
-    return self._do(plan_numbers(name, self._desk.source, self._desk.unit, rows, estimator, q=q, salt=salt), progress)
+    return self._do(plan_numbers(name, self._desk.source, self._desk.unit, Rows(**rows), salt=salt, **options), progress)

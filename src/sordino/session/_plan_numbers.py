@@ -45,20 +45,18 @@ class Rows:
         return 1 if self.by is None or self.groups_per_unit is None else COUNT(f"{name}.groups_per_unit", self.groups_per_unit)
 
 
-def quantile_of(source: Source, unit: PrivacyUnit, rows: Rows, /, *, q: Any, epsilon: Any, **options: Any) -> Estimator:
-    """Return the estimator of one quantile, or of several."""
-    shared = _shared("quantile", unit, rows, epsilon) | options
-    if not several(q):
-        return Quantile(q=q, **shared)
-    return Quantiles(q=tuple(q), size_is_public=_size_is_public(unit, rows, source), **shared)
-
-
-def total_of(name: str, source: Source, unit: PrivacyUnit, rows: Rows, /, *, epsilon: Any, **options: Any) -> Estimator:
-    """Return the estimator of a sum or of a mean."""
+def estimator_of(
+    name: str, source: Source, unit: PrivacyUnit, rows: Rows, /, *, epsilon: Any, q: Any = None, **options: Any
+) -> Estimator:
+    """Return the estimator of a sum, of a mean, of one quantile, or of several."""
     shared = _shared(name, unit, rows, epsilon) | options
     if name == "sum":
         return ClippedSum(**shared)
-    return ClippedMean(size_is_public=_size_is_public(unit, rows, source), **shared)
+    if name == "mean":
+        return ClippedMean(size_is_public=_size_is_public(unit, rows, source), **shared)
+    if not several(q):
+        return Quantile(q=q, **shared)
+    return Quantiles(q=tuple(q), size_is_public=_size_is_public(unit, rows, source), **shared)
 
 
 def several(q: Any) -> bool:
@@ -83,9 +81,10 @@ def _size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
 
 
 def plan_numbers(
-    name: str, source: Source, unit: PrivacyUnit, rows: Rows, estimator: Estimator, *, q: Any, salt: bytes
+    name: str, source: Source, unit: PrivacyUnit, rows: Rows, /, *, salt: bytes, epsilon: Any, q: Any = None, **options: Any
 ) -> Plan[Any]:
     """Check the question and return the release: everything that is public has been looked at, and no row."""
+    estimator = estimator_of(name, source, unit, rows, epsilon=epsilon, q=q, **options)
     question = prepare_numbers(
         source,
         unit,

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, Literal, cast, final
+from typing import TYPE_CHECKING, Any, Literal, cast, final
 
 from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, shown
 from sordino.data import CountQuestion, CsvFormat, PrivacyUnit, open_source, prepare_counts
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter, SimulatedRelease
 from sordino.ledger import ChargedStream, Ledger
-from sordino.mechanisms import Stream
 from sordino.sensitivity import Sensitivity
 from sordino.session._batch import Batch
 from sordino.session._desk import Desk
@@ -25,6 +24,9 @@ from sordino.session._plan import Plan, Progress, R, plan_count, plan_histogram
 from sordino.session._plan_above import finder, plan_above, run_of
 from sordino.session._plan_top_k import plan_top_k
 from sordino.session._results import AboveItems, Count, Histogram, TopItems
+
+if TYPE_CHECKING:
+    from sordino.mechanisms import Stream
 
 
 @final
