@@ -190,12 +190,26 @@ def _array(answers: Any, owner: str) -> NDArray[Any]:
         array = np.empty((), dtype=object)
         array[()] = answers
     elif hasattr(answers, "__array__"):
-        array = np.asarray(answers)
+        array = _column(answers)
     if array is None or array.dtype.kind not in "buifO" or array.ndim > 1 or array.size == 0:
         raise InvalidParameter(
             f"{owner}.release needs a number or a one-dimensional array of at least one number; got something of another shape or type."
         )
     return array
+
+
+def _column(answers: Any) -> NDArray[Any]:
+    """Return a column of pandas, Polars or Arrow as an array. Whole numbers stay whole where one is missing: NumPy makes floats of all."""
+    kind = getattr(answers, "dtype", getattr(answers, "type", None))
+    name = str(kind).lower()
+    if isinstance(kind, np.dtype) or name.startswith(("float", "double")):
+        return np.asarray(answers)
+    if not name.endswith("128"):  # such numbers are not NumPy's
+        array = np.asarray(answers)
+        if array.dtype.kind != "f":
+            return array
+    listed = next((getattr(answers, way) for way in ("to_pylist", "to_list", "tolist") if hasattr(answers, way)), None)
+    return np.asarray(answers) if listed is None else _listed(listed())
 
 
 def _is_single(answers: Any) -> bool:

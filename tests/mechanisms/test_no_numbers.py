@@ -6,12 +6,16 @@ import datetime as dt
 import json
 import math
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import sordino as sd
+from sordino.grid import CLAMP, to_steps
 
 EITHER = sd.Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 VECTOR = sd.Sensitivity(bound=1, monotone=True, adjacency="add-remove", norm="l1", size=4)
@@ -22,6 +26,7 @@ MECHANISMS = [
     sd.ExponentialMechanism(epsilon=1, sensitivity=EITHER),
     sd.PermuteAndFlip(epsilon=1, sensitivity=sd.Sensitivity(bound=1.5, monotone=False, adjacency="replace-one")),
     sd.RandomizedResponse(epsilon=1),
+    sd.StepSelection(epsilon=1, sensitivity=EITHER),
     sd.LaplaceMechanism(epsilon=1, sensitivity=VECTOR),
     sd.GaussianMechanism(rho=1, sensitivity=sd.COUNTING.over(4, "l2")),
     sd.SparseVector(positives=2, **SPARSE),
@@ -98,3 +103,22 @@ def test_what_is_no_number_is_the_lowest_in_a_stream(mechanism):
 def test_what_is_neither_a_number_nor_a_list_by_its_type_is_refused(mechanism, wrong):
     with pytest.raises(sd.InvalidParameter, match="needs a number or a one-dimensional array"):
         released(mechanism, wrong)
+
+
+COLUMNS = {
+    "pandas": lambda values: pd.Series(values, dtype="Int64"),
+    "pandas array": lambda values: pd.array(values, dtype="Int64"),
+    "pandas on Arrow": lambda values: pd.Series(values, dtype="int64[pyarrow]"),
+    "Polars": lambda values: pl.Series(values, dtype=pl.Int64),
+    "Polars, 128 bits": lambda values: pl.Series(values, dtype=pl.Int128),
+    "Arrow": lambda values: pa.array(values, pa.int64()),
+    "Arrow, in chunks": lambda values: pa.chunked_array([values], pa.int64()),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+def test_a_missing_number_does_not_round_those_of_others(column):
+    odd = (1 << 54) - 1  # no float has it
+    whole, holed = (to_steps(column([odd, other]), Fraction(4), "test").tolist() for other in (7, None))
+    assert whole == [odd // 4, 1]
+    assert holed == [odd // 4, -CLAMP]
