@@ -11,6 +11,7 @@ import pytest
 
 from sordino import Seeded
 from sordino.grid import _array as as_array
+from sordino.mechanisms import _random_rounding
 from sordino.mechanisms._random_rounding import reaches, round_at_random
 from support.scripted import Scripted
 
@@ -60,6 +61,36 @@ def test_far_from_zero_fractions_decide(word):
     assert rounded(whole, word, low, step, cells).tolist() == [expected(int(x), word, low, step, cells) for x in whole]
 
 
+class Each:
+    """Each answer has digits of its own, that go on with zeros."""
+
+    def __init__(self, words):
+        self.left = np.array(words, dtype=np.uint64)
+
+    def words(self, n):
+        played, self.left = self.left[:n], np.zeros(n, dtype=np.uint64)
+        return played
+
+
+def next_to_a_whole_number(low, step, cells, kind, n):
+    """Answers with digits that bring p + U within a few errors of a float of a whole number; and floor(p + U)."""
+    chance = np.random.default_rng(cells)
+    values = (float(low) + float(step) * chance.uniform(0, cells, n)).astype(kind)
+    places = [max(Fraction(0), min(Fraction(cells), (Fraction(*x.as_integer_ratio()) - low) / step)) for x in values]
+    offsets = chance.integers(-(1 << 14), 1 << 14, n).tolist()
+    words = [(math.floor((1 - p % 1) * (1 << 64)) + offset) % (1 << 64) for p, offset in zip(places, offsets, strict=True)]
+    return values, words, [math.floor(p + Fraction(word, 1 << 64)) for p, word in zip(places, words, strict=True)]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.longdouble])
+def test_next_to_a_whole_number_fractions_decide_and_floats_alone_would_be_wrong(kind, monkeypatch):
+    low, step, cells = Fraction(-17, 3), Fraction(3, 7), 61
+    values, words, wanted = next_to_a_whole_number(low, step, cells, kind, 500)
+    assert round_at_random(values, low, step, cells, Each(words)).tolist() == wanted
+    monkeypatch.setattr(_random_rounding, "_ROUNDED", 2.0**-60)
+    assert round_at_random(values, low, step, cells, Each(words)).tolist() != wanted
+
+
 def test_the_mean_is_the_place():
     for value in (Fraction(3, 16), Fraction(0), Fraction(5), Fraction(77, 16)):
         turns = [rounded([value], turn << 60, Fraction(0), Fraction(1), 5)[0] for turn in range(16)]
@@ -80,8 +111,16 @@ def test_whatever_is_no_number_is_the_lowest():
     assert rounded(strange, 0).tolist() == [0] * len(strange)
     assert rounded([math.inf, 10**400, Decimal("1e9999999"), Decimal("inf")], 0).tolist() == [CELLS] * 4
     assert rounded([Decimal("1e-9999999"), Decimal("0.5"), True], 0).tolist() == [2, 5, 9]
-    assert rounded(np.array([np.nan, np.inf, -np.inf]), 0).tolist() == [0, CELLS, 0]
+    for word in (0, 1 << 63, (1 << 64) - 1):
+        assert rounded(np.array([np.nan, np.inf, -np.inf]), word).tolist() == [0, CELLS, 0]
     assert int(rounded(0.5, 0)) == 5
+
+
+@pytest.mark.parametrize("word", [0, 1 << 63, ((1 << 64) // 1000) * 999, (1 << 64) - 1])
+def test_decimals_are_what_they_say(word):
+    values = [Decimal("1234.5"), Decimal("-0.999"), Decimal("1e-4"), Decimal("0.001"), Decimal("-987.654"), Decimal("3.5e3")]
+    grid = {"low": Fraction(-1000), "step": Fraction(1), "cells": 5000}
+    assert rounded(values, word, **grid).tolist() == [expected(x, word, **grid) for x in values]
 
 
 def test_digits_are_drawn_until_they_decide():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sordino import Seeded
-from sordino.noise import DiscreteLaplace, Staircase
+from sordino.noise import DiscreteLaplace, Staircase, _staircase
 from sordino.noise._staircase import best_flat
 from support.fit import assert_convicted, assert_fits
 
@@ -69,3 +69,12 @@ def test_long_periods_and_wide_noise():
     assert max(map(abs, wide.tolist())) > 1 << 62
     assert Staircase(Fraction(1), 1 << 50, 1 << 49).sample(50, Seeded(1)).dtype == np.int64
     assert Staircase(Fraction(1), 3, 2).sample(0, Seeded(1)).size == 0
+
+
+def test_a_second_draw_may_be_wider_than_the_first(monkeypatch):
+    law, wide = Staircase(Fraction(1), 3, 2), 1 << 70
+    drawn = iter([np.array([0, 5]), np.array([wide], dtype=object)])
+    coins = iter([np.array([True, True]), np.array([True])])
+    monkeypatch.setattr(Staircase, "_magnitudes", lambda *_: next(drawn))
+    monkeypatch.setattr(_staircase, "_coins", lambda *_: next(coins))
+    assert law.sample(2, Seeded(1)).tolist() == [-wide, -5], "a minus with 0 is drawn again"

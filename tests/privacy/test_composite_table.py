@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -76,13 +76,41 @@ def test_a_wrong_table_is_refused():
     assert checked(SMALL, Fraction(5, 2)) is SMALL
     for wrong, ratio in (
         (SMALL, Fraction(24, 10)),  # one ratio is too large
+        (replace(SMALL, rows=((3, 7, 0), (1, 8, 1), (0, 7, 3))), Fraction(3)),  # what one input never gives, others do
         (replace(SMALL, gain=Fraction(1, 3)), Fraction(5, 2)),  # another mean than is said
-        (replace(SMALL, rows=((5, 3, 2), (3, 4, 3), (2, 3, 6))), Fraction(3)),  # rows with different sums
+        (replace(SMALL, rows=((5, 3, 2), (3, 4, 3), (2, 4, 5))), Fraction(5, 2)),  # rows with different sums
+        (replace(SMALL, rows=((0, 0, 0),) * 3), Fraction(5, 2)),  # no weights at all
+        (replace(SMALL, rows=tuple(tuple(x << 59 for x in row) for row in SMALL.rows)), Fraction(5, 2)),  # more than a word holds
         (replace(SMALL, rows=((5, 3, 2), (3, 5, 2), (2, 3, 5))), Fraction(5, 2)),  # the middle has a mean
         (replace(SMALL, rows=((6, 1, 3), (5, -1, 6), (3, 1, 6))), Fraction(9)),  # a weight below 0
     ):
         with pytest.raises(InvalidParameter, match="one for which a table can be made whole"):
             checked(wrong, ratio)
+
+
+def test_no_table_is_used_unchecked(monkeypatch):
+    monkeypatch.setattr(_table_noise, "_solved", lambda *_: (1.0, None))
+    for rows, right in ((SMALL.rows, True), (((5, 2, 3), (4, 2, 4), (3, 2, 5)), False)):  # the second says that its gain is 3/10
+        monkeypatch.setattr(_table_noise, "_whole", lambda *_, rows=rows: replace(SMALL, rows=rows))
+        made = _table_noise.designed_table.__wrapped__
+        if right:
+            assert made(Fraction(1), 1) == SMALL
+        else:
+            with pytest.raises(InvalidParameter, match="one for which a table can be made whole"):
+                made(Fraction(1), 1)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
+def test_tables_are_held_against_the_budget_itself(epsilon, monkeypatch):
+    held = []
+    monkeypatch.setattr(_table_noise, "_solved", lambda *_: (1.0, None))
+    monkeypatch.setattr(_table_noise, "_whole", lambda *_: SMALL)
+    monkeypatch.setattr(_table_noise, "checked", lambda _, ratio: held.append(ratio))
+    _table_noise.designed_table.__wrapped__(epsilon, 1)
+    with localcontext() as context:
+        context.prec = 90
+        budget = Fraction((Decimal(epsilon.numerator) / epsilon.denominator).exp())
+    assert budget * (1 - Fraction(1, 10**50)) < held[0] < budget
 
 
 def test_reports_fit_the_law():

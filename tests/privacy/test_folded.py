@@ -219,6 +219,12 @@ def test_the_auditor_convicts_a_range_read_off_the_data_and_a_law_cut_off_and_sc
     assert report.epsilon_at_least == pytest.approx(1 + math.log(mass[1] / mass[0]), abs=1e-9)
 
 
+def test_the_auditor_moves_answers_to_the_ends_as_releases_do():
+    m = FoldedMechanism(lower=0, upper=4, epsilon=1, sensitivity=COUNTING)
+    assert audit.exact(m, answers_a=(5,), answers_b=(4,)).epsilon_at_most == 0
+    assert audit.exact(m, answers_a=(3,), answers_b=(4,)).epsilon_at_least > 0.999
+
+
 def test_noise_for_half_of_the_bound_is_convicted():
     r = RATIOS[0]
     a, b = law(r, 0, 0, N), law(r, 2, 0, N)

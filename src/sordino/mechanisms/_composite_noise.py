@@ -20,6 +20,7 @@ from sordino.errors import InvalidParameter
 from sordino.grid import KEPT
 from sordino.mechanisms._composite_search import best_mixture, best_width
 from sordino.mechanisms._perturbation import Activation, Cells, Perturbation, TwoPoints
+from sordino.mechanisms._random_rounding import largest_between
 from sordino.noise._probability import contexts, exp_bounds
 
 REACH = 1000
@@ -58,11 +59,11 @@ class CompositeNoise:
         return TwoPoints(inputs=self.bump.inputs, floor=self.bump.floor, peak=self.bump.peak)
 
     @cached_property
-    def outputs(self) -> list[Fraction]:
+    def outputs(self) -> tuple[Fraction, ...]:
         """What each output stands for, in cells of the inputs; every mean is then the input."""
         reach = self.bump.reach
-        near = [Fraction(j) / self.bump.gain for j in range(-reach, reach + 1)]
-        return near if self.share == 1 else [*near, -1 / self.far.gain, 1 / self.far.gain]
+        near = tuple(j / self.bump.gain for j in range(-reach, reach + 1))
+        return near if self.share == 1 else (*near, -1 / self.far.gain, 1 / self.far.gain)
 
     @property
     def farthest(self) -> Fraction:
@@ -89,16 +90,24 @@ class CompositeNoise:
 
     @property
     def largest_variance(self) -> Fraction:
-        """The largest variance: in the middle or at an end, with the most that rounding at random can add."""
-        return max(self.variance(Fraction(square), Fraction(1, 4)) for square in (0, self.inputs**2))
+        """The largest variance over the whole range: next to the middle or to an end, as it rises or falls outwards."""
+        places = (0, self.inputs - 1)
+        return max(largest_between(self.variance(Fraction(c**2)), self.variance(Fraction((c + 1) ** 2))) for c in places)
 
     def sample(self, inputs: Cells, entropy: Entropy) -> Cells:
         """Return the number of one output for each input, shape (n,)."""
-        near = self.bump.sample(inputs, entropy) + self.bump.reach
         if self.share == 1:
-            return near
+            return self.bump.sample(inputs, entropy) + self.bump.reach
         coins = (entropy.words(inputs.size) >> np.uint64(64 - _COIN)).astype(np.int64)
-        return decide(coins, near, self.far.sample(inputs, entropy), self)
+        heads, near, far = coins < self.heads, np.zeros_like(inputs), np.zeros_like(inputs)
+        near[heads] = self.bump.sample(inputs[heads], entropy) + self.bump.reach  # what the coin leaves out is not drawn
+        far[~heads] = self.far.sample(inputs[~heads], entropy)
+        return decide(coins, near, far, self)
+
+    @property
+    def heads(self) -> int:
+        """How many of the 2^32 sides of a coin stand for base and bump."""
+        return int(self.share * (1 << _COIN))
 
     @property
     def shape(self) -> dict[str, float]:
@@ -120,7 +129,7 @@ class CompositeNoise:
 
 def decide(coins: Cells, near: Cells, far: Cells, noise: CompositeNoise) -> Cells:
     """Return the numbers of the outputs: `near` where the coin, uniform below 2^32, falls below the share, else that of the far point."""
-    return np.where(coins < int(noise.share * (1 << _COIN)), near, 2 * noise.bump.reach + 1 + (far + 1) // 2)
+    return np.where(coins < noise.heads, near, 2 * noise.bump.reach + 1 + (far + 1) // 2)
 
 
 def designed(
@@ -138,13 +147,13 @@ def designed(
     InvalidParameter
         If epsilon is so small that whole weights cannot tell inputs apart.
     """
+    floor, peak = _weights(epsilon, hump)
     widths = np.arange(1, 2 * REACH, 2) if width is None else np.array([_outputs(width)])
     m, moment = 2.0 * widths / (2 * REACH + 1), None if tuned_for is None else float(tuned_for)
     if activation == "mixture":
         place, share = best_mixture(float(epsilon), moment, m)
     else:
         place, share = best_width(activation, float(hump), float(epsilon), moment, m), 1.0
-    floor, peak = _weights(epsilon, hump)
     shape: Activation = "rectangle" if activation == "mixture" else activation
     bump = Perturbation(reach=REACH, width=int(widths[place]), floor=floor, peak=peak, activation=shape, hump=hump)
     return CompositeNoise(bump=bump, share=Fraction(math.floor(share * (1 << _COIN)), 1 << _COIN))

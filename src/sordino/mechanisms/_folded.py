@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, final
 
 import numpy as np
@@ -26,7 +26,7 @@ from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import CLAMP, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.grid import _array as as_array
-from sordino.mechanisms._random_rounding import round_at_random
+from sordino.mechanisms._random_rounding import between, largest_between, round_at_random
 from sordino.mechanisms._statements import checked_sensitivity, set_fields, whole_vector
 from sordino.noise import DiscreteLaplace, Staircase
 from sordino.noise._probability import exp_bounds
@@ -54,8 +54,8 @@ class FoldedMechanism:
     epsilon : number
         Budget of the whole release, in (0, inf).
     sensitivity : Sensitivity
-        Its bound is at most `upper - lower`. For a list: norm "l1" (`COUNTING.over(n)`). With a step, answers are rounded down to it;
-        without one they are rounded at random to a fine grid, so that no real answer has a bias.
+        Its bound is at most `upper - lower` an answer. For a list: norm "l1" (`COUNTING.over(n)`). With a step, answers are rounded
+        down to it; without one they are rounded at random to a fine grid, so that no real answer has a bias.
     noise : {"laplace", "staircase"}
         "laplace" has the smaller excess. "staircase" is for one number, and has the smaller variance where the bound is many steps and
         epsilon above 1 or so: by 15 % in the middle at epsilon 2.
@@ -80,8 +80,8 @@ class FoldedMechanism:
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, `upper` is not above `lower`, the bound is larger than the range, the margin is
-        below the excess, or the statement is about several answers and the noise a staircase.
+        If a parameter does not satisfy its constraint, `upper` is not above `lower`, the bound is larger than the range, the margin
+        below what the noise needs, or the statement is about several answers and the noise a staircase.
 
     Examples
     --------
@@ -122,7 +122,8 @@ class FoldedMechanism:
             raise InvalidParameter(f"FoldedMechanism.upper must be above lower, {shown(low)}; got {shown(high)}.")
         budget = POSITIVE("FoldedMechanism.epsilon", epsilon)
         bound = POSITIVE("bound", checked_sensitivity(sensitivity, "FoldedMechanism").bound)
-        if bound > (high - low) * (sensitivity.size or 1):
+        answers = _about(sensitivity)
+        if answers is not None and bound > (high - low) * answers:
             raise InvalidParameter(
                 f"FoldedMechanism.sensitivity must have a bound of at most upper - lower, {shown(high - low)}, an answer; got "
                 f"{shown(bound)}. No two answers are farther apart than the range is wide."
@@ -134,15 +135,15 @@ class FoldedMechanism:
                 "Sensitivity(step=), a larger power of two."
             )
         law, spent = _noise(noise, budget, bound_in_steps(sensitivity, step, "FoldedMechanism"))
-        covered(law, sensitivity, 1 if isinstance(law, DiscreteLaplace) else sensitivity.size or 1)
+        covered(law, sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1)
         excess = step * (_period(law) - 1 + _mean_tail(law))
         outer = math.floor(low / step) * step, math.ceil(high / step) * step
-        beyond = float(excess + max(low - outer[0], outer[1] - high))
+        beyond = excess + max(low - outer[0], outer[1] - high)
         least = float(min(bound, high - low) * _geometric_mean(budget))
         allowed = None if margin is None else POSITIVE("FoldedMechanism.margin", margin)
-        if allowed is not None and float(allowed) < beyond:
+        if allowed is not None and float(min(allowed, beyond)) < float(beyond):  # what is published is a float, too
             raise InvalidParameter(
-                f"FoldedMechanism.margin must be at least {beyond:.12g}, by which this noise exceeds the range; got "
+                f"FoldedMechanism.margin must be at least {float(beyond)!r}, by which this noise exceeds the range; got "
                 f"{shown(allowed)}. Every unbiased private mechanism needs bound/(e^epsilon - 1) = {least:.12g}; this one does with that "
                 "where the bound is one step. Raise the margin or epsilon."
             )
@@ -185,9 +186,9 @@ class FoldedMechanism:
             raise InvalidParameter(f"FoldedMechanism.variance.at must lie between lower and upper; got {shown(answer)}.")
         place = answer / self.step
         whole = math.floor(place)
-        share = 0.0 if self.sensitivity.step is not None else float(place - whole)
-        here, next_one = (_variance(self.noise, whole + i, *self.ends) for i in (0, 1 if share else 0))
-        return float(self.step) ** 2 * ((1 - share) * here + share * next_one + share * (1 - share))
+        part = 0.0 if self.sensitivity.step is not None else float(place - whole)
+        here, there = (_variance(self.noise, whole + i, *self.ends) for i in (0, 1 if part else 0))
+        return float(self.step) ** 2 * between(here, there, part)
 
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
@@ -226,12 +227,12 @@ class FoldedMechanism:
         mean = _mean_tail(self.noise)
         return float(self.step * (output - mean if output <= self.ends[0] else output + mean))
 
-    @property
+    @cached_property
     def _largest_variance(self) -> float:
-        """The largest variance of a release: in the middle of the range, with the most that rounding at random adds."""
+        """The largest variance of a release: in the middle of the range, or between two steps there."""
         low, high = self.ends
-        largest = max(_variance(self.noise, low + (high - low + i) // 2, low, high) for i in (0, 1))
-        return float(self.step) ** 2 * (largest + (0.25 if self.sensitivity.step is None else 0.0))
+        here, there = (_variance(self.noise, low + (high - low) // 2 + i, low, high) for i in (0, 1))
+        return float(self.step) ** 2 * (largest_between(here, there) if self.sensitivity.step is None else here)
 
 
 def decide(noisy: Steps, low: int, high: int, period: int) -> Steps:
@@ -254,6 +255,13 @@ def covered(law: DiscreteLaplace | Staircase, sensitivity: Sensitivity, n: int) 
             "'staircase'."
         )
     whole_vector(sensitivity, "l1", n, "FoldedMechanism")
+
+
+def _about(sensitivity: Sensitivity) -> int | None:
+    """Return how many answers the statement is about; None if it is about as many as there are."""
+    if sensitivity.norm == "each" or (sensitivity.size is None and sensitivity.step is None):
+        return 1
+    return sensitivity.size
 
 
 def _noise(name: str, budget: Fraction, bound: Fraction) -> tuple[DiscreteLaplace | Staircase, Fraction]:

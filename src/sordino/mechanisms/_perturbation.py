@@ -22,6 +22,12 @@ Activation = Literal["rectangle", "sine", "triangle"]
 Cells = NDArray[np.int64]
 
 
+def read_only(array: Cells) -> Cells:
+    """Return the array, which nobody can change from here on: what is drawn depends on it."""
+    array.flags.writeable = False
+    return array
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Perturbation:
@@ -58,20 +64,18 @@ class Perturbation:
         """Weights of the outputs -reach..reach, symmetric and at least `floor`, shape (2 reach + 1,)."""
         places = np.arange(-self.reach, self.reach + 1) / self.reach
         above = np.floor(float((self.hump - 1) * self.floor) * (1 - places**4)).astype(np.int64)
-        weights: Cells = self.floor + np.maximum(np.minimum(above, above[::-1]), 0)
-        return weights
+        return read_only(self.floor + np.maximum(np.minimum(above, above[::-1]), 0))
 
     @cached_property
     def bump(self) -> Cells:
         """Weights around the input, symmetric, from 0 to `peak - floor`, shape (width,)."""
         height, turns = self.peak - self.floor, np.arange(self.width)
         if self.activation == "rectangle":
-            return np.full(self.width, height)
+            return read_only(np.full(self.width, height))
         if self.activation == "triangle":
-            return np.array([height * (self.width - abs(2 * i + 1 - self.width)) // self.width for i in turns.tolist()])
+            return read_only(np.array([height * (self.width - abs(2 * i + 1 - self.width)) // self.width for i in turns.tolist()]))
         arch = np.floor(height * np.sin(np.pi * (turns + 0.5) / self.width)).astype(np.int64)
-        weights: Cells = np.clip(np.minimum(arch, arch[::-1]), 0, height)
-        return weights
+        return read_only(np.clip(np.minimum(arch, arch[::-1]), 0, height))
 
     @cached_property
     def masses(self) -> tuple[int, int]:
@@ -105,13 +109,16 @@ class Perturbation:
 
     @cached_property
     def _edges(self) -> Cells:
-        return np.cumsum(np.concatenate([self.base, self.bump]))
+        return read_only(np.cumsum(np.concatenate([self.base, self.bump])))
 
     def decide(self, inputs: Cells, turns: Cells) -> Cells:
         """Return the outputs of `inputs`, shape (n,), for whole numbers `turns` that are uniform below the total weight."""
-        place = np.searchsorted(self._edges, turns, side="right")
         outputs = self.base.size
         start = inputs - (self.reach - self.inputs)  # the first output under the bump
+        if self.activation == "rectangle" and self.hump == 1:  # all weights of the base are alike, and all of the bump: no search
+            above = turns - self.floor * outputs
+            return np.where(above < 0, turns // self.floor - self.reach, start + above // (self.peak - self.floor))
+        place = np.searchsorted(self._edges, turns, side="right")
         return np.where(place < outputs, place - self.reach, start + place - outputs)
 
     def sample(self, inputs: Cells, entropy: Entropy) -> Cells:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from sordino.grid import _is_whole as is_whole
 _WORD = 1 << 64
 _ROUNDED = 2.0**-49  # sixteen times what a subtraction, a division, an addition and their rounded ends can be off
 _DIGITS = 5000  # a decimal with an exponent beyond this is 0 or lies beyond every end
+
+Variance = TypeVar("Variance", float, Fraction)
 
 
 def round_at_random(array: NDArray[Any], low: Fraction, step: Fraction, cells: int, entropy: Entropy) -> NDArray[np.int64]:
@@ -38,6 +40,17 @@ def round_at_random(array: NDArray[Any], low: Fraction, step: Fraction, cells: i
         whole = math.floor(place)
         found[i] = whole + reaches(int(words[i]), 1 - (place - whole), entropy)
     return found.reshape(array.shape)
+
+
+def between(here: Variance, there: Variance, part: Variance) -> Variance:
+    """Return the variance at this part of the way between two whole numbers with these variances: that of rounding to them is added."""
+    return (1 - part) * here + part * there + part * (1 - part)
+
+
+def largest_between(here: Variance, there: Variance) -> Variance:
+    """Return the largest variance between two whole numbers with these variances: the top of a parabola."""
+    kind = type(here)
+    return between(here, there, min(max((1 + there - here) / 2, kind(0)), kind(1)))
 
 
 def _proposed(

@@ -35,7 +35,7 @@ class CellNoise(Protocol):
         ...
 
     @property
-    def outputs(self) -> list[Fraction]:
+    def outputs(self) -> tuple[Fraction, ...]:
         """What each output stands for."""
         ...
 
@@ -92,8 +92,11 @@ class RangeGrid:
     @cached_property
     def outputs(self) -> NDArray[np.float64]:
         """All that can be released, as floats."""
-        step = self.step
-        return np.array([float(self.middle + output * step) for output in self.noise.outputs])
+        (a, b), (c, d) = self.middle.as_integer_ratio(), self.step.as_integer_ratio()
+        ratios = (output.as_integer_ratio() for output in self.noise.outputs)
+        outputs = np.array([(a * d * q + c * b * p) / (b * d * q) for p, q in ratios])  # of whole numbers: each rounded once
+        outputs.flags.writeable = False
+        return outputs
 
     @property
     def output_range(self) -> tuple[float, float]:

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter, UnsupportedBackend
-from sordino.mechanisms._perturbation import Cells
+from sordino.mechanisms._perturbation import Cells, read_only
+from sordino.mechanisms._random_rounding import between, largest_between
 from sordino.noise import uniform_below
 from sordino.noise._probability import contexts, exp_bounds
 
@@ -65,9 +67,9 @@ class TableNoise:
         return sum(self.rows[0])
 
     @cached_property
-    def outputs(self) -> list[Fraction]:
+    def outputs(self) -> tuple[Fraction, ...]:
         """What each output stands for, in cells of the inputs."""
-        return [j / self.gain for j in range(-self.reach, self.reach + 1)]
+        return tuple(j / self.gain for j in range(-self.reach, self.reach + 1))
 
     @property
     def farthest(self) -> Fraction:
@@ -79,31 +81,25 @@ class TableNoise:
         return [Fraction(weight, self.total) for weight in self.rows[c + self.inputs]]
 
     @cached_property
-    def _variances(self) -> list[Fraction]:
+    def _variances(self) -> tuple[Fraction, ...]:
         squares = [output**2 for output in self.outputs]
         inputs = range(-self.inputs, self.inputs + 1)
-        return [sum(map(Fraction.__mul__, self.law(c), squares), Fraction(0)) - c**2 for c in inputs]
+        return tuple(sum(map(Fraction.__mul__, self.law(c), squares), Fraction(0)) - c**2 for c in inputs)
 
     def variance_at(self, place: Fraction) -> Fraction:
         """Return the variance for a place between two inputs, that of rounding to them at random included; cells squared."""
         low = min(math.floor(place), self.inputs - 1)
-        part = place - low
-        here, there = self._variances[low + self.inputs], self._variances[low + 1 + self.inputs]
-        return (1 - part) * here + part * there + part * (1 - part)
+        here, there = self._variances[low + self.inputs : low + self.inputs + 2]
+        return between(here, there, place - low)
 
     @property
     def largest_variance(self) -> Fraction:
-        """The largest variance over the whole range: between two inputs it is a parabola."""
-        found = []
-        for low in range(-self.inputs, self.inputs):
-            here, there = self._variances[low + self.inputs], self._variances[low + 1 + self.inputs]
-            top = min(max((1 + there - here) / 2, Fraction(0)), Fraction(1))
-            found.append(self.variance_at(low + top))
-        return max(found)
+        """The largest variance over the whole range."""
+        return max(largest_between(here, there) for here, there in pairwise(self._variances))
 
     @cached_property
     def _edges(self) -> Cells:
-        return np.cumsum(np.array(self.rows, dtype=np.int64), axis=1)
+        return read_only(np.cumsum(np.array(self.rows, dtype=np.int64), axis=1))
 
     def decide(self, inputs: Cells, turns: Cells) -> Cells:
         """Return the numbers of the outputs, from 0 on, for whole numbers `turns` that are uniform below the total weight."""

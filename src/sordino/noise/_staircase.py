@@ -9,9 +9,9 @@ Floats: only in the closed forms; the sampler uses none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -119,21 +119,23 @@ class Staircase:
         place = uniform_below(self.flat, n, entropy)
         if self.flat < self.period:
             lower = self.flat + uniform_below(self.period - self.flat, n, entropy)
-            place = np.where(bernoulli(Probability(self._lower()), n, entropy), lower, place)
+            place = np.where(bernoulli(_lower(self.rate, self.period, self.flat), n, entropy), lower, place)
         if n and int(periods.max()) > (1 << 61) // self.period:
             periods = periods.astype(object)
         return periods * self.period + place
 
-    def _lower(self) -> Callable[[int], Bounds]:
-        """Return the probability of a place above `flat`: (period - flat) r / (flat + (period - flat) r), rising with r."""
 
-        def bounds(digits: int) -> Bounds:
-            down, up = contexts(digits)
-            low, high = exp_bounds(self.rate, digits)
-            low, high = down.multiply(self.period - self.flat, low), up.multiply(self.period - self.flat, high)
-            return down.divide(low, up.add(self.flat, low)), up.divide(high, down.add(self.flat, high))
+@lru_cache(maxsize=256)
+def _lower(rate: Fraction, period: int, flat: int) -> Probability:
+    """Return the probability of a place above `flat`: (period - flat) r / (flat + (period - flat) r), rising with r."""
 
-        return bounds
+    def bounds(digits: int) -> Bounds:
+        down, up = contexts(digits)
+        low, high = exp_bounds(rate, digits)
+        low, high = down.multiply(period - flat, low), up.multiply(period - flat, high)
+        return down.divide(low, up.add(flat, low)), up.divide(high, down.add(flat, high))
+
+    return Probability(bounds)
 
 
 def best_flat(rate: Fraction, period: int) -> int:
