@@ -1,4 +1,4 @@
-"""Run the experiments of a paper, or all, and write what they print: python -m experiments [selection] [quantiles]."""
+"""Run the experiments of a paper, or all, and write what they print: python -m experiments [selection] [quantiles] [bounded]."""
 
 from __future__ import annotations
 
@@ -24,9 +24,33 @@ PAGES = {
     "quantiles": (
         "unbounded_quantiles.table_1_sums",
         "unbounded_quantiles.inner_rank_errors",
+        "unbounded_quantiles.growth",
         "unbounded_quantiles.figure_3_values",
         "unbounded_quantiles.figure_1_densities",
         "unbounded_quantiles.agreement",
+    ),
+    "bounded": (
+        "composite_noise.what_was_asked",
+        "composite_noise.table_2_variances",
+        "composite_noise.worst_case",
+        "composite_noise.figure_4_densities",
+        "composite_noise.figures_7_11_statistics",
+        "composite_noise.figures_8_12_counting",
+        "composite_noise.table_3_bias",
+        "composite_noise.folded_variance",
+    ),
+    "smooth": (
+        "smooth_selection.defaults",
+        "smooth_selection.accuracy",
+        "smooth_selection.figure_1_cases",
+        "smooth_selection.figure_2_gammas",
+        "smooth_selection.table_1_times",
+        "smooth_selection.speeds",
+        "smooth_selection.noise_means",
+        "smooth_selection.equal_means",
+        "smooth_selection.real_data",
+        "smooth_selection.truncated_noise",
+        "smooth_selection.agreement",
     ),
 }
 FOLDER = Path(__file__).parents[1] / "benchmarks"
