@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino import accounting, audit, cost, plan
+    from sordino import accounting, audit, cost, genomics, plan, smooth
     from sordino.data import CsvFormat, Domain, PrivacyUnit
     from sordino.entropy import SYSTEM, Entropy, Seeded
     from sordino.errors import (
         BudgetExceeded,
         ClaimBroken,
         DataSourceError,
+        HeavyTailWarning,
         InvalidParameter,
         LedgerConflict,
         LedgerError,
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
         Quantiles,
         QuantileValue,
         QuantileValues,
+        ReportsMean,
         combine_gaps,
         interval,
         lower_bound,
+        mean_of_reports,
         p_value,
     )
     from sordino.ledger import Budget, Ledger
@@ -58,9 +61,13 @@ if TYPE_CHECKING:
         NoisyTopK,
         PermuteAndFlip,
         RandomizedResponse,
+        SmoothMechanism,
+        SmoothSelection,
+        SmoothStepSelection,
         SparseVector,
+        StepSelection,
     )
-    from sordino.releases import Choice, FirstAbove, HybridTop, Positives, TopK, Value, Values, Verdict
+    from sordino.releases import Choice, FirstAbove, HybridTop, Positives, SmoothValue, TopK, Value, Values, Verdict
     from sordino.sensitivity import COUNTING, Sensitivity
     from sordino.session import Session
 
@@ -74,6 +81,7 @@ _HOMES = {
         "BudgetExceeded",
         "ClaimBroken",
         "DataSourceError",
+        "HeavyTailWarning",
         "InvalidParameter",
         "LedgerConflict",
         "LedgerError",
@@ -96,11 +104,14 @@ _HOMES = {
         "QuantileValue",
         "QuantileValues",
         "Quantiles",
+        "ReportsMean",
         "combine_gaps",
         "interval",
         "lower_bound",
+        "mean_of_reports",
         "p_value",
     ),
+    "genomics": ("genomics",),
     "ledger": ("Budget", "Ledger"),
     "mechanisms": (
         "AboveThreshold",
@@ -118,12 +129,17 @@ _HOMES = {
         "NoisyTopK",
         "PermuteAndFlip",
         "RandomizedResponse",
+        "SmoothMechanism",
+        "SmoothSelection",
+        "SmoothStepSelection",
         "SparseVector",
+        "StepSelection",
     ),
     "plan": ("plan",),
-    "releases": ("Choice", "FirstAbove", "HybridTop", "Positives", "TopK", "Value", "Values", "Verdict"),
+    "releases": ("Choice", "FirstAbove", "HybridTop", "Positives", "SmoothValue", "TopK", "Value", "Values", "Verdict"),
     "sensitivity": ("COUNTING", "Sensitivity"),
     "session": ("Session",),
+    "smooth": ("smooth",),
 }
 
 __version__ = "0.1.0.dev0"
@@ -154,6 +170,7 @@ __all__ = [
     "GaussianMechanism",
     "GaussianSparseVector",
     "GumbelSparseVector",
+    "HeavyTailWarning",
     "HybridSparseVector",
     "HybridTop",
     "HybridTopK",
@@ -171,12 +188,18 @@ __all__ = [
     "QuantileValues",
     "Quantiles",
     "RandomizedResponse",
+    "ReportsMean",
     "Seeded",
     "Sensitivity",
     "Session",
     "SimulatedRelease",
+    "SmoothMechanism",
+    "SmoothSelection",
+    "SmoothStepSelection",
+    "SmoothValue",
     "SordinoError",
     "SparseVector",
+    "StepSelection",
     "StreamClosed",
     "TopK",
     "UnboundedContribution",
@@ -190,10 +213,13 @@ __all__ = [
     "audit",
     "combine_gaps",
     "cost",
+    "genomics",
     "interval",
     "lower_bound",
+    "mean_of_reports",
     "p_value",
     "plan",
+    "smooth",
 ]
 
 

@@ -67,3 +67,7 @@ class LedgerConflict(LedgerError):
 
 class ClaimBroken(SordinoError):
     """An audit refuted a privacy claim for certain: more is lost than the mechanism declares."""
+
+
+class HeavyTailWarning(UserWarning):
+    """Noise with neither mean nor variance was chosen. ``warnings.simplefilter("ignore", sd.HeavyTailWarning)`` silences it."""

@@ -121,6 +121,28 @@ class Value(Release):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SmoothValue(Release):
+    """One released number whose noise follows a private bound: it has no standard error, which would tell the bound.
+
+    Attributes
+    ----------
+    value : float
+        In the unit of the answer.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.SmoothMechanism(epsilon=1, beta=0.1, ceiling=8, floor=0.125, law="quartic")
+    >>> release = m.release(4.5, smooth_bound=0.5, entropy=sd.Seeded(7))
+    >>> round(release.value, 3), release.exact
+    (3.818, False)
+    """
+
+    value: float
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Values(Release):
     """Several numbers released together.
 

@@ -84,7 +84,9 @@ def test_a_command_that_selects_loads_nothing_that_adds_up_numbers():
         text=True,
         check=True,
     ).stdout.split()
-    assert not {"narwhals", "sordino.estimators._quantile", "sordino.mechanisms._folded", "sordino.session._plan_numbers"} & set(seen)
+    assert not {"narwhals", "sordino.estimators._quantile", "sordino.mechanisms._folded", "sordino.session._plan_numbers"} & set(
+        seen
+    )
 
 
 def test_an_unknown_name_is_an_attribute_error():

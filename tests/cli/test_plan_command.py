@@ -72,3 +72,31 @@ def test_a_statement_about_the_answers_is_needed(sordino):
     found = sordino("plan", "accuracy", "permute-and-flip", "--answers", 5, "--epsilon", 1, "--alpha", 1)
     assert found.code == 2
     assert "--sensitivity" in found.err
+
+
+def test_which_mechanism_selects_best(sordino):
+    smooth = ("--beta", 0.02, "--floor", 0.23, "--typical", 0.29)
+    flags = ("-m", 20, "--epsilon", 6, "--sensitivity", 2, "--adjacency", "replace-one", *smooth)
+    found = sordino("plan", "selector", *flags).json
+    assert (found["plan"], found["mechanism"]["name"]) == ("selector", "SmoothStepSelection")
+    assert found["why"].startswith("SmoothStepSelection selects the best of 20 with probability 0.99")
+    assert len(found["alternatives"]) == 5
+    assert found["success"] == found["alternatives"][0]["success"]
+    exact = sordino("plan", "selector", *flags, "--exact", "--format", "csv").out.splitlines()
+    assert exact[0] == "mechanism,success"
+    assert "SmoothSelection" not in {line.partition(",")[0] for line in exact}
+    assert sordino("plan", "selector", "-m", 5, "--epsilon", 1, "--format", "table").out.startswith("RandomizedResponse selects")
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("-m", 0), "m must be"),
+        (("-m", 5, "--beta", 0.1), "needs beta, floor and typical together"),
+        (("-m", 5, "--beta", 0.1, "--floor", 1, "--typical", 1), "sensitivity must say"),
+    ],
+)
+def test_a_selector_needs_public_numbers_that_make_sense(sordino, flags, says):
+    found = sordino("plan", "selector", *flags, "--epsilon", 1)
+    assert (found.code, found.out) == (2, "")
+    assert says in found.err

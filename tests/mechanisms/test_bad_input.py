@@ -21,6 +21,7 @@ from sordino import (
     PermuteAndFlip,
     RandomizedResponse,
     SparseVector,
+    StepSelection,
 )
 
 COMMON = {"epsilon": 1, "sensitivity": COUNTING}
@@ -41,6 +42,7 @@ CHOICES = {
     "ExponentialMechanism": lambda: ExponentialMechanism(**COMMON),
     "PermuteAndFlip": lambda: PermuteAndFlip(**COMMON),
     "RandomizedResponse": lambda: RandomizedResponse(epsilon=1),
+    "StepSelection": lambda: StepSelection(**COMMON),
 }
 EVERY = VECTORS | LISTS | CHOICES
 

@@ -95,7 +95,9 @@ def test_nothing_private_in_a_picture_or_an_error(m):
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name.startswith("composite")])
 def test_no_interval_is_made_of_composite_noise(name):
-    with pytest.raises(InvalidParameter, match=r"interval\.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism"):
+    with pytest.raises(
+        InvalidParameter, match=r"interval\.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism"
+    ):
         interval(MECHANISMS[name].release(0, entropy=Seeded(1)))
 
 

@@ -28,6 +28,7 @@ from sordino import (
     RandomizedResponse,
     Seeded,
     Sensitivity,
+    StepSelection,
 )
 from sordino.constraints import POSITIVE
 
@@ -48,6 +49,8 @@ MECHANISMS = {
     "exponential": lambda unit: ExponentialMechanism(epsilon=1, sensitivity=each(unit)),
     "exponential index": lambda unit: ExponentialMechanism(epsilon=1, sensitivity=each(unit, step=unit, monotone=False), gap=False),
     "permute and flip": lambda unit: PermuteAndFlip(epsilon=1, sensitivity=each(unit)),
+    "step": lambda unit: StepSelection(epsilon=1, sensitivity=each(unit, monotone=False)),
+    "step counting": lambda unit: StepSelection(epsilon=0.5, sensitivity=each(unit, step=unit)),
     "response": lambda unit: RandomizedResponse(epsilon=1),  # it knows no unit
     "top all": lambda unit: NoisyTopK(k=N, epsilon=0.5, sensitivity=each(unit, step=unit)),
     "laplace": lambda unit: LaplaceMechanism(epsilon=0.3, sensitivity=each(unit, step=unit).over(N)),
@@ -199,7 +202,15 @@ def test_bad_parameters_of_additive_mechanisms(cls):
 
 
 def test_nothing_has_a_default_epsilon_or_sensitivity():
-    for cls in (NoisyTopK, LaplaceMechanism, GaussianMechanism, ExponentialMechanism, PermuteAndFlip, RandomizedResponse):
+    for cls in (
+        NoisyTopK,
+        LaplaceMechanism,
+        GaussianMechanism,
+        ExponentialMechanism,
+        PermuteAndFlip,
+        RandomizedResponse,
+        StepSelection,
+    ):
         with pytest.raises(TypeError):
             cls()
         with pytest.raises(TypeError):

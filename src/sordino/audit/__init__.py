@@ -16,6 +16,7 @@ from sordino.audit._page import page
 from sordino.audit._races import Race
 from sordino.audit._registry import ClaimReport, claims, run_claims
 from sordino.audit._report import Delta, Divergence, ExactReport, Witness
+from sordino.audit._smooth_bound import BoundWitness, SmoothBoundReport, smooth_bound
 from sordino.audit._statistical import statistical
 from sordino.audit._statistical_report import Bar, Evidence, StatisticalReport
 from sordino.audit._subject import Subject
@@ -24,6 +25,7 @@ from sordino.audit._unaudited import Unaudited, unaudited
 
 __all__ = [
     "Bar",
+    "BoundWitness",
     "ClaimReport",
     "Command",
     "Crossings",
@@ -35,6 +37,7 @@ __all__ = [
     "Finite",
     "Law",
     "Race",
+    "SmoothBoundReport",
     "StatisticalReport",
     "Subject",
     "Unaudited",
@@ -44,6 +47,7 @@ __all__ = [
     "exact",
     "page",
     "run_claims",
+    "smooth_bound",
     "statistical",
     "unaudited",
 ]

@@ -16,9 +16,12 @@ import sordino.audit._clipped  # tells `subject_of` what their laws are
 import sordino.audit._hybrids  # tells `subject_of` how they are played
 import sordino.audit._quantiles  # tells `subject_of` what their laws are
 import sordino.audit._quiet_sparse_vectors  # tells `subject_of` how they are played
+import sordino.audit._scaled  # tells `subject_of` what its law is
 import sordino.audit._scans  # tells `subject_of` what their laws are
 import sordino.audit._selection  # tells `subject_of` how they are played
-import sordino.audit._sparse_vector  # noqa: F401 - tells `subject_of` how it is played
+import sordino.audit._smooth_race  # tells `subject_of` what its law is
+import sordino.audit._sparse_vector  # tells `subject_of` how it is played
+import sordino.audit._steps  # noqa: F401 - tells `subject_of` how they are played
 from sordino.audit._audit import Audit, Pair
 from sordino.audit._continuous import Asked, Continuous, points
 from sordino.audit._continuous_report import loss as continuous_loss

@@ -93,10 +93,28 @@ _OTHERS = (
         why="it composes audited claims; its proof is tested on small tables, every view, with all noise added up.",
     ),
     Unaudited(
+        name="Session",
+        statement="Figures within a declared range move by what their folded noise is made for, and are unbiased.",
+        proof="bounded-figures.md",
+        why="its noise is that of FoldedMechanism, which is audited; what moves figures is proved, and tested on small tables.",
+    ),
+    Unaudited(
+        name="Session.randomize and mean_of_reports",
+        statement="Reports of the records of one unit are M epsilon-private; the interval covers the mean of the numbers.",
+        proof="reports.md",
+        why="each report is one of CompositeMechanism, which is audited; that no other one changes is proved, and tested line by line.",
+    ),
+    Unaudited(
         name="BucketCounts",
         statement="Each record adds to the counts of buckets, and to sums of clipped steps, what depends on this record alone.",
         proof="bucket-counts.md",
         why="there is no noise in it; it is proved, and tested on columns of every kind.",
+    ),
+    Unaudited(
+        name="smooth",
+        statement="Bounds are at least what one unit can change, and change by a factor of e^beta at most with one unit.",
+        proof="smooth-bounds.md",
+        why="there is no noise in it; it is proved, tested on all small data sets, and `audit.smooth_bound` tries any bound.",
     ),
     Unaudited(
         name="interval",

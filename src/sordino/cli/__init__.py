@@ -31,6 +31,7 @@ _COMMANDS = {  # name: module (and its name there) and help; importing a module 
     "quantile": ("_numbers", "Release quantiles of a column of numbers."),
     "sum": ("_numbers:total", "Release the sum of a column of numbers."),
     "mean": ("_numbers", "Release the mean of a column of numbers."),
+    "randomize": ("_randomize", "Release a noisy report of every row of a column."),
     "select": ("_select", "Release the best of some candidates with private scores."),
     "plan": ("_plan", "Say what to expect of a release; nothing is read or charged."),
     "ledger": ("_ledger", "Accounts with a budget."),

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from sordino.cli._options import DOMAINS, EPSILON, SOURCE, csv_options, domain_options, release_options, unit_options
-from sordino.cli._output import INTERVAL, about, write_rows
+from sordino.cli._options import BOUNDED, DOMAINS, EPSILON, SOURCE, csv_options, domain_options, release_options, unit_options
+from sordino.cli._output import INTERVAL, about, declared, write_rows
 from sordino.cli._work import domain_of, session_of, shown_progress
 from sordino.releases import plain
 
@@ -17,6 +17,7 @@ from sordino.releases import plain
 @unit_options
 @click.option("--units", is_flag=True, help="Count distinct units instead of rows.")
 @EPSILON
+@BOUNDED
 @csv_options
 @release_options
 def count(source: str, **options: Any) -> None:
@@ -26,8 +27,8 @@ def count(source: str, **options: Any) -> None:
     """
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         ask = session.count_distinct_units if options["units"] else session.count
-        release = ask(epsilon=options["epsilon"], where=options["where"], progress=progress)
-    facts, notes = about("count", release, options)
+        release = ask(epsilon=options["epsilon"], where=options["where"], bounds=options["bounded"], progress=progress)
+    facts, notes = _about("count", release, options)
     row = {"count": "units" if options["units"] else "rows", "estimate": release.estimate, "low": release.low, "high": release.high}
     write_rows(options["form"], tuple(row), [row], facts, [INTERVAL, *notes])
 
@@ -37,6 +38,7 @@ def count(source: str, **options: Any) -> None:
 @domain_options
 @unit_options
 @EPSILON
+@BOUNDED
 @csv_options
 @release_options
 def histogram(source: str, **options: Any) -> None:
@@ -47,7 +49,20 @@ def histogram(source: str, **options: Any) -> None:
     domain = domain_of(**{name: options[name] for name in DOMAINS})
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = session.histogram(
-            options["item"], epsilon=options["epsilon"], domain=domain, where=options["where"], progress=progress
+            options["item"],
+            epsilon=options["epsilon"],
+            domain=domain,
+            where=options["where"],
+            bounds=options["bounded"],
+            progress=progress,
         )
-    facts, notes = about("histogram", release, options, domain)
+    facts, notes = _about("histogram", release, options, domain)
     write_rows(options["form"], ("item", "estimate", "low", "high"), [plain(row) for row in release], facts, [INTERVAL, *notes])
+
+
+def _about(kind: str, release: Any, options: dict[str, Any], domain: Any = None) -> tuple[dict[str, Any], list[str]]:
+    facts, notes = about(kind, release, options, domain)
+    more, said = declared(options["bounded"], release)
+    if more:
+        more["standard_error"] = release.standard_error
+    return facts | more, [*said, *notes]

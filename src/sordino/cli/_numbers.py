@@ -9,6 +9,7 @@ from typing import Any, final
 import click
 
 from sordino.cli._options import (
+    BOUNDED,
     DOMAINS,
     EPSILON,
     NUMBER,
@@ -20,7 +21,7 @@ from sordino.cli._options import (
     stacked,
     unit_options,
 )
-from sordino.cli._output import about, write_rows
+from sordino.cli._output import about, declared, write_rows
 from sordino.cli._work import domain_of, session_of, shown_progress
 from sordino.data import Domain
 from sordino.errors import InvalidParameter
@@ -31,6 +32,7 @@ RANK = "rank_error: with 95 % the rank of the value is that far from the target 
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
 CLIPPED = "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is not known."
 QUANTILE = ("q", "value", "rank_error_low", "rank_error_high", "capped")
+MOVED = "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it lies in the declared range."
 TOTAL = ("low", "high", "standard_error", "clip_low", "clip_high", "capped")
 BY = ("by", "groups_per_unit")
 
@@ -96,13 +98,15 @@ def quantile(source: str, **options: Any) -> None:
 @_COLUMN
 @EPSILON
 @_column_options("0", "1.05")
+@BOUNDED
 @unit_options
 @csv_options
 @release_options
 def total(source: str, **options: Any) -> None:
     """Release the sum of a column of numbers.
 
-    Where to clip is found privately. --lower must be at most 0. With --user and --by as for quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at most 0. With --user and --by as for
+    quantile.
     """
     _run("sum", source, options)
 
@@ -112,13 +116,15 @@ def total(source: str, **options: Any) -> None:
 @_COLUMN
 @EPSILON
 @_column_options("0", "1.05")
+@BOUNDED
 @unit_options
 @csv_options
 @release_options
 def mean(source: str, **options: Any) -> None:
     """Release the mean of a column of numbers.
 
-    Where to clip is found privately. With --user and --by as for quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap, and the number of rows must be public: --row-is-unit,
+    --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as for quantile.
     """
     _run("mean", source, options)
 
@@ -126,13 +132,18 @@ def mean(source: str, **options: Any) -> None:
 def _run(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
     domain = _domain(options)
     asked = own | {name: options[name] for name in ("epsilon", "cap", "growth", "where", *BY)}
+    asked |= {} if kind == "quantile" else {"bounds": options["bounded"]}
     asked |= {"lower": None if options["lower"] == "none" else options["lower"], "unit": options["scale"], "domain": domain}
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = getattr(session, kind)(options["column"], progress=progress, **asked)
     facts, notes = about(kind, release, options | {"item": options["by"]}, domain)
     facts |= {"column": options["column"]}
-    columns, said = (QUANTILE, [RANK, CAPPED]) if kind == "quantile" else ((kind, *TOTAL), [CLIPPED])
-    grouped = isinstance(release, Groups)
+    grouped, bounds = isinstance(release, Groups), asked.get("bounds")
+    columns: tuple[str, ...] = QUANTILE if kind == "quantile" else (kind, *TOTAL)
+    said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED]
+    if bounds is not None:
+        ranged, told = declared(bounds, release.rows[0].release if isinstance(release, Groups) else release)
+        columns, said, facts = (kind, *TOTAL[:-1]), [MOVED, *told], facts | ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
     rows = [{"item": item} | row if grouped else row for item, one in pairs for row in _rows(kind, one, options)]
     if grouped:
@@ -158,4 +169,5 @@ def _rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[str, An
         return [{"q": float(q)} | {name: plain(getattr(one, name)) for name in QUANTILE[1:]} for q, one in pairs]
     (low, high), (clip_low, clip_high) = release.interval, release.clip
     ends = {"low": low, "high": high, "standard_error": release.standard_error, "clip_low": clip_low, "clip_high": clip_high}
-    return [plain({kind: release.value, **ends, "capped": release.capped})]
+    capped = {} if options["bounded"] is not None else {"capped": release.capped}
+    return [plain({kind: release.value, **ends, **capped})]

@@ -79,6 +79,13 @@ FORMAT = click.option(
 QUIET = click.option(
     "--quiet/--no-quiet", default=None, help="Say nothing on stderr but errors [default: quiet when stderr is no terminal]."
 )
+BOUNDED = click.option(
+    "--bounded",
+    type=NUMBER,
+    nargs=2,
+    metavar="LOW HIGH",
+    help="Public range of the figure: it is published within a slightly wider one, without bias.",
+)
 ADJACENCY = click.option(
     "--adjacency",
     type=click.Choice(["add-remove", "replace-one"]),
@@ -110,11 +117,12 @@ csv_format = stacked(
         help="Encoding of a CSV source, utf-8 or latin-1.",
     ),
 )
+NULL = click.option(
+    "--null", metavar="TEXT", default="", help="Text that means a missing value in a CSV source, beside the empty field."
+)
 csv_options = stacked(
     click.option("--where", metavar="PREDICATE", help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"."),
-    click.option(
-        "--null", metavar="TEXT", default="", help="Text that means a missing value in a CSV source, beside the empty field."
-    ),
+    NULL,
     csv_format,
 )
 DOMAINS = ("domain", "domain_column", "domain_range", "domain_sql", "assume_public")
@@ -131,14 +139,9 @@ statement_options = stacked(
     click.option("--monotone", is_flag=True, help="All answers move in the same direction between neighbours."),
     click.option("--step", type=NUMBER, help="Power of two that all answers are multiples of, such as 1 for counts."),
 )
-release_options = stacked(
-    LEDGER_URL,
-    ACCOUNT,
-    FORMAT,
-    click.option("--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger."),
-    click.option("--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data."),
-    QUIET,
-)
+SEED = click.option("--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger.")
+SYNTHETIC = click.option("--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data.")
+release_options = stacked(LEDGER_URL, ACCOUNT, FORMAT, SEED, SYNTHETIC, QUIET)
 
 
 def chosen_format(form: str | None) -> str:

@@ -18,7 +18,7 @@ from sordino.errors import DataSourceError
 INTERVAL = "low and high: 95 % interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
-MARKS = ("adjacency", "unit", "domain", "simulated")
+MARKS = ("standard_error", "range_low", "range_high", "adjacency", "unit", "domain", "simulated")
 
 
 def write_rows(
@@ -137,6 +137,16 @@ def about(kind: str, release: Any, options: dict[str, Any], domain: Any = None) 
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
     return facts, [*notes, *warnings_of(release)]
+
+
+def declared(bounds: Any, release: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return what a release within declared bounds says about its range: facts and notes; nothing where there are none."""
+    if bounds is None:
+        return {}, []
+    (low, high), (least, most) = (float(end) for end in bounds), release.output_range
+    facts = {"bounds": [low, high], "range_low": least, "range_high": most}
+    told = f"Published within [{shown(least, 2)}, {shown(most, 2)}]: unbiased from {shown(low)} to {shown(high)}; what lies beyond"
+    return facts, [f"{told} counts as the nearer end."]
 
 
 def warnings_of(release: Any) -> list[str]:

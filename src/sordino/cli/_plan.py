@@ -25,7 +25,8 @@ from sordino.mechanisms import (
     SparseVector,
 )
 from sordino.plan import accuracy as accuracy_of
-from sordino.releases import plain
+from sordino.plan import choose_selector
+from sordino.releases import parameters, plain
 
 _MADE: dict[
     str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]
@@ -110,6 +111,43 @@ def accuracy(mechanism: str, **options: Any) -> None:
         write_lines(["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"])
     else:
         write_lines([found.statement])
+
+
+@plan.command()
+@click.option("-m", "--candidates", type=int, metavar="M", required=True, help="How many candidates there are.")
+@EPSILON
+@statement_options
+@ADJACENCY
+@click.option(
+    "--beta", type=NUMBER, help="There is a smooth bound: how smooth it is, in nats a record. With --floor and --typical."
+)
+@click.option("--floor", type=NUMBER, help="Smaller smooth bounds are raised to it.")
+@click.option("--typical", type=NUMBER, help="About how large the smooth bound will be, a public guess.")
+@click.option("--exact", is_flag=True, help="Leave out noise whose guarantee holds in ideal arithmetic only.")
+@FORMAT
+def selector(candidates: int, **options: Any) -> None:
+    """Say which mechanism selects the best of M private scores most often, and why.
+
+    The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect. Without --sensitivity nothing is known
+    about how far scores move.
+    """
+    found = choose_selector(
+        m=candidates,
+        epsilon=options["epsilon"],
+        sensitivity=None if options["sensitivity"] is None else statement_of(options),
+        **{name: options[name] for name in ("beta", "floor", "typical", "exact")},
+    )
+    rows = [(type(one.mechanism).__name__, one.success) for one in found.alternatives]
+    form = chosen_format(options["form"])
+    if form == "json":
+        made = {"name": type(found.mechanism).__name__} | plain(parameters(found.mechanism))
+        said = {"plan": "selector", "mechanism": made, "success": found.success, "why": found.why}
+        listed = [{"mechanism": name, "success": success} for name, success in rows]
+        write_lines([json.dumps(said | {"alternatives": listed}, ensure_ascii=False, indent=2)])
+    elif form == "csv":
+        write_lines(["mechanism,success", *(f"{name},{success!r}" for name, success in rows)])
+    else:
+        write_lines([found.why])
 
 
 def _flag(name: str) -> str:

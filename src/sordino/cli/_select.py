@@ -9,6 +9,7 @@ import click
 
 from sordino.cli._options import ADJACENCY, EPSILON, chosen_format, csv_format, release_options, statement_options
 from sordino.cli._output import facts_of, warnings_of, write_rows
+from sordino.cli._select_markers import check_no_statistic, select_markers, statistic_options
 from sordino.cli._work import entropy_of, payer_of, statement_of
 from sordino.data import CsvFormat, open_scores
 from sordino.errors import DataSourceError, InvalidParameter
@@ -26,8 +27,8 @@ LABELS = "Candidates, their number and their labels are taken as public; only th
 
 @click.command()
 @click.argument("scores", metavar="SCORES.csv", type=click.Path(path_type=Path))
-@click.option("--score", metavar="COL", required=True, help="Column of private scores.")
-@click.option("--label", metavar="COL", help="Column of public labels.")
+@click.option("--score", metavar="COL", help="Column of private scores.")
+@click.option("--label", "--snp", "label", metavar="COL", help="Column of public labels.")
 @click.option("-k", "--k", type=int, default=1, show_default=True, help="How many candidates.")
 @click.option(
     "--method",
@@ -36,6 +37,7 @@ LABELS = "Candidates, their number and their labels are taken as public; only th
 )
 @EPSILON
 @statement_options
+@statistic_options
 @ADJACENCY
 @csv_format
 @release_options
@@ -43,7 +45,15 @@ def select(scores: Path, **options: Any) -> None:
     """Release the best of the candidates in SCORES.csv: each line is one, and only its score is private.
 
     A score that is no finite number counts as the lowest. Any score moves by at most --sensitivity S between neighbours.
+
+    With --statistic tdt each line is a marker of a genome, and only the counts in the columns --b and --c are private: how often
+    heterozygous parents transmitted each allele. Neighbours are data of as many families of which one was replaced. What is no count
+    becomes one by rule. Nothing is said about how far scores move: that is known.
     """
+    if options["statistic"] is not None:
+        select_markers(scores, options)
+        return
+    check_no_statistic(options)
     method = options["method"] or (METHODS[0] if options["k"] == 1 else METHODS[2])
     if options["k"] != 1 and method != METHODS[2]:
         raise InvalidParameter(f"--method must be {METHODS[2]} for several candidates; got {method}.")

@@ -84,7 +84,9 @@ def statement_of(options: dict[str, Any]) -> Sensitivity:
 
 
 @contextmanager
-def payer_of(options: dict[str, Any], mechanism: Any, label: str, detail: dict[str, Any]) -> Iterator[Payer]:
+def payer_of(
+    options: dict[str, Any], mechanism: Any, label: str, detail: dict[str, Any], *, allow_approximate: bool = False
+) -> Iterator[Payer]:
     """Charge a mechanism for answers that somebody else computed; nothing was read so far.
 
     The account is the one that was named: whether it is about the people behind these answers cannot be seen from here.
@@ -96,19 +98,21 @@ def payer_of(options: dict[str, Any], mechanism: Any, label: str, detail: dict[s
         yield Uncharged()
         return
     known = {name: value for name, value in detail.items() if value is not None}
-    with ledger.reserve(mechanism, label=label, detail=known, adjacency=options["adjacency"]) as charge:
+    with ledger.reserve(
+        mechanism, label=label, detail=known, adjacency=options["adjacency"], allow_approximate=allow_approximate
+    ) as charge:
         yield charge
 
 
 @contextmanager
-def session_of(source: str, options: dict[str, Any]) -> Iterator[Session]:
-    """Open the session that the common options describe."""
+def session_of(source: str, options: dict[str, Any], rule: str = DROPPED) -> Iterator[Session]:
+    """Open the session that the common options describe, and tell the rule for rows that cannot be read."""
     unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     csv = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"], null=options["null"])
     ledger = ledger_of(options)
     if not chosen_quiet(options["quiet"]):
-        click.echo(DROPPED, err=True)
+        click.echo(rule, err=True)
         if ledger is None:
             click.echo(UNRECORDED, err=True)
     with Session(source, unit=unit, ledger=ledger, entropy=entropy, csv=csv) as session:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sordino.data._number_questions import NumberQuestion, prepare_numbers
     from sordino.data._open import open_source
     from sordino.data._questions import CountQuestion, Counts, prepare_counts
-    from sordino.data._scores import ScoreFile, open_scores
+    from sordino.data._record_question import RecordQuestion, check_unit, open_record_lines, prepare_records
+    from sordino.data._scores import MarkerCounts, MarkerFile, ScoreFile, open_markers, open_scores
     from sordino.data._source import Source
     from sordino.data._step_query import StepRange, Total
     from sordino.data._unit import PrivacyUnit
@@ -30,7 +31,8 @@ _HOMES = {
     "_number_questions": ("NumberQuestion", "prepare_numbers"),
     "_open": ("open_source",),
     "_questions": ("CountQuestion", "Counts", "prepare_counts"),
-    "_scores": ("ScoreFile", "open_scores"),
+    "_record_question": ("RecordQuestion", "check_unit", "open_record_lines", "prepare_records"),
+    "_scores": ("MarkerCounts", "MarkerFile", "ScoreFile", "open_markers", "open_scores"),
     "_source": ("Source",),
     "_step_query": ("StepRange", "Total"),
     "_unit": ("PrivacyUnit",),
@@ -41,17 +43,24 @@ __all__ = [
     "Counts",
     "CsvFormat",
     "Domain",
+    "MarkerCounts",
+    "MarkerFile",
     "NumberQuestion",
     "PrivacyUnit",
+    "RecordQuestion",
     "ScoreFile",
     "Source",
     "StepRange",
     "Total",
     "answer_lines",
+    "check_unit",
+    "open_markers",
+    "open_record_lines",
     "open_scores",
     "open_source",
     "prepare_counts",
     "prepare_numbers",
+    "prepare_records",
 ]
 
 if not TYPE_CHECKING:

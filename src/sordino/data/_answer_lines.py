@@ -26,7 +26,8 @@ from sordino.errors import DataSourceError, InvalidParameter
 PIECE = 1 << 16
 """Bytes asked for at once; a reader returns what is there."""
 
-_NUMBER = re.compile(rb"[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*")
+NUMBER = re.compile(rb"[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*")
+"""A decimal number, with or without blanks around it."""
 
 
 class Answer(NamedTuple):
@@ -40,7 +41,7 @@ def number(text: bytes) -> float:
     """Return the finite number that a private field holds, or NaN; blanks and quotes around it do not matter."""
     if len(text) > 1 and text.startswith(b'"') and text.endswith(b'"'):
         text = text[1:-1]
-    if _NUMBER.fullmatch(text) is None:
+    if NUMBER.fullmatch(text) is None:
         return math.nan
     value = float(text)
     return value if math.isfinite(value) else math.nan

@@ -57,10 +57,28 @@ def open_csv(files: Sequence[Path], form: CsvFormat) -> tuple[CsvReader, dict[st
     for path, header in zip(files, headers, strict=True):
         if header != headers[0]:
             raise DataSourceError(f"All files of a source must have the same header line; {path} differs from {files[0]}.")
-    names = split_line(headers[0].decode(form.encoding), form)
+    return CsvReader(tuple(files), form, headers[0]), header_names(headers[0], form, str(files[0]))
+
+
+def header_names(line: bytes, form: CsvFormat, where: str) -> dict[str, str]:
+    """Return the columns that a header line names, all of them text.
+
+    Raises
+    ------
+    DataSourceError
+        If the line cannot be a header.
+    """
+    if not line:
+        raise DataSourceError(f"A CSV file must begin with a header line; {where} has none (empty file or empty first line).")
+    if not kept(line, form.encoding):
+        raise DataSourceError(
+            f"The header line of {where} must be {form.encoding} text without NUL of at most {LONGEST} bytes; it is not. Convert the file "
+            "to UTF-8 CSV, uncompressed, or to Parquet."
+        )
+    names = split_line(line.decode(form.encoding), form)
     if names is None:
-        raise DataSourceError(f"The header line of {files[0]} must have balanced quotes; declare another quote or repair it.")
-    return CsvReader(tuple(files), form, headers[0]), _named(names, str(files[0]))
+        raise DataSourceError(f"The header line of {where} must have balanced quotes; declare another quote or repair it.")
+    return _named(names, where)
 
 
 def _header(path: Path, form: CsvFormat) -> bytes:
@@ -69,13 +87,6 @@ def _header(path: Path, form: CsvFormat) -> bytes:
             line = first_line(file, form.encoding)
     except OSError as error:
         raise DataSourceError(f"A CSV file must be readable; {path} is not ({error.strerror}).") from None
-    if not line:
-        raise DataSourceError(f"A CSV file must begin with a header line; {path} has none (empty file or empty first line).")
-    if not kept(line, form.encoding):
-        raise DataSourceError(
-            f"The header line of {path} must be {form.encoding} text without NUL of at most {LONGEST} bytes; it is not. Convert the file "
-            "to UTF-8 CSV, uncompressed, or to Parquet."
-        )
     return line
 
 

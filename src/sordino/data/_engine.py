@@ -93,6 +93,15 @@ class Engine:
             )
         return self.connection.execute(f"{tables} {question}").fetchnumpy()
 
+    def begin(self, question: str) -> None:
+        """Start a query over `rows` whose answer `more` fetches piece by piece."""
+        self.connection.execute(f"WITH rows AS ({self.rows}) {question}")
+
+    def more(self, size: int) -> list[tuple[Any, ...]]:
+        """Return at most so many rows of the answer, and none at its end."""
+        found: list[tuple[Any, ...]] = self.connection.fetchmany(size)
+        return found
+
     def progress(self) -> float:
         """Return how much has been read, in percent."""
         with self._lock:
@@ -125,14 +134,20 @@ def _numbered(labels: Sequence[str]) -> Batch:
 
 
 @contextmanager
-def engine() -> Iterator[Engine]:
-    """Open an engine; its folder for what does not fit in memory is private and removed at the end."""
+def engine(*, ordered: bool = False) -> Iterator[Engine]:
+    """Open an engine; its folder for what does not fit in memory is private and removed at the end.
+
+    Parameters
+    ----------
+    ordered : bool
+        Whether rows come in the order of the source, whoever of several threads is first.
+    """
     with TemporaryDirectory(prefix="sordino-") as folder:
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "memory_limit": f"{min(MEMORY, _machine_memory() * 6 // 10)}B",
-            "preserve_insertion_order": "false",
+            "preserve_insertion_order": "true" if ordered else "false",
             "python_enable_replacements": "false",
             "temp_directory": folder,
         }
@@ -154,9 +169,9 @@ def _machine_memory() -> int:
 
 
 @contextmanager
-def scanning(reader: Reader, indices: Sequence[int]) -> Iterator[Engine]:
+def scanning(reader: Reader, indices: Sequence[int], *, ordered: bool = False) -> Iterator[Engine]:
     """Open an engine in which `rows` are the rows of a source."""
-    with engine() as opened:
+    with engine(ordered=ordered) as opened:
         opened.rows = reader.relation(opened, indices)
         opened.close_doors(reader.paths)
         yield opened

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sordino.estimators._combine_gaps import Estimates, combine_gaps
     from sordino.estimators._interval import interval
     from sordino.estimators._lower_bound import lower_bound
+    from sordino.estimators._mean_of_reports import ReportsMean, mean_of_reports
     from sordino.estimators._p_value import p_value
     from sordino.estimators._quantile import Quantile, QuantileValue
     from sordino.estimators._quantiles import Quantiles, QuantileValues
@@ -28,6 +29,7 @@ _HOMES = {
     "_combine_gaps": ("Estimates", "combine_gaps"),
     "_interval": ("interval",),
     "_lower_bound": ("lower_bound",),
+    "_mean_of_reports": ("ReportsMean", "mean_of_reports"),
     "_p_value": ("p_value",),
     "_quantile": ("Quantile", "QuantileValue"),
     "_quantiles": ("Quantiles", "QuantileValues"),
@@ -43,9 +45,11 @@ __all__ = [
     "QuantileValue",
     "QuantileValues",
     "Quantiles",
+    "ReportsMean",
     "combine_gaps",
     "interval",
     "lower_bound",
+    "mean_of_reports",
     "p_value",
 ]
 

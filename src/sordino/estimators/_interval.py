@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sordino.constraints import SHARE, Number
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -15,7 +17,7 @@ from sordino.releases import Value, Values
 
 
 def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[Any, Any]:
-    """Return the two ends of an interval for each true answer of a `LaplaceMechanism` or `GaussianMechanism`.
+    """Return the two ends of an interval for each true answer of a `LaplaceMechanism`, `GaussianMechanism` or `FoldedMechanism`.
 
     Parameters
     ----------
@@ -27,12 +29,14 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     Returns
     -------
     low, high : float, or arrays of shape (n,)
-        In the unit of the answers (for answers between two grid points: of the grid point below).
+        In the unit of the answers (for answers between two grid points: of the grid point below; of a `FoldedMechanism` without a step:
+        of the one that the answer was rounded to). After folded noise both lie in the range of the answers, and an answer beyond
+        that range counts as its end.
 
     Raises
     ------
     InvalidParameter
-        If the confidence is not in (0, 1), or the release is of another mechanism: folded noise lies elsewhere than its law says.
+        If the confidence is not in (0, 1), or the release is of another mechanism.
 
     Examples
     --------
@@ -42,10 +46,18 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     >>> high - low
     6.0
     """
+    from sordino.mechanisms import FoldedMechanism  # noqa: PLC0415 - few releases need it
+
     share = SHARE("interval.confidence", confidence)
-    if not isinstance(getattr(released, "mechanism", None), LaplaceMechanism | GaussianMechanism):
-        raise InvalidParameter("interval.released must be what LaplaceMechanism or GaussianMechanism released.")
-    law, step = released.mechanism.noise, float(released.mechanism.step)
+    mechanism = getattr(released, "mechanism", None)
+    if not isinstance(mechanism, LaplaceMechanism | GaussianMechanism | FoldedMechanism):
+        raise InvalidParameter("interval.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism released.")
+    law, step = mechanism.noise, float(mechanism.step)
     reach = -law.quantile(float((1 - share) / 2)) * step  # the law is symmetric: P(|noise| > reach) <= 1 - confidence
     values = released.value if isinstance(released, Value) else released.values
-    return values - reach, values + reach
+    if not isinstance(mechanism, FoldedMechanism):
+        return values - reach, values + reach
+    low, high = (end * step for end in mechanism.ends)
+    unfolded = np.clip(values, low, high)  # what lies beyond an end stands for that end, and for all that was beyond it
+    ends = np.maximum(low, unfolded - reach), np.minimum(high, unfolded + reach)
+    return ends if isinstance(released, Values) else (float(ends[0]), float(ends[1]))

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from sordino.mechanisms._noisy_top_k import NoisyTopK
     from sordino.mechanisms._permute_and_flip import PermuteAndFlip
     from sordino.mechanisms._randomized_response import RandomizedResponse
+    from sordino.mechanisms._smooth_mechanism import SmoothMechanism
+    from sordino.mechanisms._smooth_selection import SmoothSelection
+    from sordino.mechanisms._smooth_step_selection import SmoothStepSelection
     from sordino.mechanisms._sparse_vector import SparseVector
+    from sordino.mechanisms._step_selection import StepSelection
     from sordino.mechanisms._stream import Stream
 
 _HOMES = {
@@ -41,7 +45,11 @@ _HOMES = {
     "_noisy_top_k": ("NoisyTopK",),
     "_permute_and_flip": ("PermuteAndFlip",),
     "_randomized_response": ("RandomizedResponse",),
+    "_smooth_mechanism": ("SmoothMechanism",),
+    "_smooth_selection": ("SmoothSelection",),
+    "_smooth_step_selection": ("SmoothStepSelection",),
     "_sparse_vector": ("SparseVector",),
+    "_step_selection": ("StepSelection",),
     "_stream": ("Stream",),
 }
 __all__ = [
@@ -61,7 +69,11 @@ __all__ = [
     "NoisyTopK",
     "PermuteAndFlip",
     "RandomizedResponse",
+    "SmoothMechanism",
+    "SmoothSelection",
+    "SmoothStepSelection",
     "SparseVector",
+    "StepSelection",
     "Stream",
 ]
 

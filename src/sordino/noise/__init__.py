@@ -1,4 +1,4 @@
-"""Probability laws on the whole numbers and their exact samplers: no epsilon is known here."""
+"""Probability laws on the whole numbers with their exact samplers, and one continuous law, which is not exact: no epsilon is known here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sordino.noise._discrete_gaussian import DiscreteGaussian
 from sordino.noise._discrete_laplace import DiscreteLaplace
 from sordino.noise._first_head import first_head
 from sordino.noise._first_success import first_success
+from sordino.noise._generalized_cauchy import GeneralizedCauchy
 from sordino.noise._geometric import Geometric
 from sordino.noise._law import Law
 from sordino.noise._probability import Probability
@@ -17,6 +18,7 @@ from sordino.noise._uniform import uniform_below
 __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "GeneralizedCauchy",
     "Geometric",
     "Law",
     "Probability",

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sordino.constraints import Number
 from sordino.session._desk import Desk
-from sordino.session._plan import Plan, Progress, R
+from sordino.session._plan import Plan, Progress, R, checked_bounds
 
 if TYPE_CHECKING:
     from sordino.estimators import ClippedValue, QuantileValue, QuantileValues
+    from sordino.session._bounded_total import BoundedValue
     from sordino.session._table_numbers import Groups
 
 
@@ -110,8 +111,9 @@ def total(
     by: str | None = None,
     domain: Any = None,
     groups_per_unit: int | None = None,
+    bounds: tuple[Number, Number] | None = None,
     progress: Progress | None = None,
-) -> ClippedValue | Groups:
+) -> ClippedValue | BoundedValue | Groups:
     """Release the sum of a column of numbers without a bound to guess: where to clip is found privately, then clipped rows are added.
 
     Missing numbers add nothing. The rows are read twice. Rows of a unit, groups and errors as for `quantile`.
@@ -130,15 +132,19 @@ def total(
         As for `ClippedSum`: how fine the edges are that the clip is taken from.
     where, by, domain, groups_per_unit, progress : optional
         As for `quantile`.
+    bounds : tuple of number, optional
+        A declared range (low, high) of the sum, public: then no clip is looked for, each row is moved into `lower` and `cap`, which
+        had better be close to the values, and rows are read once. The sum is published within a slightly wider range, `output_range`,
+        and unbiased wherever it lies in the declared range; a sum beyond is moved to its nearer end by rule.
 
     Returns
     -------
-    ClippedValue or Groups
+    ClippedValue, BoundedValue (with `bounds`) or Groups
         With `by`: rows with item and release.
     """
     rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
     options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
-    found: ClippedValue | Groups = _released(self, "sum", rows, options, progress)
+    found: ClippedValue | BoundedValue | Groups = _released(self, "sum", rows, options, progress, bounds)
     return found
 
 
@@ -155,26 +161,37 @@ def mean(
     by: str | None = None,
     domain: Any = None,
     groups_per_unit: int | None = None,
+    bounds: tuple[Number, Number] | None = None,
     progress: Progress | None = None,
-) -> ClippedValue | Groups:
+) -> ClippedValue | BoundedValue | Groups:
     """Release the mean of a column of numbers without a bound to guess: as for `sum`, and with the number of rows where it is private.
 
     Missing numbers do not count. `lower` may be any number below the cap: the closer to the values, the less noise. Parameters and errors
     as for `sum`.
 
+    With `bounds` the number of rows must be public: replace-one, each row a unit, no `where`, no `by`, and no CSV source, of which lines
+    may be dropped. A missing number then counts as 0, moved between `lower` and `cap`. The output range tells the number of rows.
+
     Returns
     -------
-    ClippedValue or Groups
+    ClippedValue, BoundedValue (with `bounds`) or Groups
         With `by`: rows with item and release.
     """
     rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
     options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
-    found: ClippedValue | Groups = _released(self, "mean", rows, options, progress)
+    found: ClippedValue | BoundedValue | Groups = _released(self, "mean", rows, options, progress, bounds)
     return found
 
 
-def _released(self: Asks, name: str, rows: dict[str, Any], options: dict[str, Any], progress: Progress | None) -> Any:
+def _released(
+    self: Asks, name: Any, rows: dict[str, Any], options: dict[str, Any], progress: Progress | None, bounds: Any = None
+) -> Any:
     from sordino.session._plan_numbers import Rows, plan_numbers  # noqa: PLC0415 - a release of counts need not load it
 
-    salt = self._desk.entropy.words(4).tobytes()
-    return self._do(plan_numbers(name, self._desk.source, self._desk.unit, Rows(**rows), salt=salt, **options), progress)
+    salt, ends = self._desk.entropy.words(4).tobytes(), checked_bounds(name, bounds)
+    about = (name, self._desk.source, self._desk.unit, Rows(**rows))
+    if ends is None:
+        return self._do(plan_numbers(*about, salt=salt, **options), progress)
+    from sordino.session._plan_bounded import plan_bounded  # noqa: PLC0415
+
+    return self._do(plan_bounded(*about, bounds=ends, salt=salt, **options), progress)

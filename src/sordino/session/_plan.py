@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
+from sordino.constraints import FINITE, POSITIVE, shown
 from sordino.cost import Pure
 from sordino.data import CountQuestion, Counts, Domain
 from sordino.entropy import Entropy
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import interval
 from sordino.mechanisms import LaplaceMechanism
+from sordino.sensitivity import Sensitivity
 from sordino.session._results import Count, CountedItem, Histogram
+
+if TYPE_CHECKING:
+    from sordino.mechanisms import FoldedMechanism
 
 CONFIDENCE = 0.95
 LISTED = 1 << 20
 """A release about a range has at most this many rows."""
 Progress = Callable[[float], None]
 R = TypeVar("R")
+Bounds = tuple[Fraction, Fraction]
 
 
 class Payer(Protocol):
@@ -110,37 +116,79 @@ def places(counts: Counts) -> dict[str, Any]:
     return {} if counts.positions is None else {"positions": counts.positions}
 
 
-def plan_histogram(question: CountQuestion, *, item: str, epsilon: Fraction, where: str | None) -> Plan[Histogram]:
+def checked_bounds(name: str, bounds: Any) -> Bounds | None:
+    """Return a declared range as two exact numbers; refuse what is none."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise InvalidParameter(f"{name}.bounds must be two numbers (low, high); got {shown(bounds)}.")
+    low, high = (FINITE(f"{name}.bounds", end) for end in bounds)
+    if high <= low:
+        raise InvalidParameter(f"{name}.bounds must be two numbers, the second one larger; got {shown(low)} and {shown(high)}.")
+    return low, high
+
+
+def _noise(name: str, epsilon: Fraction, sensitivity: Sensitivity, bounds: Bounds | None) -> LaplaceMechanism | FoldedMechanism:
+    """Return what releases counts: within the declared range, if there is one."""
+    if bounds is None:
+        return LaplaceMechanism(epsilon=epsilon, sensitivity=sensitivity)
+    from sordino.mechanisms import FoldedMechanism  # noqa: PLC0415 - few releases need it
+
+    low, high = bounds
+    bound = POSITIVE("bound", sensitivity.bound)
+    if bound > (high - low) * (sensitivity.size or 1):
+        raise InvalidParameter(
+            f"{name}.bounds must be at least as far apart as one unit can move a count, {shown(bound)}; got {shown(low)} and "
+            f"{shown(high)}."
+        )
+    return FoldedMechanism(lower=low, upper=high, epsilon=epsilon, sensitivity=sensitivity)
+
+
+def _range(mechanism: LaplaceMechanism | FoldedMechanism) -> tuple[float, float] | None:
+    found: tuple[float, float] | None = getattr(mechanism, "output_range", None)
+    return found
+
+
+def plan_histogram(
+    question: CountQuestion, *, item: str, epsilon: Fraction, where: str | None, bounds: Bounds | None
+) -> Plan[Histogram]:
     """Measure every item of the domain."""
     size = size_of(question)
     if not_listed(question) is not None and question.domain is not None and question.domain.size > LISTED:
         raise InvalidParameter(f"histogram.domain must have at most {LISTED} items, all of which it measures; got {size}.")
-    planned = None if size is None else LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(size))
+    planned = None if size is None else _noise("histogram", epsilon, question.joint(size), bounds)
+    if bounds is not None:
+        _ = _noise("histogram", epsilon, question.joint(1), bounds)  # bounds that are refused are so before the charge
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Histogram:
         values = counts.at(np.arange(len(counts.labels)))
         if not values.size:
             raise DataSourceError.after_charge()
         # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the budget.
-        mechanism = planned or LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(values.size))
+        mechanism = planned or _noise("histogram", epsilon, question.joint(values.size), bounds)
         fresh = payer.release(mechanism, values, entropy=entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
         rows = tuple(
             CountedItem(item=label, estimate=float(value), low=float(a), high=float(b))
             for label, value, a, b in zip(counts.labels, fresh.values, low, high, strict=True)
         )
-        return Histogram(rows=rows, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated)
+        found: dict[str, Any] = {"standard_error": fresh.standard_error, "output_range": _range(mechanism)}
+        return Histogram(rows=rows, **found, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated)
 
-    return Plan("histogram", question, {"item": item, "where": where}, (planned or Pure(epsilon=epsilon),), finish)
+    public = {"item": item, "where": where, "bounds": bounds}
+    return Plan("histogram", question, public, (planned or Pure(epsilon=epsilon),), finish)
 
 
-def plan_count(name: str, question: CountQuestion, *, epsilon: Fraction, where: str | None) -> Plan[Count]:
+def plan_count(name: str, question: CountQuestion, *, epsilon: Fraction, where: str | None, bounds: Bounds | None) -> Plan[Count]:
     """Measure one number."""
-    mechanism = LaplaceMechanism(epsilon=epsilon, sensitivity=question.sensitivity)
+    mechanism = _noise(name, epsilon, question.sensitivity, bounds)
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Count:
         fresh = payer.release(mechanism, int(counts.values[0]), entropy=entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
-        return Count(estimate=fresh.value, low=low, high=high, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated)
+        found: dict[str, Any] = {"standard_error": fresh.standard_error, "output_range": _range(mechanism)}
+        return Count(
+            estimate=fresh.value, low=low, high=high, **found, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated
+        )
 
-    return Plan(name, question, {"where": where}, (mechanism,), finish)
+    return Plan(name, question, {"where": where, "bounds": bounds}, (mechanism,), finish)

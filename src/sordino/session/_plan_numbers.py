@@ -53,10 +53,10 @@ def estimator_of(
     if name == "sum":
         return ClippedSum(**shared)
     if name == "mean":
-        return ClippedMean(size_is_public=_size_is_public(unit, rows, source), **shared)
+        return ClippedMean(size_is_public=size_is_public(unit, rows, source), **shared)
     if not several(q):
         return Quantile(q=q, **shared)
-    return Quantiles(q=tuple(q), size_is_public=_size_is_public(unit, rows, source), **shared)
+    return Quantiles(q=tuple(q), size_is_public=size_is_public(unit, rows, source), **shared)
 
 
 def several(q: Any) -> bool:
@@ -74,7 +74,7 @@ def _shared(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str,
     return {"epsilon": budget, "adjacency": adjacency, "rows_per_unit": unit.max_rows or 1}
 
 
-def _size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
+def size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
     """Tell whether neighbors have equally many rows: nothing filters or groups them, and no rule of the format drops any."""
     whole = rows.where is None and rows.by is None and source.kind != "csv"
     return whole and unit.column is None and unit.adjacency == "replace-one"

@@ -137,9 +137,15 @@ class Histogram(Release):
     Attributes
     ----------
     rows : tuple of CountedItem, one for each label
+    standard_error : float
+        Standard deviation of the noise of each count; within `bounds` the largest over the range.
+    output_range : tuple of float, or None
+        With `bounds`, the smallest and the largest count that could have been released: a little wider.
     """
 
     rows: tuple[CountedItem, ...]
+    standard_error: float
+    output_range: tuple[float, float] | None = None
 
     def __iter__(self) -> Iterator[CountedItem]:
         """Iterate over the rows."""
@@ -153,8 +159,21 @@ class Histogram(Release):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Count(Release):
-    """One private count of a table: unbiased, with a 95 % interval."""
+    """One private count of a table: unbiased, with a 95 % interval.
+
+    Attributes
+    ----------
+    estimate : float
+    low, high : float
+        A 95 % interval of the count; with `bounds`, of the count moved into them.
+    standard_error : float
+        Standard deviation of the noise; within `bounds` the largest over the range.
+    output_range : tuple of float, or None
+        With `bounds`, the smallest and the largest count that could have been released: a little wider.
+    """
 
     estimate: float
     low: float
     high: float
+    standard_error: float
+    output_range: tuple[float, float] | None = None

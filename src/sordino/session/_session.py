@@ -18,12 +18,14 @@ from sordino.errors import InvalidParameter, SimulatedRelease
 from sordino.ledger import ChargedStream, Ledger
 from sordino.sensitivity import Sensitivity
 from sordino.session._batch import Batch
+from sordino.session._counts import count, count_distinct_units, histogram
 from sordino.session._desk import Desk
 from sordino.session._numbers import mean, quantile, total
-from sordino.session._plan import Plan, Progress, R, plan_count, plan_histogram
+from sordino.session._plan import Plan, Progress, R
 from sordino.session._plan_above import finder, plan_above, run_of
 from sordino.session._plan_top_k import plan_top_k
-from sordino.session._results import AboveItems, Count, Histogram, TopItems
+from sordino.session._reports import randomize
+from sordino.session._results import AboveItems, TopItems
 
 if TYPE_CHECKING:
     from sordino.mechanisms import Stream
@@ -312,35 +314,13 @@ class Session:
         mechanism = finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
 
-    def histogram(
-        self, item: str, *, epsilon: Number, domain: Any, where: str | None = None, progress: Progress | None = None
-    ) -> Histogram:
-        """Release the count of distinct units of every item of a public domain.
-
-        One unit can touch every item of the domain, so the noise grows with its size, unless the unit is a row or `max_rows` bounds
-        how many items a unit counts for. Parameters and errors as for `top_k`.
-        """
-        total = POSITIVE("histogram.epsilon", epsilon)
-        plan = plan_histogram(self._items(item, domain, where), item=item, epsilon=total, where=where)
-        return self._do(plan, progress)
-
-    def count(self, *, epsilon: Number, where: str | None = None, progress: Progress | None = None) -> Count:
-        """Release the number of rows. With a unit column this needs `PrivacyUnit(..., max_rows=M)`: each unit counts for at most M.
-
-        Raises
-        ------
-        UnboundedContribution
-            If nothing bounds the rows of one unit.
-        """
-        return self._number("count", "rows", epsilon, where, progress)
-
-    def count_distinct_units(self, *, epsilon: Number, where: str | None = None, progress: Progress | None = None) -> Count:
-        """Release the number of distinct units."""
-        return self._number("count_distinct_units", "units", epsilon, where, progress)
-
+    histogram = histogram
+    count = count
+    count_distinct_units = count_distinct_units
     quantile = quantile
     sum = total
     mean = mean
+    randomize = randomize
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:
@@ -371,12 +351,6 @@ class Session:
             releases = self._desk.run([(plan, progress) for plan, progress, _ in batch.asked])
             for (_, _, pending), release in zip(batch.asked, releases, strict=True):
                 pending.fill(release)
-
-    def _number(
-        self, what: str, kind: Literal["rows", "units"], epsilon: Number, where: str | None, progress: Progress | None
-    ) -> Count:
-        question = prepare_counts(self._desk.source, self._desk.unit, kind=kind, where=where)
-        return self._do(plan_count(what, question, epsilon=POSITIVE(f"{what}.epsilon", epsilon), where=where), progress)
 
     def _do(self, plan: Plan[R], progress: Progress | None) -> R:
         """Release now, or with the batch that is open."""

@@ -6,11 +6,11 @@ do under add-remove, and G times twice the pure epsilon of one under replace-one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, final
+from typing import Any, cast, final
 
 from sordino.cost import Cost, Pure, repeat
 from sordino.data import NumberQuestion, StepRange
@@ -18,6 +18,7 @@ from sordino.entropy import Entropy
 from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedValue, Quantile, Quantiles
 from sordino.releases import Release, pictured
 from sordino.sensitivity import Adjacency
+from sordino.session._bounded_total import BoundedTotal, Figure
 
 Estimator = Quantile | Quantiles | ClippedSum | ClippedMean
 
@@ -32,7 +33,8 @@ class GroupRow:
     item : str
         The label of the group.
     release : object
-        Its release, as without groups: a `QuantileValue`, a tuple of them, or a `ClippedValue`. Its cost is that of the group alone.
+        Its release, as without groups: a `QuantileValue`, a tuple of them, a `ClippedValue` or a `BoundedValue`. Its cost is that of
+        the group alone.
     """
 
     item: str
@@ -80,7 +82,7 @@ class TableNumbers:
 
     Parameters
     ----------
-    estimator : Quantile, Quantiles, ClippedSum or ClippedMean
+    estimator : Quantile, Quantiles, ClippedSum, ClippedMean or BoundedTotal
         What is released, about all rows or about each group.
     adjacency : {"add-remove", "replace-one"}
         What neighbors are.
@@ -90,7 +92,7 @@ class TableNumbers:
         In how many groups one unit has a part.
     """
 
-    estimator: Estimator
+    estimator: Estimator | BoundedTotal
     adjacency: Adjacency
     labels: tuple[str, ...] | None = None
     groups_per_unit: int = 1
@@ -115,13 +117,15 @@ class TableNumbers:
         """True if the law that is proved is the law that is sampled."""
         return self.estimator.exact
 
-    def release(self, numbers: Numbers, *, entropy: Entropy) -> Any:
-        """Release one number, several, or those of all groups."""
+    def release(self, numbers: Numbers | Sequence[Figure], *, entropy: Entropy) -> Any:
+        """Release one number, several, or those of all groups; a `BoundedTotal` is handed its figures."""
         estimator = self.estimator
-        if isinstance(estimator, Quantile | Quantiles):
-            found: list[Any] = [estimator.release(counts, entropy=entropy) for counts in numbers.counts]
+        if isinstance(estimator, BoundedTotal):
+            found: list[Any] = [estimator.release(figure, entropy=entropy) for figure in cast("Sequence[Figure]", numbers)]
+        elif isinstance(estimator, Quantile | Quantiles):
+            found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
         else:
-            found = _clipped(estimator, numbers, entropy)
+            found = _clipped(estimator, cast("Numbers", numbers), entropy)
         if self.labels is None:
             return found[0]
         rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))

@@ -1,0 +1,186 @@
+"""A column of numbers, record by record and in order: what a local release reads.
+
+How many records there are, their order, and which of them are of one unit is public (docs/proofs/reports.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, final
+
+import numpy as np
+
+from sordino.constraints import shown
+from sordino.data._csv import CsvReader, header_names
+from sordino.data._csv_format import CsvFormat
+from sordino.data._domain import Domain
+from sordino.data._engine import Engine, Progress, after_charge, scanning
+from sordino.data._lines import first_line
+from sordino.data._numbers import number_column
+from sordino.data._record_lines import Fields, UnitRows, Values, record_blocks
+from sordino.data._source import ReaderBackend, Source
+from sordino.data._unit import PrivacyUnit
+from sordino.data._words import EMBEDDED
+from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
+
+ROWS = 1 << 16
+"""Rows of a table that are fetched at once."""
+
+
+@final
+@dataclass(frozen=True)
+class RecordQuestion:
+    """A question that is ready: everything public has been checked, and no row has been read.
+
+    Parameters
+    ----------
+    source : Source
+        The opened table.
+    unit : PrivacyUnit
+        Who is protected; of a unit with a column the first `max_rows` records count.
+    """
+
+    source: Source
+    unit: PrivacyUnit
+    fields: Fields
+    sql: str = field(repr=False)
+
+    @property
+    def domain(self) -> Domain | None:
+        """None: there are no labels."""
+        return None
+
+    def run(self, *, progress: Progress | None = None) -> Iterator[Values]:
+        """Yield the numbers of the records in blocks, in their order, NaN for what is none or does not count. Call it after the charge.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called now and then with how much has been read, 0 to 100.
+
+        Raises
+        ------
+        DataSourceError
+            If anything fails, always with the same message.
+        """
+        rows = None if self.unit.max_rows is None else UnitRows(self.unit.max_rows)
+        reader = _reader(self.source)
+        yield from _lines(reader, self.fields, rows, progress) if isinstance(reader, CsvReader) else self._table(rows, progress)
+        if progress is not None:
+            progress(100.0)
+
+    def _table(self, rows: UnitRows | None, progress: Progress | None) -> Iterator[Values]:
+        indices = sorted(place for place in self.fields if place is not None)
+        with ExitStack() as stack:
+
+            def begin(announce: Any) -> Engine:
+                opened = stack.enter_context(scanning(_reader(self.source), indices, ordered=True))
+                announce(opened)
+                opened.begin(self.sql)
+                return opened
+
+            opened = after_charge(begin)
+
+            def more(announce: Any) -> list[tuple[Any, ...]]:
+                announce(opened)
+                return opened.more(ROWS)
+
+            while found := after_charge(more):
+                values = np.fromiter((row[0] for row in found), dtype=np.float64, count=len(found))
+                yield values if rows is None else rows.kept(values, (row[1] for row in found))
+                if progress is not None:
+                    progress(opened.progress())
+
+
+def _reader(source: Source) -> Any:
+    return source.backend.reader if isinstance(source.backend, ReaderBackend) else None
+
+
+def _lines(reader: CsvReader, fields: Fields, rows: UnitRows | None, progress: Progress | None) -> Iterator[Values]:
+    form, total, done = reader.format, 1, 0
+    try:
+        total = max(1, sum(path.stat().st_size for path in reader.files))
+        for path in reader.files:
+            with path.open("rb") as file:
+                if reader.header is not None and first_line(file, form.encoding) != reader.header:
+                    raise DataSourceError.after_charge()
+                marked = reader.header is None and form.encoding == "utf-8"
+                for values in record_blocks(file.read, form, fields, rows, marked=marked):
+                    yield values
+                    if progress is not None:
+                        progress(100 * (done + file.tell()) / total)
+                done += file.tell()
+    except OSError:
+        raise DataSourceError.after_charge() from None
+
+
+def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> RecordQuestion:
+    """Check a question about every record of a column against what is public about a source.
+
+    Parameters
+    ----------
+    source : Source
+        A table whose rows have an order: files, or a frame.
+    unit : PrivacyUnit
+        Who is protected, under replace-one; with a unit column, `max_rows` bounds how many records of a unit count.
+    column : str
+        A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers.
+
+    Returns
+    -------
+    RecordQuestion
+        `run` reads the records after the charge.
+
+    Raises
+    ------
+    InvalidParameter, UnboundedContribution, DataSourceError
+        If the question cannot be asked; nothing has been read.
+    """
+    check_unit(unit)
+    if _reader(source) is None:
+        raise InvalidParameter(
+            f"randomize needs a source whose rows have an order: files or a frame; got a {source.kind} source. Write it to a file first."
+        )
+    place, _ = number_column(source, column, "column")
+    owner = None if unit.column is None else source.label_index(unit.column, "PrivacyUnit.column")
+    if owner == place:
+        raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
+    owners = "" if owner is None else f", {EMBEDDED.text.format(f'c{owner}')} AS unit"
+    sql = f"SELECT coalesce(TRY_CAST(c{place} AS DOUBLE), CAST('nan' AS DOUBLE)) AS x{owners} FROM rows"
+    source.rehearse([place] if owner is None else sorted({place, owner}), [(sql, None)])
+    return RecordQuestion(source, unit, Fields(place, owner), sql)
+
+
+def check_unit(unit: PrivacyUnit) -> None:
+    """Refuse a unit that says something else about neighbors than a release of every record in its place can keep."""
+    if unit.adjacency != "replace-one":
+        raise InvalidParameter(
+            "randomize needs a unit with adjacency 'replace-one', because the number of records and their order are public; got "
+            f"{unit.adjacency!r}."
+        )
+    if unit.column is not None and unit.max_rows is None:
+        raise UnboundedContribution(
+            "randomize must have a bound on the records of one unit; got a unit column without one. Give PrivacyUnit.max_rows (--max-rows)."
+        )
+
+
+def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, column: str) -> Iterator[Values]:
+    """Read the header line, and nothing else, of CSV that comes through a pipe; return its records, to be read after the charge.
+
+    Raises
+    ------
+    InvalidParameter, DataSourceError
+        If there is no such column, or no header.
+    """
+    names = list(header_names(first_line(file, form.encoding), form, "standard input"))
+    owner = () if unit.column is None else (("PrivacyUnit.column", unit.column),)
+    for role, name in (("column", column), *owner):
+        if name not in names:
+            raise InvalidParameter(f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}.")
+    if unit.column == column:
+        raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
+    fields = Fields(names.index(column), None if unit.column is None else names.index(unit.column))
+    rows = None if unit.max_rows is None else UnitRows(unit.max_rows)
+    return record_blocks(getattr(file, "read1", file.read), form, fields, rows)

@@ -1,0 +1,154 @@
+"""The mean of many numbers from one noisy report of each: post-processing of local releases.
+
+Claim: unbiased for the mean of the numbers, each moved into the range; `interval` covers that mean with at least its confidence, for any
+number of reports and whatever the numbers are. Proof: docs/proofs/reports.md.
+Floats: post-processing in doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import FINITE, SHARE, Number
+from sordino.errors import InvalidParameter
+from sordino.mechanisms import CompositeMechanism, CompositeTable
+from sordino.releases import Values, pictured, plain
+
+Reporter = CompositeMechanism | CompositeTable
+
+_MANY = 100  # reports, whose spread says something
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ReportsMean:
+    """The mean of what reports are about.
+
+    Attributes
+    ----------
+    value : float
+        The mean of the reports, in the unit of the numbers: unbiased, and perhaps beyond the range.
+    standard_error : float
+        Of less than 100 reports the largest standard deviation that the mean can have. Of more an estimate from their spread, if that is
+        less; it counts how the numbers themselves differ as well, as if they were a sample: for their own mean it is on the large side.
+    interval : tuple of float
+        Covers the mean of the numbers with at least the confidence, for every number of reports and whatever the numbers are; within the
+        range. It is some 40 % wider than 1.96 standard errors, because nothing in it is an approximation.
+    reports : int
+        How many.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> age = sd.CompositeMechanism(lower=0, upper=100, epsilon=2, activation="mixture")
+    >>> found = sd.mean_of_reports(age.reports([30] * 5000, entropy=sd.Seeded(7)))
+    >>> found.interval[0] < 30 < found.interval[1]
+    True
+    """
+
+    value: float
+    standard_error: float
+    interval: tuple[float, float]
+    reports: int
+
+    def __repr__(self) -> str:
+        return pictured(self, vars(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values."""
+        return dict(plain(vars(self)))
+
+
+def mean_of_reports(reports: Any, *, mechanism: Reporter | None = None, confidence: Number = 0.95) -> ReportsMean:
+    """Estimate the mean of many numbers from one noisy report of each.
+
+    Parameters
+    ----------
+    reports : Values, or array of numbers of shape (n,)
+        What `reports` of a `CompositeMechanism` or `CompositeTable`, or `Session.randomize`, released; or these numbers alone, such as
+        the column that `sordino randomize` wrote.
+    mechanism : CompositeMechanism or CompositeTable, optional
+        What made them, if they are numbers alone.
+    confidence : number
+        In (0, 1).
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no report or no mechanism, or a number lies beyond the output range of the mechanism: it is no report of it.
+
+    Notes
+    -----
+    The noise of different reports must be independent, as it is in these releases. Records without a number, and those of a unit beyond its
+    bound, were reported as the middle of the range, and count as that.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> age = sd.CompositeMechanism(lower=0, upper=100, epsilon=2, activation="mixture")
+    >>> reports = age.reports([20 + i % 60 for i in range(20_000)], entropy=sd.Seeded(7))
+    >>> found = sd.mean_of_reports(reports)
+    >>> abs(found.value - 49.5) < 3 * found.standard_error, round(found.standard_error, 2)
+    (True, 0.35)
+    """
+    share = float(1 - SHARE("mean_of_reports.confidence", confidence))
+    numbers, made = _reports(reports, mechanism)
+    low, high = float(FINITE("lower", made.lower)), float(FINITE("upper", made.upper))
+    least, most = made.output_range
+    n, value, largest = numbers.size, float(numbers.mean()), made.grid.standard_error
+    spread = float(numbers.std(ddof=1)) if n >= _MANY else math.inf
+    reach = _reach(n, variance=largest**2, beyond=most - low, width=most - least, wrong=share)
+    return ReportsMean(
+        value=value,
+        standard_error=min(spread, largest) / math.sqrt(n),
+        interval=(max(low, min(high, value - reach)), min(high, max(low, value + reach))),
+        reports=n,
+    )
+
+
+def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporter]:
+    """Return the reports as numbers, and what made them."""
+    if isinstance(reports, Values):
+        if mechanism is not None and mechanism != reports.mechanism:
+            raise InvalidParameter("mean_of_reports.mechanism must be the one that made the reports, or left out.")
+        reports, mechanism = reports.values, reports.mechanism
+    if not isinstance(mechanism, Reporter):
+        raise InvalidParameter("mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the reports.")
+    numbers = np.asarray(reports)
+    if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "fiu":
+        raise InvalidParameter("mean_of_reports.reports must be what `reports` released, or a list of at least one number.")
+    least, most = mechanism.output_range
+    numbers = numbers.astype(np.float64)
+    slack = 1e-9 * (most - least)  # of numbers that were written with fewer digits
+    if not ((numbers >= least - slack) & (numbers <= most + slack)).all():
+        raise InvalidParameter(
+            f"mean_of_reports.reports must lie in the output range of the mechanism, {least:.12g} to {most:.12g}; some do not, so another "
+            "mechanism made them."
+        )
+    return numbers, mechanism
+
+
+def _reach(n: int, *, variance: float, beyond: float, width: float, wrong: float) -> float:
+    """Return how far the mean of n reports is from that of the numbers at most, but for a probability of `wrong`.
+
+    The smaller one of what the inequalities of Bennett [bennett1962] and Hoeffding [hoeffding1963] say.
+    """
+    each = math.log(2 / wrong) / n
+    plainly = width * math.sqrt(each / 2)
+
+    def bits(reach: float) -> float:
+        u = beyond * reach / variance
+        return variance / beyond**2 * ((1 + u) * math.log1p(u) - u)
+
+    low, high = 0.0, plainly
+    if bits(high) <= each:
+        return plainly
+    while high - low > 1e-12 * plainly:
+        middle = (low + high) / 2
+        low, high = (low, middle) if bits(middle) >= each else (middle, high)
+    return high

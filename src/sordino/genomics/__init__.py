@@ -1,0 +1,14 @@
+"""The markers of a genome that are most associated, from the counts of a transmission disequilibrium test in families.
+
+Neighbours are data of as many families of which one was replaced by any other. Counts are private; how many markers and families there are
+is public.
+"""
+
+from __future__ import annotations
+
+from sordino.genomics._choose import choose_method
+from sordino.genomics._damped import damped_tdt
+from sordino.genomics._method import Method
+from sordino.genomics._most_significant import most_significant
+
+__all__ = ["Method", "choose_method", "damped_tdt", "most_significant"]

@@ -1,0 +1,61 @@
+"""A private smooth bound of sensitivity as one number between two public ones: total, and a rule of the bound alone.
+
+Claim: the result lies in [floor, ceiling]; if a bound is off by a share of its size, so is the result, at most.
+Proof: docs/proofs/step-selection.md, "The scale".
+Floats: 53 binary digits of an array of numbers are kept; fractions and decimals are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sordino.errors import InvalidParameter
+from sordino.grid import _array as as_array
+from sordino.grid import _is_nan as is_nan
+from sordino.grid import _is_whole as is_whole
+
+_DIGITS = 5000  # a decimal whose exponent lies beyond is 0, or beyond the ceiling
+
+
+def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fraction, owner: str) -> Fraction:
+    """Return the largest of the bounds, one for all or one for each of `size` scores, clamped to [floor, ceiling].
+
+    What is no number, NaN among it, counts as the ceiling.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is neither a number nor a list of `size` numbers (their shape and type are public).
+    """
+    try:
+        bounds = np.atleast_1d(as_array(smooth_bound, owner))
+    except InvalidParameter:
+        bounds = np.zeros(0)
+    if bounds.size not in {1, size}:
+        raise InvalidParameter(
+            f"{owner}.release.smooth_bound must be a number, or a list of one for each of the {size} scores; got something of another "
+            "shape or type."
+        )
+    if bounds.dtype == object:
+        return max(_clamped(value, floor, ceiling) for value in bounds.tolist())
+    with np.errstate(over="ignore"):
+        largest = float(bounds.astype(np.float64).max())  # NaN if there is one
+    return _clamped(largest, floor, ceiling)
+
+
+def _clamped(value: Any, floor: Fraction, ceiling: Fraction) -> Fraction:
+    """Return one bound between the ends; it never raises."""
+    if isinstance(value, Fraction) or is_whole(value):
+        return max(floor, min(ceiling, value if isinstance(value, Fraction) else Fraction(int(value))))
+    if not isinstance(value, float | np.floating | Decimal) or is_nan(value):
+        return ceiling
+    if math.isinf(value):
+        return ceiling if value > 0 else floor
+    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
+        return ceiling if value > 1 else floor
+    return max(floor, min(ceiling, Fraction(*value.as_integer_ratio())))

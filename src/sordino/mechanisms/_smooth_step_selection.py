@@ -1,0 +1,292 @@
+"""Selection by step noise in proportion to a private smooth bound of the sensitivity.
+
+Claim: epsilon-differentially private for scores that move by at most a beta-smooth bound [yamamoto2024; another noise and another cost].
+Proof: docs/proofs/step-selection.md.
+Noise: the height of a geometric level, times the bound: one draw of rate `rate` for each score.
+Floats: none after scores and bound are on their grids; a bound may be off by a share of 2^-41, scores by floor/2^22 each.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, shown
+from sordino.cost import Pure
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import Steps, fit_rate, step_for, to_steps
+from sordino.mechanisms._clamped_bound import clamped_bound
+from sordino.mechanisms._statements import set_fields
+from sordino.mechanisms._step_atoms import DIGITS, Heights, heights, levels_needed, ratio_for
+from sordino.mechanisms._step_shares import Shares, divided
+from sordino.mechanisms._step_success import success
+from sordino.noise import Geometric
+from sordino.releases import Choice, parameters, pictured
+from sordino.sensitivity import Sensitivity
+
+_OWNER = "SmoothStepSelection"
+_BOUND_ERROR = Fraction(1, 1 << 40)  # the share by which a bound may be too small
+_SCALE_DIGITS = 24
+_UNIT_DIGITS = DIGITS + _SCALE_DIGITS
+_MOST_LEVELS = 1 << 20
+
+
+@final
+@dataclass(frozen=True, init=False, repr=False)
+class SmoothStepSelection:
+    """Select the largest of `candidates` private scores, with noise in proportion to a smooth bound of how far they move.
+
+    For scores that could move far for some data, but do not for most: a smooth bound S says how far one unit can move any score *at these
+    data*, and itself changes by a factor of at most e^beta between neighbours. The noise is the least that hides the winner's own move;
+    that all losers feel the change of the scale costs the rest of the budget, nothing if the scale is public (`floor` equal to `ceiling`).
+
+    Parameters
+    ----------
+    epsilon : number
+        Budget of the selection, in (0, inf). The losers' share is at most ln(candidates), and close to nothing from epsilon =
+        ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then `SmoothSelection` may be better.
+    beta : number
+        The bound is beta-smooth, in [0, inf): S <= e^beta S' between neighbours. 0 only where `floor` equals `ceiling`.
+    candidates : int
+        Number of scores, public.
+    ceiling : number
+        Public bound of how far one unit can move any score of any data, in (0, inf), in the unit of the scores.
+    floor : number
+        Public, in (0, ceiling]: smaller bounds are raised to it. It sets the grid.
+
+    Attributes
+    ----------
+    rate : Fraction
+        Rate of the geometric law of the levels: the winner's share of the cost.
+    noise : Geometric
+        That law.
+    split : Shares
+        What the winner costs, and what all losers cost together, in nats.
+    step : Fraction
+        Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores beyond 2^52 steps are clamped.
+    cost : Pure
+        What a release spends: the sum of both shares, at most epsilon.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, `floor` is above `ceiling`, beta is 0 while the bound may change, or epsilon is so
+        small that noise would have millions of levels.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> best = sd.SmoothStepSelection(epsilon=4, beta=0.05, candidates=4, ceiling=2, floor=0.1)
+    >>> best.release([9.5, 3.25, 8.0, 1.5], smooth_bound=0.28, entropy=sd.Seeded(7)).index
+    0
+    >>> [round(float(share), 3) for share in best.split]
+    [3.999, 0.001]
+    """
+
+    epsilon: Number
+    beta: Number
+    candidates: int
+    ceiling: Number
+    floor: Number
+    rate: Fraction = field(init=False)
+    noise: Geometric = field(init=False)
+    split: Shares = field(init=False)
+    step: Fraction = field(init=False)
+    cost: Pure = field(init=False)
+
+    def __init__(self, *, epsilon: Number, beta: Number, candidates: int, ceiling: Number, floor: Number) -> None:
+        budget, smooth = POSITIVE(f"{_OWNER}.epsilon", epsilon), NOT_NEGATIVE(f"{_OWNER}.beta", beta)
+        count = COUNT(f"{_OWNER}.candidates", candidates)
+        high, low = POSITIVE(f"{_OWNER}.ceiling", ceiling), POSITIVE(f"{_OWNER}.floor", floor)
+        if low > high:
+            raise InvalidParameter(f"{_OWNER}.floor must be at most ceiling, {shown(high)}; got {shown(low)}.")
+        if not smooth and low < high:
+            raise InvalidParameter(
+                f"{_OWNER}.beta must be above 0 unless floor and ceiling are the same; got 0: a bound that no unit changes is one public "
+                "number. Give it as both floor and ceiling, or give the beta of your bound."
+            )
+        step = step_for(Sensitivity(bound=low, monotone=False, adjacency="replace-one"), low**2, _OWNER)
+        split = _split(budget, count, ratio_for(smooth, low, high))
+        set_fields(self, epsilon=epsilon, beta=beta, candidates=count, ceiling=ceiling, floor=floor)
+        set_fields(self, rate=split.winner, noise=Geometric(split.winner), split=split, step=step, cost=Pure(epsilon=sum(split)))
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def exact(self) -> bool:
+        """True: the law enumerated in the audit is the law that is sampled."""
+        return True
+
+    @property
+    def heights(self) -> Heights:
+        """The function from levels to their heights, in units of 2^-32 scales, whole."""
+        return heights(ratio_for(*self._numbers))
+
+    def atoms(self, n: int) -> tuple[float, ...]:
+        """Return how much noise the first `n` levels stand for, in scales: 0, 2, and so on, each more than e^beta times the one before.
+
+        Raises
+        ------
+        InvalidParameter
+            If `n` is not a whole number, at least 1.
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> noise = sd.SmoothStepSelection(epsilon=4, beta=0.1, candidates=9, ceiling=1, floor=0.01)
+        >>> [round(height, 6) for height in noise.atoms(4)]
+        [0.0, 2.0, 4.210342, 6.653147]
+        """
+        levels = range(COUNT(f"{_OWNER}.atoms.n", n))
+        return tuple(height / (1 << DIGITS) for height in self.heights(levels))
+
+    def success(self, scores: Any, *, smooth_bound: Any) -> float:
+        """Return the probability that the largest of these scores is selected, of equals the first: for scores that are public.
+
+        Parameters
+        ----------
+        scores : array of numbers, shape (candidates,)
+            Made up, or public: the result is exact up to the rounding of floats, not private.
+        smooth_bound : number or array of numbers, shape (candidates,)
+            Of the same kind.
+
+        Raises
+        ------
+        InvalidParameter
+            As `release`.
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> best = sd.SmoothStepSelection(epsilon=4, beta=0.05, candidates=4, ceiling=2, floor=0.1)
+        >>> round(best.success([9.5, 3.25, 8.0, 1.5], smooth_bound=0.28), 4)
+        1.0
+        """
+        steps, scale = self.on_grids(scores, smooth_bound)
+        return success(
+            steps, self.rate, lambda levels: [Fraction(scale * height, 1 << _UNIT_DIGITS) for height in self.heights(levels)]
+        )
+
+    def release(self, scores: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> Choice:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        scores : array of numbers, shape (candidates,)
+            Private; a score may be off by floor/2^22, what floats lose. NaN counts as the lowest value. Among equals, noise included, the
+            smaller position wins: a public priority.
+        smooth_bound : number or array of numbers, shape (candidates,)
+            Private, the largest counts. It may be off by a share of 2^-41, or miss what is asked of it by 2^-40: what floats lose. What is
+            no number counts as the ceiling.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        Choice
+            Without a gap.
+
+        Raises
+        ------
+        InvalidParameter
+            If there are not as many scores as candidates, or the bounds are neither one nor as many.
+        """
+        checked_entropy(entropy, f"{_OWNER}.release")
+        steps, scale = self.on_grids(scores, smooth_bound)
+        levels = self.noise.sample(steps.size, entropy)
+        ahead = champions(steps, levels)
+        index = int(ahead[decide(steps[ahead], levels[ahead][None, :], scale, self.heights)[0]])
+        return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+    @property
+    def _numbers(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Return beta, floor and ceiling as exact numbers."""
+        return NOT_NEGATIVE("beta", self.beta), POSITIVE("floor", self.floor), POSITIVE("ceiling", self.ceiling)
+
+    def on_grids(self, scores: Any, smooth_bound: Any) -> tuple[NDArray[np.int64], int]:
+        """Return the scores in steps, shape (candidates,), and the scale in steps/2^24: the bound and two steps, rounded up. Private."""
+        steps = np.atleast_1d(to_steps(scores, self.step, _OWNER))
+        if steps.size != self.candidates:
+            raise InvalidParameter(f"{_OWNER}.release needs as many scores as candidates, {self.candidates}; got {steps.size}.")
+        _, low, high = self._numbers
+        bound = clamped_bound(smooth_bound, self.candidates, low, high, _OWNER)
+        return steps, math.ceil((bound * (1 + _BOUND_ERROR) / self.step + 2) * (1 << _SCALE_DIGITS))
+
+
+def _split(budget: Fraction, candidates: int, ratio: Fraction) -> Shares:
+    """Return the shares of the budget, or raise `InvalidParameter` if a release would need too many atoms."""
+    if ratio == 1:
+        return Shares(fit_rate(budget, _OWNER, stepped=False), Fraction(0))
+    if levels_needed(ratio, budget) <= _MOST_LEVELS:  # else it would take long to find out
+        split = divided(budget, candidates, _OWNER)
+        if levels_needed(ratio, split.winner) <= _MOST_LEVELS:
+            return split
+    raise InvalidParameter(
+        f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so little: with {shown(budget)} noise would "
+        "have more than a million levels. Raise epsilon, or lower the number of candidates."
+    )
+
+
+def champions(steps: NDArray[np.int64], levels: Steps) -> NDArray[np.intp]:
+    """Return for each level that occurs the position of its largest score, of equals the first: nobody else can win."""
+    if levels.dtype == object:
+        found: dict[int, int] = {}
+        for i, level in enumerate(levels.tolist()):
+            if level not in found or steps[i] > steps[found[level]]:
+                found[level] = i
+        return np.array(sorted(found.values()), dtype=np.intp)
+    order = np.argsort(levels.astype(np.uint16) if int(levels.max()) < 1 << 16 else levels, kind="stable")
+    begins = np.flatnonzero(np.diff(levels[order], prepend=-1))
+    values = steps[order]
+    best = np.repeat(np.maximum.reduceat(values, begins), np.diff(begins, append=values.size))
+    reached = np.flatnonzero(values == best)
+    first = reached[np.searchsorted(reached, begins)]
+    return np.sort(order[first])
+
+
+def decide(steps: NDArray[np.int64], levels: Steps, scale: int, heights: Heights) -> NDArray[np.intp]:
+    """Return the position of the largest score with its noise, of equals the first, for each row of levels, shape (N, n)."""
+    n = steps.size
+    drawn, at = np.unique(levels, return_inverse=True)
+    noise = [scale * height for height in heights([int(level) for level in drawn.tolist()])]
+    each = at.reshape(levels.shape) * n + np.arange(n)  # a number for each candidate at each level
+    pairs, rows = np.unique(each, return_inverse=True)
+    whose = pairs % n
+    listed = zip(steps[whose].tolist(), (pairs // n).tolist(), whose.tolist(), strict=True)
+    sums = [((step << _UNIT_DIGITS) + noise[level], -place) for step, level, place in listed]
+    ranks = np.empty(len(sums), dtype=np.int64)
+    ranks[sorted(range(len(sums)), key=sums.__getitem__)] = np.arange(len(sums))
+    best: NDArray[np.intp] = ranks[rows.reshape(levels.shape)].argmax(axis=1)
+    return best
+
+
+_PUBLIC = [SmoothStepSelection(epsilon=2, beta=0, candidates=n, ceiling=1, floor=1) for n in (2, 3)]
+_PRIVATE = SmoothStepSelection(epsilon=1.125, beta=0.5, candidates=3, ceiling=4, floor=1)
+CLAIMS = (
+    Claim(
+        name="SmoothStepSelection",
+        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound.",
+        references=("yamamoto2024",),
+        proof="step-selection.md",
+        neighbours=(  # scores, and their smooth bound
+            (_PRIVATE, (0, 0, -5.5, 1), (-1, 1, -4.5, 1.5)),
+            (_PRIVATE, (0, 0, 0, 1), (-1, 1, 1, 1.625)),
+        ),
+    ),
+    Claim(
+        name="SmoothStepSelection",
+        statement="Where the scale is public the winner alone pays, for any number of scores.",
+        references=("yamamoto2024",),
+        proof="step-selection.md",
+        neighbours=((_PUBLIC[0], (0, 0, 1), (-1, 1, 1)), (_PUBLIC[1], (3, 3, -1, 1), (2, 4, 0, 1))),
+        tight=True,
+    ),
+)

@@ -1,0 +1,50 @@
+"""How likely the best of public scores wins under step noise: closed forms in floats, for plans.
+
+Claim: `success` is P(the best of these scores wins), up to the rounding of floats and 1e-12. Proof: docs/proofs/step-selection.md,
+"How likely the best one wins".
+Floats: everything here; nothing about privacy depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NATS = 30.0
+_CELLS = 1 << 20
+_FAR = 1 << 1000  # a float, and beyond all scores
+_LEVELS = 1 << 20
+
+
+def success(steps: NDArray[np.int64], rate: Fraction, heights: Callable[[Sequence[int]], Sequence[int | Fraction]]) -> float:
+    """Return the probability that the largest score wins, among equals the first, with noise `heights` of a geometric level.
+
+    Parameters
+    ----------
+    steps : array of int, shape (n,)
+        Scores, in the unit of the heights.
+    rate : Fraction
+        Of the geometric law of a level.
+    heights : callable
+        From levels to the noise that they stand for.
+    """
+    best = int(steps.argmax())
+    others = np.delete(int(steps[best]) - steps.astype(np.int64), best)
+    before = np.arange(others.size) < best  # they win where they are equal, noise included
+    kinds, times = np.unique(2 * others + before, return_counts=True)
+    depths, strict = (kinds // 2).astype(np.float64), kinds % 2 == 1
+    reach = min(_LEVELS, math.ceil(_NATS / float(rate)) + 1)
+    above = np.array([float(min(x, _FAR)) for x in heights(range(2 * reach))])
+    slow, total, block = float(rate), 0.0, max(1, _CELLS // max(1, times.size))
+    for start in range(0, reach, block):
+        levels = np.arange(start, min(start + block, reach))
+        limits = above[levels][:, None] + depths[None, :]
+        counted = np.where(strict, np.searchsorted(above, limits, "left"), np.searchsorted(above, limits, "right"))
+        with np.errstate(divide="ignore"):
+            logs = np.log(-np.expm1(-slow * counted)) @ times
+        total += float((-np.expm1(-slow) * np.exp(-slow * levels + logs)).sum())
+    return total

@@ -1,0 +1,151 @@
+"""A report of every record, each with its own noise: what is charged, and how blocks of records become blocks of reports.
+
+Claim: replacing the numbers of one unit, M of whose records count, changes the law of M reports by a factor of at most e^epsilon each, and
+nothing else. Proof: docs/proofs/reports.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import FINITE, Number
+from sordino.cost import Pure
+from sordino.data import PrivacyUnit, RecordQuestion
+from sordino.entropy import Entropy
+from sordino.mechanisms import CompositeMechanism
+from sordino.releases import Release, Values, parameters, pictured
+from sordino.sensitivity import Adjacency
+from sordino.session._plan import Payer, Plan
+
+Block = NDArray[np.float64]
+Write = Callable[[Block], None]
+
+TOGETHER = 1 << 14
+"""Records that are reported at once."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Reported(Release):
+    """Reports that were handed over block by block.
+
+    Attributes
+    ----------
+    reports : int
+        How many; public, as their order is.
+    standard_error : float
+        The largest standard deviation of a report over the range, in the unit of the values.
+    """
+
+    reports: int
+    standard_error: float
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LocalReports:
+    """One report for each record.
+
+    Parameters
+    ----------
+    mechanism : CompositeMechanism
+        What makes a report.
+    rows_per_unit : int
+        How many records of a unit count at most.
+    """
+
+    mechanism: CompositeMechanism
+    rows_per_unit: int = 1
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def cost(self) -> Pure:
+        """What all reports together cost one unit."""
+        return Pure(epsilon=self.rows_per_unit * Fraction(self.mechanism.cost.pure()))
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Neighbors have equally many records."""
+        return "replace-one"
+
+    @property
+    def exact(self) -> bool:
+        """True if the law that is proved is the law that is sampled."""
+        return self.mechanism.exact
+
+    def release(self, blocks: Iterable[Block], *, entropy: Entropy, write: Write | None = None) -> Values | Reported:
+        """Report private records, block by block; NaN stands for the middle of the range.
+
+        Parameters
+        ----------
+        blocks : iterable of arrays of float
+            Private; records in their public order.
+        entropy : Entropy
+            Where the noise comes from.
+        write : callable, optional
+            Handed the reports of each block, which are not kept then.
+        """
+        kept: list[Block] = []
+        use, count = write or kept.append, 0
+        for block in _even(blocks):
+            count += block.size
+            use(self._reports(block, entropy))
+        error = self.mechanism.grid.standard_error
+        common: dict[str, Any] = {"mechanism": self.mechanism, "cost": self.cost, "simulated": entropy.simulated}
+        if write is not None:
+            return Reported(reports=count, standard_error=error, **common)
+        return Values(values=np.concatenate([np.zeros(0), *kept]), standard_error=error, **common)
+
+    def _reports(self, block: Block, entropy: Entropy) -> Block:
+        mechanism = self.mechanism
+        middle = float((FINITE("lower", mechanism.lower) + FINITE("upper", mechanism.upper)) / 2)
+        return mechanism.reports(np.where(np.isnan(block), middle, block), entropy=entropy).values
+
+
+def _even(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield the same records in blocks of one size: with seeded noise a report depends on its record, and on how many there are before."""
+    held: list[Block] = []
+    missing = TOGETHER
+    for block in blocks:
+        rest = block
+        while rest.size:
+            held.append(rest[:missing])
+            rest, missing = rest[missing:], missing - held[-1].size
+            if not missing:
+                yield np.concatenate(held)
+                held, missing = [], TOGETHER
+    if held:
+        yield np.concatenate(held)
+
+
+def local_reports(
+    unit: PrivacyUnit, *, lower: Number, upper: Number, epsilon: Number, activation: Any, tuned_for: Any
+) -> LocalReports:
+    """Return what reports the records of these units."""
+    shape: dict[str, Any] = {"activation": activation, "tuned_for": tuned_for}
+    mechanism = CompositeMechanism(lower=lower, upper=upper, epsilon=epsilon, **shape)
+    return LocalReports(mechanism=mechanism, rows_per_unit=unit.max_rows or 1)
+
+
+def plan_randomize(question: RecordQuestion, reports: LocalReports, *, column: str, write: Write | None) -> Plan[Any]:
+    """Return the release: everything that is public has been looked at, and no row."""
+
+    def finish(payer: Payer, blocks: Iterable[Block], entropy: Entropy) -> Any:
+        return payer.release(reports, blocks, entropy=entropy, write=write)
+
+    mechanism = reports.mechanism
+    public = {
+        "column": column,
+        "lower": float(mechanism.lower),
+        "upper": float(mechanism.upper),
+        "activation": mechanism.activation,
+    }
+    return Plan("randomize", question, public | {"public": "the number of records and their order"}, (reports,), finish)

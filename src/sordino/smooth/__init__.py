@@ -1,0 +1,38 @@
+"""Smooth upper bounds: how far one unit can move a statistic at the data at hand, made safe to scale noise with.
+
+A bound S(x) is beta-smooth if it is at least the largest change of the statistic between x and a neighbour, and S(x) <= e^beta S(y) for
+neighbours x and y. It is private: `SmoothMechanism` and `SmoothSelection` take it as an argument, and nothing else may depend on it.
+All bounds here are for neighbours that differ in one replaced unit.
+"""
+
+from __future__ import annotations
+
+from sordino.smooth._best_beta import best_beta
+from sordino.smooth._bound import bound
+from sordino.smooth._distance import from_distance, largest_beta
+from sordino.smooth._no_gain import count, mean, sum  # noqa: A004  (called as smooth.sum)
+from sordino.smooth._quantile import quantile, quantile_statistic
+from sordino.smooth._table import Table, chi_square, table
+from sordino.smooth._tdt import tdt, tdt_ceiling, tdt_statistic
+from sordino.smooth._variance import variance, variance_ceiling, variance_statistic
+
+__all__ = [
+    "Table",
+    "best_beta",
+    "bound",
+    "chi_square",
+    "count",
+    "from_distance",
+    "largest_beta",
+    "mean",
+    "quantile",
+    "quantile_statistic",
+    "sum",
+    "table",
+    "tdt",
+    "tdt_ceiling",
+    "tdt_statistic",
+    "variance",
+    "variance_ceiling",
+    "variance_statistic",
+]

@@ -1,0 +1,56 @@
+"""Rounding outward: a computed bound is a true one.
+
+Claim: if a bound is beta-smooth for `inner(beta, error)`, its floats, off by a share of `error` at most, are beta-smooth for `beta` after
+`outward`, which never lowers them.
+Proof: docs/proofs/smooth-bounds.md, "Floats".
+Floats: this is the file about them.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number
+
+OUTWARD = 1 + 2.0**-45
+"""What bounds are multiplied by."""
+
+ERROR = 2.0**-42
+"""The largest relative error of a bound before that, where a file says nothing else: that of e^-624 and of a few operations."""
+
+LEAST = 2.0**-900
+"""No bound is a smaller share of its ceiling: below, floats lose digits."""
+
+Floats = NDArray[np.float64]
+
+
+def inner(beta: Fraction, error: float = ERROR) -> float:
+    """Return a float below `beta` by so much that relative errors of `error` cannot break smoothness; at least 0."""
+    return max(0.0, float(beta) * (1 - 2.0**-48) - 4 * error)
+
+
+def outward(found: Any, ceiling: float) -> Any:
+    """Return computed bounds, a number or an array, raised by a little and kept in [ceiling * LEAST, ceiling]."""
+    return np.minimum(np.maximum(found, ceiling * LEAST) * OUTWARD, ceiling)
+
+
+def rounded_up(value: Fraction | float) -> float:
+    """Return a float that is at least `value`: a public bound."""
+    return math.nextafter(float(value), math.inf)
+
+
+def checked_beta(beta: Number, owner: str) -> Fraction:
+    """Return `beta`, a number in [0, inf), else raise `InvalidParameter`."""
+    number: Fraction = NOT_NEGATIVE(f"{owner}.beta", beta)
+    return number
+
+
+def checked_ceiling(ceiling: Number, owner: str) -> float:
+    """Return a float that is at least `ceiling`, a number in (0, inf), else raise `InvalidParameter`."""
+    number: Fraction = POSITIVE(f"{owner}.ceiling", ceiling)
+    return rounded_up(number)

@@ -1,0 +1,115 @@
+"""Quantiles of numbers within public limits, and smooth bounds of how far one record moves them.
+
+Claim: `quantile` is a beta-smooth upper bound of the local sensitivity of `quantile_statistic` if one record is replaced: without rounding
+its smooth sensitivity, the smallest such bound [nissim2007].
+Proof: docs/proofs/smooth-bounds.md, "Quantiles".
+Floats: rounded outward, beta lowered by what rounding can do.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sordino.constraints import COUNT, PROPORTION, Number, shown
+from sordino.errors import InvalidParameter
+from sordino.smooth._floats import checked_beta, inner, outward, rounded_up
+from sordino.smooth._spread import ERROR, largest_gap
+from sordino.smooth._values import clipped, limits
+
+
+def quantile(values: Any, *, lower: Number, upper: Number, beta: Number, q: Number | None = None, rank: int | None = None) -> float:
+    """Return a smooth bound of how far one record can move a quantile of `values`: the smallest one.
+
+    Neighbours are lists of as many records that differ in one of them. The median (q=0.5) of a list that is dense around it hardly moves,
+    whatever the limits are.
+
+    Parameters
+    ----------
+    values : array of float, shape (n,)
+        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number, becomes `lower`.
+    lower, upper : number
+        Public limits.
+    beta : number
+        How fast the bound may change, in [0, inf), in nats a record: public. 0 makes it upper - lower.
+    q : number, optional
+        Share of the records at or below the quantile, in [0, 1]: that of rank max(1, ceil(q * n)).
+    rank : int, optional
+        Instead of q: 1 for the smallest record, n for the largest.
+
+    Returns
+    -------
+    float
+        In the unit of the values. Private: it may scale noise, and must not be shown.
+
+    Raises
+    ------
+    InvalidParameter
+        If a public parameter, or the shape of the values, is not as it must be.
+
+    Notes
+    -----
+    O(n log n) time: a tenth of a second for 100,000 records.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> ages = [21, 23, 24, 30, 31, 33, 34, 36, 41, 55, 62]
+    >>> sd.smooth.quantile_statistic(ages, q=0.5, lower=0, upper=120)
+    33.0
+    >>> round(sd.smooth.quantile(ages, q=0.5, lower=0, upper=120, beta=0.7), 3)
+    2.694
+    """
+    owner = "smooth.quantile"
+    low, high = limits(lower, upper, owner)
+    decay = inner(checked_beta(beta, owner), ERROR)
+    records = clipped(values, low, high, owner)
+    place = _rank(q, rank, records.size, owner)
+    padded = np.concatenate(([low], np.sort(records), [high]))
+    return float(outward(largest_gap(padded, place, decay), rounded_up(high - low)))
+
+
+def quantile_statistic(values: Any, *, lower: Number, upper: Number, q: Number | None = None, rank: int | None = None) -> float:
+    """Return the quantile that `quantile` bounds: the record of that rank, never a number between two records.
+
+    Parameters
+    ----------
+    values, lower, upper, q, rank
+        As for `quantile`.
+
+    Returns
+    -------
+    float
+        In the unit of the values. Private.
+
+    Raises
+    ------
+    InvalidParameter
+        If a public parameter, or the shape of the values, is not as it must be.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> sd.smooth.quantile_statistic([3, 1, float("nan"), 200], rank=4, lower=0, upper=10)
+    10.0
+    """
+    owner = "smooth.quantile_statistic"
+    low, high = limits(lower, upper, owner)
+    records = clipped(values, low, high, owner)
+    return float(np.partition(records, place := _rank(q, rank, records.size, owner) - 1)[place])
+
+
+def _rank(q: Number | None, rank: int | None, n: int, owner: str) -> int:
+    """Return the public rank, from 1 to n."""
+    if (q is None) == (rank is None):
+        raise InvalidParameter(f"{owner} needs either q or rank; got {'none' if q is None else 'both'}.")
+    if q is not None:
+        share: Fraction = PROPORTION(f"{owner}.q", q)
+        return max(1, math.ceil(share * n))
+    place: int = COUNT(f"{owner}.rank", rank)
+    if place > n:
+        raise InvalidParameter(f"{owner}.rank must be at most the number of values, {n}; got {shown(place)}.")
+    return place

@@ -1,0 +1,234 @@
+"""Any statistic of a small contingency table: its local sensitivity and the smallest smooth bound, from a list of all tables.
+
+Claim: `Table.bound` is a beta-smooth upper bound of the local sensitivity of `Table.statistic` if one record is replaced: without
+rounding its smooth sensitivity, the smallest such bound.
+Proof: docs/proofs/smooth-bounds.md, "Any table".
+Floats: differences of the floats that the statistic returns, rounded outward; beta lowered by what rounding can do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from sordino.constraints import COUNT, Number, shown
+from sordino.errors import InvalidParameter
+from sordino.releases import pictured
+from sordino.smooth._floats import Floats, checked_beta, inner, outward
+from sordino.smooth._tables import Counts, Tables
+from sordino.smooth._values import as_floats
+
+LARGEST = 1 << 19
+"""More tables than this are not listed."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Table:
+    """A statistic of a contingency table with its smooth bounds; made by `smooth.table`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    records : int or tuple of int
+        How many records there are, in all or in each row.
+    beta : number
+        How fast the bound may change, in nats a record.
+    ceiling : float
+        The largest local sensitivity of all tables: the global sensitivity.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> table = sd.smooth.table(sd.smooth.chi_square, shape=(2, 2), records=(20, 20), beta=0.3)
+    >>> round(table.statistic([[12, 8], [5, 15]]), 3), round(table.bound([[12, 8], [5, 15]]), 3), round(table.ceiling, 3)
+    (5.013, 1.654, 3.81)
+    """
+
+    shape: tuple[int, int]
+    records: int | tuple[int, ...]
+    beta: Number
+    ceiling: float
+    _tables: Tables = field(repr=False)
+    _statistics: Floats = field(repr=False)
+    _bounds: Floats = field(repr=False)
+
+    def __repr__(self) -> str:
+        shown_fields = {"shape": self.shape, "records": self.records, "beta": self.beta, "ceiling": self.ceiling}
+        return pictured(self, shown_fields)
+
+    def statistic(self, counts: Any) -> float:
+        """Return the statistic of one private table.
+
+        Parameters
+        ----------
+        counts : array of int, shape `shape`
+            What is no table of so many records becomes one by rule, cell by cell in reading order: rounded down, NaN and what is below 0 as
+            0, at most what is left of the records; the last cell gets what is left.
+
+        Returns
+        -------
+        float
+            Private.
+
+        Raises
+        ------
+        InvalidParameter
+            If the shape is another one.
+        """
+        return float(self._statistics[self._place(counts)])
+
+    def bound(self, counts: Any) -> float:
+        """Return the smooth bound of how far one record can move the statistic of one private table; `counts` as for `statistic`.
+
+        Returns
+        -------
+        float
+            Private: it may scale noise, and must not be shown.
+
+        Raises
+        ------
+        InvalidParameter
+            If the shape is another one.
+        """
+        return float(self._bounds[self._place(counts)])
+
+    def _place(self, counts: Any) -> int:
+        rows = counts if isinstance(counts, list | tuple) or (isinstance(counts, np.ndarray) and counts.ndim) else ()
+        cells = [as_floats(row, "smooth.Table") for row in rows]
+        if len(cells) != self.shape[0] or any(row.shape != (self.shape[1],) for row in cells):
+            raise InvalidParameter(f"smooth.Table needs counts of shape {self.shape}; got something else.")
+        given = np.nan_to_num(np.stack(cells), nan=0.0, posinf=2.0**53, neginf=0.0).reshape(len(self._tables.totals), -1)
+        table = np.zeros(given.shape, dtype=np.int64)
+        for group, total in enumerate(self._tables.totals):
+            left = total
+            for cell in range(self._tables.cells - 1):
+                table[group, cell] = min(left, max(0, math.floor(given[group, cell])))
+                left -= table[group, cell]
+            table[group, -1] = left
+        return int(self._tables.place(table[None])[0])
+
+
+def table(statistic: Callable[[Floats], Any], *, shape: tuple[int, int], records: int | Sequence[int], beta: Number) -> Table:
+    """Return a statistic of contingency tables with its smallest smooth bounds: all tables are listed once.
+
+    Neighbours are as many records of which one is replaced by another: one unit moves from one cell to another one.
+
+    Parameters
+    ----------
+    statistic : callable
+        Takes all tables as an array of floats, shape (m, rows, columns); returns m finite numbers. `chi_square` for example.
+    shape : tuple of int
+        Rows and columns: public.
+    records : int, or sequence of int
+        How many records there are: public. A list says how many there are in each row, as cases and controls in a study: a record then
+        stays in its row, and its row is public.
+    beta : number
+        How fast the bound may change, in [0, inf), in nats a record: public. 0 makes it the ceiling.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, a statistic is not finite, or there are more than 524288 tables.
+
+    Examples
+    --------
+    The number of records in the first cell, above 5, squared:
+
+    >>> import sordino as sd
+    >>> found = sd.smooth.table(lambda t: (t[:, 0, 0] - 5).clip(0) ** 2, shape=(1, 3), records=30, beta=0.2)
+    >>> found.ceiling, round(found.bound([[5, 15, 10]]), 3), round(found.bound([[29, 1, 0]]), 3)
+    (49.0, 4.047, 49.0)
+    """
+    owner = "smooth.table"
+    rate, listed = checked_beta(beta, owner), _listed(shape, records)
+    if not callable(statistic):
+        raise InvalidParameter(f"{owner}.statistic must be a function of an array of tables; got {shown(statistic)}.")
+    tables = listed.listed()
+    found = np.asarray(statistic(tables.reshape(-1, *shape).astype(np.float64)), dtype=np.float64)
+    if found.shape != (listed.size,) or not np.isfinite(found).all():
+        raise InvalidParameter(
+            f"{owner}.statistic must return one finite number for each of {listed.size} tables; got something else."
+        )
+    moves = list(listed.moves(tables))
+    local = np.zeros(listed.size)
+    for start, end in moves:
+        local[start] = np.maximum(local[start], np.abs(found[start] - found[end]))
+    ceiling = float(local.max())
+    kept = int(listed.totals[0]) if isinstance(records, int) else listed.totals
+    return Table(
+        shape=(int(shape[0]), int(shape[1])),
+        records=kept,
+        beta=beta,
+        ceiling=ceiling,
+        _tables=listed,
+        _statistics=found,
+        _bounds=outward(_dilated(local, moves, math.exp(-inner(rate))), ceiling),
+    )
+
+
+def _listed(shape: Any, records: Any) -> Tables:
+    """Return the tables of this shape, if there are not too many."""
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise InvalidParameter(f"smooth.table.shape must be two whole numbers, rows and columns; got {shown(shape)}.")
+    rows, columns = (COUNT("smooth.table.shape", length) for length in shape)
+    if isinstance(records, Sequence) and not isinstance(records, str):
+        totals = tuple(COUNT("smooth.table.records", total) for total in records)
+        if len(totals) != rows:
+            raise InvalidParameter(f"smooth.table.records must be one number, or one for each of {rows} rows; got {len(totals)}.")
+        found = Tables(totals=totals, cells=columns)
+    else:
+        found = Tables(totals=(COUNT("smooth.table.records", records),), cells=rows * columns)
+    if found.size > LARGEST:
+        raise InvalidParameter(
+            f"smooth.table lists every table, at most {LARGEST} of them; got a shape and records with {shown(found.size)}. Give a bound "
+            "for all distances to smooth.bound instead, or a distance to smooth.from_distance."
+        )
+    return found
+
+
+def _dilated(local: Floats, moves: list[tuple[Counts, Counts]], kept: float) -> Floats:
+    """Raise each bound to its share of those of its neighbours, until no move lowers any by more than that share."""
+    bounds = local.copy()
+    while True:
+        before = bounds.copy()
+        for start, end in moves:
+            bounds[start] = np.maximum(bounds[start], kept * bounds[end])
+        if (bounds == before).all():
+            return bounds
+
+
+def chi_square(tables: Any) -> Floats:
+    """Return Pearson's chi-square statistic of each table, for `smooth.table`.
+
+    Parameters
+    ----------
+    tables : array of float, shape (m, rows, columns)
+        Counts.
+
+    Returns
+    -------
+    array of float, shape (m,)
+        The sum of (observed - expected)^2 / expected over all cells, without a correction; 0 where nothing is expected.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> sd.smooth.chi_square([[[12, 8], [5, 15]], [[10, 10], [10, 10]]]).round(3)
+    array([5.013, 0.   ])
+    """
+    counts = np.asarray(tables, dtype=np.float64)
+    total = np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1.0)
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=2, keepdims=True) / total
+    parts = np.where(expected > 0, (counts - expected) ** 2 / np.where(expected > 0, expected, 1.0), 0.0)
+    found: Floats = parts.sum(axis=(1, 2))
+    return found

@@ -1,0 +1,76 @@
+"""Private numbers of any kind as floats within public limits, by a rule of each value alone: nothing about them can raise.
+
+Claim: what comes out are floats in [lower, upper], and each depends on one value only.
+Proof: docs/proofs/smooth-bounds.md, "Private numbers of any kind".
+Floats: to nearest.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from sordino.constraints import FINITE, Number, shown
+from sordino.errors import InvalidParameter
+from sordino.grid import _array as as_array
+from sordino.smooth._floats import Floats
+
+
+def float_of(value: Any) -> float:
+    """Return one object as a float: NaN where it is no number, infinite where it is beyond the floats."""
+    if isinstance(value, Decimal) and value.is_snan():
+        return math.nan
+    if isinstance(value, float | numbers.Rational | np.floating | Decimal):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.copysign(math.inf, -1 if value < 0 else 1)
+    return math.nan
+
+
+def limits(lower: Number, upper: Number, owner: str) -> tuple[float, float]:
+    """Return public limits as floats, the smaller one first, else raise `InvalidParameter`."""
+    low, high = float(FINITE(f"{owner}.lower", lower)), float(FINITE(f"{owner}.upper", upper))
+    if not low < high or math.isinf(high - low):
+        raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}, by a finite number; got {shown(high)}.")
+    return low, high
+
+
+def as_floats(values: Any, owner: str) -> Floats:
+    """Return numbers as floats, shape () or (n,): NaN what is none.
+
+    Raises
+    ------
+    InvalidParameter
+        If they are not a number, or a list or one-dimensional array of at least one number (their shape and type are public).
+    """
+    try:
+        array = as_array(values, owner)
+    except InvalidParameter:
+        raise InvalidParameter(
+            f"{owner} needs numbers, or lists or one-dimensional arrays of at least one number; got something else."
+        ) from None
+    if array.dtype == object:
+        found = [float_of(value) for value in array.ravel()]
+        return np.array(found, dtype=np.float64).reshape(array.shape)
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
+
+
+def clipped(values: Any, low: float, high: float, owner: str) -> Floats:
+    """Return private values, shape (n,), moved into [low, high]; what is no number becomes `low`.
+
+    Raises
+    ------
+    InvalidParameter
+        If they are not a list or one-dimensional array of at least one number (their shape and type are public).
+    """
+    array = as_floats(values, owner)
+    if array.ndim != 1:
+        raise InvalidParameter(f"{owner} needs a list or a one-dimensional array of at least one number; got a single one.")
+    inside: Floats = np.clip(np.nan_to_num(array, nan=low, posinf=high, neginf=low), low, high)
+    return inside

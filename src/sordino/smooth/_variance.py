@@ -1,0 +1,137 @@
+"""The population variance of numbers within public limits, and smooth bounds of how far one record moves it.
+
+Claim: `variance` is a beta-smooth upper bound of the local sensitivity of `variance_statistic` if one record is replaced, at most
+`variance_ceiling`.
+Proof: docs/proofs/smooth-bounds.md, "Variances".
+Floats: rounded outward, beta lowered by what rounding can do; sums are rounded once, and do not depend on the order of the records.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sordino.constraints import COUNT, FINITE, Number
+from sordino.smooth._floats import Floats, checked_beta, inner, outward, rounded_up
+from sordino.smooth._values import clipped, limits
+
+_STATISTIC_ERROR = 2.0**-48
+"""By how much of the squared width the floats of two variances may be farther apart than the variances."""
+
+
+def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> float:
+    """Return a smooth bound of how far one record can move the population variance of `values`.
+
+    Neighbours are lists of as many records that differ in one of them. At best, where the mean lies in the middle, the bound is a quarter
+    of the ceiling: do not expect more from it.
+
+    Parameters
+    ----------
+    values : array of float, shape (n,)
+        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number, becomes `lower`.
+    lower, upper : number
+        Public limits.
+    beta : number
+        How fast the bound may change, in [0, inf), in nats a record: public. 0 makes it the ceiling.
+
+    Returns
+    -------
+    float
+        In the squared unit of the values. Private: it may scale noise, and must not be shown.
+
+    Raises
+    ------
+    InvalidParameter
+        If a public parameter, or the shape of the values, is not as it must be.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> values = [4.0, 5.0, 6.0, 5.0, 4.5] * 40
+    >>> round(sd.smooth.variance(values, lower=0, upper=10, beta=0.1), 3)
+    0.132
+    >>> float(sd.smooth.variance_ceiling(records=200, lower=0, upper=10))
+    0.4975
+    """
+    owner = "smooth.variance"
+    low, high = limits(lower, upper, owner)
+    decay = inner(checked_beta(beta, owner))
+    records = clipped(values, low, high, owner)
+    n, width = records.size, rounded_up(high - low)
+    top = rounded_up(variance_ceiling(records=n, lower=lower, upper=upper)) if n > 1 else 0.0
+    mean = _mean(records, low)
+    away = np.arange(n // 2 + 2)  # beyond, the mean of the others may be an end
+    reach = np.minimum(width, max(mean, width - mean) + (away + 1) * (width / n))
+    found = np.exp(-decay * away) * (reach / width) ** 2
+    return float(outward(found.max() * top, top)) + width**2 * _STATISTIC_ERROR
+
+
+def variance_statistic(values: Any, *, lower: Number, upper: Number) -> float:
+    """Return the population variance that `variance` bounds: the mean squared distance from the mean.
+
+    Parameters
+    ----------
+    values, lower, upper
+        As for `variance`.
+
+    Returns
+    -------
+    float
+        In the squared unit of the values. Private.
+
+    Raises
+    ------
+    InvalidParameter
+        If a public parameter, or the shape of the values, is not as it must be.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> sd.smooth.variance_statistic([1, 3, 5, 99], lower=0, upper=7)
+    5.0
+    """
+    owner = "smooth.variance_statistic"
+    low, high = limits(lower, upper, owner)
+    records = clipped(values, low, high, owner)
+    return math.fsum((records - low - _mean(records, low)) ** 2) / records.size
+
+
+def variance_ceiling(*, records: int, lower: Number, upper: Number) -> Fraction:
+    """Return by how much one record can move the population variance at most: (n - 1) / n^2 times the squared width.
+
+    Parameters
+    ----------
+    records : int
+        How many there are: public.
+    lower, upper : number
+        Public limits.
+
+    Returns
+    -------
+    Fraction
+        In the squared unit of the values.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> sd.smooth.variance_ceiling(records=10, lower=-1, upper=1)
+    Fraction(9, 25)
+    """
+    owner = "smooth.variance_ceiling"
+    limits(lower, upper, owner)
+    n: int = COUNT(f"{owner}.records", records)
+    width: Fraction = FINITE(f"{owner}.upper", upper) - FINITE(f"{owner}.lower", lower)
+    return Fraction(n - 1, n**2) * width**2
+
+
+def _mean(records: Floats, low: float) -> float:
+    """Return the mean of the records above `low`."""
+    return math.fsum(records - low) / records.size

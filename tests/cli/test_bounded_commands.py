@@ -1,0 +1,120 @@
+"""`--bounded`: what is printed about the range, and that neighbours are told the same."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from sordino.cli import _work
+
+FIXED = ("--synthetic", "--seed", 7, "--no-quiet")
+
+
+@pytest.fixture(autouse=True)
+def _no_progress(monkeypatch):
+    """Leave the progress bar out: it appears after a second, which a busy machine may need."""
+    monkeypatch.setattr(_work, "PATIENCE", 1e9)
+
+
+def table(folder, more=()):
+    folder.mkdir(exist_ok=True)
+    rows = [f"u{i % 40},{'abc'[i % 3]},{i % 90}.5".encode() for i in range(240)]
+    path = folder / "x.csv"
+    path.write_bytes(b"user,group,amount\n" + b"".join(line + b"\n" for line in [*rows[:100], *more, *rows[100:]]))
+    (folder.parent / "groups.csv").write_text("group\na\nb\nz\n", encoding="utf-8")
+    return path
+
+
+def commands(path):
+    unit = ("--user", "user", "--max-rows", 3)
+    domain = ("--domain", path.parent.parent / "groups.csv")
+    shared = ("--epsilon", 1, *FIXED)
+    money = ("--column", "amount", "--cap", 100, "--bounded", 0, 100_000)
+    return {
+        "count": ("count", path, *shared, *unit, "--bounded", 0, 1000, "--format", "table"),
+        "units": ("count", path, *shared, *unit, "--units", "--bounded", "-5", "1e3", "--format", "csv"),
+        "histogram": ("histogram", path, "--item", "group", *shared, *unit, *domain, "--bounded", 0, 1000),
+        "sum": ("sum", path, *shared, *unit, *money, "--format", "table"),
+        "sum csv": ("sum", path, *shared, *unit, *money, "--format", "csv"),
+        "sum by": ("sum", path, *shared, *unit, *money, "--by", "group", *domain, "--groups-per-unit", 2),
+    }
+
+
+def test_what_is_printed(sordino, tmp_path):
+    told = {name: sordino(*command) for name, command in commands(table(tmp_path / "a")).items()}
+    assert {outcome.code for outcome in told.values()} == {0}
+    assert (
+        "Published within [-2.53, 1002.53]: unbiased from 0 to 1000; what lies beyond counts as the nearer end."
+        in told["count"].out
+    )
+    head, row = told["units"].out.splitlines()
+    assert head == "count,estimate,low,high,standard_error,range_low,range_high,adjacency,unit,simulated"
+    assert dict(zip(head.split(","), row.split(","), strict=True))["range_low"] == "-5.58197670687"
+    one = told["histogram"].json
+    assert one["bounds"] == [0, 1000]
+    assert one["range_low"] < 0 < 1000 < one["range_high"]
+    assert one["standard_error"] > 0
+    assert [list(row) for row in one["rows"]] == [["item", "estimate", "low", "high"]] * 3
+    assert "Published within [-300.00, 100300.00]" in told["sum"].out
+    assert told["sum"].out.split()[:6] == ["sum", "low", "high", "standard_error", "clip_low", "clip_high"]
+    assert told["sum csv"].out.startswith("sum,low,high,standard_error,clip_low,clip_high,range_low,range_high,adjacency")
+    by = told["sum by"].json
+    assert [row["item"] for row in by["rows"]] == ["a", "b", "z"]
+    assert by["bounds"] == [0, 100_000]
+    assert by["groups_per_unit"] == 2
+
+
+def test_a_mean_of_a_public_number_of_rows(sordino, tmp_path):
+    path = table(tmp_path / "a")
+    duckdb.sql(f"COPY (SELECT i % 90 AS amount FROM range(240) t(i)) TO '{tmp_path / 'x.parquet'}'")
+    money = ("--column", "amount", "--cap", 100, "--bounded", 0, 100, "--epsilon", 5, "--row-is-unit", *FIXED)
+    done = sordino("mean", tmp_path / "x.parquet", *money, "--adjacency", "replace-one")
+    assert done.code == 0
+    assert 35 < done.json["rows"][0]["mean"] < 50
+    assert done.json["range_high"] == pytest.approx(100 + 100 / 240 / 5, rel=1e-4)
+    for source, more in ((tmp_path / "x.parquet", ()), (path, ("--adjacency", "replace-one"))):
+        refused = sordino("mean", source, *money, *more)
+        assert (refused.code, refused.out) == (2, "")
+        assert "mean.bounds must go with a public number of rows" in refused.err
+
+
+DROPPED = [b'u99,"a,1', b"u99,a\xff,1", b",a,1", b"", b"u99,a,1\0"]
+
+
+@pytest.mark.parametrize("name", ["count", "sum", *(pytest.param(n, marks=pytest.mark.slow) for n in ("histogram", "sum by"))])
+def test_dropped_rows_are_not_there(sordino, tmp_path, name):
+    plain = sordino(*commands(table(tmp_path / "a"))[name])
+    for place, line in enumerate(DROPPED):
+        other = sordino(*commands(table(tmp_path / f"b{place}", [line]))[name])
+        assert (other.code, other.out, other.err) == (plain.code, plain.out, plain.err)
+
+
+@pytest.mark.parametrize("name", ["count", "sum csv"])
+def test_neighbours_are_told_the_same_but_for_the_figure(sordino, tmp_path, name):
+    plain = sordino(*commands(table(tmp_path / "a"))[name])
+    for place, more in enumerate([[b"u99,a,86753099173"] * 3, [b"u99,a,1e999"], [b"u99,a,nan"], [b"u99,dynamite,-1e30"]]):
+        other = sordino(*commands(table(tmp_path / f"b{place}", more))[name])
+        assert (other.code, other.err) == (plain.code, plain.err)
+        assert len(other.out.splitlines()) == len(plain.out.splitlines())
+        assert "86753" not in other.out + other.err
+
+
+def test_what_is_refused(sordino, tmp_path):
+    path = table(tmp_path / "a")
+    row = ("--row-is-unit", "--epsilon", 1)
+    refused = [
+        (("count", path, *row, "--bounded", 5, 5), "the second one larger"),
+        (("count", path, *row, "--bounded", 0, "0.5"), "at least as far apart as one unit"),
+        (("count", path, *row, "--bounded", 0, "inf"), "not a finite decimal"),
+        (("count", path, *row, "--bounded", "nan", 1), "not a finite decimal"),
+        (("sum", path, *row, "--column", "amount", "--cap", 100, "--bounded", 0, 50), "one unit can move the sum, 100"),
+        (
+            ("sum", path, *row, "--column", "amount", "--cap", 100, "--growth", 2, "--bounded", 0, 500),
+            "must not be given with bounds",
+        ),
+        (("quantile", path, *row, "--column", "amount", "--cap", 100, "--q", "0.5", "--bounded", 0, 500), "No such option"),
+    ]
+    for arguments, words in refused:
+        outcome = sordino(*arguments)
+        assert (outcome.code, outcome.out) == (2, ""), arguments
+        assert words in outcome.err.replace("\n", " "), arguments
