@@ -102,6 +102,11 @@ def test_damping_is_a_public_number(damping):
         damped_tdt([1], [1], families=5, damping=damping)
 
 
+def test_damping_of_any_size():
+    for damping in (10**400, Fraction(1, 10**400), 1e308):
+        assert 0 <= damped_tdt(5, 1, families=5, damping=damping) <= 4
+
+
 def test_both_counts_have_one_shape():
     with pytest.raises(InvalidParameter, match="as many counts"):
         damped_tdt([1, 2], [1], families=5, damping=5)

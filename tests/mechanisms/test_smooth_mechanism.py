@@ -167,6 +167,12 @@ def test_what_is_refused():
             made(**wrong)
 
 
+def test_budgets_and_smoothness_beyond_the_floats():
+    assert made(epsilon=10**400, beta=10**399).alpha == made(epsilon=601, beta=10**3).alpha
+    with pytest.raises(InvalidParameter, match="leave a part of epsilon"):
+        made(epsilon=1, beta=10**400)
+
+
 def test_a_bound_that_can_only_double_costs_no_more_than_that():
     """The limits bound the ratio of the scales, whatever beta is."""
     assert made(epsilon=1, beta=50, floor=32).alpha == pytest.approx(made(epsilon=1, beta=math.log(2), floor=1).alpha, rel=1e-9)

@@ -344,3 +344,11 @@ def test_a_ledger_hands_the_bound_on(tmp_path):
     with ledger.reserve(m, label="best") as charge:
         assert charge.release(m, [1, 2, 3, 4], smooth_bound=1).index in range(4)
     assert ledger.remaining == 1
+
+
+def test_a_bound_for_replaced_units_is_not_charged_where_units_are_added(tmp_path):
+    common = {"account": "a", "budget": sd.Budget(epsilon=3), "unit": "person", "source": "made up"}
+    ledger = sd.Ledger.create(str(tmp_path / "budget.db"), adjacency="add-remove", **common)
+    with pytest.raises(sd.LedgerConflict, match="is for 'replace-one'"):
+        ledger.reserve(made(), label="best")
+    assert ledger.remaining == 3

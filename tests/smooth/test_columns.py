@@ -173,8 +173,36 @@ def test_numbers_of_any_kind_are_within_the_limits():
         (smooth.variance_statistic, {}),
     ):
         assert function(strange, **keys, **LIMITS) == function(plain, **keys, **LIMITS)
+    for numbers in ([np.timedelta64(5, "D"), 1.0], [np.timedelta64("NaT"), 1.0]):
+        assert smooth.variance_statistic(numbers, **LIMITS) == 0.25, "whole numbers for NumPy, which float() refuses"
     with pytest.raises(InvalidParameter, match="got a single one"):
         smooth.variance(3.0, beta=1, **LIMITS)
+
+
+@pytest.mark.parametrize("edge", [Fraction(6, 100), Fraction(-6, 100)])
+def test_limits_between_floats_are_moved_inward(edge):
+    """Floats near 1e15 lie an eighth apart: limits that are rounded outward would have a ceiling below the change of a variance."""
+    far = {"lower": 10**15 + edge, "upper": 10**15 + 1 - edge}
+    ends = [10**15 - 1, 10**15 + 2]
+    changed = [ends[1], ends[1]]
+    change = smooth.variance_statistic(ends, **far) - smooth.variance_statistic(changed, **far)
+    ceiling = smooth.variance_ceiling(records=2, **far)
+    assert 0 < change <= ceiling
+    assert change <= smooth.variance(ends, beta=0.1, **far) <= float(ceiling) * (1 + 1e-12)
+    low, high = (smooth.quantile_statistic(ends, rank=rank, **far) for rank in (1, 2))
+    assert far["lower"] <= Fraction(low) < Fraction(high) <= far["upper"]
+
+
+def test_limits_and_smoothness_beyond_the_floats():
+    for wrong in ({"lower": 0, "upper": 1e200}, {"lower": -(10**400), "upper": 1}, {"lower": 0, "upper": 10**400}):
+        for function in (smooth.variance_statistic, lambda x, **keys: smooth.variance(x, beta=1, **keys)):
+            with pytest.raises(InvalidParameter, match="Change the unit of the values"):
+                function([1, 2], **wrong)
+    with pytest.raises(InvalidParameter, match="Change the unit of the values"):
+        smooth.quantile([1, 2], rank=1, lower=-1e308, upper=1e308, beta=1)
+    assert smooth.quantile([1, 2, 2], rank=2, beta=10**400, **LIMITS) == smooth.quantile([1, 2, 2], rank=2, beta=10**9, **LIMITS)
+    assert smooth.tdt(9, 2, families=9, beta=10**400) == smooth.tdt(9, 2, families=9, beta=10**9)
+    assert smooth.tdt(9, 2, families=9, beta=10**400, scale="raw") == smooth.tdt(9, 2, families=9, beta=10**9, scale="raw")
 
 
 @given(numbers=st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30), other=st.floats(-1e3, 1e3), place=st.integers(0, 29))

@@ -21,6 +21,7 @@ from sordino.errors import ClaimBroken, InvalidParameter
 from sordino.releases import plain
 
 _SLACK = 2.0**-40
+_FARTHEST = 700.0  # nats between two floats: more is not told apart
 _BELOW = "the bound is below the change of the statistic"
 _STEEP = "the bound of one is more than e^beta times that of the other"
 _ORACLE_BELOW = "the sensitivity at distance 0 is below the change of the statistic"
@@ -64,7 +65,7 @@ class BoundWitness:
         """The logarithm of found/allowed: above 0 where the condition fails."""
         if self.found <= 0:
             return -math.inf
-        return math.log(self.found / self.allowed) if self.allowed > 0 else math.inf
+        return math.log(self.found) - math.log(self.allowed) if self.allowed > 0 else math.inf
 
     def __str__(self) -> str:
         at = f" at distance {self.distance}" if self.distance else ""
@@ -185,7 +186,7 @@ def smooth_bound(
     >>> sd.audit.smooth_bound(smooth, median, neighbours=[([5, 5, 5], [5, 5, 10]), ([5, 5, 10], [0, 5, 10])], beta=0.5).broken
     False
     """
-    rate = float(NOT_NEGATIVE("audit.smooth_bound.beta", beta))
+    rate = float(min(NOT_NEGATIVE("audit.smooth_bound.beta", beta), 1 << 1000))
     farthest, most = COUNT("audit.smooth_bound.distances", distances), COUNT("audit.smooth_bound.limit", limit)
     given: dict[str, Any] = {"bound": bound, "statistic": statistic, "sensitivity_at": sensitivity_at}
     for what, function in given.items():
@@ -217,7 +218,7 @@ def _tried(x: Any, y: Any, bound: Any, statistic: Any, beta: float, oracle: Any,
         here, there = _bounds(bound(x)), _bounds(bound(y))
         for one, other, own, its in ((x, y, here, there), (y, x, there, here)):
             yield _worst(_BELOW, one, other, 0, change, own)
-            yield _worst(_STEEP, one, other, 0, own, math.exp(beta) * its)
+            yield _worst(_STEEP, one, other, 0, own, math.exp(min(beta, _FARTHEST)) * its)
     if oracle is not None:
         near, far = ([_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
         for one, other, own, its in ((x, y, near, far), (y, x, far, near)):

@@ -66,7 +66,8 @@ def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     >>> sd.genomics.damped_tdt([115, 60, 4], [85, 40, 0], families=150, damping=100).round(3).tolist()
     [21.213, 20.0, 4.0]
     """
-    n, least = FAMILIES("genomics.damped_tdt.families", families), float(POSITIVE("genomics.damped_tdt.damping", damping))
+    n = FAMILIES("genomics.damped_tdt.families", families)
+    least = float(min(POSITIVE("genomics.damped_tdt.damping", damping), 2 * n))  # more than that no marker has
     first, second = tables(b, c, n, "genomics.damped_tdt")
     total = np.maximum(first + second, 1).astype(np.float64)
     found = np.abs(first - second) * np.sqrt(np.minimum(1.0, least / total))

@@ -36,6 +36,7 @@ from sordino.releases import SmoothValue, parameters, pictured
 _LAW = one_of("cauchy", "quartic")
 _POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
 _LIMIT = Fraction(1 << 500)
+_MOST = 1000  # nats: larger budgets buy no less noise, and no two scales are farther apart
 _INFLATED = 1 + 2.0**-40
 """Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
 _ROUNDED = 2.0**-40
@@ -140,7 +141,7 @@ class SmoothMechanism:
                 f"{shown(beta)}. Give the beta of your bound, or floor = ceiling, the constant."
             )
         steep = steepness(smooth, low, high)
-        alpha = largest_alpha(float(budget) * (1 - 2.0**-50), steep, float(power))
+        alpha = largest_alpha(float(min(budget, _MOST)) * (1 - 2.0**-50), steep, float(power))
         if alpha <= 0:
             raise InvalidParameter(
                 f"SmoothMechanism.beta must leave a part of epsilon for the number; got {shown(beta)}, of which {law} noise loses "
@@ -210,7 +211,7 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction) -> float:
     if low == high:
         return 0.0
     ratio = high / low
-    return min(float(beta), math.log(ratio.numerator) - math.log(ratio.denominator)) + _ROUNDED
+    return min(float(min(beta, _MOST)), math.log(ratio.numerator) - math.log(ratio.denominator)) + _ROUNDED
 
 
 def _limits(floor: Any, ceiling: Any) -> tuple[Fraction, Fraction]:

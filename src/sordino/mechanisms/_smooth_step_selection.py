@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,11 @@ class SmoothStepSelection:
         If a parameter does not satisfy its constraint, `floor` is above `ceiling`, beta is 0 while the bound may change, or epsilon is so
         small that noise would have millions of levels.
 
+    Notes
+    -----
+    The bound is a statement about neighbours, on your word: data sets of as many units of which one is replaced, as in all of `sd.smooth`. A
+    ledger for another adjacency refuses the mechanism.
+
     Examples
     --------
     >>> import sordino as sd
@@ -100,6 +105,7 @@ class SmoothStepSelection:
     split: Shares = field(init=False)
     step: Fraction = field(init=False)
     cost: Pure = field(init=False)
+    adjacency: ClassVar[str] = "replace-one"
 
     def __init__(self, *, epsilon: Number, beta: Number, candidates: int, ceiling: Number, floor: Number) -> None:
         budget, smooth = POSITIVE(f"{_OWNER}.epsilon", epsilon), NOT_NEGATIVE(f"{_OWNER}.beta", beta)

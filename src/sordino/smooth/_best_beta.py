@@ -16,6 +16,7 @@ from sordino.mechanisms._scaled_noise import largest_alpha
 
 _LAW = one_of("cauchy", "quartic")
 _GAMMA = {"cauchy": 2.0, "quartic": 4.0}
+_MOST = 600  # beyond, budgets buy no less noise
 _GRID = 24
 _ROUNDS = 3
 
@@ -57,7 +58,7 @@ def best_beta(bound_at: Callable[[float], Any], *, epsilon: Number, law: Literal
     """
     if not callable(bound_at):
         raise InvalidParameter(f"smooth.best_beta.bound_at must be a function of beta; got {shown(bound_at)}.")
-    budget = float(POSITIVE("smooth.best_beta.epsilon", epsilon))
+    budget = float(min(POSITIVE("smooth.best_beta.epsilon", epsilon), _MOST))
     gamma = _GAMMA[_LAW("smooth.best_beta.law", law)]
 
     def scale(beta: float) -> float:

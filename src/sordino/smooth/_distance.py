@@ -53,7 +53,7 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
     """
     owner = "smooth.from_distance"
     rate, top = checked_beta(beta, owner), checked_ceiling(ceiling, owner)
-    limit = math.inf if largest == math.inf else NOT_NEGATIVE(f"{owner}.largest", largest)
+    limit = math.inf if isinstance(largest, float) and largest == math.inf else NOT_NEGATIVE(f"{owner}.largest", largest)
     if rate > limit:
         raise InvalidParameter(
             f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it the formula is no upper bound; got "

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number
+from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number, shown
+from sordino.errors import InvalidParameter
 
 OUTWARD = 1 + 2.0**-45
 """What bounds are multiplied by."""
@@ -25,6 +26,9 @@ ERROR = 2.0**-42
 
 LEAST = 2.0**-900
 """No bound is a smaller share of its ceiling: below, floats lose digits."""
+
+_STEEPEST = Fraction(1 << 1000)
+_HIGHEST = 1 << 1000
 
 Floats = NDArray[np.float64]
 
@@ -45,12 +49,14 @@ def rounded_up(value: Fraction | float) -> float:
 
 
 def checked_beta(beta: Number, owner: str) -> Fraction:
-    """Return `beta`, a number in [0, inf), else raise `InvalidParameter`."""
+    """Return `beta`, a number in [0, inf), else raise `InvalidParameter`; of large ones a smaller one, which has no other floats."""
     number: Fraction = NOT_NEGATIVE(f"{owner}.beta", beta)
-    return number
+    return min(number, _STEEPEST)
 
 
 def checked_ceiling(ceiling: Number, owner: str) -> float:
-    """Return a float that is at least `ceiling`, a number in (0, inf), else raise `InvalidParameter`."""
+    """Return a float that is at least `ceiling`, a number in (0, 2^1000], else raise `InvalidParameter`."""
     number: Fraction = POSITIVE(f"{owner}.ceiling", ceiling)
+    if number > _HIGHEST:
+        raise InvalidParameter(f"{owner}.ceiling must be at most 2^1000; got {shown(number)}. Change the unit of the statistic.")
     return rounded_up(number)

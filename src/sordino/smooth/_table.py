@@ -154,7 +154,7 @@ def table(statistic: Callable[[Floats], Any], *, shape: tuple[int, int], records
     if not callable(statistic):
         raise InvalidParameter(f"{owner}.statistic must be a function of an array of tables; got {shown(statistic)}.")
     tables = listed.listed()
-    found = np.asarray(statistic(tables.reshape(-1, *shape).astype(np.float64)), dtype=np.float64)
+    found = _numbers(statistic(tables.reshape(-1, *shape).astype(np.float64)))
     if found.shape != (listed.size,) or not np.isfinite(found).all():
         raise InvalidParameter(
             f"{owner}.statistic must return one finite number for each of {listed.size} tables; got something else."
@@ -174,6 +174,12 @@ def table(statistic: Callable[[Floats], Any], *, shape: tuple[int, int], records
         _statistics=found,
         _bounds=outward(_dilated(local, moves, math.exp(-inner(rate))), ceiling),
     )
+
+
+def _numbers(values: Any) -> Floats:
+    """Return what a statistic returned as floats of its shape; none at all if it is no array of numbers."""
+    array = np.asarray(values)
+    return array.astype(np.float64) if array.dtype.kind in "buif" else np.zeros(0)
 
 
 def _listed(shape: Any, records: Any) -> Tables:

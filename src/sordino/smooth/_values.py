@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -22,8 +23,8 @@ from sordino.smooth._floats import Floats
 
 def float_of(value: Any) -> float:
     """Return one object as a float: NaN where it is no number, infinite where it is beyond the floats."""
-    if isinstance(value, Decimal) and value.is_snan():
-        return math.nan
+    if isinstance(value, np.timedelta64) or (isinstance(value, Decimal) and value.is_snan()):
+        return math.nan  # a whole number for NumPy, which float() refuses
     if isinstance(value, float | numbers.Rational | np.floating | Decimal):
         try:
             return float(value)
@@ -32,11 +33,13 @@ def float_of(value: Any) -> float:
     return math.nan
 
 
-def limits(lower: Number, upper: Number, owner: str) -> tuple[float, float]:
-    """Return public limits as floats, the smaller one first, else raise `InvalidParameter`."""
-    low, high = float(FINITE(f"{owner}.lower", lower)), float(FINITE(f"{owner}.upper", upper))
-    if not low < high or math.isinf(high - low):
-        raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}, by a finite number; got {shown(high)}.")
+def limits(lower: Number, upper: Number, owner: str, widest: float = sys.float_info.max) -> tuple[float, float]:
+    """Return public limits as floats, the smaller one first and `widest` apart at most, else raise `InvalidParameter`."""
+    low, high = float_of(FINITE(f"{owner}.lower", lower)), float_of(FINITE(f"{owner}.upper", upper))
+    if not low < high or not high - low <= widest:
+        raise InvalidParameter(
+            f"{owner}.upper must be above lower, {shown(low)}, by at most {widest:.3g}; got {shown(high)}. Change the unit of the values."
+        )
     return low, high
 
 

@@ -18,6 +18,7 @@ from sordino.constraints import COUNT, FINITE, Number
 from sordino.smooth._floats import Floats, checked_beta, inner, outward, rounded_up
 from sordino.smooth._values import clipped, limits
 
+_WIDEST = 2.0**500  # squares are floats
 _STATISTIC_ERROR = 2.0**-48
 """By how much of the squared width the floats of two variances may be farther apart than the variances."""
 
@@ -57,7 +58,7 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     0.4975
     """
     owner = "smooth.variance"
-    low, high = limits(lower, upper, owner)
+    low, high = limits(lower, upper, owner, _WIDEST)
     decay = inner(checked_beta(beta, owner))
     records = clipped(values, low, high, owner)
     n, width = records.size, rounded_up(high - low)
@@ -94,7 +95,7 @@ def variance_statistic(values: Any, *, lower: Number, upper: Number) -> float:
     5.0
     """
     owner = "smooth.variance_statistic"
-    low, high = limits(lower, upper, owner)
+    low, high = limits(lower, upper, owner, _WIDEST)
     records = clipped(values, low, high, owner)
     return math.fsum((records - low - _mean(records, low)) ** 2) / records.size
 
@@ -126,7 +127,7 @@ def variance_ceiling(*, records: int, lower: Number, upper: Number) -> Fraction:
     Fraction(9, 25)
     """
     owner = "smooth.variance_ceiling"
-    limits(lower, upper, owner)
+    limits(lower, upper, owner, _WIDEST)
     n: int = COUNT(f"{owner}.records", records)
     width: Fraction = FINITE(f"{owner}.upper", upper) - FINITE(f"{owner}.lower", lower)
     return Fraction(n - 1, n**2) * width**2
