@@ -51,8 +51,8 @@ def test_the_best_one_as_json(select):
     assert (result.code, result.err) == (0, "")
     found = result.json
     assert found["rows"] == [{"rank": 1, "row": 2, "label": "rs2, odd"}]
-    assert found["why"].startswith("damped selects the best of 4 with probability")
-    facts = {key: value for key, value in found.items() if key not in {"rows", "cost", "why", "damping"}}
+    assert found["why"].startswith("step selects the best of 4 with probability")
+    facts = {key: value for key, value in found.items() if key not in {"rows", "cost", "why"}}
     assert facts == {
         "release": "select",
         "epsilon": 20.0,
@@ -62,12 +62,18 @@ def test_the_best_one_as_json(select):
         "c": "c",
         "families": 150,
         "scale": "sqrt",
-        "method": "damped",
+        "method": "step",
         "candidates": 4,
         "simulated": False,
         "exact": True,
     }
-    assert 150 < found["damping"] <= 200
+
+
+def test_the_damped_statistic_if_it_is_asked_for(select):
+    found = select("--damping", 120, epsilon=2).json
+    assert (found["method"], found["damping"]) == ("damped", 120)
+    assert select("--damping", 0).code == 2
+    assert select("--damping", 120, "--scale", "raw").code == 2
 
 
 def test_several_and_the_raw_statistic(select):
@@ -82,7 +88,7 @@ def test_csv_and_table(select):
     rows = list(csv.DictReader(io.StringIO(select("--snp", "marker", "--format", "csv", "--synthetic", "--seed", 3).out)))
     assert rows == [{"rank": "1", "row": "2", "label": "rs2, odd", "adjacency": "replace-one", "simulated": "yes"}]
     table = select("--format", "table", "--synthetic", "--seed", 3).out
-    assert "damped selects the best of 4" in table
+    assert "step selects the best of 4" in table
     assert "Spent: epsilon 20. Protects: each family, replace-one." in table
     assert "only the counts are private" in table
     assert "SIMULATED" in table

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from sordino.cli._options import stacked
+from sordino.cli._options import NUMBER, stacked
 from sordino.cli._output import facts_of, warnings_of, write_rows
 from sordino.cli._work import entropy_of, payer_of
 from sordino.constraints import COUNT, POSITIVE
@@ -21,7 +21,7 @@ APPROXIMATE = "NOT EXACT: the guarantee of this noise holds in ideal arithmetic 
 
 _NEEDED = {"b": "--b", "c": "--c", "families": "--families"}
 _FOREIGN = {"score": "--score", "sensitivity": "--sensitivity", "monotone": "--monotone", "step": "--step", "method": "--method"}
-_OWN = {**_NEEDED, "scale": "--scale", "allow_approximate": "--allow-approximate"}
+_OWN = {**_NEEDED, "scale": "--scale", "damping": "--damping", "allow_approximate": "--allow-approximate"}
 
 statistic_options = stacked(
     click.option(
@@ -34,6 +34,12 @@ statistic_options = stacked(
     click.option("--families", type=int, metavar="N", help="With tdt: how many families there are."),
     click.option(
         "--scale", type=click.Choice(["sqrt", "raw"]), help="With tdt: |b - c|/sqrt(b + c), or its square [default: sqrt]."
+    ),
+    click.option(
+        "--damping",
+        type=NUMBER,
+        metavar="D",
+        help="With tdt: hold back markers with fewer than D transmissions, which needs less noise [default: compare the test itself].",
     ),
     click.option(
         "--allow-approximate",
@@ -80,7 +86,7 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     file = open_markers(path, b=options["b"], c=options["c"], label=options["label"], form=form)
     method_of(options, markers=2)  # what no number of markers allows is refused before the charge
-    public = ("statistic", "b", "c", "label", "families", "scale", "k", "allow_approximate")
+    public = ("statistic", "b", "c", "label", "families", "scale", "damping", "k", "allow_approximate")
     detail = {name: options[name] for name in public} | {"source": str(path.absolute())}
     cost, approximate = Pure(epsilon=options["epsilon"]), options["allow_approximate"]
     with payer_of(options, cost, "select", detail, allow_approximate=approximate) as payer:
@@ -116,6 +122,7 @@ def method_of(options: dict[str, Any], markers: int) -> Any:
         families=options["families"],
         epsilon=options["epsilon"] / options["k"],
         scale=options["scale"],
+        damping=options["damping"],
         exact=not options["allow_approximate"],
     )
 

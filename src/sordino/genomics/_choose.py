@@ -29,9 +29,9 @@ from sordino.smooth import tdt_ceiling, tdt_statistic
 Name = Literal["damped", "step", "smooth-step", "heavy-tail", "randomized-response"]
 
 NAMES = ("damped", "step", "smooth-step", "heavy-tail", "randomized-response")
+_ASKED_FOR = {"damped"}
+"""It compares another statistic, and is never chosen by itself."""
 _METHOD, _SCALE = one_of(*NAMES), one_of("sqrt", "raw")
-_BELOW = (0.0, 1.5, 3.0, 4.5)
-"""How many standard deviations below the typical number of transmissions damping may set in."""
 _STEEPER = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
 _RAW_BETA = 12
 """Divided by the number of families it is the beta of the raw statistic: its bound falls to the local sensitivity over N/10 families."""
@@ -51,7 +51,8 @@ def choose_method(
     """Choose how the most significant marker is selected, and with which parameters, before any count is seen.
 
     Each method is asked how likely it selects the best marker of made-up families: markers without effect, for which two parents of three
-    are heterozygous. The likeliest is chosen; of equally likely ones the simplest.
+    are heterozygous. The likeliest is chosen; of equally likely ones the simplest. "damped", which compares another statistic, is left out
+    unless it is asked for.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def choose_method(
     beta : number, optional
         For "smooth-step" and "heavy-tail": another one than that of the rule.
     damping : number, optional
-        For "damped": another one than that of the rule, about as many transmissions b + c as a typical marker has.
+        Asks for "damped", with another damping than that of the rule: fewer transmissions b + c than any marker of interest has.
     exact : bool
         Whether to leave out "heavy-tail", whose guarantee is about ideal arithmetic: ledgers refuse it unless told otherwise.
 
@@ -88,9 +89,9 @@ def choose_method(
     --------
     >>> import sordino as sd
     >>> print(sd.genomics.choose_method(markers=20, families=150, epsilon=1).why)
-    damped selects the best of 20 with probability 0.3... on the public design: ...
-    >>> sd.genomics.choose_method(markers=20, families=150, epsilon=1, method="heavy-tail").mechanism.exact
-    False
+    heavy-tail selects the best of 20 with probability 0.2... on the public design: ...
+    >>> sd.genomics.choose_method(markers=20, families=150, epsilon=3).name
+    'smooth-step'
     """
     owner = "genomics.choose_method"
     count, n = COUNT(f"{owner}.markers", markers), FAMILIES(f"{owner}.families", families)
@@ -121,7 +122,8 @@ def _possible(scale: str, method: str | None, *, beta: bool, damping: bool, exac
     for what, names in allowed.items():
         if method is not None and method not in names:
             raise InvalidParameter(f"{owner}.method must fit {what}, as {' or '.join(sorted(names))} do; got {shown(method)}.")
-    found = set.intersection(*allowed.values()) & ({method} if method is not None else set(NAMES))
+    wanted = {method} if method is not None else set(NAMES) - (set() if damping else _ASKED_FOR)
+    found = set.intersection(*allowed.values()) & wanted
     if not found:
         raise InvalidParameter(f"{owner}.damping needs the scale 'sqrt'; got {shown(scale)}.")
     return tuple(name for name in NAMES if name in found)
@@ -195,8 +197,7 @@ def _moves(bound: Fraction) -> Sensitivity:
 def _dampings(families: int, given: Number | None) -> list[Number]:
     if given is not None:
         return [given]
-    mean, width = typical(families)
-    return sorted({max(1, math.floor(mean - below * width)) for below in _BELOW}, reverse=True)
+    return [max(1, math.floor(typical(families)[0] / 2))]
 
 
 def _betas(name: str, families: int, scale: str, design: Families, given: Number | None) -> list[Number]:

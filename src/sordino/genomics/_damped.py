@@ -47,7 +47,7 @@ def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     families : int
         How many families there are, at most 2^28: public.
     damping : number
-        From how many transmissions on a marker counts in full, in (0, inf): public. About as many as a typical marker has; more make
+        From how many transmissions on a marker counts in full, in (0, inf): public. Fewer than any marker of interest has: more make
         rare alleles count less, fewer need more noise.
 
     Returns

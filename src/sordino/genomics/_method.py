@@ -48,7 +48,7 @@ class Method:
     >>> import sordino as sd
     >>> method = sd.genomics.choose_method(markers=20, families=150, epsilon=3)
     >>> method.name, method.damping, method.mechanism.exact
-    ('damped', 187, True)
+    ('smooth-step', None, True)
     >>> scores, more = method.private([115, 90, 101] + [100] * 17, [85, 110, 99] + [100] * 17)
     >>> method.mechanism.release(scores, **more, entropy=sd.Seeded(7)).index
     0
