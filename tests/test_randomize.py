@@ -16,6 +16,7 @@ import sordino as sd
 from sordino.data import _record_question as records_module
 from sordino.data import open_source, prepare_records
 from sordino.session import LocalReports, Reported
+from sordino.session import _randomize as randomize_module
 
 ROW = sd.PrivacyUnit.row(adjacency="replace-one")
 USER = sd.PrivacyUnit("u", adjacency="replace-one", max_rows=2)
@@ -37,23 +38,26 @@ def session(source, unit=ROW, seed=7, **options):
     return sd.Session(source, unit=unit, entropy=sd.Seeded(seed), **options)
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb", "polars", "lazy", "pandas", "arrow"])
+@pytest.mark.parametrize(
+    "kind", ["csv", "parquet", "duckdb", "polars", *(pytest.param(k, marks=pytest.mark.slow) for k in ("lazy", "pandas", "arrow"))]
+)
 def test_every_source_is_read_in_its_order(frame, tmp_path, monkeypatch, kind):
     monkeypatch.setattr(records_module, "ROWS", 64)
     column = frame["x"].fill_null(math.nan).to_numpy()
     frame.write_csv(tmp_path / "x.csv", null_value="")
     frame.write_parquet(tmp_path / "x.parquet", row_group_size=50)
-    with duckdb.connect(str(tmp_path / "x.db")) as con:
-        con.execute(f"CREATE TABLE t AS SELECT * FROM read_parquet('{tmp_path / 'x.parquet'}')")
+    if kind == "duckdb":
+        with duckdb.connect(str(tmp_path / "x.db")) as con:
+            con.execute(f"CREATE TABLE t AS SELECT * FROM read_parquet('{tmp_path / 'x.parquet'}')")
     source = {
-        "csv": tmp_path / "x.csv",
-        "parquet": tmp_path / "x.parquet",
-        "duckdb": f"duckdb:{tmp_path / 'x.db'}#t",
-        "polars": frame,
-        "lazy": frame.lazy(),
-        "pandas": frame.to_pandas(),
-        "arrow": frame.to_arrow(),
-    }[kind]
+        "csv": lambda: tmp_path / "x.csv",
+        "parquet": lambda: tmp_path / "x.parquet",
+        "duckdb": lambda: f"duckdb:{tmp_path / 'x.db'}#t",
+        "polars": lambda: frame,
+        "lazy": frame.lazy,
+        "pandas": frame.to_pandas,
+        "arrow": frame.to_arrow,
+    }[kind]()
     assert np.array_equal(read(source), column, equal_nan=True)
     place = np.array([i // 40 for i in range(700)])
     assert np.array_equal(read(source, USER), np.where(place < 2, column, math.nan), equal_nan=True)
@@ -70,6 +74,24 @@ def test_several_files_follow_each_other(tmp_path):
     (tmp_path / "a.csv").write_text("x\n1\n\n2", encoding="utf-8")
     (tmp_path / "b.csv").write_text("x\n3\n", encoding="utf-8")
     assert np.array_equal(read(tmp_path / "*.csv"), [1, math.nan, 2, 3], equal_nan=True)
+
+
+def test_progress_over_several_files_never_falls(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text("x\n1\n2\n", encoding="utf-8")
+    told = []
+    list(prepare_records(open_source(tmp_path / "*.csv"), ROW, column="x").run(progress=told.append))
+    assert told == sorted(told)
+    assert told == pytest.approx([100 / 3, 200 / 3, 100, 100])
+
+
+def test_a_header_that_changed_is_a_failure_after_the_charge(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n", encoding="utf-8")
+    question = prepare_records(open_source(tmp_path / "a.csv"), ROW, column="x")
+    (tmp_path / "a.csv").write_text("y,x\n1,2\n", encoding="utf-8")
+    with pytest.raises(sd.DataSourceError) as caught:
+        list(question.run())
+    assert str(caught.value) == sd.DataSourceError.AFTER_CHARGE
 
 
 @pytest.mark.parametrize(
@@ -104,6 +126,14 @@ def test_what_is_written_is_not_kept(frame):
     assert isinstance(released, Reported)
     assert released.reports == sum(map(len, pieces)) == 700
     assert np.array_equal(np.concatenate(pieces), session(frame).randomize("x", **RANGE).values)
+
+
+@pytest.mark.parametrize("sizes", [[13], [3, 1, 9], [4, 4, 5], [0, 9, 0, 4], [1] * 13], ids=str)
+def test_blocks_of_one_size_whatever_comes(monkeypatch, sizes):
+    monkeypatch.setattr(randomize_module, "TOGETHER", 4)
+    found = list(randomize_module._even(np.split(np.arange(13.0), np.cumsum(sizes)[:-1])))
+    assert [block.size for block in found] == [4, 4, 4, 1]
+    assert np.array_equal(np.concatenate(found), np.arange(13))
 
 
 @pytest.mark.parametrize("rows", [0, 1])

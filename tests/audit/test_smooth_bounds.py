@@ -89,6 +89,15 @@ def test_a_bound_of_several_statistics_is_tried_for_each():
     assert not audit.smooth_bound(lambda x: np.array([bound(x), 2 * bound(x)]), several, neighbours=PAIRS, beta=0.1).broken
 
 
+def test_numbers_at_the_ends_of_the_floats():
+    """Neither ratios nor e^beta have to be floats."""
+    steep = audit.smooth_bound(lambda x: 10.0 ** (600 * x - 300), lambda x: 0.0, neighbours=[(0, 1)], beta=1)
+    assert steep.broken
+    assert steep.witness.excess == pytest.approx(600 * math.log(10) - 1)
+    assert not audit.smooth_bound(lambda x: 1e300, lambda x: 5e-324 * x, neighbours=[(0, 1)], beta=10**400).broken
+    assert audit.smooth_bound(float, lambda x: 0.0, neighbours=[(0, 1)], beta=10**400).broken
+
+
 def test_an_endless_generator_is_cut_off():
     def endless():
         while True:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import sordino as sd
+from sordino.cli import _randomize as module
 from sordino.cli import _work
 
 FIXED = ("--synthetic", "--seed", 7, "--no-quiet")
@@ -160,18 +161,34 @@ def test_a_ledger_pays_m_times(sordino, told, tmp_path):
     assert shown["rows"][0]["detail"]["public"] == "the number of records and their order"
     refused = sordino(*ask, "--max-rows", 8)
     assert (refused.code, refused.out) == (3, "")
-    piped = told(path.read_bytes(), "randomize", "-", *RANGE, *account)
+    rows = told(path.read_bytes(), "randomize", "-", *RANGE, *account)
+    assert (rows.code, rows.out) == (5, ""), "an account of users does not pay for single rows"
+    piped = told(path.read_bytes(), "randomize", "-", *RANGE, "--user", "user", "--max-rows", 1, *account)
     assert piped.code == 0
     assert sordino("ledger", "show", *account).json["spent"] == 4
     assert sordino(*ask, "--max-rows", 1, "--seed", 1, "--synthetic").code == 2
 
 
-def test_an_account_for_add_remove_is_refused(sordino, tmp_path):
+def test_an_account_for_add_remove_is_refused(sordino, told, tmp_path):
     path = table(tmp_path / "a")
     account = opened(sordino, tmp_path, path, adjacency="add-remove")
     outcome = sordino("randomize", path, *RANGE, "--user", "user", "--max-rows", 1, *account)
     assert (outcome.code, outcome.out) == (5, "")
+    piped = told(path.read_bytes(), "randomize", "-", *RANGE, "--user", "user", "--max-rows", 1, *account)
+    assert (piped.code, piped.out) == (5, "")
     assert sordino("ledger", "show", *account).json["spent"] == 0
+
+
+def test_a_pipe_that_fails_says_the_sentence_of_all_failures_after_the_charge():
+    def broken():
+        yield np.zeros(1)
+        raise OSError("private")
+
+    blocks = module._read(broken())
+    assert next(blocks).size == 1
+    with pytest.raises(sd.DataSourceError) as caught:
+        next(blocks)
+    assert str(caught.value) == sd.DataSourceError.AFTER_CHARGE
 
 
 @pytest.mark.slow

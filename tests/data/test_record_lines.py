@@ -136,6 +136,12 @@ def test_what_is_a_number(text):
     assert same(records(b"u," + text + b"\r\n" + b'"a",1\n'), [NUMBERS[text], 1.0])
 
 
+def test_a_null_text_may_be_a_number():
+    form = CsvFormat(null="-999")
+    for more in (b"", b'"u",3\n'):
+        assert same(records(b"u,-999\nu,-99\n" + more, form=form)[:2], [math.nan, -99])
+
+
 def test_a_null_text_that_the_encoding_lacks_stands_nowhere():
     form = CsvFormat(encoding="latin-1", null="\u20ac")
     assert same(records(b"u,7\nu,\x80\nu,\n", form=form), [7, math.nan, math.nan])
@@ -161,6 +167,10 @@ def test_a_byte_order_mark_belongs_to_the_first_line_of_a_file_without_a_header(
     data = b"\xef\xbb\xbf7,u\n8,v\n"
     assert same(records(data, fields=(0, None), marked=True), [7, 8])
     assert same(records(data, fields=(0, None)), [math.nan, 8])
+    again = data + data
+    for size in (None, 8):  # where a block begins decides nothing
+        assert same(records(again, fields=(0, None), marked=True, size=size), [7, 8, math.nan, 8])
+    assert same(records(b"7,uvwxyz\n" + data, fields=(0, None), marked=True, size=9), [7, math.nan, 8])
 
 
 def test_the_first_rows_of_each_unit_count():

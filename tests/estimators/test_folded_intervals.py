@@ -35,14 +35,14 @@ def test_every_answer_is_covered(name, confidence):
     low, high = m.ends
     noise = np.arange(-REACH, REACH + 1)
     mass = np.array([float(m.noise.pmf(z)) for z in noise.tolist()])
+    inside = {x: decide(x + noise, low, high, _period(m.noise)) for x in range(low, high + 1)}
+    spots = np.unique(np.concatenate(list(inside.values())))
+    a, b = np.array([told(m, output, confidence) for output in spots.tolist()]).T
+    assert ((low <= a) & (a <= b) & (b <= high)).all(), "within the range of the answers"
     least = 1.0
-    for x in range(low, high + 1):
-        outputs = decide(x + noise, low, high, _period(m.noise))
-        ends = {output: told(m, output, confidence) for output in set(outputs.tolist())}
-        assert all(low <= a <= b <= high for a, b in ends.values()), "within the range of the answers"
-        covered = sum(
-            p for output, p in zip(outputs.tolist(), mass.tolist(), strict=True) if ends[output][0] <= x <= ends[output][1]
-        )
+    for x, outputs in inside.items():
+        place = np.searchsorted(spots, outputs)
+        covered = mass[(a[place] <= x) & (x <= b[place])].sum()
         assert covered >= confidence - 1e-12
         least = min(least, covered)
     if name == "wide":

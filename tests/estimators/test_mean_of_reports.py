@@ -16,7 +16,13 @@ MIXTURE = CompositeMechanism(lower=0, upper=10, epsilon=1, activation="mixture")
 
 
 @pytest.mark.parametrize(
-    "values", [np.zeros(40), np.full(40, 10.0), np.linspace(0, 10, 40), np.full(40, 3.3)], ids=["low", "high", "all", "one"]
+    "values",
+    [
+        pytest.param(np.zeros(40), id="low"),
+        pytest.param(np.linspace(0, 10, 40), id="all"),
+        pytest.param(np.full(40, 10.0), id="high", marks=pytest.mark.slow),
+        pytest.param(np.full(40, 3.3), id="one", marks=pytest.mark.slow),
+    ],
 )
 def test_unbiased_and_covered(values):
     """With 600 runs the mean of means is off by more than 6.2 of its standard errors with a probability below 1e-9."""
@@ -82,14 +88,18 @@ def test_numbers_alone_and_those_of_a_table():
         alone = mean_of_reports(reports.values.tolist(), mechanism=mechanism)
         assert alone.to_dict() == mean_of_reports(reports).to_dict()
         assert mean_of_reports(reports, confidence=0.999).interval[1] >= alone.interval[1]
-        rounded = [float(f"{value:.12g}") for value in reports.values]
-        assert mean_of_reports(rounded, mechanism=mechanism).value == pytest.approx(alone.value)
+        for digits in (12, 8):
+            rounded = [float(f"{value:.{digits}g}") for value in reports.values]
+            assert mean_of_reports(rounded, mechanism=mechanism).value == pytest.approx(alone.value)
+        ends = list(mechanism.output_range)
+        assert mean_of_reports(ends, mechanism=mechanism).value == pytest.approx(5)
 
 
 def test_what_is_refused():
     reports = MIXTURE.reports([1, 2], entropy=Seeded(5))
     folded = LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)).release([1, 2], entropy=Seeded(1))
     other = CompositeMechanism(lower=0, upper=10, epsilon=2)
+    weaker = CompositeMechanism(lower=0, upper=10, epsilon=1.01, activation="mixture").reports([5] * 40, entropy=Seeded(5))
     for call, words in [
         (lambda: mean_of_reports(reports.values), "mechanism must be the CompositeMechanism"),
         (lambda: mean_of_reports(folded), "mechanism must be the CompositeMechanism"),
@@ -99,7 +109,29 @@ def test_what_is_refused():
         (lambda: mean_of_reports([[1.0]], mechanism=MIXTURE), "at least one number"),
         (lambda: mean_of_reports([math.nan], mechanism=MIXTURE), "another mechanism made them"),
         (lambda: mean_of_reports([1e9], mechanism=MIXTURE), "another mechanism made them"),
+        (lambda: mean_of_reports([1.0], mechanism=MIXTURE), "another mechanism made them"),
+        (lambda: mean_of_reports(reports.values.tolist() * 40, mechanism=other), "another mechanism made them"),
+        (lambda: mean_of_reports(weaker.values, mechanism=MIXTURE), "another mechanism made them"),
         (lambda: mean_of_reports(reports, confidence=1), "confidence must be"),
     ]:
         with pytest.raises(InvalidParameter, match=words):
             call()
+
+
+def test_the_interval_rests_on_public_constants_only():
+    """Which the largest variance over the range and the output range are; how the reports spread decides nothing about its width."""
+    least, most = MIXTURE.output_range
+    largest = max(MIXTURE.variance(at=v) for v in np.linspace(0, 10, 101).tolist())
+    for values in (np.full(400, 5.0), np.repeat([0.0, 10.0], 200)):
+        found = mean_of_reports(MIXTURE.reports(values, entropy=Seeded(3)))
+        reach = _reach(400, variance=largest, beyond=most - 0, width=most - least, wrong=0.05)
+        assert found.interval == pytest.approx((found.value - reach, found.value + reach), rel=1e-6)
+        assert found.standard_error <= math.sqrt(largest / 400) * (1 + 1e-9), "also where the numbers are far apart"
+
+
+def test_the_interval_lies_in_the_range():
+    least, most = MIXTURE.output_range
+    for report, end in ((least, 0), (most, 10)):
+        for n in (1, 5000):
+            low, high = mean_of_reports([report] * n, mechanism=MIXTURE).interval
+            assert 0 <= low <= end <= high <= 10

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sordino import Budget, HeavyTailWarning, InvalidParameter, Ledger, LedgerConflict, Seeded, SmoothMechanism
-from sordino.mechanisms._smooth_mechanism import decide
+from sordino.mechanisms._scaled_noise import power_loss
+from sordino.mechanisms._smooth_mechanism import decide, steepness
 
 CANARY = 86753099173.0
 LINE = {"epsilon": 1, "beta": 0.2, "ceiling": 64, "floor": 0.25}
@@ -41,7 +42,7 @@ number = st.one_of(st.floats(), st.integers(), st.fractions(), st.decimals(), st
 
 
 @every
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(value=number, bound=number, seed=st.integers(0, 9))
 def test_total_on_the_grid_and_repeatable(m, value, bound, seed):
     released = m.release(value, smooth_bound=bound, entropy=Seeded(seed))
@@ -139,6 +140,13 @@ def test_the_decision_is_the_nearest_step_between_the_ends():
     assert decide(-7.99, 0.25, (-8, 8)) == -8
     assert decide(math.inf, 0.25, (-8, 8)) == 8
     assert decide(-math.inf, 0.25, (-8, 8)) == -8
+
+
+def test_what_is_lost_for_the_scale():
+    """Below a power of 2 it is beta, at z = 0, and not (gamma - 1) beta; and a bound may be rounded."""
+    assert [power_loss(0.5, gamma) for gamma in (1.5, 2, 4)] == pytest.approx([0.5, 0.5, 1.5], rel=1e-12)
+    assert steepness(Fraction(1, 4), Fraction(1), Fraction(64)) - 0.25 == pytest.approx(2.0**-40, rel=1e-3)
+    assert steepness(Fraction(5), Fraction(1), Fraction(2)) == pytest.approx(math.log(2), rel=1e-11)
 
 
 def test_a_heavy_tail_is_warned_of_when_it_is_chosen():

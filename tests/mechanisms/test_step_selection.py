@@ -352,3 +352,10 @@ def test_a_bound_for_replaced_units_is_not_charged_where_units_are_added(tmp_pat
     with pytest.raises(sd.LedgerConflict, match="is for 'replace-one'"):
         ledger.reserve(made(), label="best")
     assert ledger.remaining == 3
+
+
+@pytest.mark.parametrize("bound", [0.5, 0.7, 3, 8])
+def test_a_scale_pays_for_a_bound_that_is_too_small_by_a_share(bound):
+    _, scale = made().on_grids([1, 2, 3, 4], bound)
+    steps = Fraction(bound) / made().step
+    assert steps * (1 + Fraction(1, 1 << 40)) <= Fraction(scale, 1 << 24) - 2 < steps * (1 + Fraction(1, 1 << 39))

@@ -166,7 +166,13 @@ def test_what_cannot_be_listed_is_refused():
     ):
         with pytest.raises(InvalidParameter):
             smooth.table(smooth.chi_square, beta=0.1, **wrong)
-    for statistic in (3, lambda tables: 1.0, lambda tables: np.full(len(tables), math.nan)):
+    for statistic in (
+        3,
+        lambda tables: 1.0,
+        lambda tables: ["a"] * len(tables),
+        lambda tables: 1j * tables[:, 0, 0],
+        lambda tables: np.full(len(tables), math.nan),
+    ):
         with pytest.raises(InvalidParameter, match="statistic must"):
             smooth.table(statistic, shape=(2, 2), records=3, beta=0.1)
 

@@ -21,20 +21,25 @@ LIMITS = {"lower": 0, "upper": 4}
 
 
 @lru_cache
+def every(n):
+    """All data sets over 0..4, and how many records must be replaced to come from one to another: sorted ones are enough."""
+    data = sorted({tuple(sorted(x)) for x in product(VALUES, repeat=n)})
+    counts = np.array([[x.count(v) for v in VALUES] for x in data])
+    return data, n - np.minimum(counts[:, None], counts[None]).sum(axis=-1)
+
+
+@lru_cache
 def brute(n, statistic, beta):
-    """The smooth sensitivity of all data sets over 0..4 from its definition: sorted ones are enough."""
-    data = list({tuple(sorted(x)) for x in product(VALUES, repeat=n)})
-    local = {x: max(abs(statistic(x) - statistic(y)) for y in replaced(x)) for x in data}
-    return {x: max(local[y] * math.exp(-beta * differ(x, y)) for y in data) for x in data}
+    """The smooth sensitivity of all data sets over 0..4 from its definition."""
+    data, apart = every(n)
+    values = np.array([statistic(x) for x in data])
+    local = np.where(apart <= 1, np.abs(values[:, None] - values[None]), 0).max(axis=1)
+    return dict(zip(data, (local * np.exp(-beta * apart)).max(axis=1).tolist(), strict=True))
 
 
+@lru_cache
 def replaced(x):
-    return [tuple(sorted((*x[:i], v, *x[i + 1 :]))) for i in range(len(x)) for v in VALUES]
-
-
-def differ(x, y):
-    """How many records must be replaced to come from one multiset to the other."""
-    return len(x) - sum(min(x.count(v), y.count(v)) for v in VALUES)
+    return {tuple(sorted((*x[:i], v, *x[i + 1 :]))) for i in range(len(x)) for v in VALUES}
 
 
 def ranked(rank):
@@ -49,7 +54,10 @@ def population_variance(x):
     return float(sum((v - mean) ** 2 for v in x) / len(x))
 
 
-@pytest.mark.parametrize(("n", "rank"), [(1, 1), (2, 2), (3, 1), (5, 3), (5, 4)])
+@pytest.mark.parametrize(
+    ("n", "rank"),
+    [(1, 1), (2, 2), (3, 1), (4, 3), pytest.param(5, 3, marks=pytest.mark.slow), pytest.param(5, 4, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("beta", [0.05, 0.4, 1.5])
 def test_the_bound_of_a_quantile_is_the_smooth_sensitivity(n, rank, beta):
     """Values 0..4 hold the worst data sets: those that go to the limits."""
@@ -76,7 +84,7 @@ def off_by_one(x, rank, beta):
 
 def pairs(n):
     data = sorted({tuple(sorted(x)) for x in product(VALUES, repeat=n)})
-    return [(x, y) for x in data for y in set(replaced(x)) if x < y]
+    return [(x, y) for x in data for y in replaced(x) if x < y]
 
 
 @pytest.mark.parametrize("beta", [0.2, 1.0])

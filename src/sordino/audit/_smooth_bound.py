@@ -218,7 +218,9 @@ def _tried(x: Any, y: Any, bound: Any, statistic: Any, beta: float, oracle: Any,
         here, there = _bounds(bound(x)), _bounds(bound(y))
         for one, other, own, its in ((x, y, here, there), (y, x, there, here)):
             yield _worst(_BELOW, one, other, 0, change, own)
-            yield _worst(_STEEP, one, other, 0, own, math.exp(min(beta, _FARTHEST)) * its)
+            with np.errstate(over="ignore"):
+                highest = math.exp(min(beta, _FARTHEST)) * its
+            yield _worst(_STEEP, one, other, 0, own, highest)
     if oracle is not None:
         near, far = ([_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
         for one, other, own, its in ((x, y, near, far), (y, x, far, near)):

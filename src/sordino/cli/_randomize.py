@@ -120,7 +120,7 @@ def _from_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _Writer) -> 
         click.echo(KEPT, err=True)
     names = ("column", "lower", "upper", "activation", "user", "max_rows")
     detail = {name: options[name] for name in names} | {"source": "stdin", "public": "the number of records and their order"}
-    with payer_of(options, writer.reports, "randomize", detail) as payer:
+    with payer_of(options, writer.reports, "randomize", detail, unit=unit) as payer:
         payer.release(writer.reports, _read(blocks), entropy=entropy, write=writer.write)
 
 

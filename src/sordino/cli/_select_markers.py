@@ -52,16 +52,21 @@ statistic_options = stacked(
 def check_no_statistic(options: dict[str, Any]) -> None:
     """Refuse options that go with a statistic where there is none."""
     for name, flag in _OWN.items():
-        if options[name]:
+        if _given(options[name]):
             raise InvalidParameter(f"{flag} needs --statistic tdt.")
     if options["score"] is None:
         raise InvalidParameter("--score must name the column of private scores, unless --statistic computes them; got none.")
 
 
+def _given(value: Any) -> bool:
+    """Tell whether an option was given: 0 is a value, too."""
+    return value is not None and value is not False
+
+
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a release about families, of which one is replaced."""
     for name, flag in _FOREIGN.items():
-        if options[name]:
+        if _given(options[name]):
             raise InvalidParameter(
                 f"{flag} does not go with --statistic: the score, how far it moves and the method follow from it."
             )

@@ -85,11 +85,18 @@ def statement_of(options: dict[str, Any]) -> Sensitivity:
 
 @contextmanager
 def payer_of(
-    options: dict[str, Any], mechanism: Any, label: str, detail: dict[str, Any], *, allow_approximate: bool = False
+    options: dict[str, Any],
+    mechanism: Any,
+    label: str,
+    detail: dict[str, Any],
+    *,
+    unit: PrivacyUnit | None = None,
+    allow_approximate: bool = False,
 ) -> Iterator[Payer]:
-    """Charge a mechanism for answers that somebody else computed; nothing was read so far.
+    """Charge a mechanism for what comes through a pipe or was computed by somebody else; nothing was read so far.
 
-    The account is the one that was named: whether it is about the people behind these answers cannot be seen from here.
+    The account is the one that was named: whether it is about the people behind these answers cannot be seen from here, only whether
+    it protects the `unit` of a release that has one.
     """
     ledger = ledger_of(options)
     if ledger is None:
@@ -98,9 +105,8 @@ def payer_of(
         yield Uncharged()
         return
     known = {name: value for name, value in detail.items() if value is not None}
-    with ledger.reserve(
-        mechanism, label=label, detail=known, adjacency=options["adjacency"], allow_approximate=allow_approximate
-    ) as charge:
+    about: dict[str, Any] = {"unit": unit, "adjacency": options["adjacency"]}
+    with ledger.reserve(mechanism, label=label, detail=known, allow_approximate=allow_approximate, **about) as charge:
         yield charge
 
 

@@ -65,12 +65,18 @@ class PrivateFields:
                 yield self._label([*each.findall(head.group()), *reversed(behind)], place), fields
 
     def _split(self, between: bytes, private: re.Pattern[bytes]) -> list[bytes] | None:
-        """Return the private fields, None if there are more or fewer: quotes that do not balance are no quotes."""
+        """Return the private fields, None if there are more or fewer: quotes that do not balance are no quotes.
+
+        Where delimiters and quotes are mixed so that no reading has as many fields, they are fields in which nothing stands.
+        """
         fields = between.split(self.format.delimiter.encode())
         if len(fields) == self.count:
             return fields
         whole = private.fullmatch(between)
-        return list(whole.groups()) if whole is not None else None
+        if whole is not None:
+            return list(whole.groups())
+        quoted = self.format.quote and self.format.quote.encode() in between
+        return [b""] * self.count if quoted and len(fields) > self.count else None
 
     def _label(self, fields: list[bytes], place: int) -> str | None:
         if self.label is None:

@@ -22,6 +22,7 @@ from sordino.releases import Values, pictured, plain
 Reporter = CompositeMechanism | CompositeTable
 
 _MANY = 100  # reports, whose spread says something
+_UNWRITTEN = 1e-6  # of the output range: outputs are some 500 times as far apart
 
 
 @final
@@ -80,7 +81,7 @@ def mean_of_reports(reports: Any, *, mechanism: Reporter | None = None, confiden
     Raises
     ------
     InvalidParameter
-        If there is no report or no mechanism, or a number lies beyond the output range of the mechanism: it is no report of it.
+        If there is no report or no mechanism, or a number is none that the mechanism can release.
 
     Notes
     -----
@@ -122,15 +123,23 @@ def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporte
     numbers = np.asarray(reports)
     if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "fiu":
         raise InvalidParameter("mean_of_reports.reports must be what `reports` released, or a list of at least one number.")
-    least, most = mechanism.output_range
     numbers = numbers.astype(np.float64)
-    slack = 1e-9 * (most - least)  # of numbers that were written with fewer digits
-    if not ((numbers >= least - slack) & (numbers <= most + slack)).all():
+    if not _can_come_out(numbers, mechanism):
+        least, most = mechanism.output_range
         raise InvalidParameter(
-            f"mean_of_reports.reports must lie in the output range of the mechanism, {least:.12g} to {most:.12g}; some do not, so another "
-            "mechanism made them."
+            f"mean_of_reports.reports must be numbers that the mechanism can release, from {least:.12g} to {most:.12g}; some are not, so "
+            "another mechanism made them."
         )
     return numbers, mechanism
+
+
+def _can_come_out(numbers: NDArray[np.float64], mechanism: Reporter) -> bool:
+    """Tell whether all numbers are outputs of the mechanism, but for digits that were not written; NaN is none."""
+    (least, most), outputs = mechanism.output_range, np.sort(mechanism.grid.outputs)
+    outputs = outputs[(outputs >= least) & (outputs <= most)]
+    above = np.searchsorted(outputs, numbers).clip(1, outputs.size - 1)
+    away = np.minimum(abs(numbers - outputs[above]), abs(numbers - outputs[above - 1]))
+    return bool((away <= _UNWRITTEN * (most - least)).all())
 
 
 def _reach(n: int, *, variance: float, beyond: float, width: float, wrong: float) -> float:

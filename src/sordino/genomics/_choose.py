@@ -138,7 +138,7 @@ def _chosen(
     best = tdt_statistic(design.b.ravel(), design.c.ravel(), families=families).reshape(design.b.shape).argmax(axis=1)
     found = []
     for name in names:
-        tried = _with_parameters(name, markers, families, epsilon, scale, design, beta, damping, alone=len(names) == 1)
+        tried = _with_parameters(name, markers, families, epsilon, scale, design, beta, damping, last=not found and name == names[-1])
         rated = [replace(method, success=_success(method, design, best)) for method in tried]
         if rated:
             found.append(max(rated, key=lambda method: method.success))
@@ -157,9 +157,9 @@ def _with_parameters(
     beta: Number | None,
     damping: Number | None,
     *,
-    alone: bool,
+    last: bool,
 ) -> list[Method]:
-    """Return a method with each of the parameters that are tried."""
+    """Return a method with each of the parameters that are tried; if nothing else is left to try, say why there is none."""
     plain = Method(
         name=name,
         markers=markers,
@@ -185,7 +185,7 @@ def _with_parameters(
         try:
             found.append(replace(smooth, mechanism=smooth_mechanism(name, epsilon, markers, smooth)))
         except InvalidParameter:  # too little epsilon for so many markers
-            if alone:
+            if last and not found:
                 raise
     return found
 

@@ -36,7 +36,7 @@ from sordino.releases import SmoothValue, parameters, pictured
 _LAW = one_of("cauchy", "quartic")
 _POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
 _LIMIT = Fraction(1 << 500)
-_MOST = 1000  # nats: larger budgets buy no less noise, and no two scales are farther apart
+_MOST = Fraction(1000)  # nats: larger budgets buy no less noise, and no two scales are farther apart
 _INFLATED = 1 + 2.0**-40
 """Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
 _ROUNDED = 2.0**-40

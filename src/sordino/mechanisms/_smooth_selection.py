@@ -36,6 +36,9 @@ INFLATED = 1 + 2.0**-40
 """Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
 _LIMITS = Fraction(1, 1 << 500), Fraction(1 << 500)
 _CLAMP = 2.0**52
+_HUGE = Fraction(1 << 1000)
+"""A budget beyond buys no less noise, a beta beyond leaves nothing of any budget."""
+_MOST_CANDIDATES = 1 << 53
 
 
 @final
@@ -54,7 +57,7 @@ class SmoothSelection:
     beta : number
         How smooth the bound is, >= 0, in nats a record. 0 only where floor = ceiling: a bound that is the same for all data sets.
     candidates : int
-        Number of scores, at least 1: public, because noise depends on it.
+        Number of scores, from 1 to 2^53: public, because noise depends on it.
     ceiling : number
         Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the global sensitivity, or nothing is
         private; 2^500 at most.
@@ -127,6 +130,8 @@ class SmoothSelection:
         budget = POSITIVE("SmoothSelection.epsilon", epsilon)
         smooth = NOT_NEGATIVE("SmoothSelection.beta", beta)
         count = COUNT("SmoothSelection.candidates", candidates)
+        if count > _MOST_CANDIDATES:
+            raise InvalidParameter(f"SmoothSelection.candidates must be at most 2^53; got {shown(count)}.")
         low, high = checked_limits(floor, ceiling, "SmoothSelection")
         law = GeneralizedCauchy(GAMMA("SmoothSelection.gamma", gamma))
         SIDED("SmoothSelection.sided", sided)
@@ -137,7 +142,7 @@ class SmoothSelection:
                 f"got {shown(beta)}. Give the beta of your bound, or floor = ceiling, the constant."
             )
         steep = steepness(smooth, low, high, accounting)
-        alpha = largest_alpha(float(budget) * (1 - 2.0**-50), steep, count, law, sided, accounting)
+        alpha = largest_alpha(float(min(budget, _HUGE)) * (1 - 2.0**-50), steep, count, law, sided, accounting)
         if alpha <= 0:
             least = scale_loss(steep, count, law, sided, accounting)
             raise InvalidParameter(
@@ -215,7 +220,7 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Account
     A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings of whoever computed the
     bound.
     """
-    steep = float(beta) + 2.0**-40 if beta else 0.0
+    steep = float(min(beta, _HUGE)) + 2.0**-40 if beta else 0.0
     if accounting == "published":
         return steep
     return min(steep, math.log(high / low) + 2.0**-40) if low < high else 0.0

@@ -82,8 +82,8 @@ class SmoothStepSelection:
 
     Notes
     -----
-    The bound is a statement about neighbours, on your word: data sets of as many units of which one is replaced, as in all of `sd.smooth`. A
-    ledger for another adjacency refuses the mechanism.
+    The bound is a statement about neighbours, on your word: data sets of as many units of which one is replaced, as in all of `sd.smooth`.
+    A ledger for another adjacency refuses the mechanism.
 
     Examples
     --------

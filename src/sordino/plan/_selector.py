@@ -169,7 +169,7 @@ def choose_selector(
     if given and sensitivity is not None:
         NOT_NEGATIVE(f"{owner}.beta", beta)
         POSITIVE(f"{owner}.floor", floor)
-        bound = float(POSITIVE(f"{owner}.typical", typical))
+        bound = float(min(POSITIVE(f"{owner}.typical", typical), sensitivity.bound))
         design = Design(design.scores, design.best, np.full(len(design.scores), bound))
         limits = {"beta": beta, "floor": floor, "ceiling": sensitivity.bound, "candidates": count, "epsilon": budget}
         made += smooth_ones(limits, exact=only_exact)

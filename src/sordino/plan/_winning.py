@@ -188,7 +188,8 @@ def _depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats]:
     scores, best = design.scores[row], int(design.best[row])
     if scores.size == 1:
         return np.zeros(1), np.zeros(1)
-    depths = (scores[best] - np.delete(scores, best)) / scale
+    with np.errstate(over="ignore"):
+        depths = (scores[best] - np.delete(scores, best)) / scale
     if depths.size <= _MANY:
         return depths, np.ones(depths.size)
     first = max(float(depths.min()), -float(_FAR))

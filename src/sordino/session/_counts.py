@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from sordino.constraints import POSITIVE, Number
-from sordino.data import CountQuestion, prepare_counts
-from sordino.session._desk import Desk
-from sordino.session._plan import Plan, Progress, R, checked_bounds, plan_count, plan_histogram
+from sordino.data import prepare_counts
+from sordino.session._desk import Asks
+from sordino.session._plan import Progress, checked_bounds, plan_count, plan_histogram
 from sordino.session._results import Count, Histogram
-
-
-class Asks(Protocol):
-    """What a session has for its releases: a desk, and a way to release now or with the batch that is open."""
-
-    _desk: Desk
-
-    def _do(self, plan: Plan[R], progress: Progress | None) -> R: ...
-
-    def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion: ...
 
 
 def histogram(

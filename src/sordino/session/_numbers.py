@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sordino.constraints import Number
-from sordino.session._desk import Desk
-from sordino.session._plan import Plan, Progress, R, checked_bounds
+from sordino.session._desk import Asks
+from sordino.session._plan import Progress, checked_bounds
 
 if TYPE_CHECKING:
     from sordino.estimators import ClippedValue, QuantileValue, QuantileValues
     from sordino.session._bounded_total import BoundedValue
     from sordino.session._table_numbers import Groups
-
-
-class Asks(Protocol):
-    """What a session has for its releases: a desk, and a way to release now or with the batch that is open."""
-
-    _desk: Desk
-
-    def _do(self, plan: Plan[R], progress: Progress | None) -> R: ...
 
 
 def quantile(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sordino.constraints import Number
-from sordino.session._desk import Desk
-from sordino.session._plan import Plan, Progress, R
+from sordino.session._desk import Asks
+from sordino.session._plan import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,14 +15,6 @@ if TYPE_CHECKING:
 
     from sordino.releases import Values
     from sordino.session._randomize import Reported
-
-
-class Asks(Protocol):
-    """What a session has for its releases: a desk, and a way to release now or with the batch that is open."""
-
-    _desk: Desk
-
-    def _do(self, plan: Plan[R], progress: Progress | None) -> R: ...
 
 
 def randomize(

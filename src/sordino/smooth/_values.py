@@ -34,8 +34,13 @@ def float_of(value: Any) -> float:
 
 
 def limits(lower: Number, upper: Number, owner: str, widest: float = sys.float_info.max) -> tuple[float, float]:
-    """Return public limits as floats, the smaller one first and `widest` apart at most, else raise `InvalidParameter`."""
-    low, high = float_of(FINITE(f"{owner}.lower", lower)), float_of(FINITE(f"{owner}.upper", upper))
+    """Return public limits as floats inside of them, the smaller one first and `widest` apart at most, else raise `InvalidParameter`."""
+    least, most = FINITE(f"{owner}.lower", lower), FINITE(f"{owner}.upper", upper)
+    low, high = float_of(least), float_of(most)
+    if low < least:
+        low = math.nextafter(low, math.inf)
+    if high > most:
+        high = math.nextafter(high, -math.inf)
     if not low < high or not high - low <= widest:
         raise InvalidParameter(
             f"{owner}.upper must be above lower, {shown(low)}, by at most {widest:.3g}; got {shown(high)}. Change the unit of the values."
