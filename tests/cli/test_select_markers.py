@@ -149,6 +149,8 @@ REFUSED = {
     "too many families for the raw statistic": (("--families", "3000", "--scale", "raw"), "at most 2000"),
     "epsilon": (("--epsilon", "0"), "--epsilon must be"),
     "k": (("-k", "0"), "-k must be"),
+    "no sensitivity": (("--sensitivity", "0"), "--sensitivity does not go with"),
+    "no step": (("--step", "0"), "--step does not go with"),
     "score": (("--score", "b"), "--score does not go with --statistic"),
     "sensitivity": (("--sensitivity", "1"), "--sensitivity does not go with"),
     "monotone": (("--monotone",), "--monotone does not go with"),
@@ -170,7 +172,7 @@ def test_public_mistakes_cost_nothing(select, sordino, families, flags, words):
 def test_options_of_the_statistic_need_it(sordino, tmp_path):
     path = tmp_path / "markers.csv"
     path.write_bytes(TABLE)
-    for flags in (("--b", "b"), ("--families", 5), ("--scale", "raw"), ("--allow-approximate",)):
+    for flags in (("--b", "b"), ("--families", 5), ("--families", 0), ("--damping", 0), ("--scale", "raw"), ("--allow-approximate",)):
         result = sordino("select", path, "--score", "b", "--epsilon", 1, "--sensitivity", 1, *flags)
         assert (result.code, result.out) == (2, "")
         assert "needs --statistic tdt" in result.err
@@ -243,13 +245,25 @@ def test_a_delimiter_within_quotes_is_part_of_a_count(tmp_path):
     assert found.c.tolist() == [7]
 
 
+@pytest.mark.parametrize("odd", [b'"1,2",5"', b'5","1,2"', b'"1,2,5', b'"1",2",3', b'"""1,2"";",-"', b'",","'])
+def test_quotes_and_delimiters_that_do_not_fit_are_no_counts(tmp_path, odd):
+    """Whether a line is refused must not depend on how somebody quotes what is wrong."""
+    path = tmp_path / "markers.csv"
+    path.write_bytes(b'm,b,c,n\n"a, b",' + odd + b',"x, ""y"""\nk,3,4,\n')
+    for label, found in (("m", ("a, b", "k")), ("n", ('x, "y"', ""))):
+        counts = open_markers(path, b="b", c="c", label=label, form=CsvFormat()).read()
+        assert counts.labels == found
+        assert (counts.b[1], counts.c[1]) == (3, 4)
+        assert np.isnan(counts.b[0])
+
+
 def test_neighbouring_files_look_the_same(select):
     """A hopeless marker, whatever stands there: the same choice, words and exit code."""
 
     def run(counts):
         return select("--snp", "m", "--synthetic", "--seed", 7, text=b"m,b,c\na,190,60\nb," + counts + b"\nc,120,120\n", epsilon=40)
 
-    results = [run(counts) for counts in (b"100,100", b",", b"nan,1", b'",5', b"-9,-9", b"\xff,x", b"400,0e5", b"7,7")]
+    results = [run(counts) for counts in (b"100,100", b",", b"nan,1", b'",5', b"-9,-9", b"\xff,x", b"400,0e5", b"7,7", b'"1,2",5"')]
     assert {(result.code, result.err) for result in results} == {(0, "")}
     assert {result.out for result in results if result is not results[6]} == {results[0].out}
 

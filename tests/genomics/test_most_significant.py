@@ -201,6 +201,8 @@ REFUSED = {
     "beta and step": {"beta": 0.02, "method": "step"},
     "damping and step": {"damping": 5, "method": "step"},
     "too many families for the raw statistic": {"scale": "raw", "families": 5000},
+    "a bound that never changes": {"beta": 0},
+    "beta without noise": {"beta": 0, "method": "heavy-tail"},
     "too little for the losers": {"method": "heavy-tail", "beta": 5, "epsilon": 0.01},
     "shape": {"c": C[:4]},
     "shape of both": {"b": np.array([[1, 2]]), "c": np.array([[1, 2]])},

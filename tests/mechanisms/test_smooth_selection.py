@@ -235,3 +235,14 @@ def test_a_ledger_takes_it_where_it_is_told_to_and_for_its_own_adjacency():
     for adjacency, approximate in (("replace-one", False), ("add-remove", True)):
         with pytest.raises(SordinoError):
             check_claims(made(), adjacency=adjacency, allow_approximate=approximate)
+
+
+def test_numbers_beyond_the_floats_are_numbers():
+    huge = 10**400
+    assert made(epsilon=huge).alpha == pytest.approx(made(epsilon=1e300).alpha)
+    assert made(epsilon=huge, sided="two").alpha > 1e290
+    assert made(beta=huge, floor=8).alpha == made(beta=0, floor=8).alpha
+    with pytest.raises(InvalidParameter, match="must leave a part of epsilon"):
+        made(beta=huge, epsilon=huge, accounting="published")
+    with pytest.raises(InvalidParameter, match=r"^SmoothSelection\.candidates must be at most 2\^53; got a whole number of"):
+        made(candidates=huge)

@@ -168,6 +168,11 @@ def test_scores_of_ones_own():
     assert choose_selector(m=4, epsilon=1, sensitivity=moves(50), scores=clear).success < 0.6
 
 
+def test_public_numbers_beyond_the_floats_are_numbers():
+    assert choose_selector(m=5, epsilon=1, **SMOOTH | {"typical": 10**400}).success > 0.2
+    assert choose_selector(m=2, epsilon=1, sensitivity=moves(1), scores=[1.7e308, -1.7e308]).success > 0.999
+
+
 def test_the_choice_is_the_same_each_time():
     assert choose_selector(m=7, epsilon=1.3, **SMOOTH) == choose_selector(m=7, epsilon=1.3, **SMOOTH)
     assert np.array_equal(noise_alone(20).scores, noise_alone(20).scores)
