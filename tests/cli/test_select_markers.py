@@ -172,7 +172,14 @@ def test_public_mistakes_cost_nothing(select, sordino, families, flags, words):
 def test_options_of_the_statistic_need_it(sordino, tmp_path):
     path = tmp_path / "markers.csv"
     path.write_bytes(TABLE)
-    for flags in (("--b", "b"), ("--families", 5), ("--families", 0), ("--damping", 0), ("--scale", "raw"), ("--allow-approximate",)):
+    for flags in (
+        ("--b", "b"),
+        ("--families", 5),
+        ("--families", 0),
+        ("--damping", 0),
+        ("--scale", "raw"),
+        ("--allow-approximate",),
+    ):
         result = sordino("select", path, "--score", "b", "--epsilon", 1, "--sensitivity", 1, *flags)
         assert (result.code, result.out) == (2, "")
         assert "needs --statistic tdt" in result.err

@@ -63,7 +63,7 @@ def choose_method(
     epsilon : number
         Budget of the selection of one marker, in (0, inf).
     scale : {"sqrt", "raw"}
-        The statistic: |b - c| / sqrt(b + c), or its square. Both have the same best marker; the square needs more noise.
+        The statistic: abs(b - c) / sqrt(b + c), or its square. Both have the same best marker; the square needs more noise.
     method : str, optional
         "damped": `StepSelection` of `damped_tdt`; "step": `StepSelection` of the statistic with its global sensitivity; "smooth-step":
         `SmoothStepSelection`, and "heavy-tail": `SmoothSelection`, both with the smooth bound of `sordino.smooth.tdt`;
@@ -136,9 +136,11 @@ def _chosen(
     """Return the likeliest method among those named."""
     design = made_up(markers, families)
     best = tdt_statistic(design.b.ravel(), design.c.ravel(), families=families).reshape(design.b.shape).argmax(axis=1)
-    found = []
+    found: list[Method] = []
     for name in names:
-        tried = _with_parameters(name, markers, families, epsilon, scale, design, beta, damping, last=not found and name == names[-1])
+        tried = _with_parameters(
+            name, markers, families, epsilon, scale, design, beta, damping, last=not found and name == names[-1]
+        )
         rated = [replace(method, success=_success(method, design, best)) for method in tried]
         if rated:
             found.append(max(rated, key=lambda method: method.success))

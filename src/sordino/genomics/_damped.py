@@ -33,9 +33,9 @@ BOUND = 4 + ROUNDING
 
 
 def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
-    """Return |b - c| sqrt(min(1, damping / (b + c))) for each marker: a statistic that one family moves by at most 4.
+    """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker: a statistic that one family moves by at most 4.
 
-    Of markers with at least `damping` transmissions b + c it is sqrt(damping) times |b - c| / sqrt(b + c), the square root of the TDT
+    Of markers with at least `damping` transmissions b + c it is sqrt(damping) times abs(b - c) / sqrt(b + c), the square root of the TDT
     statistic, and orders them alike. A marker with fewer counts as if it had so many: its statistic is lowered, and that is what bounds
     how far it can move.
 

@@ -121,7 +121,7 @@ def choose_selector(
         Whether to leave out `SmoothSelection`, whose guarantee is about ideal arithmetic: ledgers refuse it unless told otherwise.
     scores : array of float, shape (m,) or (rows, m), optional
         Made-up scores like those that are expected, or public ones from elsewhere, one row for each try. Without them: magnitudes of
-        standard normal numbers, such as the |z| of m tests of which none has an effect.
+        standard normal numbers, such as the abs(z) of m tests of which none has an effect.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def choose_selector(
 
     Notes
     -----
-    The scale of scores decides more than the mechanism does: a statistic that moves less is selected with less noise. Select by |z|, not
+    The scale of scores decides more than the mechanism does: a statistic that moves less is selected with less noise. Select by abs(z), not
     by its square.
 
     Examples

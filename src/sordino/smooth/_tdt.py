@@ -45,7 +45,7 @@ def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"
     families : int
         How many families there are: public.
     scale : {"sqrt", "raw"}
-        "sqrt" is |b - c| / sqrt(b + c), "raw" its square, which is what is published as the statistic. Both order markers alike; the
+        "sqrt" is abs(b - c) / sqrt(b + c), "raw" its square, which is what is published as the statistic. Both order markers alike; the
         square root moves by at most 2 with one family, and by at most 4 / sqrt(b + c).
 
     Returns
