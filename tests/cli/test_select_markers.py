@@ -110,6 +110,19 @@ def test_what_is_not_exact_is_used_only_if_allowed(select, monkeypatch):
         choose._chosen.cache_clear()
 
 
+def test_a_ledger_refuses_what_is_not_exact_even_if_it_was_chosen(select, families, monkeypatch):
+    """Broken control: a rule that forgets what was asked for."""
+    import sordino.genomics as genomics
+
+    plain = genomics.choose_method
+    forgetful = lambda **given: plain(**given | {"exact": False, "method": "heavy-tail"})  # noqa: E731
+    monkeypatch.setattr(genomics, "choose_method", forgetful)
+    refused = select(*families)
+    assert refused.code not in {0, 1}
+    assert refused.out == ""
+    assert select("--allow-approximate", *families).code == 0
+
+
 def test_it_is_charged_before_the_counts_are_read(select, sordino, families, tmp_path):
     assert select("--snp", "marker", "-k", 2, *families).code == 0
     shown = sordino("ledger", "show", *families).json

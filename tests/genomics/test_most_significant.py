@@ -221,3 +221,20 @@ def test_numbers_keep_their_meaning():
     thirds = choose_method(markers=4, families=150, epsilon=Fraction(1, 3), method="damped")
     assert thirds.mechanism.cost.pure() <= Fraction(1, 3)
     assert choose_method(markers=4, families=150, epsilon=1, damping=Fraction(401, 2)).damping == Fraction(401, 2)
+
+
+def test_a_smaller_beta_is_tried_where_the_first_leaves_nothing():
+    found = choose_method(markers=20, families=20, epsilon=0.65, method="heavy-tail")
+    with pytest.raises(InvalidParameter, match="must leave a part of epsilon"):
+        choose_method(markers=20, families=20, epsilon=0.65, method="heavy-tail", beta=found.beta / 0.8)
+
+
+def test_equal_budgets_of_another_type_are_kept_apart():
+    made = [choose_method(markers=3, families=150, epsilon=epsilon).mechanism.epsilon for epsilon in (2, 2.0, Fraction(2))]
+    assert [type(epsilon) for epsilon in made] == [int, float, Fraction]
+
+
+@pytest.mark.parametrize(("scale", "most"), [("sqrt", 2), ("raw", Fraction(1192, 150))])
+def test_the_global_sensitivity_has_room_for_the_rounding_of_statistics(scale, most):
+    step = choose_method(markers=3, families=150, epsilon=2, method="step", scale=scale).mechanism
+    assert most < step.sensitivity.bound < most + 2e-6

@@ -246,3 +246,18 @@ def test_numbers_beyond_the_floats_are_numbers():
         made(beta=huge, epsilon=huge, accounting="published")
     with pytest.raises(InvalidParameter, match=r"^SmoothSelection\.candidates must be at most 2\^53; got a whole number of"):
         made(candidates=huge)
+
+
+def test_a_lead_beyond_the_floats_is_a_lead_and_says_nothing():
+    """Differences over the smallest scale overflow: warnings are errors here, and would tell."""
+    m = made(ceiling=1 << 500, floor=Fraction(1, 1 << 500))
+    assert [m.release([0, 0, lead, 0], smooth_bound=0, entropy=Seeded(3)).index for lead in (1e200, 1e308)] == [2, 2]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, object])
+def test_nan_in_an_array_is_the_lowest_score(kind):
+    m = made(epsilon=500)
+    given = np.array([math.nan, -50.0, 60.0, -60.0], dtype=kind)
+    assert m.release(given, smooth_bound=0.25, entropy=Seeded(5)).index == 2
+    given[2] = math.nan
+    assert m.release(given, smooth_bound=0.25, entropy=Seeded(5)).index == 1

@@ -181,14 +181,16 @@ def _with_parameters(
     if name == "damped":
         mechanism = StepSelection(epsilon=epsilon, sensitivity=_moves(BOUND))
         return [replace(plain, damping=one, mechanism=mechanism) for one in _dampings(families, damping)]
-    found = []
+    found: list[Method] = []
+    refused: InvalidParameter | None = None
     for one in _betas(name, families, scale, design, beta):
         smooth = replace(plain, beta=one)
         try:
             found.append(replace(smooth, mechanism=smooth_mechanism(name, epsilon, markers, smooth)))
-        except InvalidParameter:  # too little epsilon for so many markers
-            if last and not found:
-                raise
+        except InvalidParameter as error:  # too little epsilon for so many markers
+            refused = error
+    if last and not found and refused is not None:
+        raise refused
     return found
 
 
