@@ -45,6 +45,7 @@ class Unaudited:
 
 _NO_NEIGHBOURS = "the claim names no neighbours; it is proved."
 _NOT_PRIVATE = "it works on what was released, so there is no loss to look for; what it says of the answers is proved and tested."
+_NOT_PRIVATE_CHOICE = "it sees no data, so there is no loss to look for; its figures are tested against releases."
 _MANY_STEPS = (
     "it is about lists of releases, each audited alone; that costs add up like this is proved, and tested against other routes."
 )
@@ -97,6 +98,18 @@ _OTHERS = (
         statement="Figures within a declared range move by what their folded noise is made for, and are unbiased.",
         proof="bounded-figures.md",
         why="its noise is that of FoldedMechanism, which is audited; what moves figures is proved, and tested on small tables.",
+    ),
+    Unaudited(
+        name="most_significant",
+        statement="Statistics of a genome move between neighbouring families by what the mechanism that selects was told.",
+        proof="most-significant.md",
+        why="the audit judges the mechanisms; that statistics and bounds move so is proved, and enumerated over tables of few families.",
+    ),
+    Unaudited(
+        name="choose_selector",
+        statement="Which mechanism is chosen depends on public numbers alone.",
+        proof="choosing-a-selector.md",
+        why=_NOT_PRIVATE_CHOICE,
     ),
     Unaudited(
         name="Session.randomize and mean_of_reports",
