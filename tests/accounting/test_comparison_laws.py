@@ -62,6 +62,7 @@ def test_what_holds_each_cost_once_is_refused(make):
 
 @pytest.mark.parametrize("one", [TENTH, HUNDREDTH])
 @pytest.mark.parametrize("delta", ["1e-9", "1e-12", "1e-14", "1e-30"])
+@pytest.mark.slow
 def test_a_thousand_costs_are_never_below_the_truth(one, delta):
     least, table = truth(one, 1000, mpmath.mpf(delta)), compare([one] * 1000, delta=float(delta))
     assert least <= table.epsilon <= least * (1 + mpmath.mpf(10) ** -8)

@@ -238,6 +238,7 @@ def test_the_terms_of_a_divergence_that_count_are_taken():
     assert 0.8 * found.at_most < found.at_least <= renyi(mechanism.noise.rate, (1, 1), Fraction(12)) + 1e-12
 
 
+@pytest.mark.slow
 def test_each_transcript_is_held_to_its_own_cost():
     subject = Subject(
         laws=[Geometric(Fraction(1)), Geometric(HALF), Geometric(HALF)],
@@ -276,6 +277,7 @@ def test_the_price_of_an_outcome_may_not_be_squared():
     assert report.broken
 
 
+@pytest.mark.slow
 def test_implicit_zeros_are_played_through_their_own_code():
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3)
     dense = audit.exact(NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING), answers_a=(0, 0, 0), answers_b=(0, 1, 1), tail=1e-6)

@@ -53,6 +53,7 @@ def judged(make, cents, charge, claimed):
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.slow
 def test_a_number_of_the_outcome_is_no_charge(make):
     right = judged(make, 0.0, 1.2, 1.2)
     assert not right.broken, "an outcome that calls its price 0 is still charged 1.2"

@@ -76,6 +76,7 @@ def test_cauchy_noise_with_a_scale_of_the_data_loses_the_hyperbolic_distance(a, 
     assert report.complete
 
 
+@pytest.mark.slow
 def test_a_tight_calibration_of_heavy_tails_is_acquitted_and_a_looser_one_convicted():
     """alpha = 2 sinh(epsilon/2) for neighbours of one scale: 1.0421906 at epsilon 1."""
     right, wrong = Fraction("1.04219061098"), Fraction("1.0422")
@@ -99,6 +100,7 @@ def test_heavy_tails_of_any_order_against_a_grid(gamma, scales):
     assert report.epsilon_at_most <= max(np.abs(logs[0] - logs[1]).max(), *outside) + 1e-2
 
 
+@pytest.mark.slow
 def test_gaussian_noise_is_held_to_all_its_views():
     report = audit.exact(added(Law.gaussian(1), cost=ZCDP(rho=0.5), window=(-12, 13), tail=math.inf), answers_a=0, answers_b=1)
     assert not report.broken

@@ -127,6 +127,7 @@ def classes(mechanism, a, b, cuts):
     return {label: tuple(math.exp(float(x[0])) for x in (cells.a.low_left, cells.a.high_left)) for label, cells in found.cells}
 
 
+@pytest.mark.slow
 def test_cuts_below_the_least_gap_make_empty_classes():
     """A gap is never below its start: a class that ends there is empty, and the one after it begins there."""
     sparse = Crossings(
@@ -212,6 +213,7 @@ def test_numbers_that_would_overflow_are_refused(make, says):
 
 
 @pytest.mark.parametrize("unit", [F(1, 10**38), F(10**17)])
+@pytest.mark.slow
 def test_units_do_not_matter(unit):
     race = Race(noise=Law.exponential(2 * unit), cost=ONE, gap=True)
     report = audit.exact(race, answers_a=[unit, 0], answers_b=[0, unit])
@@ -313,6 +315,7 @@ def stressed(seed, rounds):
         assert outside <= report.tail + 1e-5, context
 
 
+@pytest.mark.slow
 def test_random_laws_and_budgets_against_a_grid():
     stressed(1, 25)
 

@@ -89,6 +89,7 @@ def test_race_oracles():
     assert not report.complete
 
 
+@pytest.mark.slow
 def test_the_exponential_mechanism_is_a_race_with_gumbel_noise():
     """E1: a softmax; its loss has a bounded range."""
     mechanism = race(GUM(1), cost=BoundedRange(epsilon=2))
@@ -100,6 +101,7 @@ def test_the_exponential_mechanism_is_a_race_with_gumbel_noise():
     assert audit.exact(race(GUM(1), cost=BoundedRange(epsilon=1)), answers_a=[0, 0, 0], answers_b=[-1, 1, 1]).broken
 
 
+@pytest.mark.slow
 def test_the_gap_of_two_gumbel_noises_is_logistic():
     """E2: P(gap >= g) = 1/(1 + e^(g - theta)), here for classes."""
     mechanism = race(GUM(1), gap=True)
@@ -118,6 +120,7 @@ def test_the_gap_of_two_gumbel_noises_is_logistic():
     assert report.unresolved == 0
 
 
+@pytest.mark.slow
 def test_gap_densities_against_a_grid():
     """Laplace noise on two answers: the density of the gap in closed form, its worst ratio from a fine grid."""
     mechanism = race(LAP(2), gap=True)
@@ -155,6 +158,7 @@ def test_heavy_tailed_races_with_a_scale_of_the_data(one_sided):
     assert report.complete
 
 
+@pytest.mark.slow
 def test_candidate_zero_wins_with_the_published_probability():
     """O10: one-sided noise of order four, scaled scores (0, -1, -2)."""
     encloses(race(Law.cauchy(4, one_sided=True)).log_probability([0, -1, -2], 0), 0.897646719015, 1e-11)

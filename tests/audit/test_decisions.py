@@ -100,6 +100,7 @@ def test_numbers_that_are_released_without_noise_are_convicted(monkeypatch):
         audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1)
 
 
+@pytest.mark.slow
 def test_a_release_has_the_law_that_was_audited():
     """The sampler is proved elsewhere; here only that release and audit speak of the same mechanism."""
     mechanism = NoisyTopK(k=1, epsilon=2, sensitivity=COUNTING)

@@ -103,6 +103,7 @@ def test_a_partition_merges_outputs_and_its_classes_are_reported():
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_search_finds_the_worst_pair_the_same_one_every_time(mechanism, n, loss):
     options = {"search": True, "n": n, "limit": 40, "tail": 1e-11}
     report = audit.exact(mechanism, **options)
@@ -114,6 +115,7 @@ def test_a_search_finds_the_worst_pair_the_same_one_every_time(mechanism, n, los
     assert covered(moves, mechanism.sensitivity)
 
 
+@pytest.mark.slow
 def test_a_search_convicts_what_a_mild_pair_does_not():
     subject = Subject(
         laws=[Geometric(Fraction(1, 2))] * 3, decide=raw_last_gap, cost=Pure(epsilon=1), sensitivity=EITHER, shifts=True
@@ -146,6 +148,7 @@ def test_a_search_climbs_from_where_it_starts():
     assert audit.exact(subject, search=True, n=1, limit=10).epsilon_at_least == math.inf
 
 
+@pytest.mark.slow
 def test_a_search_under_concentrated_privacy_climbs_divergences():
     statement = Sensitivity(bound=2, monotone=False, adjacency="replace-one", norm="l2", step=1)
     report = audit.exact(GaussianMechanism(rho=1, sensitivity=statement), search=True, n=2, limit=12, tail=1e-8)
@@ -168,6 +171,7 @@ NAMES = sorted({claim.name for claim in audit.claims()})
 CLAIMS_PAGE = (ROOT / "docs/reference/claims.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_claim_stands_is_attained_where_it_says_so_and_has_its_lines_in_the_table(name):
     reports = audit.run_claims(name)

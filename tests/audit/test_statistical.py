@@ -91,6 +91,7 @@ def failures(runs, samples, confidence, seed):
     return count
 
 
+@pytest.mark.slow
 def test_a_bound_at_half_confidence_fails_sometimes_and_in_less_than_half():
     """Two independent bounds at a quarter each: their sum passes in about one of six; a bound that is too tight would in half."""
     assert 4 <= failures(150, 400, 0.5, 1000) <= 50
@@ -108,6 +109,7 @@ def test_no_false_alarm_in_two_hundred_audits():
     assert alarms == 0
 
 
+@pytest.mark.slow
 def test_the_release_itself_is_run():
     top = NoisyTopK(k=1, epsilon=4, sensitivity=COUNTING)
     a, b = (audit.black_box(top, q, entropy=Seeded(i)) for i, q in enumerate(([0, 0, 0], [0, 1, 1])))
@@ -117,6 +119,7 @@ def test_the_release_itself_is_run():
     assert "indices" in report.witness.event or "gaps" in report.witness.event
 
 
+@pytest.mark.slow
 def test_a_released_number_convicts_a_wrong_claim():
     laplace = LaplaceMechanism(epsilon=4, sensitivity=COUNTING)
     a, b = (audit.black_box(laplace, q, entropy=Seeded(i)) for i, q in enumerate((0, 1)))
@@ -171,6 +174,7 @@ def fickle(share, entropy, error=ValueError):
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit])
+@pytest.mark.slow
 def test_raising_is_an_outcome_and_says_its_type_only(error):
     report = audit.statistical(
         fickle(0.3, Seeded(1), error), fickle(0.01, Seeded(2)), samples=2000, confidence=SURE, claimed=Pure(epsilon=1)
@@ -179,6 +183,7 @@ def test_raising_is_an_outcome_and_says_its_type_only(error):
     assert "private" not in str(report) + json.dumps(report.to_dict())
 
 
+@pytest.mark.slow
 def test_streams_of_words_are_told_apart_by_how_they_begin():
     def run(share, entropy):
         draws = iter(lambda: float(uniform(entropy, 1)[0]), None)
@@ -191,6 +196,7 @@ def test_streams_of_words_are_told_apart_by_how_they_begin():
     assert report.epsilon_at_least > 2.5
 
 
+@pytest.mark.slow
 def test_gaussian_claims_are_tested_where_they_allow_a_delta():
     gaussian = GaussianMechanism(rho=0.5, sensitivity=COUNTING)
     a, b = boxes(gaussian, ([0], [1]))
@@ -224,6 +230,7 @@ def test_delta_beside_epsilon():
 
 
 @pytest.mark.parametrize("name", ["a positive that is not paid for", "sparse vector with gaps, each transcript at its own cost"])
+@pytest.mark.slow
 def test_costs_of_outcomes_are_held_against_them(name):
     [control] = [control for control in CONTROLS if control.name == name]
     report = judged(control, 20_000)
@@ -268,6 +275,7 @@ def test_what_was_learned_is_never_tested_on_the_same_runs():
     assert report.witness.runs == 1000
 
 
+@pytest.mark.slow
 def test_chance_alone_shows_no_loss():
     """Equal boxes: an event that was chosen on the runs that test it would show a loss in nearly every audit."""
     found = 0
@@ -302,6 +310,7 @@ def test_messages_of_errors_are_no_outcomes():
     assert report.epsilon_at_least == 0
 
 
+@pytest.mark.slow
 def test_the_sum_over_classes_of_charges_is_what_it_should_be():
     """Two classes, two orders, two sides: each of eight bounds has its share of the level, half of which is that of one order."""
     n, p, q = 10**6, 0.225, 0.371

@@ -292,6 +292,7 @@ def test_losses_are_rounded_up_to_whole_units():
 
 
 @pytest.mark.parametrize("alpha", [1.01, 2.0, 30.0, 1e4])
+@pytest.mark.slow
 def test_arrays_of_curves_are_above_the_truth_each(alpha):
     """One kind at a time, both orders, tiny to large: each array holds 20 different ends."""
     shares = [Fraction(k, 7) for k in range(1, 21)]

@@ -62,6 +62,7 @@ def test_a_row_more_moves_one_count_by_one():
     assert moved(grid, [float(np.nextafter(grid.edges[2], -np.inf)), *grid.edges[1:4].tolist()]) == [1] * 4
 
 
+@pytest.mark.slow
 def test_the_twin_that_believes_what_is_proposed_below_the_first_edge_is_convicted(monkeypatch):
     """There nothing is compared with an edge, because missing numbers are there; a row beside another edge then moves a thousand others."""
 

@@ -70,6 +70,7 @@ def test_the_closed_ratio_of_variances(k, ratio):
         assert estimates.variances[0] / v == pytest.approx(0.4)  # B1
 
 
+@pytest.mark.slow
 def test_unbiased_and_of_the_stated_variance_for_fixed_indices():
     q = np.array([5000.0, 4000.0, 3000.0])  # so far apart that the selection never changes
     entropy = Seeded(1)

@@ -298,6 +298,7 @@ def test_gaps_are_raw_and_at_least_what_the_branch_adds():
 
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
+@pytest.mark.slow
 def test_estimates_are_centered_for_a_fixed_answer(noise):
     entropy, estimates = Seeded(6), {0: [], 1: []}
     for at in (1000, 10):  # far above the boundary, and between threshold and boundary

@@ -90,6 +90,7 @@ def test_a_descent_to_the_last_item_draws_every_item_from_the_law(sparse, monkey
     assert np.abs(correlations).max() < 6 / np.sqrt(400), "items are independent"
 
 
+@pytest.mark.slow
 def test_first_level_is_only_a_matter_of_speed(sparse):
     seen = draws(Geometric(Fraction(1, 2)), 1, 3000)
     assert fits(seen, "exponential", 1, Fraction(1, 2)) > 1e-8
@@ -173,6 +174,7 @@ def test_much_epsilon_and_an_empty_table(noise, epsilon, size):
         assert top.indices.tolist() == [0, 1], "all tie, and the smaller position wins"
 
 
+@pytest.mark.slow
 def test_ties_at_the_lowest_level_have_the_law_of_the_full_computation(sparse, monkeypatch):
     # the bands are one step wide and hold many hits; only the first m of them are listed
     begin_at(2, monkeypatch)

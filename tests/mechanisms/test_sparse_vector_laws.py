@@ -220,6 +220,7 @@ def test_thresholds_are_rounded_up_to_the_grid():
         assert m.cut(threshold) == m.cut()
 
 
+@pytest.mark.slow
 def test_estimates_are_centered_for_a_fixed_answer():
     m = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=COUNTING)
     entropy = Seeded(6)
@@ -229,6 +230,7 @@ def test_estimates_are_centered_for_a_fixed_answer():
     assert abs(estimates.std() ** 2 / (m.noise.variance + m.threshold_noise.variance) - 1) < 0.2
 
 
+@pytest.mark.slow
 def test_gaps_have_the_law_of_the_difference():
     m = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=COUNTING, noise="laplace", threshold_noise="laplace")
     entropy = Seeded(8)

@@ -183,6 +183,7 @@ numbers = st.one_of(
 
 
 @given(numbers, st.integers(-60, 60))
+@pytest.mark.slow
 def test_one_answer_is_converted_as_lists_are(value, power):
     unit = Fraction(2) ** power
     assert _InSteps(unit).of(value) == to_steps([value], unit, "x")[0]
@@ -326,6 +327,7 @@ def test_nothing_private_in_what_it_shows():
         assert not stream.ask(3).simulated
 
 
+@pytest.mark.slow
 def test_the_stream_has_the_law_that_is_audited():
     """P(below, above with lift 0) of two answers on the threshold, by a sum, against many streams."""
     m = SparseVector(

@@ -160,6 +160,7 @@ def binomial_law(n, p):
     return np.array([math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(n + 1)])
 
 
+@pytest.mark.slow
 def test_binomial_fits_and_the_wrong_probability_is_convicted():
     from scipy import stats
 

@@ -248,6 +248,7 @@ def chi_square(one, answers, lengths, drawn):
 
 
 @pytest.mark.parametrize("lengths", [None, (1, 20, 3, 9)])
+@pytest.mark.slow
 def test_draws_follow_the_audited_law_and_no_other(lengths):
     answers, entropy = (0, -3, 2, 1), Seeded(11)
     one = scan(4, HALF, Fraction(1, 3))

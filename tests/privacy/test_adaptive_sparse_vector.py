@@ -50,6 +50,7 @@ def test_a_release_has_the_law_of_the_formula(q, rules, width):
     assert all(max(event[1] for event in transcript if event) > 3 for transcript in law), "only higher lifts are left"
 
 
+@pytest.mark.slow
 def test_a_branch_that_cannot_be_paid_for_never_fires():
     rules = Rules(("exponential", FAST), ("exponential", Fraction(2, 5)), prices=(2, 3), tokens=6)
     law = by_play((1, 0, 0), rules, 3)
@@ -113,10 +114,12 @@ def convicted(rules, spread, loss, **options):
     assert found == pytest.approx(loss, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_spread_of_monotone_lists_where_answers_move_both_ways_is_convicted():
     convicted(Rules(ONE_SIDED, ONE_SIDED, boundaries=(40, 0)), 1, 2 * LN2)  # the dearest branch: two tokens, each twice
 
 
+@pytest.mark.slow
 def test_the_price_of_the_cheap_branch_for_the_dear_one_is_convicted():
     convicted(Rules(ONE_SIDED, ONE_SIDED, boundaries=(40, 0)), 2, 2 * LN2, price=lambda branch: 1)
 

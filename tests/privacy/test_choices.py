@@ -135,6 +135,7 @@ def test_the_auditor_convicts_noise_for_monotone_answers_where_they_move_both_wa
     assert report.epsilon_at_least == pytest.approx(2, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_releases_fit_permute_and_flip():
     mechanism, entropy, draws = PermuteAndFlip(epsilon=1, sensitivity=EITHER), Seeded(3), 6000
     q, r = (1, 0, 0, -2), math.exp(-0.5)
@@ -147,6 +148,7 @@ def test_releases_fit_permute_and_flip():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 100])
+@pytest.mark.slow
 def test_releases_fit_randomized_response(n):
     mechanism, entropy, draws = RandomizedResponse(epsilon=1.5), Seeded(6), 3000
     counts = np.bincount([mechanism.release(range(n), entropy=entropy).index for _ in range(draws)], minlength=n)

@@ -54,6 +54,7 @@ def test_the_law_adds_up_and_classes_hold_every_total(m):
 
 
 @every
+@pytest.mark.slow
 def test_neighbours_lose_no_more_than_epsilon(m):
     rows = m.rows_per_unit
     for unit in ([NEAR] * rows, [-NEAR] * rows, [0.5, NEAR][:rows]):
@@ -77,6 +78,7 @@ def test_a_clip_that_is_not_paid_for_is_convicted():
     assert audit.exact(free, answers_a=[NEAR], answers_b=[], n=1).broken
 
 
+@pytest.mark.slow
 def test_releases_follow_the_law_of_classes():
     m, values, n = MADE[0], [0.5, NEAR, 2.0], 300
     expected = {output: float(low) for output, (low, _) in subject_of(m, 3).stated(values)}

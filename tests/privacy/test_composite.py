@@ -143,6 +143,7 @@ def test_the_mean_is_the_value_and_the_variance_is_the_formula(m, value):
     assert math.sqrt(m.variance(at=truth)) <= m.grid.standard_error
 
 
+@pytest.mark.slow
 def test_the_audited_law_is_that_of_a_value_moved_to_the_nearer_end():
     m = MADE[4]
     assert law(m, 99) == law(m, 1) != law(m, 0.99)

@@ -49,6 +49,7 @@ def test_the_mean_is_the_value_and_the_variance_is_the_formula(value):
     assert math.sqrt(m.variance(at=value)) <= m.grid.standard_error * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_it_is_near_the_least_variance_and_below_the_mixture():
     assert MADE[0].parameters["largest_variance"] < 4.05
     assert 3.990 < MADE[1].parameters["largest_variance"] < 4.005, "the optimum of a fine program is 3.990"

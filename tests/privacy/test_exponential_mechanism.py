@@ -117,6 +117,7 @@ def test_the_ways_through_with_lead_are_taken():
 
 
 @pytest.mark.parametrize(("rate", "n", "depth"), [(1.0, 2000, 9), (0.25, 300, 24), (0.05, 500, 130)])
+@pytest.mark.slow
 def test_a_long_list_is_raced_in_two_groups(rate, n, depth):
     steps = np.full(n, -depth)
     steps[7], steps[8] = 0, -1
@@ -309,6 +310,7 @@ def test_oracles_of_the_exponential_mechanism():
     assert (1 + math.exp(-theta)) * math.log1p(math.exp(theta)) == pytest.approx(1.54782270251, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_gumbel_top_k_peels():
     q, rate, draws = (3, 0, 1, 3), Fraction(1, 2), 3000
     entropy, r = Seeded(8), math.exp(-0.5)

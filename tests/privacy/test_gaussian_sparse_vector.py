@@ -35,6 +35,7 @@ def law(m, q):
 
 @pytest.mark.parametrize("noise", TAILS)
 @pytest.mark.parametrize("c", [1, 2])
+@pytest.mark.slow
 def test_what_is_played_has_the_law_of_the_sum(noise, c):
     m = GaussianSparseVector(
         threshold=0,
@@ -125,6 +126,7 @@ def test_one_question_far_below_has_no_pure_epsilon():
     assert loss == pytest.approx(44.46, abs=0.05)
 
 
+@pytest.mark.slow
 def test_the_auditor_convicts_a_pure_claim():
     m = GaussianSparseVector(threshold=6, positives=1, rho=1, sensitivity=COUNTING, questions=1)
     honest = subject_of(m, 1)
@@ -147,6 +149,7 @@ def long_law(m, rises, falls):
     return ((f0 * np.exp(RISING * np.log1p(-np.minimum(early, 1 - 1e-16))) * late)[:, None] * np.exp(stay)).sum(axis=0)
 
 
+@pytest.mark.slow
 def test_without_the_counting_term_the_auditor_convicts():
     m = GaussianSparseVector(threshold=0, positives=1, rho=3, split=Fraction(1, 3), sensitivity=EITHER, questions=RISING + FALLING)
     assert (m.threshold_noise.rate, m.noise.rate) == (1, Fraction(1, 2))
@@ -170,6 +173,7 @@ def test_without_the_counting_term_the_auditor_convicts():
     assert list(verdicts.values()) == [True, False]
 
 
+@pytest.mark.slow
 def test_a_threshold_that_is_not_paid_for_is_convicted():
     m = GaussianSparseVector(threshold=1, positives=1, rho=8, epsilon=Fraction(1, 10), noise="exponential", sensitivity=COUNTING)
     honest = subject_of(m, 2)

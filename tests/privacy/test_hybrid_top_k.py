@@ -136,6 +136,7 @@ def test_what_is_declared_is_what_is_enumerated():
     assert wide.spent(1).pure() == 3 * 2 * wide.noise.rate == Fraction(3, 4), "one and a half steps are two"
 
 
+@pytest.mark.slow
 def test_the_claims_hold_and_are_reached():
     general, monotone, laplace = audit.run_claims("HybridTopK")
     for report in (general, monotone):
@@ -153,6 +154,7 @@ def test_a_search_finds_nothing_beyond_the_claim(options):
 
 
 @pytest.mark.parametrize(("noise", "statement"), [("exponential", COUNTING), ("exponential", EITHER), ("laplace", COUNTING)])
+@pytest.mark.slow
 def test_a_domain_has_the_law_of_the_list(noise, statement):
     known = {"k": 2, "threshold": 1, "epsilon": 8, "sensitivity": statement, "noise": noise}
     for a, b in (((1, 0), (1, 1)), ((0, 2), (0, 1))):

@@ -91,6 +91,7 @@ def test_the_declared_cost_is_the_enumerated_loss(kind, monotone):
         assert mechanism.noise.rate * k * (1 if monotone else 2) == Fraction(7, 10)
 
 
+@pytest.mark.slow
 def test_the_raw_last_gap_is_convicted():
     worst, witness = worst_loss("exponential", HALF, 3, 1, monotone=False, bases=[(0, 0, 0)], highest=2, margin=False)
     assert worst == pytest.approx(4, abs=1e-9), "twice the claim of 2 (oracle D5)"
@@ -103,6 +104,7 @@ def test_the_raw_last_gap_is_convicted_for_two_of_four():
     assert worst == pytest.approx(3, abs=1e-9), "k + 1 shares instead of k"
 
 
+@pytest.mark.slow
 def test_the_monotone_scale_under_replace_one_is_convicted():
     worst, _ = worst_loss("exponential", HALF, 3, 1, monotone=False, bases=BASES[3], highest=2)
     assert worst > 1 + 0.5, "noise calibrated for monotone lists pays twice when answers move both ways"
@@ -137,6 +139,7 @@ def test_oracles_of_the_continuous_limit():
     assert math.log(ratio[0] / ratio[1]) == pytest.approx(0.945753252462, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_releases_have_the_law_of_the_oracle():
     statement = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=statement)  # scale 2, on real scores

@@ -170,6 +170,7 @@ def test_a_row_between_two_searches_of_a_level_attains_two_sides_of_one():
     assert 3 < found.worst <= m.cost.pure() + ROUNDING
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law():
     m = quantiles(q=(0.25, 0.5, 0.75), epsilon=3)
     counts, n = (3, 2, 0, 4), 600
@@ -307,6 +308,7 @@ def test_a_replaced_row_at_the_price_of_an_added_one_is_convicted():
     assert convicted(m, law, [moved_row(m)], m.cost)
 
 
+@pytest.mark.slow
 def test_a_unit_that_moves_between_searches_at_the_price_of_one_of_them_is_convicted():
     m = quantiles(q=(0.25, 0.5, 0.75), epsilon=4, adjacency="replace-one", growth=1.5)
     assert convicted(m, law, list(neighbours(m, 1)), Pure(epsilon=m.noise.rate * m.levels))

@@ -33,6 +33,7 @@ LAWS = [
 
 
 @pytest.mark.parametrize(("q", "rules", "width"), LAWS)
+@pytest.mark.slow
 def test_a_release_has_the_law_of_the_formula(q, rules, width):
     law = by_play(q, rules, width)
     rest = 1 - sum(law.values())
@@ -73,6 +74,7 @@ def test_each_transcript_is_held_to_what_it_says_it_spent_and_reaches_it(rules, 
 
 
 @pytest.mark.parametrize(("limit", "query"), [(TWO_SIDED, ONE_SIDED), (ONE_SIDED, TWO_SIDED), (TWO_SIDED, TWO_SIDED)])
+@pytest.mark.slow
 def test_two_sided_noise_stays_within_the_same_bound(limit, query):
     rules = Rules(limit, query)
     loss, witness = worst(moves(2, monotone=False), rules, (LN2, 2 * LN2), highest=1, reach=60)
@@ -111,6 +113,7 @@ def test_noise_that_answers_two_questions_is_convicted():
     assert audit.exact(subject(copied, 1), answers_a=(0, 0), answers_b=(0, 1)).epsilon_at_most == math.inf
 
 
+@pytest.mark.slow
 def test_a_gap_for_an_answer_below_is_convicted():
     def all_gaps(q, noise):
         return np.stack([x + noise[:, 1 + i] - noise[:, 0] for i, x in enumerate(q)], axis=1)
@@ -146,6 +149,7 @@ def test_the_claims_hold_and_are_reached():
         assert report.epsilon_at_least == pytest.approx(float(report.claimed.pure()), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_cost_that_leaves_out_the_threshold_is_convicted_through_the_mechanism():
     m = SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=EITHER)
     honest = subject_of(m, 2)
@@ -160,12 +164,14 @@ def test_a_cost_that_leaves_out_the_threshold_is_convicted_through_the_mechanism
 
 
 @pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"threshold_noise": "laplace"}, {"correction": 2}])
+@pytest.mark.slow
 def test_a_search_finds_nothing_beyond_the_claim(options):
     m = SparseVector(threshold=0, positives=1, epsilon=12, sensitivity=EITHER, **options)
     report = audit.exact(m, search=True, n=2, limit=24)
     assert not report.broken
 
 
+@pytest.mark.slow
 def test_bounds_and_steps_other_than_one():
     for bound, step, q in ((2, 1, ((0, 0), (2, -2))), (Fraction(3, 2), Fraction(1, 2), ((0, 0), (1.5, -1.5)))):
         statement = Sensitivity(bound=bound, monotone=False, adjacency="replace-one", step=step)

@@ -284,6 +284,7 @@ def split(mechanism, answers, noise):
     return steps, noise, scale
 
 
+@pytest.mark.slow
 def test_releases_have_the_law_that_is_counted():
     mechanism = SmoothStepSelection(epsilon=2, beta=0.3, candidates=3, ceiling=8, floor=1)
     scores, bound, runs = [0.0, 5.0, 4.0], 2.0, 800
