@@ -32,6 +32,7 @@ def test_the_ends_are_beta_quantiles_rounded_outward(hits, runs, level):
 @pytest.mark.parametrize(
     ("hits", "runs", "p"), [(0, 9, 0.1), (3, 9, 0.5), (40, 1000, 0.06), (499_000, 10**6, 0.5), (10**7, 10**8, 0.1001)]
 )
+@pytest.mark.slow
 def test_tails_are_right_to_a_millionth(hits, runs, p):
     with mpmath.workdps(40):
         ways = mpmath.loggamma(runs + 1) - mpmath.loggamma(hits + 1) - mpmath.loggamma(runs - hits + 1)

@@ -46,6 +46,7 @@ def test_others_are_run_as_they_want_to_be():
         audit.black_box(LAPLACE, 3, entropy=7)
 
 
+@pytest.mark.slow
 def test_a_batch_has_the_law_of_the_release():
     top = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)
     alone = audit.black_box(top, [0, 1, 0], entropy=Seeded(1))
@@ -130,6 +131,7 @@ OVER_A_DOMAIN = [
 
 
 @pytest.mark.parametrize("mechanism", OVER_A_DOMAIN, ids=lambda mechanism: type(mechanism).__name__)
+@pytest.mark.slow
 def test_a_mechanism_over_a_domain_is_given_positions(mechanism):
     listed, mapped, empty = [0, 0, 0, 9, 0, 0], {3: 9}, {}
     one, other = (audit.black_box(mechanism, data, entropy=Seeded(1)) for data in (listed, mapped))
@@ -274,6 +276,7 @@ def test_arguments_are_a_list_of_texts(arguments):
 
 
 @pytest.mark.parametrize("end", ["wait", "exit 0"])
+@pytest.mark.slow
 def test_a_command_that_hangs_ends_the_audit_and_leaves_nothing_behind(tmp_path, end):
     mark = tmp_path / "child"
     hanging = Command(arguments=["sh", "-c", f"sleep 30 & echo $! > {mark}; {end}"], timeout=0.3)

@@ -106,6 +106,7 @@ def test_no_neighbours_of_top_k_lose_more_than_the_claim_and_some_lose_it_all(n,
     assert report.beyond_at_least < 0 <= report.beyond_at_most + 1e-12
 
 
+@pytest.mark.slow
 def test_a_threshold_item_does_not_move():
     """T8: a top-1 with a threshold item of score 0 against two answers that both rise: a win of the threshold loses one rate."""
     subject = Subject(
@@ -120,6 +121,7 @@ def test_a_threshold_item_does_not_move():
 
 
 @pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.slow
 def test_laplace_is_bounded_for_every_output(k):
     mechanism = LaplaceMechanism(epsilon=k, sensitivity=COUNTING.over(k))
     pairs = [((0,) * k, move) for move in product((-1, 0, 1), repeat=k) if any(move) and (min(move) >= 0 or max(move) <= 0)]
@@ -130,6 +132,7 @@ def test_laplace_is_bounded_for_every_output(k):
     assert report.epsilon_at_least == pytest.approx(k, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_one_sided_noise_is_bounded_for_every_output_where_all_answers_may_move_together():
     mechanism = NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING)
     report = audit.exact(mechanism, answers_a=(0, 0, 0), answers_b=(0, 0, 1))
@@ -155,6 +158,7 @@ def renyi(rate, moves, alpha):
 @pytest.mark.parametrize("alpha", [Fraction(11, 10), Fraction(3, 2), Fraction(2), Fraction(5)])
 @pytest.mark.parametrize("moves", [(1,), (1, 1), (1, 0)])
 @pytest.mark.parametrize("rho", [Fraction(1, 2), Fraction(2)])
+@pytest.mark.slow
 def test_gaussian_divergences_are_enclosed(moves, alpha, rho):
     mechanism = GaussianMechanism(rho=rho, sensitivity=COUNTING.over(len(moves), "l2"))
     report = audit.exact(mechanism, answers_a=(0,) * len(moves), answers_b=moves, orders=[alpha], tail=1e-20)
@@ -229,6 +233,7 @@ def test_an_output_that_was_never_seen_is_counted_against_the_mechanism():
     assert audit.exact(subject, answers_a=(0,), answers_b=(1,)).deltas[0].at_least == pytest.approx(shown, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_terms_of_a_divergence_that_count_are_taken():
     """Thousands of outputs, and an order at which the unlikely ones make the sum."""
     mechanism = GaussianMechanism(rho=Fraction(1, 10), sensitivity=COUNTING.over(2, "l2"))
@@ -288,6 +293,7 @@ def test_implicit_zeros_are_played_through_their_own_code():
     assert not listed.complete
 
 
+@pytest.mark.slow
 def test_an_adaptive_sparse_vector_over_a_domain_is_held_to_each_cost():
     """Positions that are not listed are 0: the same bounds as for the list item by item, and a false charge is convicted there, too."""
     options = {"threshold": 1, "at_least": 1, "epsilon": 8, "sensitivity": COUNTING}

@@ -47,6 +47,7 @@ def test_laplace_noise_by_functions_of_ones_own(shape):
     assert report.epsilon_at_most - report.epsilon_at_least < (2e-2 if shape == "any" else 1e-9)
 
 
+@pytest.mark.slow
 def test_a_monotone_shape_closes_in_where_the_loss_is_largest():
     """Logistic noise as somebody who knows no more of it than that it rises and falls: the supremum is at the ends."""
     law = Law.logistic(1)
@@ -66,6 +67,7 @@ def test_a_monotone_shape_closes_in_where_the_loss_is_largest():
 @pytest.mark.parametrize(
     ("a", "b"), [((0, 1), (1, 1)), ((0, 1), (Fraction(1, 2), Fraction(13, 10))), ((3, Fraction(1, 10)), (3, 2))]
 )
+@pytest.mark.slow
 def test_cauchy_noise_with_a_scale_of_the_data_loses_the_hyperbolic_distance(a, b):
     """cosh of the loss is 1 + ((x - x')^2 + (s - s')^2)/(2 s s'), exactly."""
     report = audit.exact(added(Law.cauchy(2), window=(-10_000, 10_000)), answers_a=a, answers_b=b, vectors=50_000)
@@ -89,6 +91,7 @@ def test_a_tight_calibration_of_heavy_tails_is_acquitted_and_a_looser_one_convic
 
 @pytest.mark.parametrize("gamma", [Fraction(3, 2), 4])
 @pytest.mark.parametrize("scales", [(1, 1), (1, Fraction(6, 5)), (Fraction(6, 5), 1)])
+@pytest.mark.slow
 def test_heavy_tails_of_any_order_against_a_grid(gamma, scales):
     law = Law.cauchy(gamma)
     a, b = (0, scales[0]), (Fraction(1, 3), scales[1])
@@ -122,6 +125,7 @@ def test_gaussian_noise_is_held_to_all_its_views():
         weak.raise_if_broken()
 
 
+@pytest.mark.slow
 def test_gaussian_noise_is_not_pure_at_any_price():
     """The loss at the end of the window is certain, and grows with the window."""
     for end, loss in ((10, 9.5), (20, 19.5)):
@@ -271,6 +275,7 @@ def test_a_report_says_what_it_rests_on():
         audit.exact(added(Law.laplace(1), sensitivity=COUNTING), answers_a=0, answers_b=2)
 
 
+@pytest.mark.slow
 def test_both_orders_and_all_pairs_count():
     mechanism = added(Law.exponential(1), cost=Pure(epsilon=1))
     for pair in ((0, 1), (1, 0)):

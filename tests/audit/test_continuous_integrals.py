@@ -95,6 +95,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.slow
 def test_random_products_against_high_precision(name):
     """Three answers and a gap at places that are no floats, with two scales."""
     make, reference = KNOWN[name]

@@ -44,6 +44,7 @@ every = pytest.mark.parametrize(("law", "known"), PAIRS.values(), ids=PAIRS.keys
 
 
 @pytest.mark.parametrize("function", ["exp", "expm1", "log", "log1p"])
+@pytest.mark.slow
 def test_the_functions_of_numpy_are_as_exact_as_is_assumed(function):
     """Everything rests on 2^-47 of the value, 32 units in the last place."""
     rng = np.random.default_rng(1)

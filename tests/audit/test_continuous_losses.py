@@ -39,6 +39,7 @@ def between(report, loss, width=1e-9):
         (LAP(2), LAP(4), (0, 0), (1, -1), 0.4242490721840075),  # S12
     ],
 )
+@pytest.mark.slow
 def test_sparse_vectors_lose_what_is_known(threshold, queries, a, b, loss):
     report = audit.exact(sparse(threshold, queries), answers_a=a, answers_b=b)
     between(report, loss)
@@ -58,6 +59,7 @@ def test_no_move_of_two_answers_loses_more_than_the_claim_and_one_loses_it_all(m
     between(report, 1)
 
 
+@pytest.mark.slow
 def test_each_transcript_is_held_to_its_own_cost():
     """Threshold 1/2, every positive 1/4, two of them: paid for what came out."""
     cost_of = {"cost": ONE, "cost_of": lambda t: Pure(epsilon=Fraction(1, 2) + Fraction(sum(t), 4))}
@@ -72,6 +74,7 @@ def test_each_transcript_is_held_to_its_own_cost():
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("kappa", [1, 2])
+@pytest.mark.slow
 def test_top_k_with_all_gaps_loses_the_claim(k, kappa):
     """Exponential noise of scale kappa k: winners fall (both ways: losers rise, too)."""
     a, b = [0] * (k + 2), [-1] * k + [kappa - 1] * 2
@@ -93,6 +96,7 @@ def test_a_sorted_sparse_vector_loses_what_it_found(t):
 
 @pytest.mark.parametrize(("k", "t"), [(2, 1), (2, 2), (3, 2)])
 @pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.slow
 def test_a_top_k_that_ends_at_the_threshold_loses_what_it_found(k, t, monotone):
     """An item of the threshold's score, which does not move, comes out last: t/k, and (2t - 1)/(2k) for moves both ways."""
     found, place = tuple(range(1, t)), 0

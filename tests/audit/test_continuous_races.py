@@ -45,6 +45,7 @@ controls = pytest.mark.parametrize("control", CONTINUOUS, ids=[control.name for 
 
 
 @controls
+@pytest.mark.slow
 def test_the_verdict_and_the_loss_of_a_control_are_the_known_ones(control):
     report = control.audited()
     assert report.broken == control.broken
@@ -70,6 +71,7 @@ def test_sparse_vector_densities():
 
 
 @pytest.mark.parametrize(("make", "known"), [(LAP, quadrature.laplace), (GUM, quadrature.gumbel), (LOG, quadrature.logistic)])
+@pytest.mark.slow
 def test_a_transcript_with_gap_against_high_precision(make, known):
     mechanism = sparse(make(2), make(3), gap=True, at=Fraction(1, 2))
     low, high = mechanism.log_probability([1, Fraction(7, 5)], (0, (1, Fraction(9, 10))))
@@ -181,6 +183,7 @@ def test_a_law_that_is_known_by_its_distribution_function_only():
 
 
 @pytest.mark.parametrize("winner", [0, 1, 2])
+@pytest.mark.slow
 def test_any_of_the_others_may_be_second(winner):
     """The density of a gap among three answers: one integral for each runner-up."""
     scores, gap = [Fraction(1, 2), 0, Fraction(-2)], Fraction(3, 10)
@@ -195,6 +198,7 @@ def test_any_of_the_others_may_be_second(winner):
     assert high - low < 1e-10
 
 
+@pytest.mark.slow
 def test_three_gaps_against_high_precision():
     """Ordered winners with their gaps: the first is above the runner-up by the sum of them."""
     mechanism = race(GUM(1), k=2, gap=True, outputs=[])
@@ -210,6 +214,7 @@ def test_laws_of_their_own_for_every_answer():
     assert math.exp(low) <= 1 / 3 <= math.exp(high), "P(E1 > 2 E2) = 1/3"
 
 
+@pytest.mark.slow
 def test_an_infinite_loss_is_found_in_a_gap():
     """Noise that is cut off at its scale: a large gap is possible on one side only."""
 
@@ -227,6 +232,7 @@ def test_an_infinite_loss_is_found_in_a_gap():
     assert report.epsilon_at_most == math.inf
 
 
+@pytest.mark.slow
 def test_declared_neighbours_and_searches():
     mechanism = race(EXP(2), sensitivity=EITHER)
     report = audit.exact(mechanism, search=True, n=2, limit=6)

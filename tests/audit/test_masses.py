@@ -78,6 +78,7 @@ def test_a_shifted_gaussian_sum_is_enclosed(rate, shift):
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_what_is_left_out_is_what_is_declared(laws, tail):
     played = region(laws, tail, 10**6)
     assert np.unique(played.noise, axis=0).shape == played.noise.shape
@@ -147,6 +148,7 @@ CASES = [
 
 @pytest.mark.parametrize("tail", [1e-3, 1e-15])
 @pytest.mark.parametrize(("kind", "q", "k", "monotone", "highest"), CASES)
+@pytest.mark.slow
 def test_probabilities_of_top_k_enclose_the_formula(kind, q, k, monotone, highest, tail):
     mechanism = NoisyTopK(k=k, epsilon=2 * k, sensitivity=COUNTING if monotone else EITHER, noise=kind)
     book, law = outcomes(mechanism, q, tail)

@@ -51,6 +51,7 @@ def norm(kind, bound=1, **options):
         (LaplaceMechanism(epsilon=1, sensitivity=norm("l1")), [-0.25, -0.25], [0.25, 0.25], "2"),
     ],
 )
+@pytest.mark.slow
 def test_answers_whose_norm_grows_by_rounding_are_no_neighbours(mechanism, a, b, distance):
     with pytest.raises(InvalidParameter, match=f"distance {distance} once they are rounded down to the step"):
         audit.exact(mechanism, answers_a=a, answers_b=b)
@@ -118,6 +119,7 @@ def test_long_lists_in_rows_are_sorted():
     assert largest(rows, 7).tolist() == [largest(row, 7).tolist() for row in rows]
 
 
+@pytest.mark.slow
 def test_more_than_64_answers_can_be_audited():
     mechanism = NoisyTopK(k=1, epsilon=40, sensitivity=COUNTING)
     report = audit.exact(mechanism, answers_a=[0] * 70, answers_b=[0] * 69 + [1], tail=1e-6)
@@ -161,6 +163,7 @@ def test_all_bases_are_made_the_flattest_first(n):
     assert list(_bases(n)) == expected
 
 
+@pytest.mark.slow
 def test_a_search_among_many_answers_makes_only_what_it_tries():
     start = time.process_time()
     assert len(list(islice(moves(300, EITHER, Fraction(1)), 20))) == 20
@@ -184,6 +187,7 @@ def test_no_pair_of_a_search_is_the_same_on_both_sides():
     assert all(a != b for a, b in tried)
 
 
+@pytest.mark.slow
 def test_a_search_starts_with_as_many_answers_as_it_is_about():
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)
     with pytest.raises(InvalidParameter, match=r"n must be the number of answers of the pairs that are given, 2; got 3"):

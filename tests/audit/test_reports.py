@@ -191,6 +191,7 @@ def test_the_table_of_claims_has_these_lines_and_no_others():
     assert [line.split(" | ")[:2] for line in lines] == [[f"| `{claim.name}`", claim.statement] for claim in claims]
 
 
+@pytest.mark.slow
 def test_a_claim_that_is_not_attained_where_it_says_so_is_refused():
     [claim] = [claim for claim in audit.claims() if claim.name == "RandomizedResponse"]
     [report] = audit.run_claims("RandomizedResponse")

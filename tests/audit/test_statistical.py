@@ -43,6 +43,7 @@ QUICK = [control for control in CONTROLS if control.subject.cost_of is None]
 
 
 @pytest.mark.parametrize("control", QUICK, ids=[control.name for control in QUICK])
+@pytest.mark.slow
 def test_controls_get_their_verdict_from_their_outcomes_alone(control):
     report = judged(control, 40_000)
     assert report.broken == control.broken
@@ -147,6 +148,7 @@ def test_the_bits_of_textbook_laplace_noise_give_it_away():
     assert "finest bit" in report.witness.event
 
 
+@pytest.mark.slow
 def test_the_same_attack_finds_nothing_on_the_grid():
     statement = Sensitivity(bound=1, monotone=True, adjacency="add-remove")
     laplace = LaplaceMechanism(epsilon=1, sensitivity=statement)
@@ -216,6 +218,7 @@ def test_gaussian_claims_are_tested_where_they_allow_a_delta():
         wrong.raise_if_broken()
 
 
+@pytest.mark.slow
 def test_delta_beside_epsilon():
     laplace = LaplaceMechanism(epsilon=1, sensitivity=COUNTING)
     a, b = boxes(laplace, ([0], [1]))

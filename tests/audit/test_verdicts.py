@@ -95,6 +95,7 @@ def test_the_float_attack_finds_nothing_on_the_grid():
     assert report.epsilon_at_least == pytest.approx(2, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_price_of_ignoring_the_number_of_positives_grows_with_it():
     """Published as (1 + 6c)/4 epsilon and as (1/2 + t) epsilon."""
     from sordino.audit._broken_sparse_vectors import sparse

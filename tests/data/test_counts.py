@@ -125,7 +125,12 @@ SOURCES = {
 BY_USER, BY_ROW = PrivacyUnit("user"), PrivacyUnit.row()
 
 
-@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES.keys())
+QUICK = {"csv", "parquet", "duckdb file", "polars", "pandas"}
+
+
+@pytest.mark.parametrize(
+    "make", [pytest.param(make, id=name, marks=[] if name in QUICK else [pytest.mark.slow]) for name, make in SOURCES.items()]
+)
 def test_every_source_counts_alike(tmp_path, make):
     rows = table(5)
     source = open_source(make(rows, tmp_path))

@@ -111,6 +111,7 @@ def files(draw):
 
 @given(content=files(), null=st.sampled_from(["", "NA"]))
 @settings(max_examples=30)
+@pytest.mark.slow
 def test_kept_records_are_the_union_over_lines(tmp_path_factory, content, null):
     check(tmp_path_factory.mktemp("law"), [content], CsvFormat(null=null))
 

@@ -268,6 +268,7 @@ class Far:
         return np.array([3 << 61] * n, dtype=object)
 
 
+@pytest.mark.slow
 def test_noise_beyond_64_bits_keeps_the_law():
     rate = Fraction(1, 1 << 61)
     one = ThresholdScan(1 << 52, Far(), Geometric(rate))

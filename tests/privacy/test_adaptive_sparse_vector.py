@@ -36,6 +36,7 @@ LAWS = [
 
 
 @pytest.mark.parametrize(("q", "rules", "width"), LAWS)
+@pytest.mark.slow
 def test_a_release_has_the_law_of_the_formula(q, rules, width):
     law = by_play(q, rules, width)
     rest = 1 - sum(law.values())
@@ -131,6 +132,7 @@ def subject(mechanism, play, **options):
     )
 
 
+@pytest.mark.slow
 def test_a_refund_of_a_branch_is_convicted_through_the_mechanism():
     m = AdaptiveSparseVector(threshold=0, at_least=1, epsilon=20, sensitivity=EITHER)
     cheap = subject(m, None, cost_of=lambda out: m.spent(out[2] * m.branch_tokens[0], out[1]))

@@ -129,6 +129,7 @@ def test_all_inputs_and_outputs_in_whole_numbers(m):
 
 @pytest.mark.parametrize("value", [-1, 0.25, Fraction(1, 3), 0.9999])
 @pytest.mark.parametrize("m", [MADE[0], MADE[4]], ids=repr)
+@pytest.mark.slow
 def test_the_mean_is_the_value_and_the_variance_is_the_formula(m, value):
     exact = [m.grid.middle + output * m.grid.step for output in m.noise.outputs]
     found = law(m, value)

@@ -250,6 +250,7 @@ def test_the_audit_finds_the_loss_of_the_closed_form(a, b):
 
 
 @pytest.mark.parametrize("q", BASES)
+@pytest.mark.slow
 def test_the_audit_is_told_the_law(q):
     rate = Fraction(1, 2)
     r = Fraction(math.exp(-0.5))
@@ -286,6 +287,7 @@ def test_a_stated_law_is_audited_and_what_it_leaves_out_counts_against_it():
         audit.Subject(laws=[Geometric(HALF)], stated=told, cost=Pure(epsilon=1))
 
 
+@pytest.mark.slow
 def test_every_claim_is_audited_and_attained():
     for name in ("ExponentialMechanism", "PermuteAndFlip", "RandomizedResponse"):
         for report in audit.run_claims(name):

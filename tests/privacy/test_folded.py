@@ -178,6 +178,7 @@ def test_the_staircase_where_the_bound_is_many_steps():
         FoldedMechanism(**line, epsilon=1, noise="gauss")
 
 
+@pytest.mark.slow
 def test_what_a_staircase_releases_fits_its_law():
     m = FoldedMechanism(lower=-1, upper=2, epsilon=1, sensitivity=Sensitivity(bound=2, **WHOLE), noise="staircase")
     flat, entropy, draws = m.noise.flat, Seeded(12), 700

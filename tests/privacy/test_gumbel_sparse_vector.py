@@ -127,6 +127,7 @@ def test_decimals_decide_as_floats_do(monkeypatch, band):
 
 
 @pytest.mark.parametrize(("heights", "c"), [((0, -1, 1), 1), ((-1, 0, -2), 2)])
+@pytest.mark.slow
 def test_releases_fit_the_closed_form(heights, c):
     m = GumbelSparseVector(threshold=0, positives=c, epsilon=c * Fraction(3, 2), sensitivity=COUNTING)
     entropy, draws = Seeded(5), 2500

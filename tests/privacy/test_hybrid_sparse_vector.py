@@ -131,6 +131,7 @@ def test_the_split_has_the_least_variance(k, monotone):
     assert variance == pytest.approx((1 + (kappa * k) ** (2 / 3)) ** 3, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_claims_hold_and_are_reached():
     tight, laplace = audit.run_claims("HybridSparseVector")
     tight.raise_if_broken()
@@ -145,6 +146,7 @@ def test_a_search_finds_nothing_beyond_the_claim(options):
 
 
 @pytest.mark.parametrize("statement", [COUNTING, EITHER])
+@pytest.mark.slow
 def test_a_domain_has_the_law_of_the_list(statement):
     known = {"k": 2, "threshold": 1, "epsilon": 12, "sensitivity": statement}
     for a, b in (((1, 0), (1, 1)), ((0, 2), (0, 1))):
@@ -230,6 +232,7 @@ def test_a_release_tells_what_was_decided(noise, threshold_noise):
             assert release.cost == m.spent(len(items))
 
 
+@pytest.mark.slow
 def test_estimates_are_centered():
     m = HybridSparseVector(k=3, threshold=100, epsilon=3, sensitivity=COUNTING)
     entropy = Seeded(5)

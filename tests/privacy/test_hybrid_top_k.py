@@ -56,6 +56,7 @@ def test_python_integers_are_decided_alike():
 
 @pytest.mark.parametrize("kind", ["exponential", "laplace"])
 @pytest.mark.parametrize(("q", "threshold", "k"), [((1, 0), 1, 1), ((1, 0), 1, 2), ((0, 2), 0, 2)])
+@pytest.mark.slow
 def test_the_law_of_the_definition_is_that_of_the_formula(kind, q, threshold, k):
     box = 5 if kind == "laplace" else 12
     support = range(-box, box + 1) if kind == "laplace" else range(box + 1)
@@ -148,6 +149,7 @@ def test_the_claims_hold_and_are_reached():
 
 
 @pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"threshold": 1.5}, {"sensitivity": COUNTING}])
+@pytest.mark.slow
 def test_a_search_finds_nothing_beyond_the_claim(options):
     m = HybridTopK(**({"k": 1, "threshold": 1, "epsilon": 6, "sensitivity": EITHER} | options))
     assert not audit.exact(m, search=True, n=2, limit=24).broken
@@ -222,6 +224,7 @@ def test_noise_for_monotone_lists_where_answers_move_both_ways_is_convicted():
     assert report.epsilon_at_least == pytest.approx(6, abs=1e-6), "(2s + 1) rates with one item before the threshold, not s + 1"
 
 
+@pytest.mark.slow
 def test_a_threshold_between_the_steps_is_convicted():
     """What rounding the threshold is for: else a margin in half steps says that the threshold, and nobody else, is the best loser."""
 
@@ -290,6 +293,7 @@ def test_a_release_tells_what_was_decided(noise):
                 assert np.isnan(top_k.estimates).all()
 
 
+@pytest.mark.slow
 def test_estimates_are_unbiased_before_selection():
     m = HybridTopK(k=3, threshold=100, epsilon=3, sensitivity=COUNTING)
     entropy = Seeded(5)

@@ -225,6 +225,7 @@ FEW, MANY = 0.7, 0.3  # share of the threshold: little of it leaves zeros with m
 @pytest.mark.parametrize(
     ("positives", "resample", "share", "size"), [(1, False, MANY, 3), (2, False, MANY, 3), (2, True, MANY, 2), (2, False, FEW, 3)]
 )
+@pytest.mark.slow
 def test_transcripts_have_the_law_of_the_dense_computation(enumerated, positives, resample, share, size, kind, length):
     answers = {1: 1}
     mechanism = SparseVector(

@@ -25,6 +25,7 @@ def raw_last_gap(noisy, k):
 
 @pytest.mark.parametrize("kind", ["exponential", "laplace"])
 @pytest.mark.parametrize(("q", "k"), [((0, 0), 1), ((1, 0, 0), 1), ((0, 1, 0), 2), ((1, 0), 2)])
+@pytest.mark.slow
 def test_decide_has_the_law_of_the_formula(kind, q, k):
     box = 9 if kind == "laplace" else 14
     law = by_decide(kind, HALF, q, k, box=box)
@@ -73,6 +74,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "n", "k", "monotone", "claimed"), CASES)
+@pytest.mark.slow
 def test_worst_loss_is_at_most_the_claim_and_attained(kind, n, k, monotone, claimed):
     reach = 40 if kind == "laplace" else 60
     worst, witness = worst_loss(kind, HALF, n, k, monotone=monotone, bases=BASES[n], highest=2 if n < 4 else 1, reach=reach)
@@ -110,6 +112,7 @@ def test_the_monotone_scale_under_replace_one_is_convicted():
     assert worst > 1 + 0.5, "noise calibrated for monotone lists pays twice when answers move both ways"
 
 
+@pytest.mark.slow
 def test_oracles_of_small_grids():
     assert by_decide("exponential", HALF, (0, 0, 0), 1, box=16)  # the box is large enough for the next three
     wins = sum(by_formula("exponential", HALF, (0, 0, 0), (0,), (g,)) for g in range(40))
@@ -127,6 +130,7 @@ def wins(q, step, kind="exponential", scale=2.0):
     return float((mass * np.prod(others, axis=0)).sum())
 
 
+@pytest.mark.slow
 def test_oracles_of_the_continuous_limit():
     t1 = wins((1, 0, 0), 1 / 4096)
     assert t1 == pytest.approx(0.516095820678, abs=1e-4)  # T1: permute-and-flip has the same law

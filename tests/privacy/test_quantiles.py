@@ -261,6 +261,7 @@ def test_the_audit_of_several_quantiles():
         audit.exact(quantile(growth=1.01), answers_a=[0], answers_b=[])
 
 
+@pytest.mark.slow
 def test_the_audit_of_a_private_number_of_records():
     m = quantiles(cap=3, epsilon=6)
     report = audit.exact(m, answers_a=[0, 2], answers_b=[0])

@@ -159,6 +159,7 @@ def test_the_audit_finds_all_that_the_claims_say():
         assert claim.tight
 
 
+@pytest.mark.slow
 def test_the_audit_keeps_bounds_between_their_limits():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeavyTailWarning)

@@ -48,6 +48,7 @@ def test_losses_on_a_grid_of_neighbours_stay_below_epsilon(gamma, sided):
 
 
 @pytest.mark.parametrize("sided", ["one", "two"])
+@pytest.mark.slow
 def test_releases_have_the_law_whose_loss_is_computed(sided):
     """Shares of 1,500 releases, each within 0.085 but once in 1e9 (Hoeffding); noise of twice the scale is farther off."""
     m = SmoothSelection(**SMALL | {"sided": sided, "epsilon": 2})

@@ -81,6 +81,7 @@ def test_two_sided_noise_stays_within_the_same_bound(limit, query):
     assert loss <= 1e-9, witness
 
 
+@pytest.mark.slow
 def test_half_the_noise_where_answers_move_both_ways_is_convicted():
     loss, _ = worst(moves(2, monotone=False), Rules(ONE_SIDED, ONE_SIDED), (LN2, LN2), highest=1)
     assert loss == pytest.approx(LN2, abs=1e-9), "each positive costs twice what is charged"
@@ -91,6 +92,7 @@ def test_a_refund_of_the_threshold_is_convicted():
     assert loss == pytest.approx(LN2, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_new_thresholds_at_the_price_of_one_are_convicted():
     rules = Rules(ONE_SIDED, ONE_SIDED, positives=2, resample=True)
     pair = (0, 0, 0, 0), (1, -1, 1, -1)

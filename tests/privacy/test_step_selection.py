@@ -250,6 +250,7 @@ def test_atoms_that_are_rounded_one_at_a_time_break_the_claim():
         assert broken or found <= claim
 
 
+@pytest.mark.slow
 def test_the_claims_of_both_hold_and_are_attained_where_they_say_so():
     for name in ("StepSelection", "SmoothStepSelection"):
         for report in audit.run_claims(name):
@@ -296,6 +297,7 @@ def test_releases_have_the_law_that_is_counted():
     assert stats.chisquare(found, np.array([0.25, 0.5, 0.25]) * runs).pvalue < LEVEL
 
 
+@pytest.mark.slow
 def test_releases_of_a_public_window_have_the_law_that_is_counted():
     mechanism, answers, runs = StepSelection(epsilon=1, sensitivity=EITHER), [0, 5, 4], 1500
     expected = law(answers, 1, plain(4, 1), math.exp(-1), 0)

@@ -38,6 +38,7 @@ def test_the_twin_that_clamps_them_is_convicted():
     assert report.epsilon_at_least == pytest.approx(2, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_releases_do_not_clamp_them():
     law = positions(NESTED.scan(), [CLAMP - 1, CLAMP + 1])
     entropy = Seeded(3)
