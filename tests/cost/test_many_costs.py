@@ -94,6 +94,7 @@ def seconds(job):
     return min(times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MANY.values(), ids=MANY)
 def test_a_thousand_different_costs_are_quick(make):
     """Measured up to 60 ms; one by one a union bound took 37 seconds."""
@@ -125,6 +126,7 @@ def test_a_thousand_mixed_costs_are_quick_the_first_time_too():
         lambda: compose(Pure(epsilon=1), ZCDP(rho=1)),
     ],
 )
+@pytest.mark.slow
 def test_equal_costs_are_counted_by_their_numbers(make):
     """Ten thousand equal objects; measured up to 40 ms, by the hashes of fractions 120."""
     equal = [make() for _ in range(10_000)]

@@ -114,6 +114,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("options", LAWS.values(), ids=LAWS)
+@pytest.mark.slow
 def test_releases_have_the_law_of_the_definition_and_not_one_with_other_noise(options):
     records = [-2.5, -0.5, -0.5, 0.2, 0.4, 1.5, 1.5, 2.5, 9]
     quantile, entropy, n = made(**options), Seeded(11), 1000

@@ -246,6 +246,7 @@ def test_gaps_have_the_law_of_the_difference():
 
 
 @pytest.mark.parametrize("options", [{}, {"resample": True}, {"passes": 3}, {"passes": 3, "resample": True}], ids=str)
+@pytest.mark.slow
 def test_blocks_are_only_a_matter_of_speed(monkeypatch, options):
     generator = np.random.default_rng(3)
     rules = Rules(None, None, positives=40, **options)
