@@ -48,6 +48,7 @@ def test_tails_are_right_to_a_millionth(hits, runs, p):
 
 @pytest.mark.parametrize("runs", [5, 23])
 @pytest.mark.parametrize("level", [Fraction(1, 5), Fraction(1, 1000)])
+@pytest.mark.slow
 def test_a_bound_fails_as_rarely_as_it_says_whatever_the_probability(runs, level):
     """All outcomes of the binomial law, in fractions: no sampling."""
     ends = [(at_least(hits, runs, float(level)), at_most(hits, runs, float(level))) for hits in range(runs + 1)]
@@ -64,6 +65,7 @@ def test_a_bound_fails_as_rarely_as_it_says_whatever_the_probability(runs, level
     assert min(worst) > level / 4, "nor are they wider than they need be"
 
 
+@pytest.mark.slow
 def test_the_table_of_what_an_audit_can_see():
     """docs/how-to/audit-someone-elses-mechanism.md: the loss that is seen of a true loss of 1, and of an event that never happens."""
     page = (Path(__file__).resolve().parents[2] / "docs/how-to/audit-someone-elses-mechanism.md").read_text(encoding="utf-8")

@@ -71,6 +71,7 @@ def test_both_orders_of_a_pair_are_compared():
         assert report.deltas[0].at_least == pytest.approx(0.5, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_worst_of_several_pairs_is_reported():
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)
     mild, worst = ((0, 0, 0), (1, 1, 1)), ((0, 0, 0), (0, 1, 1))

@@ -242,6 +242,7 @@ def test_what_is_stated_of_the_tail_counts(window, tail):
     assert report.delta_at_claim == pytest.approx(outside * (1 - math.exp(1 - stated)), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_classes_instead_of_a_tail_statement():
     """What is outside the window may belong to the first or the last class."""
     mechanism = added(Law.gaussian(1), window=(-4, 4))

@@ -126,6 +126,7 @@ def test_heavy_tails_against_high_precision(gamma, one_sided):
     assert high - low < 1e-9
 
 
+@pytest.mark.slow
 def test_many_integrals_at_once_are_the_same_as_one_by_one():
     factors = [Factor("density", EXP(2), ONE), Factor("cdf", LAP(1), F(3))]
     jobs = [(F(x), F(y)) for x in (0, 1, F(1, 3)) for y in (-2, 0)]

@@ -85,6 +85,7 @@ def test_top_k_with_all_gaps_loses_the_claim(k, kappa):
 
 
 @pytest.mark.parametrize("t", [0, 1, 2])
+@pytest.mark.slow
 def test_a_sorted_sparse_vector_loses_what_it_found(t):
     """All answers meet one threshold, those above are released with their gaps: epsilon_0 + t epsilon_1."""
     mechanism = sparse(

@@ -62,6 +62,7 @@ def test_the_verdict_and_the_loss_of_a_control_are_the_known_ones(control):
         assert report.delta_at_claim < 1e-11
 
 
+@pytest.mark.slow
 def test_sparse_vector_densities():
     """S17; A1 with two branches, whose scales are 2/b."""
     plain = sparse(EXP(2), EXP(4), gap=True)
@@ -79,6 +80,7 @@ def test_a_transcript_with_gap_against_high_precision(make, known):
     assert math.exp(low) - 1e-15 <= quadrature.integral(factors) <= math.exp(high) + 1e-15
 
 
+@pytest.mark.slow
 def test_race_oracles():
     """T1 = T2, T6, T8; a threshold item does not move."""
     encloses(race(EXP(2)).log_probability([1, 0, 0], 0), 0.5160958206778473)
@@ -166,6 +168,7 @@ def test_candidate_zero_wins_with_the_published_probability():
     encloses(race(Law.cauchy(4, one_sided=True)).log_probability([0, -1, -2], 0), 0.897646719015, 1e-11)
 
 
+@pytest.mark.slow
 def test_a_law_that_is_known_by_its_distribution_function_only():
     """Uniform noise: 1/2 each, then 1/8 and 7/8; to a few digits, by sums that only use that the function rises."""
 
@@ -243,6 +246,7 @@ def test_declared_neighbours_and_searches():
         audit.exact(mechanism, answers_a=[0, 0], answers_b=[0, 2])
 
 
+@pytest.mark.slow
 def test_a_mechanism_of_yours_shows_itself_by_a_method():
     class Mine:
         def audited(self, n):

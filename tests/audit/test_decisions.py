@@ -16,6 +16,7 @@ from sordino.mechanisms._noisy_top_k import decide
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+@pytest.mark.slow
 def test_rows_are_decided_as_one_by_one(n):
     """All orders with ties of n values: what is compared is all that counts, and gaps of every size are differences."""
     rows = np.array(list(product(range(n), repeat=n)), dtype=np.int64) * 3
@@ -28,6 +29,7 @@ def test_rows_are_decided_as_one_by_one(n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+@pytest.mark.slow
 def test_long_lists_are_searched_with_the_same_result(n, monkeypatch):
     rows = [np.array(row) for row in product(range(n), repeat=n)]
     sorted_ones = [[largest(row, m).tolist() for m in range(1, n + 1)] for row in rows]
@@ -43,6 +45,7 @@ def test_the_boundary_between_sorting_and_searching_is_not_seen():
             assert largest(row, 7).tolist() == sorted(range(n), key=lambda i, row=row: (-row[i], i))[:7]
 
 
+@pytest.mark.slow
 def test_what_is_audited_is_what_is_released(monkeypatch):
     """A wrong decision put in the place of the right one changes releases, so it must not be a copy that is audited."""
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)

@@ -32,6 +32,7 @@ def ends(evidence, level):
 
 @pytest.mark.parametrize("charges", [False, True])
 @pytest.mark.parametrize("epsilons", [[], [0.5], [0.2, 0.5, 0.7]])
+@pytest.mark.slow
 def test_each_of_two_bounds_of_each_question_has_its_share_of_the_level(epsilons, charges):
     cost_of = (lambda _: Pure(epsilon=Fraction(3, 2))) if charges else None
     found = report(epsilons, cost_of, Pure(epsilon=2))
@@ -45,6 +46,7 @@ def test_each_of_two_bounds_of_each_question_has_its_share_of_the_level(epsilons
         assert evidence.at_most >= high * (1 - 1e-12)
 
 
+@pytest.mark.slow
 def test_charges_under_concentrated_privacy_have_their_share(monkeypatch):
     """One class of charges, both sides of both orders, beside the questions of the claim."""
     levels = []
@@ -55,6 +57,7 @@ def test_charges_under_concentrated_privacy_have_their_share(monkeypatch):
     assert np.isfinite(found.beyond_at_least)
 
 
+@pytest.mark.slow
 def test_more_confidence_and_more_questions_make_wider_bounds():
     ask = partial(report, cost_of=None, claimed=Pure(epsilon=2))
     assert ask([]).witness.at_least > ask([0.5]).witness.at_least > ask([0.5], confidence=0.99).witness.at_least

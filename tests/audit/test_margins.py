@@ -78,6 +78,7 @@ def test_noise_that_was_not_played_counts_at_the_highest_cost():
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 3), Fraction(7, 5)])
+@pytest.mark.slow
 def test_sums_of_floats_are_widened_by_more_than_their_rounding(epsilon):
     """Masses that are exactly known leave nothing but the arithmetic of the hockey stick itself to be wrong."""
     draws = np.random.default_rng(11)

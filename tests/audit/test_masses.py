@@ -51,6 +51,7 @@ def long_sum(law, reach=4000):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.slow
 def test_the_mass_of_a_law_is_enclosed(law):
     low, high = (exact(side) for side in mass(law, 40))
     assert low <= long_sum(law) <= high

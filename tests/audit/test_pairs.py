@@ -92,6 +92,7 @@ def test_positions_without_a_domain_are_compared_where_they_are_listed():
         audit.exact(NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING), answers_a={0: 1}, answers_b={})
 
 
+@pytest.mark.slow
 def test_positions_of_numpy_are_positions():
     report = audit.exact(DOMAIN, answers_a={}, answers_b={np.int64(1): 1, np.uint8(2): 1}, tail=1e-4)
     assert report.epsilon_at_least == pytest.approx(1, abs=1e-2)

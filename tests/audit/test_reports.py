@@ -47,6 +47,7 @@ def test_a_report_is_a_frozen_value_with_a_line_a_text_and_json():
     assert again["epsilon_at_least"] == report.epsilon_at_least
 
 
+@pytest.mark.slow
 def test_a_gaussian_report_shows_divergences_and_deltas():
     report = audit.exact(GaussianMechanism(rho=0.5, sensitivity=COUNTING), answers_a=0, answers_b=1)
     assert re.search(r"Rényi    0\.99\d* to 1(\.0000\d*)? at order 2, claimed 1\b", str(report))

@@ -30,6 +30,7 @@ def bound(x, beta=0.1):
     return smooth.bound(within, x, beta=beta, ceiling=39)
 
 
+@pytest.mark.slow
 def test_a_smooth_bound_is_acquitted_with_its_oracle():
     report = audit.smooth_bound(bound, statistic, neighbours=PAIRS, beta=0.1, sensitivity_at=within)
     assert not report.broken
@@ -80,6 +81,7 @@ def test_an_oracle_that_does_not_grow_is_convicted(oracle, condition, distance):
         assert report.witness.distance == distance or distance == 0
 
 
+@pytest.mark.slow
 def test_a_bound_of_several_statistics_is_tried_for_each():
     def several(x):
         return np.array([statistic(x), 2 * statistic(x)])

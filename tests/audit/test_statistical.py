@@ -139,6 +139,7 @@ def textbook_laplace(answer, entropy, n=5000):
     return run
 
 
+@pytest.mark.slow
 def test_the_bits_of_textbook_laplace_noise_give_it_away():
     """Mironov's attack, found without a hint: a sum in floats is never finer than the larger of its parts."""
     a, b = textbook_laplace(0.0, Seeded(1)), textbook_laplace(1.0, Seeded(2))
@@ -256,6 +257,7 @@ def test_a_refund_under_concentrated_privacy_is_seen_in_a_million_runs():
     assert 0 < report.beyond_at_least < truth
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_report():
     reports = []
     for _ in range(2):

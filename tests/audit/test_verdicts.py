@@ -46,6 +46,7 @@ def probability(law, x):
 
 
 @every
+@pytest.mark.slow
 def test_the_witness_can_be_computed_again(control):
     """By floats, noise vector by noise vector, through a call for each: the slow way that anybody would check it."""
     witness = control.audited().witness
@@ -109,6 +110,7 @@ def test_the_price_of_ignoring_the_number_of_positives_grows_with_it():
         assert report.epsilon_at_least == pytest.approx((0.5 + c) * 2, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_right_sparse_vector_stays_right_with_two_sided_noise():
     """With Laplace noise the loss is below the claim: it is only approached in limits."""
     from sordino.audit._broken_sparse_vectors import EITHER_WAY, play

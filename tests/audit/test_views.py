@@ -110,6 +110,7 @@ def test_a_pure_claim_needs_no_more_than_one_view():
     assert report.interval_beyond_at_least == -math.inf
 
 
+@pytest.mark.slow
 def test_the_interval_is_that_of_one_order():
     """The loss lies in [-ln 2, ln 3] in one order and in [-ln 3, ln 2] in the other."""
     low, high = Fraction("0.693148"), Fraction("1.098613")
@@ -136,6 +137,7 @@ def test_intervals_beyond():
     assert below(Fraction(1, 3)) <= Fraction(1, 3) < math.nextafter(below(Fraction(1, 3)), 1)
 
 
+@pytest.mark.slow
 def test_the_exponential_mechanism_is_held_to_its_range():
     mechanism = ExponentialMechanism(epsilon=2, sensitivity=EITHER, gap=False)
     pair = {"answers_a": (-16, 0, 0), "answers_b": (-15, -1, -1)}
@@ -150,6 +152,7 @@ def test_the_exponential_mechanism_is_held_to_its_range():
 # --- delta at the claim ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_delta_at_the_claim_is_that_at_the_claim_whatever_was_asked_for():
     weak = Subject(laws=[DiscreteLaplace(Fraction(2))], decide=np.asarray, cost=Pure(epsilon=1))
     plain = audit.exact(weak, answers_a=(0,), answers_b=(1,))
@@ -162,6 +165,7 @@ def test_the_delta_at_the_claim_is_that_at_the_claim_whatever_was_asked_for():
         assert report.to_dict()["delta_at_claim"] == report.delta_at_claim
 
 
+@pytest.mark.slow
 def test_where_no_pure_epsilon_is_claimed_there_is_no_delta_at_it():
     report = audit.exact(GaussianMechanism(rho=0.5, sensitivity=COUNTING), answers_a=0, answers_b=1)
     assert report.at_claim is report.delta_at_claim is report.overrun is None

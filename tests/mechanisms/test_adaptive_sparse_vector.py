@@ -169,6 +169,7 @@ def one_by_one(branches, prices, left):
 
 @given(price_lists, st.lists(st.integers(0, 4), max_size=40), st.integers(0, 60))
 @settings(max_examples=300)
+@pytest.mark.slow
 def test_a_run_of_hits_is_paid_for_as_one_after_the_other(prices, branches, left):
     branches = [branch % len(prices) for branch in branches]
     open_ = affordable(prices, left)

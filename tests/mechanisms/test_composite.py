@@ -211,6 +211,7 @@ def test_a_range_of_extreme_floats_is_refused_and_one_next_to_it_is_not():
         assert all(low <= m.release(x, entropy=Seeded(1)).value <= high for x in (lower, upper, math.inf, None))
 
 
+@pytest.mark.slow
 def test_a_table_is_made_once():
     one, other = CompositeTable(**LINE, epsilon=1), CompositeTable(lower=0, upper=7, epsilon=Fraction(1))
     assert one.noise is other.noise
@@ -221,6 +222,7 @@ def test_a_table_is_made_once():
 
 
 @pytest.mark.parametrize(("epsilon", "inputs", "better"), [(3, 5, True), (Fraction(7, 2), 5, False), (5, 9, True)])
+@pytest.mark.slow
 def test_where_a_mixture_has_less_variance_than_a_table(epsilon, inputs, better):
     table = CompositeTable(**LINE, epsilon=epsilon, inputs=inputs)
     mixture = CompositeMechanism(**LINE, epsilon=epsilon, activation="mixture")

@@ -116,6 +116,7 @@ def test_zero_winners_are_uniform_over_the_rest():
     assert stats.kstest(winners / size, "uniform").pvalue > 1e-8
 
 
+@pytest.mark.slow
 def test_the_largest_zero_noise_has_the_law_of_a_maximum():
     size = 10**9
     rate = Fraction(1, 20)
@@ -184,6 +185,7 @@ def test_ties_at_the_lowest_level_have_the_law_of_the_full_computation(sparse, m
         assert fits(draws(law, 1, 150), name, 1, Fraction(1)) > 1e-8
 
 
+@pytest.mark.slow
 def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
     monkeypatch.setattr(_implicit_zeros, "_block", lambda *_: 4)  # several of them
     entropy = Seeded(6)

@@ -224,6 +224,7 @@ def test_nothing_is_spent_on_the_shape_of_a_million_scores():
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_it_loads_no_scipy():
     made_and_used = "SmoothSelection(epsilon=1, beta=0.05, candidates=3, ceiling=8, floor=1).release([1, 2, 3], smooth_bound=1)"
     script = f"import sys, sordino; sordino.{made_and_used}; print('scipy' in sys.modules)"

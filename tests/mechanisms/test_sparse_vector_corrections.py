@@ -192,6 +192,7 @@ def test_the_mechanism_adds_the_best_correction_for_its_own_noise():
         assert m.cut().steps == math.ceil(m.threshold_correction)
 
 
+@pytest.mark.slow
 def test_the_mechanism_splits_for_success():
     options = {"threshold": 0, "positives": 1, "sensitivity": REAL, "correction_run": 20, "correction_margin": 2.5}
     both = SparseVector(epsilon=2, split="success", correction="optimal", **options)

@@ -67,6 +67,7 @@ def outcome(release):
 
 @every
 @given(values=answers, seed=st.integers(0, 99))
+@pytest.mark.slow
 def test_same_entropy_same_release(make, values, seed):
     m = make(1)
     assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(m.release(np.array(values), entropy=Seeded(seed)))
@@ -74,6 +75,7 @@ def test_same_entropy_same_release(make, values, seed):
 
 @every
 @given(values=answers, shift=st.integers(-500, 500), seed=st.integers(0, 99))
+@pytest.mark.slow
 def test_answers_and_thresholds_that_move_together_change_nothing(make, values, shift, seed):
     m = make(1)
     at = [m.threshold + shift] * N
@@ -85,6 +87,7 @@ def test_answers_and_thresholds_that_move_together_change_nothing(make, values, 
 
 @every
 @given(values=answers, seed=st.integers(0, 99), power=st.integers(-8, 8))
+@pytest.mark.slow
 def test_unit(make, values, seed, power):
     unit = 2.0**power
     a, b = make(1).release(values, entropy=Seeded(seed)), make(unit).release([x * unit for x in values], entropy=Seeded(seed))

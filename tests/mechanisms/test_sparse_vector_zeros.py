@@ -81,6 +81,7 @@ def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, kind, rate, option
     assert fits(seen, Rules(("exponential", math.exp(-1)), (kind, ratio), **options)) > 1e-8
 
 
+@pytest.mark.slow
 def test_the_comparison_tells_another_law(sparse):
     options = {"positives": 2, "resample": False}
     seen = draws(Geometric(Fraction(1)), Geometric(Fraction(1)), 1000, **options)
@@ -96,6 +97,7 @@ class Fixed:
 
 
 @pytest.mark.parametrize("law", [Geometric(Fraction(1, 3)), DiscreteLaplace(Fraction(1, 3))])
+@pytest.mark.slow
 def test_the_first_zero_that_crosses_is_geometric_and_its_lift_memoryless(law):
     size, cut, entropy = 10**12, 40, Seeded(4)
     p = float(law.sf(cut - 1))

@@ -137,6 +137,7 @@ def test_oracles_of_long_runs(threshold, e1, e2, r, expected):
 
 
 @pytest.mark.parametrize("r", [1, 300])
+@pytest.mark.slow
 def test_a_long_run_on_the_grid(r):
     law = dict(positions(scan(0, HALF, HALF), [0], [r]))
     with mpmath.workdps(50):
@@ -292,6 +293,7 @@ def test_a_release_is_the_scan_on_the_grid():
 # --- the audit of the mechanism ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_claim_is_attained():
     for report in audit.run_claims("AboveThreshold"):
         report.raise_if_broken()
@@ -362,12 +364,14 @@ PLAYED = {"> for runs and >= elsewhere": (mixed, (0, 0), (1, 0)), "none because 
 
 
 @pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.slow
 def test_twins_are_convicted(name):
     rule, f, g = PLAYED[name]
     assert audit.exact(played(rule, [Geometric(ONE)] * 3, Pure(epsilon=2)), answers_a=f, answers_b=g).broken
     assert not audit.exact(played(right, [Geometric(ONE)] * 3, Pure(epsilon=2)), answers_a=f, answers_b=g).broken
 
 
+@pytest.mark.slow
 def test_a_second_positive_of_one_threshold_is_convicted():
     def on(f, noise):
         """Go on after the first positive with the same threshold, at the price of one call."""
@@ -380,6 +384,7 @@ def test_a_second_positive_of_one_threshold_is_convicted():
 
 
 @pytest.mark.parametrize("drawn", [1, 2])
+@pytest.mark.slow
 def test_a_threshold_that_is_not_drawn_anew_is_convicted(drawn):
     def twice(f, noise):
         """Two lists of one answer each: every call loses at most max(e1, e2) = 1, if it has a threshold of its own."""

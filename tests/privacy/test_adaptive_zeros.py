@@ -139,6 +139,7 @@ def test_large_answers_in_a_large_domain_are_found_in_their_branch(noise):
     assert np.allclose(release.gaps, [2 * 10**6, 5 * 10**5], atol=200)
 
 
+@pytest.mark.slow
 def test_the_first_branch_of_a_zero_is_not_that_of_a_later_one():
     """Of the zeros that cross, given the threshold, those of each branch have the share of its chance: no place is a million apart."""
     m = wide(at_least=30, epsilon=60, domain_size=10**12, boundaries=(30, 12), split=0.5)

@@ -54,6 +54,7 @@ def law_of(q):
 
 
 @pytest.mark.parametrize("q", BASES)
+@pytest.mark.slow
 def test_noise_and_a_turn_among_equals_are_permute_and_flip(q):
     law, rest = law_of(q)
     for i in range(len(q)):

@@ -41,6 +41,7 @@ def test_the_classes_of_a_total_are_those_of_its_law():
 
 
 @every
+@pytest.mark.slow
 def test_the_law_adds_up_and_classes_hold_every_total(m):
     values = [0.5, NEAR, -3, 100]
     told = list(subject_of(m, 4).stated(values))
@@ -100,6 +101,7 @@ def test_many_records_are_refused():
         audit.exact(MADE[0], answers_a=[1] * 17, answers_b=[1])
 
 
+@pytest.mark.slow
 def test_the_attained_loss_is_that_of_clip_and_totals():
     m = MADE[0]
     report = audit.exact(m, answers_a=[NEAR], answers_b=[])

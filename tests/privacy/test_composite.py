@@ -101,6 +101,7 @@ MADE = [
 
 
 @pytest.mark.parametrize("m", MADE, ids=repr)
+@pytest.mark.slow
 def test_released_laws_are_private_and_unbiased(m):
     noise = m.noise
     bump, inputs = noise.bump, noise.inputs
@@ -261,6 +262,7 @@ def test_rates_of_the_paper():
 
 
 @pytest.mark.parametrize("m", [MADE[0], MADE[4]], ids=repr)
+@pytest.mark.slow
 def test_reports_fit_the_law(m):
     draws = 20_000
     found = m.reports([0.3] * draws, entropy=Seeded(8)).values

@@ -26,6 +26,7 @@ SMALL = TableNoise(((5, 3, 2), (3, 4, 3), (2, 3, 5)), Fraction(3, 10))
 
 
 @pytest.mark.parametrize("m", MADE, ids=repr)
+@pytest.mark.slow
 def test_all_pairs_of_inputs_and_all_outputs_in_whole_numbers(m):
     noise = m.noise
     worst = max(Fraction(max(column), min(column)) for column in zip(*noise.rows, strict=True) if any(column))

@@ -180,6 +180,7 @@ def test_the_index_has_bounded_range_and_reaches_it(monotone, spread):
 
 
 @pytest.mark.parametrize(("monotone", "spread"), [(True, 1), (False, 2)])
+@pytest.mark.slow
 def test_index_and_lead_lose_epsilon_and_no_more(monotone, spread):
     worst, widest = 0.0, 0.0
     for q in BASES:
@@ -299,6 +300,7 @@ def test_every_claim_is_audited_and_attained():
 # --- oracles, top k, the p-value -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_oracles_of_the_exponential_mechanism():
     mu = (1, 0.3, -0.5, 2)  # E1 to E3, on a grid of a thousandth
     step = 1000

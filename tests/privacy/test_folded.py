@@ -63,6 +63,7 @@ def test_the_loss_of_all_pairs_and_outputs(r):
         assert max(ratios) == r**-distance
 
 
+@pytest.mark.slow
 def test_the_mechanism_releases_what_its_law_says():
     m = FoldedMechanism(lower=0, upper=N, epsilon=1, sensitivity=COUNTING)
     entropy, draws = Seeded(11), 4000

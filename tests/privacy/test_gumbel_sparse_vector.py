@@ -41,6 +41,7 @@ def by_noise(heights, rate, m):
 
 
 @pytest.mark.parametrize("heights", [(1, 2), (0,), (-4, 3, 0), (5, -5)])
+@pytest.mark.slow
 def test_the_closed_form_is_what_gumbel_noise_does(heights):
     law = gumbel_law(heights, 0.5, 1)
     for m in range(len(heights)):

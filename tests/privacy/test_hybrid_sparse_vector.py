@@ -55,6 +55,7 @@ def test_noise_beyond_any_word_is_decided_alike(threshold):
 
 @pytest.mark.parametrize("limit", ["exponential", "laplace"])
 @pytest.mark.parametrize("query", ["exponential", "laplace"])
+@pytest.mark.slow
 def test_the_law_of_the_definition_is_that_of_the_formula(query, limit):
     q, threshold, box = (1, 0), 1, 6
     laws = [(limit, HALF), (query, Fraction(1, 3)), (query, Fraction(1, 3))]
@@ -140,6 +141,7 @@ def test_the_claims_hold_and_are_reached():
 
 
 @pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"threshold_noise": "laplace"}, {"threshold": 0.5}, {"k": 2}])
+@pytest.mark.slow
 def test_a_search_finds_nothing_beyond_the_claim(options):
     m = HybridSparseVector(**({"k": 1, "threshold": 1, "epsilon": 12, "sensitivity": EITHER} | options))
     assert not audit.exact(m, search=True, n=2, limit=24).broken
@@ -212,6 +214,7 @@ def test_table_of_losses():
 @pytest.mark.parametrize(
     ("noise", "threshold_noise"), [("exponential", "exponential"), ("laplace", "exponential"), ("exponential", "laplace")]
 )
+@pytest.mark.slow
 def test_a_release_tells_what_was_decided(noise, threshold_noise):
     for threshold in (2, 2.25, -3):
         m = HybridSparseVector(

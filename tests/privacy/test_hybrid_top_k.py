@@ -178,6 +178,7 @@ MONOTONE = HybridTopK(k=2, threshold=0, epsilon=4, sensitivity=COUNTING)
 
 
 @pytest.mark.parametrize(("m", "b"), [(GENERAL, (1, 1)), (MONOTONE, (1, 1))])
+@pytest.mark.slow
 def test_a_threshold_that_is_not_paid_for_is_convicted(m, b):
     def one_less(output):
         s = sum(item >= 0 for item in output[:2])
@@ -189,6 +190,7 @@ def test_a_threshold_that_is_not_paid_for_is_convicted(m, b):
     assert report.beyond_at_least == pytest.approx(float(m.spent(0).pure()), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_threshold_at_half_price_in_a_monotone_list_is_convicted():
     report = audit.exact(
         twin(MONOTONE, 2, cost_of=lambda out: Pure(epsilon=1 if out[0] < 0 else 3 if out[1] < 0 else 4)),
@@ -208,6 +210,7 @@ def raw(noisy, k):
     return np.concatenate([np.where(ended, -1, order[..., :k]), np.where(ended & ~here, 0, gaps)], axis=-1)
 
 
+@pytest.mark.slow
 def test_the_raw_last_gap_is_convicted():
     m = HybridTopK(k=1, threshold=-20, epsilon=6, sensitivity=EITHER)
     pair = {"answers_a": (0, 0, 0), "answers_b": (1, -1, -1)}
@@ -217,6 +220,7 @@ def test_the_raw_last_gap_is_convicted():
     assert report.epsilon_at_least == pytest.approx(12, abs=1e-5), "on which side of the priority the best loser stands is not free"
 
 
+@pytest.mark.slow
 def test_noise_for_monotone_lists_where_answers_move_both_ways_is_convicted():
     m = HybridTopK(k=2, threshold=0, epsilon=4, sensitivity=COUNTING)
     report = audit.exact(twin(m, 2, sensitivity=EITHER), answers_a=(1, 0), answers_b=(0, 1))
@@ -275,6 +279,7 @@ def test_table_of_losses():
 
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
+@pytest.mark.slow
 def test_a_release_tells_what_was_decided(noise):
     for threshold in (2, 2.25, -3):
         m = HybridTopK(k=2, threshold=threshold, epsilon=1, sensitivity=EITHER, noise=noise)

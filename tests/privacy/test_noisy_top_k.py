@@ -35,6 +35,7 @@ def test_decide_has_the_law_of_the_formula(kind, q, k):
         assert played <= by_formula(kind, HALF, q, winners, gaps) <= played + rest
 
 
+@pytest.mark.slow
 def test_the_formula_tells_the_broken_twin_from_decide():
     q = (0, 0, 0)
     law = by_decide("exponential", HALF, q, 1, box=14, decide=raw_last_gap)

@@ -155,6 +155,7 @@ def test_two_levels_lose_four_rates_when_a_record_moves():
     assert 2.2 * HALF < max(-low, high) <= 4 * HALF + SLACK
 
 
+@pytest.mark.slow
 def test_a_unit_of_two_rows_may_be_in_two_searches():
     quartiles = (Fraction(1, 4), HALF, Fraction(3, 4))
     for size in (2, 4):

@@ -84,6 +84,7 @@ EXACTLY = {"down"}  # elsewhere long runs of equal counts approach the cost, or 
 
 @pytest.mark.parametrize("name", ONE)
 @pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.slow
 def test_a_quantile_loses_at_most_its_cost(name, rows):
     m = quantile(rows_per_unit=rows, **ONE[name])
     found = Losses(m, neighbours(m, 2))
@@ -163,6 +164,7 @@ def test_one_level_with_a_public_number_is_attained():
     assert Losses(m, [moved_row(m)]).worst == pytest.approx(2, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_row_between_two_searches_of_a_level_attains_two_sides_of_one():
     # it leaves the lower half and joins the upper one: each search loses e, in different directions, 2 e together
     m = quantiles(q=(0.25, 0.5, 0.75), epsilon=4, adjacency="replace-one", growth=1.5)
@@ -230,6 +232,7 @@ def test_columns_and_parameters_at_random(seed):
 
 
 @pytest.mark.parametrize("name", ["up, three quarters", "down", "two searches", "permute and flip"])
+@pytest.mark.slow
 def test_the_audit_adds_up_the_same_law(name):
     m = quantile(**ONE[name])
     values = [0.5, 2, 2, 5, -4, 0]
@@ -250,6 +253,7 @@ def test_the_audit_adds_up_the_same_law(name):
     assert not reported.broken
 
 
+@pytest.mark.slow
 def test_the_audit_of_several_quantiles():
     m = quantiles(q=(0.25, 0.5, 0.75), epsilon=4, adjacency="replace-one")
     report = audit.exact(m, answers_a=[0, 0, 3], answers_b=[0, 0, 0])

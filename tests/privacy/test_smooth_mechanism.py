@@ -107,6 +107,7 @@ def test_all_neighbouring_families_lose_no_more_than_epsilon(scale, beta):
 
 
 @pytest.mark.parametrize("beta", [0.1, 0.7])
+@pytest.mark.slow
 def test_all_neighbouring_columns_lose_no_more_than_epsilon(beta):
     alpha = cauchy_alpha(1, beta)
     data = list(combinations_with_replacement(range(5), 5))

@@ -23,6 +23,7 @@ def law(gamma):
     return GeneralizedCauchy(Fraction(gamma))
 
 
+@pytest.mark.slow
 def test_the_quadrature_is_right():
     """Candidate 0 of scaled scores (0, -1, -2), an oracle; all probabilities together; signed noise; two scales."""
     assert winning(QUARTIC, [0, -1, -2], 1) == pytest.approx(0.897646719015, rel=1e-11)
@@ -35,6 +36,7 @@ def test_the_quadrature_is_right():
 
 @pytest.mark.parametrize("sided", ["one", "two"])
 @pytest.mark.parametrize("gamma", [Fraction(3, 2), 2, 4, 10])
+@pytest.mark.slow
 def test_losses_on_a_grid_of_neighbours_stay_below_epsilon(gamma, sided):
     for candidates in (2, 3):
         m = SmoothSelection(**SMALL | {"gamma": gamma, "sided": sided, "candidates": candidates, "beta": 0.02})
@@ -182,6 +184,7 @@ def test_theorem_6_is_false_below_two():
     assert math.log(known.pdf(0) / (math.exp(-1) * known.pdf(0))) == 1 > epsilon / 2
 
 
+@pytest.mark.slow
 def test_the_losers_share_at_the_smallest_scale_is_convicted_as_a_certificate():
     """At s = e^-beta the formula says 3.273; at a larger s, which neighbours may have, the same formula says more."""
     alpha, beta, candidates = 0.5, 2.0, 20
@@ -195,6 +198,7 @@ def test_the_losers_share_at_the_smallest_scale_is_convicted_as_a_certificate():
 
 
 @pytest.mark.parametrize(("small", "known"), [(0.3, 3.30), (0.1, 5.56), (0.01, 11.87)])
+@pytest.mark.slow
 def test_a_scale_for_each_candidate_is_not_private(small, known):
     """Two scores with bounds (small, 1), beta = 0: 1.927 is claimed; a loser moves by 1/small of the winner's scales."""
     alpha, scales = 0.5, [small / 0.5, 1 / 0.5]

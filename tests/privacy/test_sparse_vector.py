@@ -87,6 +87,7 @@ def test_half_the_noise_where_answers_move_both_ways_is_convicted():
     assert loss == pytest.approx(LN2, abs=1e-9), "each positive costs twice what is charged"
 
 
+@pytest.mark.slow
 def test_a_refund_of_the_threshold_is_convicted():
     loss, _ = worst(moves(2, monotone=True), Rules(ONE_SIDED, ONE_SIDED), (0, LN2), highest=1)
     assert loss == pytest.approx(LN2, abs=1e-9)

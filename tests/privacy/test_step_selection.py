@@ -40,6 +40,7 @@ def moved(q, move, factor):
 
 @pytest.mark.parametrize(("sensitivity", "window"), [(EITHER, 4), (RISING, 2)], ids=["either way", "monotone"])
 @pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.slow
 def test_step_selection_loses_epsilon_and_no_more_over_all_neighbours(sensitivity, window, n):
     mechanism = StepSelection(epsilon=1, sensitivity=sensitivity)
     assert mechanism.window == window
@@ -99,6 +100,7 @@ def exhausted(m, widest, scales, rate=1.0, beta=Fraction(1, 2)):
     return worst
 
 
+@pytest.mark.slow
 def test_two_scores_and_every_neighbour():
     assert 1 - TOLERANCE < exhausted(2, 12, (1, 2, 3, 4, 6)) <= 1 + losers(math.exp(-1), 2)
 
@@ -232,6 +234,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.slow
 def test_rounding_that_breaks_the_claim_is_found(name):
     case, scale_of = BROKEN[name]
     assert excess(case, 150, scale_of, ATOMS, 3) > 0.1
@@ -258,6 +261,7 @@ def test_the_claims_of_both_hold_and_are_attained_where_they_say_so():
             assert report.claim.tight == report.tight
 
 
+@pytest.mark.slow
 def test_the_neighbours_of_the_claim_are_neighbours_and_cost_more_than_the_winner_pays():
     general = next(claim for claim in _smooth_step_selection.CLAIMS if not claim.tight)
     for mechanism, (*x, bound), (*y, other) in general.neighbours:

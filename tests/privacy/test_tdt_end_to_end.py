@@ -147,6 +147,7 @@ def test_windows_half_as_wide_would_cost_more():
     assert worst(ahead, law_of_windows(ODDS[0]), 3) > 2 / ODDS[0] * Fraction(3, 4)
 
 
+@pytest.mark.slow
 def test_a_statistic_that_is_not_damped_would_cost_more():
     method = choose_method(markers=2, families=10, epsilon=1, damping=20)
     ahead = windows_ahead(method.mechanism, math.sqrt(20) * tdt_statistic(*tables(10), families=10))
@@ -154,6 +155,7 @@ def test_a_statistic_that_is_not_damped_would_cost_more():
 
 
 @pytest.mark.parametrize("scale", ["sqrt", "raw"])
+@pytest.mark.slow
 def test_a_bound_below_the_local_sensitivity_costs_more(scale):
     """A broken control: a third of the smooth bound."""
     families, q = 4, ODDS[0]

@@ -49,6 +49,7 @@ def test_releases_do_not_clamp_them():
     assert stats.chisquare(counts, cut, sum_check=False).pvalue < LEVEL
 
 
+@pytest.mark.slow
 def test_depths_of_any_size_and_lists_of_python_integers():
     rate = Fraction(1, 1 << 61)
     one = ThresholdScan(0, Geometric(Fraction(9)), Geometric(rate))
@@ -71,6 +72,7 @@ def test_depths_of_any_size_and_lists_of_python_integers():
         max_size=5,
     )
 )
+@pytest.mark.slow
 def test_uncut_steps_are_those_of_the_grid_where_nothing_is_clamped(step, values):
     plain, uncut = to_steps(values, step, "X"), to_steps_uncut(values, step, "X")
     assert plain.shape == uncut.shape
