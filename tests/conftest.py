@@ -2,7 +2,7 @@
 
 Hypothesis runs the same few examples in CI every time; many and new ones are tried on a developer's machine with SORDINO_EXPLORE=1. A
 shell starts what it puts in the background with interrupts ignored, and children inherit that: tests that send an interrupt would wait
-forever.
+forever. Where there is no PostgreSQL server to test with, the first test that needs one ends the run and says what to install.
 """
 
 from __future__ import annotations
@@ -18,3 +18,8 @@ settings.load_profile("dev" if os.environ.get("SORDINO_EXPLORE") else "ci")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_exception_interact(node, call):
+    if type(call.excinfo.value).__name__ == "NoServer":  # by its name: tests that need no server import no driver
+        node.session.shouldfail = "there is no PostgreSQL server to test with; the failure above says what to do"
