@@ -140,3 +140,47 @@ def test_addresses_keep_their_secrets(sordino, place, monkeypatch):
     said = sordino("ledger", "show", "--ledger", place, "--account", "shop")
     assert said.code in {2, 5}
     assert "sec" not in said.out + said.err
+
+
+def test_backup_copies_every_account_and_prints_their_heads(sordino, url, ledger, tmp_path):
+    ledger("grant", "--to", "team", "--epsilon", "1")
+    made = sordino("ledger", "backup", "--ledger", url, tmp_path / "copy.db")
+    assert (made.code, made.err) == (0, "")
+    assert made.json["file"] == str(tmp_path / "copy.db")
+    assert [row["account"] for row in made.json["rows"]] == ["shop", "team"]
+    for row in made.json["rows"]:
+        for place in (url, tmp_path / "copy.db"):
+            found = sordino("ledger", "verify", "--ledger", place, "--account", row["account"], "--head", row["head"])
+            assert (found.code, found.json["sound"]) == (0, True)
+    again = sordino("ledger", "backup", "--ledger", url, tmp_path / "copy.db")
+    assert (again.code, again.out) == (2, "")
+    assert "exists already" in again.err
+    nowhere = sordino("ledger", "backup", "--ledger", url, tmp_path / "none" / "copy.db")
+    assert (nowhere.code, nowhere.out) == (5, "")
+
+
+SEEDED = {
+    "top": ("--item", "item", "--user", "u", "-k", 1, "--domain", "items.csv"),
+    "above": ("--item", "item", "--user", "u", "--threshold", 5, "-c", 1, "--domain", "items.csv"),
+    "histogram": ("--item", "item", "--user", "u", "--domain", "items.csv"),
+    "count": ("--user", "u"),
+    "quantile": ("--column", "x", "--q", "0.5", "--cap", 9, "--user", "u", "--max-rows", 1),
+    "sum": ("--column", "x", "--cap", 9, "--user", "u", "--max-rows", 1),
+    "mean": ("--column", "x", "--cap", 9, "--user", "u", "--max-rows", 1),
+    "randomize": ("--column", "x", "--lower", 0, "--upper", 9, "--user", "u", "--max-rows", 1),
+    "select": ("--score", "x", "--sensitivity", 1),
+}
+
+
+@pytest.mark.parametrize("command", SEEDED)
+def test_no_command_charges_a_ledger_for_predictable_noise(sordino, url, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.csv").write_text("u,item,x\na,tea,1\nb,rice,2\n")
+    (tmp_path / "items.csv").write_text("item\ntea\nrice\n")
+    before = sordino("ledger", "history", "--ledger", url, "--account", "shop").json["rows"]
+    for synthetic in ((), ("--synthetic",)):
+        seeded = ("--epsilon", 1, "--seed", 7, *synthetic, "--ledger", url, "--account", "shop")
+        made = sordino(command, "orders.csv", *SEEDED[command], *seeded)
+        assert (made.code, made.out) == (2, "")
+        assert "--seed" in made.err
+    assert sordino("ledger", "history", "--ledger", url, "--account", "shop").json["rows"] == before

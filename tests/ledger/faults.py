@@ -42,7 +42,7 @@ class Counter:
                 counter.boundary("before " + sql)
                 try:
                     return super().execute(sql, *arguments)
-                finally:  # others may be in the way of turning the write-ahead log on
+                finally:
                     counter.boundary(COMMITTED if sql == "COMMIT" and self.writes else "after " + sql)
 
             def close(self) -> None:

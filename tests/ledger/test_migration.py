@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import sqlite3
 import tempfile
@@ -164,6 +165,40 @@ def test_many_processes_bring_one_file_up_to_date(tmp_path):
     ledger = Ledger.open(path, account="orders")
     assert spent(ledger) == Fraction(SPENT["orders"] + 6, 10**9)
     assert len(ledger.statement().charges) == 5 + 6
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_migrations_at_once_of_which_some_are_killed_lose_nothing(tmp_path, mode):
+    """Some are killed at random statements, some go on; an older process may have the file open, and copies are made meanwhile."""
+    chance = random.Random(11)
+    for attempt in range(4):
+        path = old_file(tmp_path / f"{attempt}.db", mode)
+
+        def use(fatal, path=path):
+            if fatal is not None:
+                Counter(fatal).install()
+            ledger = Ledger.open(path, account="orders")
+            with ledger.reserve(Mechanism(Fraction(1, 10**9))) as charge:
+                charge.release(Mechanism(Fraction(1, 10**9)), [1], entropy=REAL)
+
+        def look(path=path, attempt=attempt):
+            ledger = Ledger.open(path, account="alarms")
+            assert ledger.remaining == Fraction(ALLOWANCE - SPENT["alarms"], 10**9)
+            ledger.backup(tmp_path / f"copy-{attempt}-{os.getpid()}.db")
+
+        fatals = [chance.randrange(90) for _ in range(4)]
+        doomed = [child(lambda fatal=fatal: use(fatal)) for fatal in fatals]
+        others = [child(lambda: use(None)) for _ in range(2)] + [child(look)]
+        codes = [finished(process) for process in doomed]
+        assert set(codes) <= {0, -9}
+        assert [finished(process) for process in others] == [0] * 3
+        ledger = Ledger.open(path, account="orders")
+        mine = [line for line in ledger.statement().charges if line.label == "Mechanism"]
+        assert 2 + codes.count(0) <= len(mine) <= 2 + len(codes)
+        assert spent(ledger) == Fraction(SPENT["orders"] + len(mine), 10**9)
+        assert spent(Ledger.open(path, account="alarms")) == Fraction(SPENT["alarms"], 10**9)
+        [copy] = tmp_path.glob(f"copy-{attempt}-*.db")
+        assert spent(Ledger.open(copy, account="alarms")) == Fraction(SPENT["alarms"], 10**9)
 
 
 @pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])

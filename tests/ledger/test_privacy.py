@@ -45,7 +45,6 @@ def kept(place, folder):
 
 @pytest.mark.parametrize("where", ["sqlite", "postgres"])
 def test_a_canary_is_in_no_file_and_in_no_error(tmp_path, monkeypatch, where):
-    monkeypatch.delenv("SORDINO_TEST_POSTGRES", raising=False)
     if where == "postgres":
         place = own_server().url()
         raw(place, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS sordino CASCADE")

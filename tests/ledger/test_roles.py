@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from fractions import Fraction
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from sordino.ledger import Ledger, _postgres
 from sordino.ledger._schema import OPERATIONS, TABLES
 from support.postgres import fresh
 
-ROLE, NOBODY = "sordino_charger", "sordino_nobody"
+ROLE, NOBODY = f"sordino_charger_{os.getpid()}", f"sordino_nobody_{os.getpid()}"  # others may test on the same server
 LARGEST = 2**63 - 1
 
 

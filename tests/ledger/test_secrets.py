@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import subprocess
 import sys
 import textwrap
@@ -23,7 +24,6 @@ SECRET = "s3cr3t-Zq9"
 @pytest.fixture
 def guarded(monkeypatch):
     """Return the address of a role that needs its password, in a cluster of the tests."""
-    monkeypatch.delenv("SORDINO_TEST_POSTGRES", raising=False)
     monkeypatch.setattr(_store, "PATIENCE", 0.0)
     cluster = own_server()
     with psycopg.connect(cluster.url(), autocommit=True) as connection:
@@ -31,6 +31,7 @@ def guarded(monkeypatch):
         connection.execute("DROP SCHEMA IF EXISTS sordino CASCADE")
         connection.execute("DROP ROLE IF EXISTS guarded")
         connection.execute(f"CREATE ROLE guarded SUPERUSER LOGIN PASSWORD '{SECRET}'".encode())
+        connection.execute("CREATE TABLE IF NOT EXISTS public.orders (customer text)")
     cluster.allow("host all guarded 127.0.0.1/32 scram-sha-256", "host all all 127.0.0.1/32 trust")
     cluster.reload()
     yield cluster
@@ -45,8 +46,8 @@ def test_a_password_is_in_nothing_that_is_said_or_kept(guarded, caplog, capfd):
         url, account="orders", budget=Budget(epsilon=1), adjacency="add-remove", unit="customer", source=f"{url}#orders"
     )
     assert ledger.url == f"postgresql://127.0.0.1:{guarded.port}/ledgers"
-    assert ledger.statement().source == f"{ledger.url}#orders"
-    charge = ledger.reserve(Mechanism(0.1), source=f"postgresql://other:{SECRET}@127.0.0.1:{guarded.port}/ledgers#orders")
+    assert re.fullmatch(r"postgresql:\d+/ledgers#public\.orders", ledger.statement().source)
+    charge = ledger.reserve(Mechanism(0.1), source=f"postgresql://sordino:{SECRET}@127.0.0.1:{guarded.port}/ledgers#orders")
     said = [repr(ledger), str(ledger), ledger.url, repr(charge), repr(ledger.statement().to_dict()), repr(ledger.verify())]
     said += [repr(event) + repr(event.to_dict()) for event in ledger.history()]
     said += [repr(row) for table in ("account", "charge", "event") for row in raw(guarded.url(), f"SELECT * FROM ~{table}")]
@@ -54,7 +55,7 @@ def test_a_password_is_in_nothing_that_is_said_or_kept(guarded, caplog, capfd):
         lambda: Ledger.open(url, account="other"),
         lambda: make(url, 1, "orders"),
         lambda: ledger.reserve(Mechanism(5)),
-        lambda: ledger.reserve(Mechanism(0.1), source=f"postgresql://me:{SECRET}@elsewhere/db#orders"),
+        lambda: ledger.reserve(Mechanism(0.1), source=f"postgresql://me:{SECRET}@127.0.0.1:1/db#orders"),
         lambda: ledger.charge("none"),
         lambda: ledger.permit("nobody here"),
         lambda: Ledger.open(guarded.url("guarded", SECRET + "x"), account="orders"),

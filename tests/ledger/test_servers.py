@@ -22,9 +22,8 @@ REPEATABLE = "default_transaction_isolation%3Drepeatable%5C%20read"
 
 
 @pytest.fixture
-def own(monkeypatch):
+def own():
     """Return the address of a database in a cluster that a test may stop."""
-    monkeypatch.delenv("SORDINO_TEST_POSTGRES", raising=False)
     cluster = own_server()
     with psycopg.connect(cluster.url(), autocommit=True) as connection:
         connection.execute("SET client_min_messages = warning")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from typing import Any
 
@@ -154,13 +155,29 @@ def void_reservation(url: str, account: str, charge: str, reason: str, form: str
 
 @ledger.command()
 @URL
+@click.argument("file")
+@FORMAT
+def backup(url: str, file: str, form: str | None) -> None:
+    """Copy the whole ledger to a new FILE while others charge it, and print the head of every account in the copy."""
+    heads = _any_account(url).backup(file)
+    rows = [{"account": account, "head": head} for account, head in heads.items()]
+    write_rows(form, ("account", "head"), rows, {"file": os.path.abspath(file)}, [])  # noqa: PTH100  (a link stays a link)
+
+
+@ledger.command()
+@URL
 @click.option("--role", metavar="NAME", required=True, help="Role of the PostgreSQL server.")
 def permit(url: str, role: str) -> None:
     """Let a role of the database see and charge every account, and nothing else."""
+    _any_account(url).permit(role)
+
+
+def _any_account(url: str) -> Ledger:
+    """Return an account, for what is about the whole ledger."""
     names = Ledger.accounts(url)
     if not names:
         raise LedgerError("The ledger has no account yet; make one first (`sordino ledger create`).")
-    Ledger.open(url, account=names[0]).permit(role)
+    return Ledger.open(url, account=names[0])
 
 
 def _create(

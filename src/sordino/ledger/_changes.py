@@ -8,15 +8,18 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+from sordino._address import is_server_table
 from sordino.constraints import ADJACENCY, shown, text
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import _schema
 from sordino.ledger._amounts import MEASURES, NANO, check_claims, exact_cost, nano_down, nano_up
 from sordino.ledger._history import FACTS, Account, chained, digest_of
-from sordino.ledger._identity import canonical_source, canonical_unit
+from sordino.ledger._identity import canonical_unit, is_about, known_source
 from sordino.ledger._pages import Pages
 from sordino.ledger._records import body_of, described, nonce, recorded
 from sordino.ledger._store import Store, carry_out
+
+_WRITTEN = "An account of an older version knows its table by that address: name the server as it does. "
 
 
 def request(
@@ -35,13 +38,15 @@ def request(
     label = text(" + ".join(type(part).__name__ for part in parts) if label is None else label, "label")
     stated = {
         "unit": None if unit is None else canonical_unit(unit),
-        "source": None if source is None else canonical_source(source),
+        "source": None if source is None else known_source(source),
         "adjacency": None if adjacency is None else ADJACENCY("adjacency", adjacency),
     }
     for name, given in stated.items():
-        if given is not None and given != (own := getattr(account, name)):
+        own = getattr(account, name)
+        if given is not None and given != own and not (name == "source" and is_about(given, own)):
             raise LedgerConflict(
-                f"Account {account.name!r} is for {name} {own!r} but this release is for {name} {given!r}. Nothing was charged or read."
+                f"Account {account.name!r} is for {name} {own!r} but this release is for {name} {str(given)!r}. "
+                f"{_WRITTEN if is_server_table(own) else ''}Nothing was charged or read."
             )
     if nano_up(exact) > _schema.LARGEST:
         raise BudgetExceeded(

@@ -18,6 +18,7 @@ from sordino.ledger._amounts import MEASURES, check_claims, exact_cost, nano_up
 from sordino.ledger._charged_stream import ChargedStream, check_streams
 from sordino.ledger._records import body_of, described
 from sordino.ledger._store import Store, carry_out
+from sordino.remnants import no_remnants
 
 _STALE = (
     "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is unknown). Nothing was "
@@ -131,6 +132,7 @@ class Charge:
         """The exact sum of the worst cases drawn so far."""
         return sum((worst for worst, _ in self._spent), Fraction(0))
 
+    @no_remnants
     def release(self, mechanism: Any, answers: Any, *, entropy: Any = None, **private: Any) -> Any:
         """Record a draw durably, then let the mechanism release.
 
@@ -162,7 +164,7 @@ class Charge:
         """
         self._check_open()
         entropy = _real(entropy)
-        slot = self.draw(mechanism)
+        slot = self._draw(mechanism, entropy)
         try:
             result = mechanism.release(answers, entropy=entropy, **private)
         except BaseException:
@@ -199,7 +201,7 @@ class Charge:
         self._check_open()
         entropy = _real(entropy)
         check_streams(mechanism)
-        slot = self.draw(mechanism)
+        slot = self._draw(mechanism, entropy)
         try:
             opened = mechanism.open(entropy=entropy)
         except BaseException:
@@ -211,6 +213,8 @@ class Charge:
 
     def draw(self, mechanism: Any) -> int:
         """Record durably that `mechanism` is about to draw its noise; `release` does this first.
+
+        `SYSTEM` forgets the words that it drew ahead: a copy of this memory that was made before knows nothing of the noise.
 
         Parameters
         ----------
@@ -230,6 +234,12 @@ class Charge:
         InvalidParameter
             If the mechanism has no cost on the meter of the account, or is not exact and that was not allowed.
         """
+        return self._draw(mechanism, _real(None))
+
+    def _draw(self, mechanism: Any, entropy: Any) -> int:
+        """Record a draw, and then let the entropy that its noise comes from forget what it drew ahead."""
+        from sordino.entropy import renew  # noqa: PLC0415  (numpy is needed for noise, not for ledgers)
+
         self._check_open()
         check_claims(mechanism, adjacency=self._adjacency, allow_approximate=self._approximate)
         worst = exact_cost(mechanism, self._meter)
@@ -251,6 +261,7 @@ class Charge:
             if not self._do(_schema.DRAW, drawn):
                 raise LedgerConflict(_STALE)
             self._spent.append((worst, worst))
+        renew(entropy)
         return slot
 
     def settle(self) -> None:

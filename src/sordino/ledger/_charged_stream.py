@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self, SupportsIndex, final
 
 from sordino.errors import InvalidParameter, SimulatedRelease, StreamClosed
+from sordino.remnants import no_remnants
 
 
 def check_streams(mechanism: Any) -> None:
@@ -103,6 +104,7 @@ class ChargedStream:
         """True once enough was found or the stream was left."""
         return bool(self._stream.closed)
 
+    @no_remnants
     def ask(self, answer: Any, threshold: Any = None) -> Any:
         """Compare one private answer, with fresh noise, with the noisy threshold.
 

@@ -1,4 +1,4 @@
-"""What Linux tells about the place of a file: network file systems, and locks that this process holds."""
+"""What Linux tells about the place of a file: network file systems, and files that are mounted alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 from sordino.errors import LedgerError
 
-_LOCKS = "/proc/locks"
 _MOUNTS = Path("/proc/self/mountinfo")
 _NETWORK = frozenset(
     (
@@ -49,7 +48,7 @@ _NETWORK_FUSE = frozenset(
 
 
 def check_place(path: str, mounts: Path = _MOUNTS) -> None:
-    """Refuse a file where the locks of SQLite do not hold, or that has two names and so two write-ahead logs.
+    """Refuse a file where the locks of SQLite do not hold, or that has two names and so two journals.
 
     Of a file that is yet to be made only the folder is looked at.
     """
@@ -89,37 +88,3 @@ def _mounted(mounts: Path) -> list[tuple[str, str, str]]:
 
 def _unescaped(name: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), name)
-
-
-def locks_of(path: str) -> tuple[bytes, ...]:
-    """Return how the system shows the two locks that a SQLite connection in WAL mode keeps: on the file and on its shared memory."""
-    real = os.path.realpath(path)  # SQLite names its files after it
-    try:
-        return tuple(
-            f" {os.major(s.st_dev):02x}:{os.minor(s.st_dev):02x}:{s.st_ino} {first} ".encode()
-            for s, first in ((os.stat(real), 1073741826), (os.stat(real + "-shm"), 128))  # noqa: PTH116
-        )
-    except OSError:
-        return ()
-
-
-def locks_are_held(locks: tuple[bytes, ...], shown: str = _LOCKS) -> bool:
-    """Tell whether this process holds these locks; False for none, and where the system does not tell."""
-    if not locks:
-        return False
-    try:
-        descriptor = os.open(shown, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        parts = []
-        while part := os.read(descriptor, 1 << 16):
-            parts.append(part)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    # A line is "2: POSIX  ADVISORY  READ 22886 fe:00:2146309 1073741826 1073742335": kind, process, device and inode, range.
-    owner = f" {os.getpid()} ".encode()
-    own = [line + b" " for line in b"".join(parts).splitlines() if owner in line]
-    return all(any(lock in line for line in own) for lock in locks)

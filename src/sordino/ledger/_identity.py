@@ -7,20 +7,23 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sordino._address import without_password
+from sordino._address import ServerTable, duckdb_table, is_server_table, without_password
+from sordino._server_tables import named_by_its_server
 from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_OF_A_SERVER = re.compile(r"postgresql:\d+/")
 _DUCKDB = "duckdb:"
 
 
 def canonical_source(source: str | os.PathLike[str]) -> str:
     """Return the one text that stands for a source of rows, whatever folder it was named from.
 
-    Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`. An address (`postgresql://...`) loses its user,
-    password and options, which say who asks and not what is asked about. A frame in memory (`name:orders`) and standard input (`-`) are
-    left alone. Symbolic links are not followed.
+    Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`, whose table gets its schema and small
+    letters. An address (`postgresql://...`) loses its user, password and options, which say who asks and not what is asked
+    about. A frame in memory (`name:orders`), standard input (`-`) and a table as its server names it (`postgresql:7000/...`)
+    are left alone. Symbolic links are not followed, and no server is asked: `Ledger.create` and `Ledger.reserve` ask it.
 
     Parameters
     ----------
@@ -39,7 +42,7 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     ('/data/orders-*.parquet', 'name:orders')
     """
     named = text(os.fspath(source) if isinstance(source, os.PathLike) else source, "source")
-    if named == "-" or named.startswith("name:"):
+    if named == "-" or named.startswith("name:") or _OF_A_SERVER.match(named):
         return named
     if _ADDRESS.match(named):
         return without_password(named)
@@ -48,7 +51,25 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     file, mark, table = named.removeprefix(_DUCKDB).rpartition("#")
     if not (mark and file and table):
         raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(named)}.")
-    return f"{_DUCKDB}{_absolute(file)}#{table}"
+    return f"{_DUCKDB}{_absolute(file)}#{duckdb_table(table)}"
+
+
+def known_source(source: str | os.PathLike[str]) -> str:
+    """Return the text that a ledger keeps for a source; a table of a PostgreSQL server is asked for its own.
+
+    Raises
+    ------
+    InvalidParameter
+        As for `canonical_source`.
+    DataSourceError, UnsupportedBackend
+        If a server cannot be asked, or has no such table.
+    """
+    return named_by_its_server(source) if isinstance(source, str) and is_server_table(source) else canonical_source(source)
+
+
+def is_about(source: str, kept: str) -> bool:
+    """Tell whether an account that keeps a text is about a source; older accounts keep texts that are written otherwise."""
+    return source == kept or source == canonical_source(kept) or (isinstance(source, ServerTable) and source.was_called(kept))
 
 
 def canonical_unit(unit: Any) -> str:

@@ -14,9 +14,9 @@ from sordino.ledger._amounts import Budget, amount_of, nano_down, nano_up, thing
 from sordino.ledger._changes import give_up, grant, request
 from sordino.ledger._charge import Charge
 from sordino.ledger._export import dp_events, json_lines
-from sordino.ledger._history import ChargeRow, Event, Replay, Verification, event_of, json_of
-from sordino.ledger._identity import canonical_source, canonical_unit
-from sordino.ledger._pages import Pages, names, pages
+from sordino.ledger._history import ChargeRow, Event, Verification, event_of
+from sordino.ledger._identity import canonical_unit, known_source
+from sordino.ledger._pages import Pages, names
 from sordino.ledger._records import body_of
 from sordino.ledger._statement import ChargeLine, Statement, line_of, statement_of
 from sordino.ledger._store import carry_out, store_at
@@ -89,7 +89,7 @@ class Ledger:
         unit : str or PrivacyUnit
             Whom it protects: the name of a column, or a unit.
         source : str or path
-            The rows it is about; see `canonical_source`.
+            The rows it is about; see `canonical_source`. A PostgreSQL server is asked which table it is.
 
         Raises
         ------
@@ -99,6 +99,8 @@ class Ledger:
             If the ledger cannot be written, is on a network file system, or belongs to another application.
         InvalidParameter
             If a parameter does not satisfy its constraint.
+        DataSourceError
+            If the source is a table of a server that cannot be reached.
         """
         made = cls(_place(url), account)
         if not isinstance(budget, Budget):
@@ -109,7 +111,7 @@ class Ledger:
             "delta": str(budget.delta),
             "adjacency": ADJACENCY("adjacency", adjacency),
             "unit": canonical_unit(unit),
-            "source": canonical_source(source),
+            "source": str(known_source(source)),
         }
         made._store.build()
         body = body_of(name=made.account, parent=None, **facts)
@@ -226,21 +228,7 @@ class Ledger:
         head : str, optional
             A head that was noted before (`Statement.head`, `Event.head`): shows that nothing up to it was rewritten since.
         """
-        replay = Replay(self._pages.account(), None if head is None else text(head, "head"))
-        for row in self._pages.events(None):  # a page at a time, so that nobody has to wait
-            replay.play(row)
-        with self._pages.reading() as (account, rows):
-            for row in pages(rows, account.name, replay.number, account.number):
-                replay.play(row)
-            [(events,)] = rows(_schema.HOW_MANY, account=self.account)
-            gifts = rows(_schema.GRANTS, account=account.parent) if account.parent is not None else None
-            return replay.finish(
-                account,
-                events=events,
-                charges=rows(_schema.STATES, account=self.account),
-                children=rows(_schema.CHILDREN, account=self.account),
-                given=None if gifts is None else sum(share for share, body in gifts if json_of(body).get("child") == self.account),
-            )
+        return self._pages.verify(None if head is None else text(head, "head"))
 
     def grant(self, child: str, amount: Number) -> Ledger:
         """Give a share of what remains to a child account, which is made if there is none.
@@ -298,6 +286,32 @@ class Ledger:
         """
         give_up(self._store, self._pages, key, reason=text(reason, "reason"))
         return self.charge(key)
+
+    def backup(self, path: str | os.PathLike[str]) -> dict[str, str]:
+        """Copy the whole ledger, all accounts, to a new file, while others go on charging it.
+
+        The copy is a ledger. It holds every charge that was made before, and knows nothing of those that are made later: before it takes
+        the place of this one, reserve in it what was released since. Charges wait while the file is read, for about a second for each
+        hundred thousand charges that it has.
+
+        Parameters
+        ----------
+        path : str or path
+            A file that does not exist yet. A copy that is not whole never gets this name.
+
+        Returns
+        -------
+        dict of str to str
+            The head of every account in the copy (`Statement.head`), for `Ledger.verify`.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is a file already, or the ledger is in PostgreSQL, whose tools make copies (``pg_dump``).
+        LedgerError
+            If the file cannot be written, or the ledger is damaged.
+        """
+        return self._store.backup(text(_place(path), "path"))
 
     def permit(self, role: str) -> None:
         """Let a role of the database charge every account of the ledger, and nothing else: not grant, not void, not edit.

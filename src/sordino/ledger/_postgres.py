@@ -113,12 +113,21 @@ class PostgresStore:
     def reading(self) -> Iterator[Rows]:
         """Let the block ask questions that all see one moment."""
         with self._lent(self._alive()) as connection, connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute(
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp"
+            )
 
             def rows(sql: str, **parameters: Any) -> Sequence[tuple[Any, ...]]:
                 return connection.execute(rendered(sql, PREFIX, "%(@)s").encode(), parameters).fetchall()
 
             yield rows
+
+    def backup(self, path: str) -> dict[str, str]:
+        """Raise: the tools of the server do that, and put it back as it was, with its roles."""
+        raise InvalidParameter(
+            "A ledger in PostgreSQL is backed up by the tools of its server, also while it is charged: "
+            f"pg_dump --schema=sordino --file=FILE, with the address of the ledger; got {path!r} to copy it to."
+        )
 
     def permit(self, role: str) -> None:
         """Allow a role to see everything and to charge, and nothing else."""

@@ -1,14 +1,21 @@
-"""A ledger in a SQLite file: WAL, synchronous=EXTRA, one connection for the whole process, one process at a time.
+"""A ledger in a SQLite file: a rollback journal, synchronous=EXTRA, one connection for the whole process, one process at a time.
+
+What is committed is in the file itself, not in a log beside it, so that a file that is moved or copied alone has every charge. The reasons
+and the measurements are in docs/decisions/0015-what-is-charged-is-in-the-file.md.
 
 SQLite keeps writers apart by POSIX locks, and those are lost without a word in two ways while SQLite still believes in them: a fork hands
-the belief to the child, and anybody in the process who opens one of the files and closes it again (to copy it, say) drops all locks of the
-process on it. Then two may write at once, or a third may delete the write-ahead log under them (both seen with SQLite 3.40). Hence:
+the belief to the child, and anybody in the process who opens the file and closes it again (to copy it, say) drops all locks of the process
+on it. Then two may write at once, or a reader may take the journal of a living writer for one that a dead one left, and undo the write
+under it. Hence:
 
-* Whoever connects, writes or closes holds `flock` on the file, which nobody else's close can drop.
-* A connection is kept only while the system shows the locks that SQLite believes to hold; where it does not show locks, no connection
-  outlives its transaction.
+* Whoever connects, reads or writes holds `flock` on the file, which nobody else's close can drop. Between transactions a connection holds
+  no lock of either kind, so it can be kept, and there is nothing to lose.
+* Before SQLite touches the file, `_journal.look` says whether what lies beside it belongs to it. A file without a journal of its own is
+  checked as a whole (`_whole`) before it is charged.
+* A write is done when the file itself counts it, and its journal is still the one that was written: programs that know nothing of `flock`
+  may have come between.
 * A fork waits for the transaction that is running, and closes every connection first.
-* A file with two names is refused: each name would have a write-ahead log of its own.
+* A file with two names is refused: each name would have a journal of its own.
 """
 
 from __future__ import annotations
@@ -21,35 +28,47 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
-from sordino.ledger._filesystem import check_place, locks_are_held, locks_of
+from sordino.ledger._backup import back_up
+from sordino.ledger._filesystem import check_place
 from sordino.ledger._history import chained
-from sordino.ledger._migration import migrate
-from sordino.ledger._schema import TABLES, VERSION, Operation, rendered
+from sordino.ledger._journal import Beside, counted, look
+from sordino.ledger._schema import VERSION, Operation, rendered
+from sordino.ledger._sqlite_schema import bring_up_to_date, build_if_empty, version_of
 from sordino.ledger._store import Rows
+from sordino.ledger._whole import is_whole
 
-APPLICATION = 0x53_4F_52_44  # "SORD"
-APPEND_ONLY = tuple(
-    f"CREATE TRIGGER event_{verb.lower()} BEFORE {verb} ON event BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
-    for verb in ("UPDATE", "DELETE")
-)
 _TIMEOUT = 30.0
 _POLL = 0.001
 _LOCKED = "The ledger at {} was locked by another process for longer than {:g} seconds; try again."
 _NOT_OPENED = "cannot be opened; this user must be able to write to it and to its folder."
 _KEPT = 4  # files whose connections stay open
+_JOURNAL_BYTES = 1 << 20  # what a large write leaves of its journal
+_TORN = (
+    "The ledger at {!r} holds half of a write: a process was killed, and the file was moved without the file -journal beside it. Put that "
+    "file beside it again, or restore a backup; `sordino ledger verify` tells which account is concerned. Nothing was charged."
+)
+_IN_LOG = (
+    "The ledger at {!r} is kept open by an older version of sordino, or another program, that leaves charges outside of the file (WAL); "
+    "end it, and try again. Nothing was charged."
+)
+_UNDONE = (
+    "The ledger at {!r} was changed by another program while it was written, so that nobody knows whether this was charged; see "
+    "`sordino ledger verify`."
+)
 
 
 class _Open(NamedTuple):
     connection: sqlite3.Connection
     descriptor: int  # of the file, for flock; to close it drops the locks of SQLite, so the connection is closed first
     file: tuple[int, int]  # a file that was replaced under its name is another ledger
+    real: str  # the path without symbolic links
     process: int
-    locks: tuple[bytes, ...]  # as the system shows them; empty: not to be kept
 
 
 _running = threading.RLock()  # reentrant, so that a fork from a signal handler cannot wait for itself
@@ -114,6 +133,10 @@ class SqliteStore:
 
             yield rows
 
+    def backup(self, path: str) -> dict[str, str]:
+        """Copy the file while others use it."""
+        return back_up(path, partial(_transaction, self.url, "read"), _explained)
+
     def permit(self, role: str) -> None:
         """Raise: a file has no roles."""
         raise InvalidParameter(
@@ -127,57 +150,117 @@ def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterato
     """Run one transaction; it is durable when the block is left, and never happened if the block raises."""
     try:
         with _running:
-            lent = _lent(path, kind)
+            lent, beside = _lent(path, kind)
+            connection = lent.connection
             try:
-                if kind == "read":  # needs no flock: a reader that has lost its locks reads wrong at worst, and writes nothing
-                    fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
-                lent.connection.execute("BEGIN" if kind == "read" else "BEGIN IMMEDIATE")
+                connection.execute("BEGIN" if kind == "read" else "BEGIN IMMEDIATE")
+                # Only now: to begin undoes what a killed process has left.
+                writes, rows = counted(lent.descriptor), connection.total_changes
                 if kind == "create":
-                    _build_if_empty(lent.connection, path)
-                yield lent.connection
-                lent.connection.execute("COMMIT")
+                    build_if_empty(connection, path)
+                yield connection
+                connection.execute("COMMIT")
+                if connection.total_changes != rows:
+                    _check_counted(lent, path, writes)
             except BaseException:
                 _drop(path, lent)
                 raise
-            if lent.locks:
-                fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
+            if beside.in_log:
+                _drop(path, lent)  # it holds a lock as long as it lives, and would keep others from leaving WAL
             else:
-                _drop(path, lent)
+                fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
     except sqlite3.Error as error:
         raise _explained(error, path) from None
 
 
-def _lent(path: str, kind: str) -> _Open:
-    """Return the connection that is kept for a file, or a new one, with the flock taken."""
+def _check_counted(lent: _Open, path: str, before: int) -> None:
+    """Refuse to call a write done unless the file itself counts it, and has the journal of this write."""
+    if look(lent.descriptor, path, lent.real).alone or counted(lent.descriptor) != (before + 1) % 2**32:
+        raise LedgerError(_UNDONE.format(path))
+
+
+def _lent(path: str, kind: str) -> tuple[_Open, Beside]:
+    """Return a connection with the flock taken, and what lies beside the file, which belongs to it."""
     kept = _open.get(path)
-    if kept is not None:
-        if kept.process != os.getpid():
-            raise LedgerError(
-                f"The ledger at {path!r} was in use while this process was forked outside of Python; start the process with os.fork or "
-                "multiprocessing, or use the ledger only after forking."
-            )
-        _take(kept.descriptor, path)
-        if kept.file == _identity(path) and locks_are_held(kept.locks):
-            _open.move_to_end(path)
-            return kept
-        _drop(path, kept)
+    if kept is not None and kept.process != os.getpid():
+        raise LedgerError(
+            f"The ledger at {path!r} was in use while this process was forked outside of Python; start the process with os.fork or "
+            "multiprocessing, or use the ledger only after forking."
+        )
+    try:
+        if kept is not None:
+            _take(kept.descriptor, path)
+            beside = look(kept.descriptor, path, kept.real)
+            if beside.in_log or kept.file != _identity(path):
+                _drop(path, kept)
+                kept = None
+        if kept is None:
+            kept, beside = _opened(path, kind)
+        _open.move_to_end(path)
+        if kind != "read" and beside.alone:
+            beside = _adopted(kept, path)
+    except BaseException:
+        if kept is not None:
+            _drop(path, kept)
+        raise
+    return kept, beside
+
+
+def _opened(path: str, kind: str) -> tuple[_Open, Beside]:
+    """Return a new connection, which is kept from now on."""
     check_place(path)
-    descriptor = _descriptor(path, kind)
+    descriptor, real = _descriptor(path, kind), os.path.realpath(path)
     try:
         _take(descriptor, path)
-        connection, locks = _connect(path, kind)
+        beside = look(descriptor, path, real)
+        if beside.in_log and (kind != "read" or beside.version < VERSION):
+            _leave_log(path, descriptor)
+            # What lay in the log is in the file now; whether the file came without its log, nobody can tell.
+            beside = look(descriptor, path, real)._replace(alone=True)
+        connection = _connect(path, kind, in_log=beside.in_log)
     except BaseException:
         os.close(descriptor)
         raise
     status = os.fstat(descriptor)
-    fresh = _open[path] = _Open(connection, descriptor, (status.st_dev, status.st_ino), os.getpid(), locks)
+    fresh = _open[path] = _Open(connection, descriptor, (status.st_dev, status.st_ino), real, os.getpid())
     if fresh.file != _identity(path):
         _drop(path, fresh)
         raise LedgerError(f"The ledger at {path!r} was replaced in this moment; try again.")
     while len(_open) > _KEPT:
         oldest = next(iter(_open))
         _drop(oldest, _open[oldest])
-    return fresh
+    return fresh, beside
+
+
+def _adopted(kept: _Open, path: str) -> Beside:
+    """Check the whole of a file that has no journal of its own, and give it one."""
+    if not is_whole(kept.connection):
+        raise LedgerError(_TORN.format(path))
+    # Two writes, so that a journal that was left where the file came from can never belong to it again.
+    for _ in range(2):
+        kept.connection.execute(f"PRAGMA user_version = {VERSION}")
+    return look(kept.descriptor, path, kept.real)
+
+
+def _leave_log(path: str, descriptor: int) -> None:
+    """Bring what lies in a write-ahead log into the file, for good; wait for other programs that have it open."""
+    give_up = time.monotonic() + _TIMEOUT
+    while True:
+        connection = sqlite3.connect(_uri(path), uri=True, timeout=0, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            if connection.execute("PRAGMA journal_mode = PERSIST").fetchone() == ("persist",):
+                return
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                raise
+        finally:
+            connection.close()
+        if time.monotonic() > give_up:
+            raise LedgerError(_IN_LOG.format(path))
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # an older version needs it to close the file
+        time.sleep(10 * _POLL)
+        _take(descriptor, path)
 
 
 def _take(descriptor: int, path: str) -> None:
@@ -195,14 +278,12 @@ def _take(descriptor: int, path: str) -> None:
 
 
 def _drop(path: str, kept: _Open) -> None:
-    """Close a connection; the last one to close deletes the write-ahead log, so nobody may be writing meanwhile."""
-    with suppress(KeyError):
+    """Close a connection, which undoes what it has not committed; then the flock ends with the descriptor."""
+    if _open.get(path) is kept:
         del _open[path]
     if kept.process != os.getpid():
         return
     try:
-        with suppress(LedgerError):
-            _take(kept.descriptor, path)
         _close(kept.connection)
     finally:
         os.close(kept.descriptor)
@@ -222,6 +303,8 @@ def _descriptor(path: str, kind: str) -> int:
     try:
         if not file.parent.is_dir():
             raise LedgerError(f"There is no folder {str(file.parent)!r} for the ledger {file.name!r}.")
+        if file.is_dir():  # it can be opened, and has no bytes to read
+            raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED}")
         return os.open(path, os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if kind == "create" else os.O_RDONLY), 0o644)
     except FileNotFoundError:
         raise LedgerError(f"There is no ledger at {path!r}; `sordino ledger create` (Ledger.create) makes one.") from None
@@ -231,29 +314,28 @@ def _descriptor(path: str, kind: str) -> int:
         raise LedgerError(f"The ledger at {path!r} cannot be reached; check its name and the rights on its folder.") from None
 
 
-def _connect(path: str, kind: str) -> tuple[sqlite3.Connection, tuple[bytes, ...]]:
-    """Return a new connection, and the locks by which it can be kept."""
+def _connect(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection:
+    """Return a new connection."""
     # The locks above let one thread of one process at a time write with it.
-    connection = sqlite3.connect(
-        f"{Path(path).as_uri()}?mode=rw", uri=True, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False
-    )
-    locks: tuple[bytes, ...] = ()
+    connection = sqlite3.connect(_uri(path), uri=True, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
     try:
         connection.create_function("chain", 1, chained, deterministic=True)
         connection.execute("PRAGMA synchronous = EXTRA")
-        version = _version(connection, path, may_be_new=kind == "create")
-        if version is not None:
-            # For speed, not for safety: where WAL is not possible the rollback journal is as durable.
-            with suppress(sqlite3.OperationalError):
-                if connection.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",):
-                    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-                    locks = locks_of(path)
-            if version < VERSION:
-                _migrate(connection, path)
+        connection.execute("PRAGMA cache_spill = OFF")  # nothing reaches the file before the journal is complete
+        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
+        version = version_of(connection, path, may_be_new=kind == "create")
+        if not in_log:
+            connection.execute("PRAGMA journal_mode = PERSIST")
+        if version is not None and version < VERSION:
+            bring_up_to_date(connection, path)
     except BaseException:
         connection.close()
         raise
-    return connection, locks if locks_are_held(locks) else ()
+    return connection
+
+
+def _uri(path: str) -> str:
+    return f"{Path(path).as_uri()}?mode=rw"
 
 
 def _close(connection: sqlite3.Connection) -> None:
@@ -266,46 +348,10 @@ def _close(connection: sqlite3.Connection) -> None:
         connection.close()
 
 
-def _version(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -> int | None:
-    """Return the schema of a ledger and None for an empty file where a ledger may be made; refuse everything else."""
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application == APPLICATION and version > VERSION:
-        raise LedgerError(
-            f"The ledger at {path!r} has schema {version} but this version of sordino knows schemas up to {VERSION}; use a newer sordino."
-        )
-    if application == APPLICATION and version >= 1:
-        return version
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if may_be_new and not (application or version or tables):
-        return None
-    raise LedgerError(f"{path!r} is not a sordino ledger; it was left as it is.")
-
-
-def _build_if_empty(connection: sqlite3.Connection, path: str) -> None:
-    if _version(connection, path, may_be_new=True) is None:
-        _build(connection)
-
-
-def _build(connection: sqlite3.Connection) -> None:
-    # The rows live in the index of their key: a charge touches as few pages as a table without a key would.
-    for statement in (*(table + " WITHOUT ROWID" for table in TABLES), *APPEND_ONLY):
-        connection.execute(rendered(statement, "", ":@"))
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring an older file to the present schema, in one transaction; another process may have been quicker."""
-    connection.execute("BEGIN IMMEDIATE")
-    if _version(connection, path, may_be_new=False) != VERSION:
-        migrate(connection, _build)
-    connection.execute("COMMIT")
-
-
 def _explained(error: sqlite3.Error, path: str) -> LedgerError:
     """Return one clear sentence for a failure of SQLite; nothing of its text is repeated."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the class of an extended code
+    extended = getattr(error, "sqlite_errorcode", 0)
+    code = extended & 0xFF  # the class of an extended code
     where = f"The ledger at {path!r}"
     said = {
         sqlite3.SQLITE_FULL: f"{where} could not be written because the disk is full.",
@@ -318,6 +364,11 @@ def _explained(error: sqlite3.Error, path: str) -> LedgerError:
         sqlite3.SQLITE_CORRUPT: f"{where} is damaged; restore it from a backup and charge what was released since.",
         sqlite3.SQLITE_IOERR: f"{where} could not be read or written: the operating system reports an input/output error.",
     }
+    if extended == sqlite3.SQLITE_READONLY_ROLLBACK:
+        return LedgerError(
+            f"{where} holds half of a write that a killed process has left; a user who may write to it and to its folder must open it "
+            "once (`sordino ledger accounts`), which undoes that."
+        )
     if code == sqlite3.SQLITE_CONSTRAINT:
         return LedgerConflict(f"{where} refused a change because it would break one of its own rules.")
     name = getattr(error, "sqlite_errorname", type(error).__name__)

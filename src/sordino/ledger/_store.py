@@ -49,6 +49,10 @@ class Store(Protocol):
         """Return a block in which all questions see one moment: rows(sql, name=value)."""
         ...
 
+    def backup(self, path: str) -> dict[str, str]:
+        """Copy everything to a new file; return the head of every account in the copy."""
+        ...
+
     def permit(self, role: str) -> None:
         """Allow a role to charge, and nothing else."""
         ...

@@ -1,0 +1,94 @@
+"""The journal beside a SQLite file: whether it belongs to the file as it is.
+
+Before SQLite writes to the file it keeps the old pages in a journal, FILE-journal; a journal that a killed process left is rolled back by
+whoever opens the file next. SQLite does not ask whose it is. If the file was moved without its journal, used elsewhere and moved back, the
+old journal would undo what was charged meanwhile, and nobody would see it. So it is looked at here first, before SQLite sees the file.
+
+Every write counts up a number in the first page of the file (its *change counter*), and every journal begins with the old first page or has
+it among its pages. A journal belongs to a file whose counter is that of its old first page (nothing was written to the file yet, or all
+of it was undone) or one more. SQLite keeps the journal after a write and clears its first bytes (`journal_mode = PERSIST`), so a ledger
+that was never moved always has one that belongs to it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from sordino.errors import LedgerError
+
+APPLICATION = 0x53_4F_52_44  # "SORD", in the first page of every ledger
+_FORMAT = b"SQLite format 3\0"
+_FIRST_PAGE = b"\0\0\0\1" + _FORMAT  # its number, and how it begins
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # how a journal begins that is to be rolled back
+_MOST = 1 << 20  # bytes of a journal that are looked at; SQLite cuts it down to that (`_sqlite`)
+
+
+class Beside(NamedTuple):
+    """What is known of a file before SQLite opens it."""
+
+    version: int  # of the schema
+    in_log: bool  # it is in WAL mode: what was committed may be in FILE-wal alone
+    alone: bool  # no journal belongs to it: it was moved or copied without one, or is new
+
+
+def look(descriptor: int, path: str, real: str) -> Beside:
+    """Tell what lies beside an open file, which is called `path`; `real` is the name after which SQLite names its files.
+
+    Raises
+    ------
+    LedgerError
+        If SQLite would undo or redo what does not belong to the file as it is.
+    """
+    header, size = os.pread(descriptor, 100, 0), os.fstat(descriptor).st_size
+    ours = len(header) == 100 and header.startswith(_FORMAT) and _number(header, 68) == APPLICATION
+    if size and not ours:
+        return Beside(version=0, in_log=False, alone=False)  # no ledger; what it is, SQLite will say
+    changes, version, in_log = (_number(header, 24), _number(header, 60), header[18] == 2) if ours else (0, 0, False)
+    if not in_log and _read(f"{real}-wal", 1):
+        raise LedgerError(_STRANGE.format(path=path, other=f"{real}-wal"))
+    journal = _read(f"{real}-journal", _MOST)
+    before = _changes_before(journal)
+    if journal.startswith(_JOURNAL):
+        # Without an old first page nothing was written to the file yet: SQLite would only cut it down to its former size.
+        fits = size == _number(journal, 16) * _number(journal, 24) if before is None else (changes - before) % 2**32 <= 1
+        if not fits:
+            raise LedgerError(_STRANGE.format(path=path, other=f"{real}-journal"))
+        return Beside(version, in_log, alone=False)
+    # One write makes the tables; there is nothing to lose yet.
+    return Beside(version, in_log, alone=changes > 1 and (before is None or (changes - before) % 2**32 != 1))
+
+
+def counted(descriptor: int) -> int:
+    """Return how many writes a file has counted: its change counter."""
+    return _number(os.pread(descriptor, 28, 0), 24)
+
+
+def _changes_before(journal: bytes) -> int | None:
+    """Return the change counter in the old first page that a journal holds."""
+    if journal.startswith(_JOURNAL) and _number(journal, 16) == 0:
+        return 0  # there was no page yet: it was left while the file was made
+    old = journal.find(_FIRST_PAGE)
+    return None if old < 0 else _number(journal, old + 28)
+
+
+_STRANGE = (
+    "Beside the ledger at {path!r} lies {other!r}, which belongs to it as it was before: a process was killed, and the ledger was moved "
+    "without that file and used since, or is another one. Move that file to another folder if this is the ledger that counts."
+)
+
+
+def _read(path: str, most: int) -> bytes:
+    """Return the beginning of a file; nothing if there is none, or if SQLite will have to say that it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.pread(descriptor, min(most, os.fstat(descriptor).st_size), 0)
+    finally:
+        os.close(descriptor)
+
+
+def _number(raw: bytes, place: int) -> int:
+    return int.from_bytes(raw[place : place + 4], "big")
