@@ -1,6 +1,8 @@
 """Random words: the one door through which chance enters a release.
 
 Claim: words of `SYSTEM` are AES-256-CTR keystream under keys from the operating system, never used twice, not by a forked child either.
+A release, a draw of a charge and an open stream use no word that was drawn before they began, nor a key without fresh bytes of the
+operating system in it: a copy of the memory, such as a machine image that is resumed twice, repeats none of their noise.
 Floats: none; words are whole numbers of 64 bits.
 """
 
@@ -22,13 +24,17 @@ Words = NDArray[np.uint64]
 _Keystream = Callable[[memoryview, memoryview], int]
 
 _KEY_BYTES = 32
-_POOL_WORDS = 1 << 13
+_FIRST_WORDS, _POOL_WORDS = 1 << 8, 1 << 13
+"""Words drawn at once: a small release needs few, and each further draw of one release is four times as large, up to the second number."""
 _ZEROS = memoryview(bytes(1 << 20))
+_NO_WORDS: Words = np.zeros(0, dtype=np.uint64)
 
 
 @runtime_checkable
 class Entropy(Protocol):
     """A stream of independent uniform 64-bit words; successive calls never repeat a word of the stream.
+
+    One that keeps words between calls may have a method `renew()` as well: it is called when a release begins, and forgets them.
 
     Examples
     --------
@@ -58,22 +64,29 @@ def _keystream(key: bytes) -> _Keystream:
 def _fill(keystream: _Keystream, n: int) -> Words:
     """Return `n` fresh words of the keystream."""
     padded = np.empty(n + 2, dtype="<u8")  # the cipher asks for room for one more block
+    padded[n:] = 0  # or it would keep what stood there before: who looks at the words must not find that
     target = padded.data.cast("B")
     for start in range(0, 8 * n, len(_ZEROS)):
         keystream(_ZEROS[: min(len(_ZEROS), 8 * n - start)], target[start:])
     return padded[:n].astype(np.uint64, copy=False)
 
 
+def _mixed(key: bytes, fresh: bytes) -> bytes:
+    """Return a key that nobody knows who lacks either of two."""
+    return (int.from_bytes(key) ^ int.from_bytes(fresh)).to_bytes(_KEY_BYTES)
+
+
 @final
 class _Stream:
     """One key and its words, owned by one process. All that changes, changes under the lock."""
 
-    __slots__ = ("busy", "key", "lock", "pool", "position", "process")
+    __slots__ = ("busy", "key", "lock", "pool", "position", "process", "size")
 
     def __init__(self) -> None:
-        self.key = os.urandom(_KEY_BYTES)
-        self.pool: Words = np.zeros(0, dtype=np.uint64)
+        self.key = bytes(_KEY_BYTES)  # fresh bytes enter it before it is used
+        self.pool = _NO_WORDS
         self.position = 0
+        self.size = _FIRST_WORDS
         self.process = os.getpid()
         self.lock = threading.RLock()
         self.busy = False
@@ -88,12 +101,26 @@ class _Stream:
             finally:
                 self.busy = False
 
+    def renew(self) -> None:
+        """Wipe the words that nobody was given yet; the next ones are drawn under a key that fresh bytes have entered."""
+        with self.lock:
+            if self.busy:  # a signal handler in the middle of a draw: each of its own draws has a key of its own
+                return
+            try:
+                self.busy = True
+                dropped, self.pool = self.pool, _NO_WORDS  # before they are wiped: an interrupt must not lead back to wiped ones
+                self.size = _FIRST_WORDS
+                dropped[self.position :] = 0
+            finally:
+                self.busy = False
+
     def _next(self, n: int) -> Words:
         if n > _POOL_WORDS:
             return self._draw(n)
         if self.position + n > self.pool.size:
-            self.pool = self._draw(_POOL_WORDS)
+            self.pool = self._draw(max(n, self.size))
             self.position = 0  # after the words are there: an interrupt must not lead back to wiped ones
+            self.size = min(4 * self.size, _POOL_WORDS)
         at = self.position
         self.position = at + n  # before they are read: an interrupt may lose words, and never hands them out again, or wiped ones
         taken = self.pool[at : at + n]
@@ -102,9 +129,9 @@ class _Stream:
         return words
 
     def _draw(self, n: int) -> Words:
+        self.key = _mixed(self.key, os.urandom(_KEY_BYTES))  # before each use: two copies of this memory go on with different keys
         drawn = _fill(_keystream(self.key), n + _KEY_BYTES // 8)
-        mixed = zip(drawn[n:].tobytes(), os.urandom(_KEY_BYTES), strict=True)
-        self.key = bytes(mine ^ fresh for mine, fresh in mixed)
+        self.key = drawn[n:].tobytes()  # keystream that nobody saw: who finds it later cannot go back to the words before it
         drawn[n:] = 0
         return drawn[:n]
 
@@ -113,10 +140,11 @@ class _Stream:
 class System:
     """The operating system's entropy, stretched by AES-256-CTR.
 
-    After every refill the key is replaced by keystream that nobody saw, mixed with fresh bytes of the operating system, and words that
-    were handed out are wiped from the pool: a later look into the memory of the process tells nothing about earlier noise. A forked
-    child starts from a key of its own and wipes what it inherited. Safe to share between threads; a signal handler that draws in the
-    middle of a draw gets words of a key of its own.
+    Before every refill 32 fresh bytes of the operating system enter the key; after it the key is replaced by keystream that nobody saw,
+    and words that were handed out are wiped from the pool: a later look into the memory of the process tells nothing about earlier
+    noise. When a release, a draw of a charge or a stream begins, the words that are left are wiped: a copy of the memory that was made
+    before tells nothing about its noise. A forked child starts from a key of its own and wipes what it inherited. Safe to share between
+    threads; a signal handler that draws in the middle of a draw gets words of a key of its own.
     """
 
     __slots__ = ("_stream",)
@@ -143,6 +171,12 @@ class System:
             stream = self._forget()
         words = stream.words(n)
         return words if stream is self._stream else self.words(n)  # a signal handler has forked, and the parent has the same words
+
+    def renew(self) -> None:
+        """Wipe the words that nobody was given yet: what is drawn from now on, nobody can have seen in a copy of this memory."""
+        stream = self._stream
+        if stream.process == os.getpid():  # a fork starts anew at its first draw, and its copy of the lock may be held for ever
+            stream.renew()
 
     def _forget(self) -> _Stream:
         """Start anew in a forked child: one assignment, so that no thread ever sees half of it."""
@@ -201,10 +235,32 @@ class Seeded:
 
 def checked_entropy(entropy: Any, owner: str) -> Entropy:
     """Return `entropy` if it is one, else raise `InvalidParameter`: before any answer is looked at."""
-    if not isinstance(entropy, Entropy):
+    if type(entropy) not in _OURS and not isinstance(entropy, Entropy):  # to ask for the methods of a stranger takes microseconds
         raise InvalidParameter(f"{owner} needs entropy such as SYSTEM or Seeded(7); got {shown(entropy)}.")
-    return entropy
+    found: Entropy = entropy
+    return found
 
 
+def renew(entropy: Any) -> None:
+    """Let entropy forget the words that it keeps, if it can: before each stage of a release, draw of a charge or block of a stream."""
+    forget = getattr(entropy, "renew", None)
+    if callable(forget):
+        forget()
+
+
+def fresh_entropy(entropy: Any, owner: str) -> Entropy:
+    """Begin a release: return `entropy`, checked and renewed. Every function that is handed entropy by its name begins with it.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is none.
+    """
+    checked = checked_entropy(entropy, owner)
+    renew(checked)
+    return checked
+
+
+_OURS = (System, Seeded)
 SYSTEM = System()
 os.register_at_fork(after_in_child=SYSTEM._forget)  # noqa: SLF001  (the child must never continue the parent's words)

@@ -67,7 +67,9 @@ def test_the_list_of_public_names_is_what_one_sees():
     assert {name for name in dir(sordino) if not re.fullmatch(r"__\w+__", name)} == set(sordino.__all__)
 
 
-@pytest.mark.parametrize("package", ["sordino", *(f"sordino.{name}" for name in ("data", "estimators", "mechanisms", "session"))])
+@pytest.mark.parametrize(
+    "package", ["sordino", *(f"sordino.{name}" for name in ("data", "estimators", "mechanisms", "plan", "session"))]
+)
 def test_type_checkers_see_the_same_names(package):
     module = importlib.import_module(package)
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))

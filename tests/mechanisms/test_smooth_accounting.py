@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sordino.mechanisms._smooth_accounting import (
+    _elasticities,
     d_m,
     dilation,
     k1,
@@ -54,6 +55,14 @@ def test_what_losers_cost_is_under_the_least_line_above_the_elasticity(gamma, m)
     lines = [(m - 1) * max(float((psi - b * logs).max()), 0.0) + b * math.log(m) for b in np.geomspace(0.01, 60, 4000)]
     least = min((m - 1) * mean_elasticity(known), *lines)
     assert least * 0.9999 <= d_m(m, known) <= least * 1.01
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_a_line_above_the_elasticity_is_nowhere_below_zero(gamma):
+    """Far out both the elasticity and the logarithm vanish, so that fewer losers never cost more than all of them."""
+    psi, logs = _elasticities(law(gamma))
+    assert logs[-1] == 0 <= psi[-1] < 0.01
+    assert all((psi - slope * logs).max() >= psi[-1] for slope in np.geomspace(1e-3, 1e3, 50))
 
 
 @pytest.mark.parametrize(("gamma", "known"), [(2, 0.58949), (3, 0.71523), (4, 0.78005), (6, 0.84803), (10, 0.90572)])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import threading
+import warnings
 
 import numpy as np
 import pytest
 
 from sordino import SYSTEM, Entropy, InvalidParameter, Seeded
-from sordino.entropy import System
+from sordino.entropy import System, fresh_entropy, renew
 
 
 def test_words_are_uniform_and_fresh():
@@ -59,6 +61,100 @@ def test_handed_out_words_are_wiped_and_the_key_moves_on():
     key = system._stream.key
     system.words(50_000)
     assert system._stream.key != key
+
+
+def test_what_was_drawn_ahead_is_wiped_when_a_release_begins():
+    system = System()
+    system.words(5)
+    ahead, key = system._stream.pool, system._stream.key
+    coming = ahead[5:].copy()
+    assert coming.all()
+    renew(system)
+    assert not ahead.any(), "nobody finds them later"
+    fresh = system.words(ahead.size)
+    assert not np.isin(fresh, coming).any()
+    assert system._stream.key != key
+
+
+def test_the_key_takes_fresh_bytes_before_each_use(monkeypatch):
+    """Two streams with one key, as copies of the memory have, go on differently, and alike only where the system says the same."""
+    one, other = System(), System()
+    one.words(3)
+    other._stream.key = one._stream.key
+    one.renew()
+    other.renew()
+    assert not np.isin(one.words(50), other.words(50)).any()
+    other._stream.key = one._stream.key
+    monkeypatch.setattr(os, "urandom", bytes)
+    assert one.words(9000).tolist() == other.words(9000).tolist()
+
+
+def test_entropy_of_other_makes_need_not_forget():
+    class Plain:
+        simulated = False
+
+        def words(self, n):
+            return SYSTEM.words(n)
+
+    plain = Plain()
+    assert fresh_entropy(plain, "test") is plain
+    seeded = Seeded(9)
+    first = seeded.words(3)
+    renew(seeded)
+    renew(None)
+    assert [*first.tolist(), *seeded.words(3).tolist()] == Seeded(9).words(6).tolist(), "a seed is one stream"
+    for bad in (7, None, "seed"):
+        with pytest.raises(InvalidParameter, match="test needs entropy such as SYSTEM or Seeded"):
+            fresh_entropy(bad, "test")
+
+
+def test_a_fork_that_inherits_a_held_lock_draws_its_own_words():
+    """A thread may hold the lock when another one forks: the child must not wait for it."""
+    system = System()
+    system.words(5)
+    held, forked = threading.Event(), threading.Event()
+
+    def hold():
+        with system._stream.lock:
+            held.set()
+            forked.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of the thread, which is what this is about
+        child = os.fork()
+    if not child:
+        signal.alarm(20)
+        try:
+            system.renew()
+            os._exit(0 if system.words(3).all() else 1)
+        finally:
+            os._exit(2)
+    forked.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_threads_that_begin_releases_share_no_word():
+    drawn = []
+
+    def draw():
+        found = []
+        for size in range(400):
+            renew(SYSTEM)
+            found.append(SYSTEM.words(size % 7 * 50))
+        drawn.append(np.concatenate(found))
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    words = np.concatenate(drawn)
+    assert words.all()
+    assert np.unique(words).size == words.size
 
 
 @pytest.mark.parametrize("entropy", [SYSTEM, System()], ids=["with the hook", "by the process number alone"])

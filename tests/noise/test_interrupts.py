@@ -54,6 +54,68 @@ def test_an_interrupt_anywhere_in_a_draw_hands_out_no_word_twice_and_no_zeros(ma
             return
 
 
+@pytest.mark.parametrize("drawn", [0, 1, 200, 8000])
+def test_an_interrupt_anywhere_while_words_are_forgotten_hands_out_no_word_twice_and_no_zeros(drawn):
+    for at in count(1):
+        source = System()
+        words = [source.words(drawn), source.words(1)]
+        ended = not interrupted(source.renew, at)
+        words += [source.words(6), source.words(2000), source.words(8191)]
+        seen = np.concatenate(words)
+        assert seen.all(), f"words that were wiped were handed out after an interrupt at line {at}"
+        assert np.unique(seen).size == seen.size
+        if ended:
+            assert at > 3
+            return
+
+
+def handled(call, at, handler):
+    """Call, and let a signal handler run before line number `at` in the module of the words; return whether there was such a line."""
+    lines, came = count(1), []
+
+    def line(frame, event, arg):
+        if event == "line" and next(lines) == at:
+            came.append(at)
+            handler()
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, arg: line if frame.f_code.co_filename == entropy.__file__ else None)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return bool(came)
+
+
+@pytest.mark.parametrize("inside", ["words", "renew"])
+@pytest.mark.parametrize("answers", ["words", "renew", "renew and words"])
+@pytest.mark.parametrize("drawn", [0, 1, 200, 8000])
+def test_a_signal_handler_may_release_at_any_line(inside, answers, drawn):
+    """As a release in a handler does, it forgets words, draws some, or both, while words are drawn or forgotten."""
+    for at in count(1):
+        source = System()
+        words = [source.words(drawn), source.words(1)]
+
+        def handler(source=source, words=words):
+            if "renew" in answers:
+                source.renew()
+            if "words" in answers:
+                words.append(source.words(5))
+
+        def call(source=source, words=words):
+            return words.append(source.words(250)) if inside == "words" else source.renew()
+
+        ended = not handled(call, at, handler)
+        words += [source.words(6), source.words(2000), source.words(8191)]
+        seen = np.concatenate(words)
+        assert seen.all(), f"words that were wiped were handed out after a handler at line {at}"
+        assert np.unique(seen).size == seen.size
+        if ended:
+            assert at > 3
+            return
+
+
 HANDLED = """
 import os, signal, sys
 import numpy as np

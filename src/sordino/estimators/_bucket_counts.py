@@ -21,6 +21,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_grid import BucketGrid
 from sordino.estimators._bucket_places import counts_of
 from sordino.estimators._records import BLOCK, blocks, number_of
+from sordino.remnants import no_remnants
 
 _MOST = 1 << 60
 
@@ -74,6 +75,7 @@ class BucketCounts:
         object.__setattr__(self, "counts", kept)
 
     @classmethod
+    @no_remnants
     def of(cls, values: Any, *, grid: BucketGrid) -> BucketCounts:
         """Count records.
 
@@ -100,6 +102,7 @@ class BucketCounts:
         """Return the counts of no records."""
         return cls(grid=grid, counts=np.zeros(grid.size + 1, dtype=np.int64))
 
+    @no_remnants
     def merge(self, other: Any) -> BucketCounts:
         """Return the counts of the records of both: the sum.
 
@@ -142,6 +145,9 @@ class BucketCounts:
 
     def __repr__(self) -> str:
         return f"BucketCounts(grid={self.grid!r})"
+
+
+BucketCounts.__init__ = no_remnants(BucketCounts.__init__)  # type: ignore[method-assign]  # it is handed private counts
 
 
 def _runs(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import ADJACENCY, COUNT, FINITE, GROWTH, POSITIVE, SHARE, Number, shown
 from sordino.cost import Cost, Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
 from sordino.estimators._bucket_grid import BucketGrid
@@ -28,6 +28,7 @@ from sordino.grid import fit_rate
 from sordino.mechanisms._threshold_scan import ThresholdScan, monotone_cost
 from sordino.noise import Geometric
 from sordino.releases import Release, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 
 RATIO = 2
@@ -160,6 +161,7 @@ class ClipSearch:
         above, below = up[half + 1 :], (np.cumsum(counts.counts) - counts.counts[0])[:half][::-1]
         return (_in_runs(above + below),) if self.sides == "magnitude" else (_in_runs(below), _in_runs(above))
 
+    @no_remnants
     def release(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
         """Search, with fresh noise.
 
@@ -168,7 +170,7 @@ class ClipSearch:
         InvalidParameter
             If the counts are over another grid.
         """
-        checked_entropy(entropy, "ClipSearch.release")
+        fresh_entropy(entropy, "ClipSearch.release")
         found = tuple(self.scan.first(answers, lengths, entropy) for answers, lengths in self.runs(counts))
         return self.clip(tuple(None if position is None else position + 1 for position in found), simulated=entropy.simulated)
 

@@ -18,7 +18,7 @@ from typing import Any, final
 from sordino.claims import Claim
 from sordino.constraints import TRUTH, Number
 from sordino.cost import Cost, Pure, compose
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
 from sordino.estimators._bucket_grid import BucketGrid
@@ -27,6 +27,7 @@ from sordino.estimators._clipped_noise import TotalNoise
 from sordino.estimators._clipped_steps import clipped_steps
 from sordino.estimators._clipped_value import ClippedValue, clipped_ends
 from sordino.releases import parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 
 
@@ -156,6 +157,7 @@ class ClippedMean:
             adjacency=self.adjacency,
         )
 
+    @no_remnants
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ClippedValue:
         """Average private values, with fresh noise: two passes over them, or three.
 
@@ -171,14 +173,16 @@ class ClippedMean:
         InvalidParameter
             If the values are not one-dimensional, or their declared type is not numeric.
         """
-        checked_entropy(entropy, "ClippedMean.release")
+        fresh_entropy(entropy, "ClippedMean.release")
         clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
         return self._finished(self.totals(values, clip), clip, known=len(values) if self.size_is_public else None, entropy=entropy)
 
+    @no_remnants
     def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
         """Find the clip, with fresh noise: the first stage of `release`, for counts that an engine made over `grid`."""
         return self.search.release(counts, entropy=entropy)
 
+    @no_remnants
     def finish(self, total: int | None, records: int, clip: Clip, *, entropy: Entropy = SYSTEM) -> ClippedValue:
         """Add noise to the totals of the clipped records: the second stage of `release`, once for each clip.
 
@@ -200,13 +204,14 @@ class ClippedMean:
         InvalidParameter
             If the clip is that of another search.
         """
-        checked_entropy(entropy, "ClippedMean.finish")
+        fresh_entropy(entropy, "ClippedMean.finish")
         checked_clip(clip, self.search, "ClippedMean.finish")
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:
             return self._finished((whole,), clip, known=n, entropy=entropy)
         return self._finished((whole - n * clip.low, n * clip.high - whole), clip, known=None, entropy=entropy)
 
+    @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
         """Return what meets the noise, in record steps: the sum of the clipped records, or of their distances from either end. Private."""
         read = partial(clipped_steps, values, clip.low, clip.high, clip.step, owner="ClippedMean.release: values")
@@ -216,6 +221,7 @@ class ClippedMean:
         return read(missing=clip.low) - rows * clip.low, rows * clip.high - read(missing=clip.high)
 
     def _finished(self, totals: tuple[int, ...], clip: Clip, *, known: int | None, entropy: Entropy) -> ClippedValue:
+        renew(entropy)  # the second stage: the values were read since the clip was found
         noise = self.noise_for(clip)
         noisy = noise.noisy(totals, entropy)
         ends = clipped_ends(clip, noise, noisy, known, Fraction(1, 20))

@@ -17,7 +17,7 @@ from typing import Any, final
 from sordino.claims import Claim
 from sordino.constraints import Number, shown
 from sordino.cost import Cost, Pure, compose
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
 from sordino.estimators._bucket_grid import BucketGrid
@@ -26,6 +26,7 @@ from sordino.estimators._clipped_noise import TotalNoise
 from sordino.estimators._clipped_steps import clipped_steps
 from sordino.estimators._clipped_value import ClippedValue, clipped_ends
 from sordino.releases import parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 
 
@@ -149,6 +150,7 @@ class ClippedSum:
             adjacency=self.adjacency,
         )
 
+    @no_remnants
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> ClippedValue:
         """Add up private values, with fresh noise: two passes over them.
 
@@ -164,18 +166,21 @@ class ClippedSum:
         InvalidParameter
             If the values are not one-dimensional, or their declared type is not numeric.
         """
-        checked_entropy(entropy, "ClippedSum.release")
+        fresh_entropy(entropy, "ClippedSum.release")
         clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
         return self.finish(*self.totals(values, clip), clip, entropy=entropy)
 
+    @no_remnants
     def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
         """Find the clip, with fresh noise: the first stage of `release`, for counts that an engine made over `grid`."""
         return self.search.release(counts, entropy=entropy)
 
+    @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int]:
         """Return what meets the noise, in record steps: the sum of the clipped records. Private."""
         return (clipped_steps(values, clip.low, clip.high, clip.step, missing=0, owner="ClippedSum.release: values"),)
 
+    @no_remnants
     def finish(self, total: int | None, clip: Clip, *, entropy: Entropy = SYSTEM) -> ClippedValue:
         """Add noise to the sum of the clipped records: the second stage of `release`, once for each clip.
 
@@ -194,7 +199,7 @@ class ClippedSum:
         InvalidParameter
             If the clip is that of another search.
         """
-        checked_entropy(entropy, "ClippedSum.finish")
+        fresh_entropy(entropy, "ClippedSum.finish")
         checked_clip(clip, self.search, "ClippedSum.finish")
         noise = self.noise_for(clip)
         noisy = noise.noisy([0 if total is None else int(total)], entropy)

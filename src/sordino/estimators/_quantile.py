@@ -17,7 +17,7 @@ from typing import Any, Literal, final
 from sordino.claims import Claim
 from sordino.constraints import ADJACENCY, COUNT, FINITE, GROWTH, POSITIVE, PROPORTION, Number, one_of, shown
 from sordino.cost import Cost
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
 from sordino.estimators._bucket_grid import BucketGrid
@@ -25,6 +25,7 @@ from sordino.estimators._quantile_plan import Adjacency, Plan, flips
 from sordino.estimators._rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms._statements import set_fields
 from sordino.releases import Release, parameters, pictured
+from sordino.remnants import no_remnants
 
 CONFIDENCE = 0.95
 _DENOMINATOR = 1 << 20
@@ -174,6 +175,7 @@ class Quantile:
         """True: the law computed in the audit is the law that is sampled."""
         return True
 
+    @no_remnants
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValue:
         """Release the quantile, with fresh noise.
 
@@ -193,7 +195,7 @@ class Quantile:
         InvalidParameter
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
-        checked_entropy(entropy, "Quantile.release")
+        fresh_entropy(entropy, "Quantile.release")
         runs = counted(values, self.grid, "Quantile")
         place, found = 0, self.parts[0].find(runs, entropy)
         if self.goes_on(found):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, final
 from sordino.claims import Claim
 from sordino.constraints import ADJACENCY, COUNT, GROWTH, POSITIVE, PROPORTION, TRUTH, Number, shown
 from sordino.cost import Cost, Pure, Range, compose, repeat
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_grid import BucketGrid
 from sordino.estimators._quantile import CONFIDENCE, QuantileValue, beyond, column_grid, counted, value_at
@@ -30,6 +30,7 @@ from sordino.mechanisms._statements import set_fields
 from sordino.mechanisms._threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import parameters, pictured
+from sordino.remnants import no_remnants
 
 _DENOMINATOR = 1 << 20
 
@@ -219,6 +220,7 @@ class Quantiles:
         """True: the law computed in the audit is the law that is sampled."""
         return True
 
+    @no_remnants
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValues:
         """Release the quantiles, with fresh noise.
 
@@ -239,7 +241,7 @@ class Quantiles:
         InvalidParameter
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
-        checked_entropy(entropy, "Quantiles.release")
+        fresh_entropy(entropy, "Quantiles.release")
         runs = counted(values, self.grid, "Quantiles")
         size = runs.records
         if self.size_noise is not None:
@@ -300,6 +302,7 @@ class Quantiles:
         """Return the places of all quantiles between two, in rising order."""
         if above.number - below.number <= 1:
             return []
+        renew(entropy)  # each search is a stage of its own
         middle, search, upward = self.search(below, above, targets)
         if search is not None:
             place = self.place(middle, search, search.find(runs, entropy), below, above)

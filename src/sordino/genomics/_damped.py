@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sordino.constraints import POSITIVE, Constraint, Number
+from sordino.remnants import no_remnants
 from sordino.smooth._counts import tables
 
 MOST_FAMILIES = 1 << 28
@@ -32,6 +33,7 @@ BOUND = 4 + ROUNDING
 """How far one family moves the damped statistic, in transmissions."""
 
 
+@no_remnants
 def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker: a statistic that one family moves by at most 4.
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, final
 from sordino.constraints import COUNT, Number
 from sordino.genomics._damped import damped_tdt
 from sordino.mechanisms import SmoothSelection, SmoothStepSelection
+from sordino.remnants import no_remnants
 from sordino.smooth import tdt, tdt_ceiling, tdt_statistic
 
 Scale = Literal["sqrt", "raw"]
@@ -64,6 +65,7 @@ class Method:
     success: float
     why: str
 
+    @no_remnants
     def private(self, b: Any, c: Any) -> tuple[Any, dict[str, Any]]:
         """Return what the mechanism releases from: the scores, and the smooth bound if it takes one. Both are private.
 
@@ -75,6 +77,7 @@ class Method:
         bounds = self.bounds(b, c)
         return self.scores(b, c), {} if bounds is None else {"smooth_bound": float(bounds.max())}
 
+    @no_remnants
     def scores(self, b: Any, c: Any) -> Any:
         """Return the score of each marker: private, shape (m,); the counts as for `private`."""
         if self.damping is not None:
@@ -82,6 +85,7 @@ class Method:
         scale: Any = self.scale
         return tdt_statistic(b, c, families=self.families, scale=scale)
 
+    @no_remnants
     def bounds(self, b: Any, c: Any) -> Any:
         """Return the smooth bound of each marker, private; None if the method takes none."""
         scale: Any = self.scale

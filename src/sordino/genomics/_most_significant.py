@@ -15,15 +15,17 @@ import numpy as np
 
 from sordino.constraints import COUNT, POSITIVE, Number
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.genomics._choose import Name, choose_method
 from sordino.genomics._damped import FAMILIES
 from sordino.genomics._method import Method, Scale
 from sordino.releases import Choice, TopK
+from sordino.remnants import no_remnants
 from sordino.smooth._counts import tables
 
 
+@no_remnants
 def most_significant(
     *,
     b: Any,
@@ -82,7 +84,7 @@ def most_significant(
     """
     owner = "genomics.most_significant"
     count, budget = COUNT(f"{owner}.k", k), POSITIVE(f"{owner}.epsilon", epsilon)
-    checked_entropy(entropy, owner)
+    fresh_entropy(entropy, owner)
     first, second = (np.atleast_1d(counts) for counts in tables(b, c, FAMILIES(f"{owner}.families", families), owner))
     size = first.size
     if count > size:

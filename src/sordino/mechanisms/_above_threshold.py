@@ -18,7 +18,7 @@ import numpy as np
 from sordino.claims import Claim
 from sordino.constraints import FINITE, POSITIVE, PROPORTION, TRUTH, Number, shown
 from sordino.cost import Pure, Range
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, bound_in_steps, fit_rate, step_for, to_steps, to_steps_uncut
 from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
@@ -26,6 +26,7 @@ from sordino.mechanisms._threshold_scan import ThresholdScan, general_cost, mono
 from sordino.mechanisms._thresholds import cut_at
 from sordino.noise import Geometric
 from sordino.releases import FirstAbove, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
@@ -151,6 +152,7 @@ class AboveThreshold:
         whole = to_steps_uncut if self.nested else to_steps
         return np.atleast_1d(whole(answers, self.step, "AboveThreshold"))
 
+    @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> FirstAbove:
         """Find the first answer above the threshold, with fresh noise.
 
@@ -170,7 +172,7 @@ class AboveThreshold:
         InvalidParameter
             If the answers are not a list of at least one number.
         """
-        checked_entropy(entropy, "AboveThreshold.release")
+        fresh_entropy(entropy, "AboveThreshold.release")
         found = self.scan().first(self.steps(answers), None, entropy)
         return FirstAbove(index=found, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 

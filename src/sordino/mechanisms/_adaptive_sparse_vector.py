@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, final
 from sordino.claims import Claim
 from sordino.constraints import COUNT, FINITE, POSITIVE, Number, one_of
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
 from sordino.mechanisms._branches import BRANCHES, LAWS, Noise, checked_boundaries, cuts_of, divided, family_of, far
@@ -25,6 +25,7 @@ from sordino.mechanisms._statements import checked_sensitivity, checked_size, ea
 from sordino.mechanisms._stream import Stream
 from sordino.mechanisms._transcripts import released
 from sordino.releases import Positives, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
@@ -217,6 +218,7 @@ class AdaptiveSparseVector:
         """Return the cost of a transcript whose positives took so many tokens (`thresholds` 0: no question was asked)."""
         return Pure(epsilon=thresholds * self.threshold_epsilon + tokens * self.token_epsilon)
 
+    @no_remnants
     def release(self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
         """Find positives until no branch can be paid for, with fresh noise in every branch.
 
@@ -237,9 +239,10 @@ class AdaptiveSparseVector:
         InvalidParameter
             If the answers are not a list of at least one number, or thresholds or positions do not go with them.
         """
-        checked_entropy(entropy, "AdaptiveSparseVector.release")
+        fresh_entropy(entropy, "AdaptiveSparseVector.release")
         return released(self, answers, thresholds, positions, entropy)
 
+    @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:
         """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
 
@@ -248,7 +251,7 @@ class AdaptiveSparseVector:
         InvalidParameter
             If the mechanism has a domain size.
         """
-        checked_entropy(entropy, "AdaptiveSparseVector.open")
+        fresh_entropy(entropy, "AdaptiveSparseVector.open")
         if self.domain_size is not None:
             raise InvalidParameter("AdaptiveSparseVector.open needs a mechanism without a domain size.")
         return Stream(self, entropy)

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import POSITIVE, Number
 from sordino.cost import ZCDP, Cost, Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import RATE_DENOMINATOR, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.mechanisms._statements import checked_sensitivity, whole_vector
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import Value, Values, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Norm, Sensitivity
 
 
@@ -89,6 +90,7 @@ class LaplaceMechanism:
         """True: the law enumerated in the audit is the law that is sampled."""
         return True
 
+    @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
 
@@ -97,7 +99,7 @@ class LaplaceMechanism:
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, "l1", answers, checked_entropy(entropy, "LaplaceMechanism.release"))
+        return _released(self, "l1", answers, fresh_entropy(entropy, "LaplaceMechanism.release"))
 
 
 @final
@@ -162,6 +164,7 @@ class GaussianMechanism:
         """True: the law enumerated in the audit is the law that is sampled."""
         return True
 
+    @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
 
@@ -170,7 +173,7 @@ class GaussianMechanism:
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, "l2", answers, checked_entropy(entropy, "GaussianMechanism.release"))
+        return _released(self, "l2", answers, fresh_entropy(entropy, "GaussianMechanism.release"))
 
 
 def _released(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm, answers: Any, entropy: Entropy) -> Value | Values:

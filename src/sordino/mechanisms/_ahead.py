@@ -1,6 +1,7 @@
 """Noise drawn in blocks and handed out one by one: each value once, then wiped.
 
-Claim: the values handed out are independent draws of the law, and none is handed out twice. Proof: docs/proofs/sparse-vector.md, "Streams".
+Claim: the values handed out are independent draws of the law, and none is handed out twice. A block is drawn from words that were drawn
+for it alone. Proof: docs/proofs/sparse-vector.md, "Streams".
 Floats: none.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol, final
 
-from sordino.entropy import Entropy
+from sordino.entropy import Entropy, renew
 from sordino.grid import Steps
 
 
@@ -37,6 +38,7 @@ class Ahead:
     def take(self) -> int:
         """Return the next draw."""
         if self._at == len(self._block):
+            renew(self._entropy)  # hours may have passed since the last block, and copies of this memory may have been made
             drawn = self._law.sample(self._size, self._entropy)
             self._block = drawn.tolist() if drawn.dtype == object else drawn.data
             self._at, self._size = 0, min(2 * self._size, self._most)

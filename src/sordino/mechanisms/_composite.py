@@ -20,12 +20,13 @@ from typing import Any, Literal, final
 from sordino.claims import Claim
 from sordino.constraints import FINITE, Constraint, Number, exact, one_of, shown
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.mechanisms._composite_noise import CompositeNoise, designed
 from sordino.mechanisms._range_grid import RangeGrid, checked_range
 from sordino.mechanisms._statements import set_fields
 from sordino.releases import Value, Values, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 
 _MOMENTS = {"center": Fraction(0), "worst": None, "uniform": Fraction(1, 3)}
@@ -195,6 +196,7 @@ class CompositeMechanism:
         """
         return self.grid.variance(at, "CompositeMechanism")
 
+    @no_remnants
     def release(self, value: Any, *, entropy: Entropy = SYSTEM) -> Value:
         """Release one private value, with fresh noise.
 
@@ -208,10 +210,11 @@ class CompositeMechanism:
         InvalidParameter
             If it is a list: `reports` releases one value for each person.
         """
-        checked_entropy(entropy, "CompositeMechanism.release")
+        fresh_entropy(entropy, "CompositeMechanism.release")
         released, error = self.grid.one(value, entropy, "CompositeMechanism")
         return Value(value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
+    @no_remnants
     def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
         """Release one report for each of the private `values`, shape (n,), each with its own noise: local privacy.
 
@@ -223,7 +226,7 @@ class CompositeMechanism:
         InvalidParameter
             If the values are not a list of at least one number.
         """
-        checked_entropy(entropy, "CompositeMechanism.reports")
+        fresh_entropy(entropy, "CompositeMechanism.reports")
         released, error = self.grid.many(values, entropy, "CompositeMechanism")
         return Values(values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 

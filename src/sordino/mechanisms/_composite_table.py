@@ -18,11 +18,12 @@ from typing import Any, Literal, final
 from sordino.claims import Claim
 from sordino.constraints import FINITE, Constraint, Number, exact
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.mechanisms._range_grid import RangeGrid, checked_range
 from sordino.mechanisms._statements import set_fields
 from sordino.mechanisms._table_noise import TableNoise, designed_table
 from sordino.releases import Value, Values, parameters, pictured
+from sordino.remnants import no_remnants
 
 
 def _budget(value: Any) -> Fraction | None:
@@ -123,6 +124,7 @@ class CompositeTable:
         """
         return self.grid.variance(at, "CompositeTable")
 
+    @no_remnants
     def release(self, value: Any, *, entropy: Entropy = SYSTEM) -> Value:
         """Release one private value, with fresh noise; its standard error is the largest over the range.
 
@@ -131,10 +133,11 @@ class CompositeTable:
         InvalidParameter
             If it is a list: `reports` releases one value for each person.
         """
-        checked_entropy(entropy, "CompositeTable.release")
+        fresh_entropy(entropy, "CompositeTable.release")
         released, error = self.grid.one(value, entropy, "CompositeTable")
         return Value(value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
+    @no_remnants
     def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
         """Release one report for each of the private `values`, shape (n,), as `CompositeMechanism.reports` does.
 
@@ -143,7 +146,7 @@ class CompositeTable:
         InvalidParameter
             If the values are not a list of at least one number.
         """
-        checked_entropy(entropy, "CompositeTable.reports")
+        fresh_entropy(entropy, "CompositeTable.reports")
         released, error = self.grid.many(values, entropy, "CompositeTable")
         return Values(values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 

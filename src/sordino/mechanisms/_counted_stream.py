@@ -20,6 +20,7 @@ from sordino.errors import StreamClosed
 from sordino.mechanisms._ahead import Sampler
 from sordino.mechanisms._stream import BUSY, Stream
 from sordino.releases import Verdict, pictured
+from sordino.remnants import no_remnants
 
 _NOTHING = Pure(epsilon=0)
 
@@ -149,6 +150,7 @@ class CountedStream:
         """True once enough was found or asked, or the stream was left."""
         return self._stream.closed or self.asked == self.mechanism.questions
 
+    @no_remnants
     def ask(self, answer: Any, threshold: Any = None) -> Verdict:
         """Compare one private answer, with fresh noise, with the noisy threshold.
 

@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import POSITIVE, TRUTH, Number
 from sordino.cost import BoundedRange, Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import from_steps, to_steps
 from sordino.mechanisms._choice_rate import choice_rate
 from sordino.mechanisms._race import TOGETHER, Arrivals, Race
 from sordino.mechanisms._statements import set_fields
 from sordino.noise import Geometric
 from sordino.releases import Choice, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 # Up to leads of so many nats `decide` alone does it, in lists that are tried as a whole and in longer ones: there it takes about as long as
@@ -100,6 +101,7 @@ class ExponentialMechanism:
         """True: index and gap are drawn from their stated law, which is a law on whole steps."""
         return True
 
+    @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
         """Select, with fresh noise.
 
@@ -120,7 +122,7 @@ class ExponentialMechanism:
         InvalidParameter
             If the answers are not a list of at least one number.
         """
-        checked_entropy(entropy, "ExponentialMechanism.release")
+        fresh_entropy(entropy, "ExponentialMechanism.release")
         steps = np.atleast_1d(to_steps(answers, self.step, "ExponentialMechanism"))
         lead: int | None = None
         if steps.size == 1:

@@ -22,7 +22,7 @@ import numpy as np
 from sordino.claims import Claim
 from sordino.constraints import FINITE, POSITIVE, Number, one_of, shown
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import CLAMP, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.grid import _array as as_array
@@ -32,6 +32,7 @@ from sordino.noise import DiscreteLaplace, Staircase
 from sordino.noise._probability import exp_bounds
 from sordino.noise._staircase import best_flat
 from sordino.releases import Value, Values, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 _NOISE = one_of("laplace", "staircase")
@@ -190,6 +191,7 @@ class FoldedMechanism:
         here, there = (_variance(self.noise, whole + i, *self.ends) for i in (0, 1 if part else 0))
         return float(self.step) ** 2 * between(here, there, part)
 
+    @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
         """Release private `answers`, a number or an array of shape (n,), with fresh noise.
 
@@ -203,7 +205,7 @@ class FoldedMechanism:
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        checked_entropy(entropy, "FoldedMechanism.release")
+        fresh_entropy(entropy, "FoldedMechanism.release")
         array = as_array(answers, "FoldedMechanism")
         covered(self.noise, self.sensitivity, array.size)
         low, high = self.ends

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import COUNT, DOMAIN_SIZE, POSITIVE, SHARE, Number, one_of, shown
 from sordino.cost import RDP
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import RATE_DENOMINATOR, bound_in_steps, fit_rate, step_for
 from sordino.mechanisms._counted_stream import CountedStream
@@ -29,6 +29,7 @@ from sordino.mechanisms._statements import checked_sensitivity, each_answer, set
 from sordino.mechanisms._thresholds import Cut
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.releases import Positives, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 NOISE = one_of("gaussian", "exponential", "laplace")
@@ -169,6 +170,7 @@ class GaussianSparseVector:
         """
         return quiet_cut(self, self.threshold if threshold is None else threshold)
 
+    @no_remnants
     def release(self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM) -> Positives:
         """Find the first positives, with fresh noise.
 
@@ -191,14 +193,15 @@ class GaussianSparseVector:
         InvalidParameter
             If the answers are not a list of at least one and at most `questions` numbers, or thresholds do not go with them.
         """
-        checked_entropy(entropy, "GaussianSparseVector.release")
+        fresh_entropy(entropy, "GaussianSparseVector.release")
         heights = self.heights(answers, thresholds)
         places, asked = play(heights, self.threshold_noise, self.noise, self.positives, entropy)
         return quiet_positives(self, places, asked, self.cost, simulated=entropy.simulated)
 
+    @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> CountedStream:
         """Open a stream: answers come one at a time, chosen after earlier verdicts if you like; it ends after `questions` of them."""
-        return CountedStream(self, checked_entropy(entropy, "GaussianSparseVector.open"))
+        return CountedStream(self, fresh_entropy(entropy, "GaussianSparseVector.open"))
 
     def heights(self, answers: Any, thresholds: Any = None) -> NDArray[np.int64]:
         """Return how far answers lie above their public thresholds, in steps, shape (n,).

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import COUNT, POSITIVE, Number
 from sordino.cost import Cost, Pure, Range, repeat
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import bound_in_steps, fit_rate, step_for
 from sordino.mechanisms._gumbel_top_k import Gumbel
 from sordino.mechanisms._quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
@@ -29,6 +29,7 @@ from sordino.mechanisms._statements import checked_sensitivity, each_answer, set
 from sordino.mechanisms._thresholds import Cut
 from sordino.noise._probability import Bounds, contexts, exp_bounds
 from sordino.releases import Positives, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 _WINDOW, _MOST = 1 << 10, 1 << 16  # how many questions are looked at together, first and at most
@@ -135,6 +136,7 @@ class GumbelSparseVector:
         """
         return quiet_cut(self, self.threshold if threshold is None else threshold)
 
+    @no_remnants
     def release(self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM) -> Positives:
         """Find the first positives.
 
@@ -157,7 +159,7 @@ class GumbelSparseVector:
         InvalidParameter
             If the answers are not a list of at least one number, or thresholds do not go with them.
         """
-        checked_entropy(entropy, "GumbelSparseVector.release")
+        fresh_entropy(entropy, "GumbelSparseVector.release")
         heights = self.heights(answers, thresholds)
         places, asked = select(heights, self.noise.rate, self.positives, entropy)
         cost = self.cost if places.size == self.positives else self.spent(places.size, stages(places, asked))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import COUNT, FINITE, POSITIVE, Number, one_of
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, largest
 from sordino.mechanisms._ahead import Sampler
 from sordino.mechanisms._branches import LAWS, Noise, divided, family_of
@@ -30,6 +30,7 @@ from sordino.mechanisms._split import Plan, Task
 from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
 from sordino.mechanisms._thresholds import Cut, cut_at
 from sordino.releases import Positives, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 SPLIT = one_of("variance")
@@ -164,6 +165,7 @@ class HybridSparseVector:
         """Return the cost of a release with so many items: that of the threshold, and of each of them."""
         return Pure(epsilon=self.threshold_epsilon + selected * self.positive_epsilon)
 
+    @no_remnants
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
         """Select, with fresh noise.
 
@@ -187,7 +189,7 @@ class HybridSparseVector:
         InvalidParameter
             If the answers are not a list of at least k numbers, or positions do not go with them.
         """
-        checked_entropy(entropy, "HybridSparseVector.release")
+        fresh_entropy(entropy, "HybridSparseVector.release")
         run, asked = self._prepared(answers, positions)
         items, lifts = run(self.threshold_noise, self.noise, entropy)
         kept = [(item, lift) for item, lift in zip(items.tolist(), lifts.tolist(), strict=True) if item >= 0]

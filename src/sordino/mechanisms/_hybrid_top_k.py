@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import COUNT, FINITE, POSITIVE, Number
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_for
 from sordino.mechanisms import _noisy_top_k
 from sordino.mechanisms._ahead import Sampler
@@ -30,6 +30,7 @@ from sordino.mechanisms._implicit_zeros import dense, listed, noisy_domain
 from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
 from sordino.mechanisms._thresholds import Cut, cut_at
 from sordino.releases import HybridTop, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Found = tuple[NDArray[np.int64], Steps]
@@ -151,6 +152,7 @@ class HybridTopK:
         share = Fraction(selected + 1, self.k) if monotone else Fraction(2 * selected + 1, 2 * self.k)
         return Pure(epsilon=share * self.cost.epsilon_)
 
+    @no_remnants
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> HybridTop:
         """Select, with fresh noise.
 
@@ -169,7 +171,7 @@ class HybridTopK:
         InvalidParameter
             If the answers are not a list of at least k numbers, or positions do not go with them.
         """
-        checked_entropy(entropy, "HybridTopK.release")
+        fresh_entropy(entropy, "HybridTopK.release")
         items, gaps = self._prepared(answers, positions)(self.noise, entropy)
         selected = int(np.count_nonzero(items >= 0))
         crossed = selected < self.k

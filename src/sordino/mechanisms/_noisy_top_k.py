@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import COUNT, POSITIVE, Number, one_of
 from sordino.cost import BoundedRange, Cost, Pure, repeat
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for
 from sordino.mechanisms._gumbel_top_k import Gumbel, select
@@ -27,6 +27,7 @@ from sordino.mechanisms._implicit_zeros import OneSided, dense, listed, noisy_do
 from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 NOISE = one_of("exponential", "laplace", "gumbel")
@@ -125,6 +126,7 @@ class NoisyTopK:
         """True: the law enumerated in the audit is the law that is sampled."""
         return True
 
+    @no_remnants
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> TopK:
         """Select, with fresh noise.
 
@@ -143,7 +145,7 @@ class NoisyTopK:
         InvalidParameter
             If the answers are not a list of at least k numbers, or positions do not go with them.
         """
-        checked_entropy(entropy, "NoisyTopK.release")
+        fresh_entropy(entropy, "NoisyTopK.release")
         if self.domain_size is None:
             steps = dense(answers, positions, self.k, self.step, "NoisyTopK")
             if isinstance(self.noise, Gumbel):

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import POSITIVE, Number
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, to_steps
 from sordino.mechanisms._choice_rate import choice_rate
 from sordino.mechanisms._statements import set_fields
 from sordino.noise import Geometric, uniform_below
 from sordino.releases import Choice, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
@@ -83,6 +84,7 @@ class PermuteAndFlip:
         """True: the law enumerated in the audit is the law that is sampled."""
         return True
 
+    @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
         """Select, with fresh noise.
 
@@ -103,7 +105,7 @@ class PermuteAndFlip:
         InvalidParameter
             If the answers are not a list of at least one number.
         """
-        checked_entropy(entropy, "PermuteAndFlip.release")
+        fresh_entropy(entropy, "PermuteAndFlip.release")
         steps = np.atleast_1d(to_steps(answers, self.step, "PermuteAndFlip"))
         noisy = add(steps, self.noise.sample(steps.size, entropy))
         turn = uniform_below(int(np.count_nonzero(noisy == noisy.max())), 1, entropy)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import POSITIVE, Number
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import _array as as_array
 from sordino.grid import _is_nan as is_nan
 from sordino.grid import _is_whole as is_whole
@@ -28,6 +28,7 @@ from sordino.grid import fit_rate
 from sordino.mechanisms._race import Race
 from sordino.mechanisms._statements import set_fields
 from sordino.releases import Choice, parameters, pictured
+from sordino.remnants import no_remnants
 
 _HUGE = 1 << 1023
 
@@ -85,6 +86,7 @@ class RandomizedResponse:
         """Return the probability that the largest of `n` >= 1 answers is named."""
         return 1 / (1 + (n - 1) * math.exp(-self.rate))
 
+    @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
         """Select, with fresh noise.
 
@@ -105,7 +107,7 @@ class RandomizedResponse:
         InvalidParameter
             If the answers are not a list of at least one number.
         """
-        checked_entropy(entropy, "RandomizedResponse.release")
+        fresh_entropy(entropy, "RandomizedResponse.release")
         index, _ = Race(standing(answers), self.rate).first(entropy)
         return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 

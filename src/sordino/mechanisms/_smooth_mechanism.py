@@ -21,7 +21,7 @@ import numpy as np
 from sordino.claims import Claim
 from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number, one_of, shown
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import HeavyTailWarning, InvalidParameter
 from sordino.grid import CLAMP
 from sordino.grid import _array as as_array
@@ -32,6 +32,7 @@ from sordino.mechanisms._scaled_noise import largest_alpha, power_loss
 from sordino.mechanisms._statements import set_fields
 from sordino.noise import GeneralizedCauchy
 from sordino.releases import SmoothValue, parameters, pictured
+from sordino.remnants import no_remnants
 
 _LAW = one_of("cauchy", "quartic")
 _POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
@@ -164,6 +165,7 @@ class SmoothMechanism:
     def __repr__(self) -> str:
         return pictured(self, parameters(self))
 
+    @no_remnants
     def release(self, value: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> SmoothValue:
         """Release a private number, with fresh noise.
 
@@ -186,7 +188,7 @@ class SmoothMechanism:
         InvalidParameter
             If the value or the bound is a list (their shape is public).
         """
-        checked_entropy(entropy, "SmoothMechanism.release")
+        fresh_entropy(entropy, "SmoothMechanism.release")
         if as_array(value, "SmoothMechanism").ndim:
             raise InvalidParameter(
                 "SmoothMechanism.release needs a single number; got a list. Each number needs a release of its own."

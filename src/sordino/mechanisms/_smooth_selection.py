@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, one_of, shown
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.mechanisms._clamped_bound import clamped_bound
 from sordino.mechanisms._private_floats import floats_of
@@ -29,6 +29,7 @@ from sordino.mechanisms._statements import set_fields
 from sordino.noise import GeneralizedCauchy
 from sordino.noise._generalized_cauchy import GAMMA
 from sordino.releases import Choice, parameters, pictured
+from sordino.remnants import no_remnants
 
 SIDED = one_of("one", "two")
 ACCOUNTING = one_of("tight", "published")
@@ -156,6 +157,7 @@ class SmoothSelection:
     def __repr__(self) -> str:
         return pictured(self, parameters(self))
 
+    @no_remnants
     def release(self, scores: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> Choice:
         """Select, with fresh noise.
 
@@ -179,7 +181,7 @@ class SmoothSelection:
         InvalidParameter
             If the scores are not `candidates` numbers, or the bound is neither one number nor as many.
         """
-        checked_entropy(entropy, "SmoothSelection.release")
+        fresh_entropy(entropy, "SmoothSelection.release")
         end = _CLAMP * float(POSITIVE("ceiling", self.ceiling))
         values = np.clip(floats_of(scores, self.candidates, "SmoothSelection"), -end, end)
         scale = scale_of(self, smooth_bound)

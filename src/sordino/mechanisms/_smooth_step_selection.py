@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, shown
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, fit_rate, step_for, to_steps
 from sordino.mechanisms._clamped_bound import clamped_bound
@@ -29,6 +29,7 @@ from sordino.mechanisms._step_shares import Shares, divided
 from sordino.mechanisms._step_success import success
 from sordino.noise import Geometric
 from sordino.releases import Choice, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 
 _OWNER = "SmoothStepSelection"
@@ -181,6 +182,7 @@ class SmoothStepSelection:
             steps, self.rate, lambda levels: [Fraction(scale * height, 1 << _UNIT_DIGITS) for height in self.heights(levels)]
         )
 
+    @no_remnants
     def release(self, scores: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> Choice:
         """Select, with fresh noise.
 
@@ -205,7 +207,7 @@ class SmoothStepSelection:
         InvalidParameter
             If there are not as many scores as candidates, or the bounds are neither one nor as many.
         """
-        checked_entropy(entropy, f"{_OWNER}.release")
+        fresh_entropy(entropy, f"{_OWNER}.release")
         steps, scale = self.on_grids(scores, smooth_bound)
         levels = self.noise.sample(steps.size, entropy)
         ahead = champions(steps, levels)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, final
 from sordino.claims import Claim
 from sordino.constraints import COUNT, FINITE, POSITIVE, TRUTH, Number
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.mechanisms._branches import LAWS, Noise, cuts_of, divided, family_of
 from sordino.mechanisms._correction import Family
@@ -25,6 +25,7 @@ from sordino.mechanisms._stream import Stream
 from sordino.mechanisms._thresholds import Cut
 from sordino.mechanisms._transcripts import released
 from sordino.releases import Positives, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
@@ -219,6 +220,7 @@ class SparseVector:
         """What the only branch adds to a threshold, in the unit of the answers."""
         return (self.threshold_correction,)
 
+    @no_remnants
     def release(self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
         """Find the first positives, with fresh noise.
 
@@ -239,9 +241,10 @@ class SparseVector:
         InvalidParameter
             If the answers are not a list of at least one number, or thresholds or positions do not go with them.
         """
-        checked_entropy(entropy, "SparseVector.release")
+        fresh_entropy(entropy, "SparseVector.release")
         return released(self, answers, thresholds, positions, entropy)
 
+    @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:
         """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
 
@@ -250,7 +253,7 @@ class SparseVector:
         InvalidParameter
             If the mechanism has several passes or a domain size: a stream cannot go back.
         """
-        checked_entropy(entropy, "SparseVector.open")
+        fresh_entropy(entropy, "SparseVector.open")
         if self.passes > 1 or self.domain_size is not None:
             raise InvalidParameter(
                 "SparseVector.open needs a mechanism with one pass and without a domain size, because a stream cannot go back; got "

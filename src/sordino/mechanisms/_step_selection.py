@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from sordino.claims import Claim
 from sordino.constraints import POSITIVE, Number
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, step_for, to_steps
 from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
 from sordino.mechanisms._step_success import success
 from sordino.noise import Geometric
 from sordino.releases import Choice, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 _ROOM = 1 << 61  # answers and noise below it add up in 64 bits
@@ -116,6 +117,7 @@ class StepSelection:
         steps = np.atleast_1d(to_steps(answers, self.step, "StepSelection.success of answers: StepSelection"))
         return success(steps, self.noise.rate, lambda levels: [self.window * level for level in levels])
 
+    @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
         """Select, with fresh noise.
 
@@ -136,7 +138,7 @@ class StepSelection:
         InvalidParameter
             If the answers are not a list of at least one number.
         """
-        checked_entropy(entropy, "StepSelection.release")
+        fresh_entropy(entropy, "StepSelection.release")
         steps = np.atleast_1d(to_steps(answers, self.step, "StepSelection"))
         index = int(decide(steps, self.noise.sample(steps.size, entropy), self.window))
         return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)

@@ -25,6 +25,7 @@ from sordino.mechanisms._branches import Branching, centers, cuts_of
 from sordino.mechanisms._crossings import State, affordable, step
 from sordino.mechanisms._thresholds import Cut
 from sordino.releases import Verdict, pictured
+from sordino.remnants import no_remnants
 
 _FIRST, _MOST = 64, 4096
 _CLOSED = "This stream is closed; open another one, at its own cost. Nothing was answered."
@@ -121,6 +122,7 @@ class Stream:
         """True once no further positive can be paid for, or the stream was left."""
         return not self._open()
 
+    @no_remnants
     def ask(self, answer: Any, threshold: Any = None) -> Verdict:
         """Compare one private answer, with fresh noise, with the noisy threshold.
 

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sordino.plan._accuracy import Accuracy, accuracy
-from sordino.plan._selector import Alternative, Selector, choose_selector
+from typing import TYPE_CHECKING
 
+from sordino._lazy import lazy
+
+if TYPE_CHECKING:
+    from sordino.plan._accuracy import Accuracy, accuracy
+    from sordino.plan._selector import Alternative, Selector, choose_selector
+
+_HOMES = {
+    "_accuracy": ("Accuracy", "accuracy"),
+    "_selector": ("Alternative", "Selector", "choose_selector"),
+}
 __all__ = ["Accuracy", "Alternative", "Selector", "accuracy", "choose_selector"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, shown
+from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import PermuteAndFlip, RandomizedResponse, SmoothSelection, SmoothStepSelection, StepSelection
 from sordino.plan._winning import Design, noise_alone, winning
@@ -233,5 +233,5 @@ def _designed(scores: Any, m: int, owner: str) -> Design:
     except (TypeError, ValueError):
         rows = np.zeros((0, 0))
     if rows.ndim != 2 or rows.shape[1] != m or not rows.size or not np.isfinite(rows).all():
-        raise InvalidParameter(f"{owner}.scores must be finite numbers, {m} in each row, made up or public; got {shown(scores)}.")
+        raise InvalidParameter(f"{owner}.scores must be finite numbers, {m} in each row, made up or public; got something else.")
     return Design(rows, rows.argmax(axis=1))

@@ -14,10 +14,12 @@ from typing import Any
 
 from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
+from sordino.remnants import no_remnants
 from sordino.smooth._floats import checked_beta, checked_ceiling, inner, outward
 from sordino.smooth._values import float_of
 
 
+@no_remnants
 def bound(sensitivity_at: Callable[[Any, int], float], x: Any, *, beta: Number, ceiling: Number, steps: int = 10_000) -> float:
     """Return a smooth bound of how far one unit can move a statistic at the data `x`.
 

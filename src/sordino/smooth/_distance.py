@@ -14,10 +14,12 @@ import numpy as np
 
 from sordino.constraints import NOT_NEGATIVE, Number, shown
 from sordino.errors import InvalidParameter
+from sordino.remnants import no_remnants
 from sordino.smooth._floats import checked_beta, checked_ceiling, inner, outward
 from sordino.smooth._values import as_floats
 
 
+@no_remnants
 def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Number) -> Any:
     """Return the smooth bound ceiling * e^(-beta * distance) [yamamoto2024, Thm 4 and 5].
 

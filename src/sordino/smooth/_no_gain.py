@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from sordino.errors import InvalidParameter
+from sordino.remnants import no_remnants
 
 
+@no_remnants
 def mean(*_values: Any, **_parameters: Any) -> NoReturn:
     """Refuse: a smooth bound of a mean is its global sensitivity.
 
@@ -32,6 +34,7 @@ def mean(*_values: Any, **_parameters: Any) -> NoReturn:
     raise _refusal("mean", "(upper - lower) / n", "ClippedMean, or LaplaceMechanism where the limits are known")
 
 
+@no_remnants
 def sum(*_values: Any, **_parameters: Any) -> NoReturn:  # noqa: A001  (it is called as smooth.sum)
     """Refuse: a smooth bound of a sum is its global sensitivity.
 
@@ -51,6 +54,7 @@ def sum(*_values: Any, **_parameters: Any) -> NoReturn:  # noqa: A001  (it is ca
     raise _refusal("sum", "upper - lower", "ClippedSum, or LaplaceMechanism where the limits are known")
 
 
+@no_remnants
 def count(*_values: Any, **_parameters: Any) -> NoReturn:
     """Refuse: a smooth bound of a count, of distinct items too, is its global sensitivity.
 

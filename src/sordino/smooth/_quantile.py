@@ -16,11 +16,13 @@ import numpy as np
 
 from sordino.constraints import COUNT, PROPORTION, Number, shown
 from sordino.errors import InvalidParameter
+from sordino.remnants import no_remnants
 from sordino.smooth._floats import checked_beta, inner, outward, rounded_up
 from sordino.smooth._spread import ERROR, largest_gap
 from sordino.smooth._values import clipped, limits
 
 
+@no_remnants
 def quantile(values: Any, *, lower: Number, upper: Number, beta: Number, q: Number | None = None, rank: int | None = None) -> float:
     """Return a smooth bound of how far one record can move a quantile of `values`: the smallest one.
 
@@ -72,6 +74,7 @@ def quantile(values: Any, *, lower: Number, upper: Number, beta: Number, q: Numb
     return float(outward(largest_gap(padded, place, decay), rounded_up(high - low)))
 
 
+@no_remnants
 def quantile_statistic(values: Any, *, lower: Number, upper: Number, q: Number | None = None, rank: int | None = None) -> float:
     """Return the quantile that `quantile` bounds: the record of that rank, never a number between two records.
 

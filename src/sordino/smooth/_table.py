@@ -18,6 +18,7 @@ import numpy as np
 from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.releases import pictured
+from sordino.remnants import no_remnants
 from sordino.smooth._floats import Floats, checked_beta, inner, outward
 from sordino.smooth._tables import Counts, Tables
 from sordino.smooth._values import as_floats
@@ -62,6 +63,7 @@ class Table:
         shown_fields = {"shape": self.shape, "records": self.records, "beta": self.beta, "ceiling": self.ceiling}
         return pictured(self, shown_fields)
 
+    @no_remnants
     def statistic(self, counts: Any) -> float:
         """Return the statistic of one private table.
 
@@ -83,6 +85,7 @@ class Table:
         """
         return float(self._statistics[self._place(counts)])
 
+    @no_remnants
     def bound(self, counts: Any) -> float:
         """Return the smooth bound of how far one record can move the statistic of one private table; `counts` as for `statistic`.
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from sordino.constraints import COUNT, DOMAIN_SIZE, Number, one_of, shown
 from sordino.errors import InvalidParameter
+from sordino.remnants import no_remnants
 from sordino.smooth._counts import Counts, tables
 from sordino.smooth._floats import OUTWARD, Floats, checked_beta, inner, rounded_up
 from sordino.smooth._tdt_distance import FEWEST, admissible, distance
@@ -33,6 +34,7 @@ _SCALE = one_of("sqrt", "raw")
 _METHOD = one_of("exact", "distance")
 
 
+@no_remnants
 def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"] = "sqrt") -> Any:
     """Return the statistic of a transmission disequilibrium test for each marker.
 
@@ -103,6 +105,7 @@ def tdt_ceiling(*, families: int, scale: Literal["sqrt", "raw"] = "sqrt") -> Fra
     return Fraction(8 * (n - 1), n)
 
 
+@no_remnants
 def tdt(
     b: Any,
     c: Any,

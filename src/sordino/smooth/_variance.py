@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sordino.constraints import COUNT, FINITE, Number
+from sordino.remnants import no_remnants
 from sordino.smooth._floats import Floats, checked_beta, inner, outward, rounded_up
 from sordino.smooth._values import clipped, limits
 
@@ -23,6 +24,7 @@ _STATISTIC_ERROR = 2.0**-48
 """By how much of the squared width the floats of two variances may be farther apart than the variances."""
 
 
+@no_remnants
 def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> float:
     """Return a smooth bound of how far one record can move the population variance of `values`.
 
@@ -70,6 +72,7 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     return float(outward(found.max() * top, top)) + width**2 * _STATISTIC_ERROR
 
 
+@no_remnants
 def variance_statistic(values: Any, *, lower: Number, upper: Number) -> float:
     """Return the population variance that `variance` bounds: the mean squared distance from the mean.
 

@@ -1,0 +1,90 @@
+"""What an error takes along when it leaves the library: its sentence and the lines it came through, and none of what stood in them.
+
+Reporters of errors print the local variables of every frame that an error came through, of its causes, and of what was being handled
+when it arose. Exact answers stand in the library's frames. So each function that is handed something private is a door, and an error
+that leaves through a door finds its frames empty. The frames of the caller are the caller's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def no_remnants(function: F) -> F:
+    """Make a function a door: an error that leaves it keeps its type, its words and its lines, and no local variable of the library.
+
+    Examples
+    --------
+    >>> @no_remnants
+    ... def add_up(answers):
+    ...     return sum(answers)
+    >>> try:
+    ...     add_up([86753099, "no number"])
+    ... except TypeError as error:
+    ...     inside = error.__traceback__.tb_next.tb_next.tb_frame
+    >>> inside.f_code.co_name, inside.f_locals
+    ('add_up', {})
+    """
+
+    @wraps(function)
+    def door(*given: Any, **named: Any) -> Any:
+        outer, swept = None, False
+        try:
+            try:
+                outer = sys.exception()
+                return function(*given, **named)
+            except BaseException as error:  # whatever it is, and it goes on
+                given, named = (), {}  # a frame that is running cannot be cleared: this one forgets by itself
+                sweep(error, outer)
+                swept = True
+                raise
+        except BaseException as error:
+            if not swept:
+                # An interrupt came meanwhile, or the stack is too deep for one more call: without a call, and without the lines.
+                given, named = (), {}
+                error.__traceback__ = error.__cause__ = None
+                error.__context__ = outer if outer is not error else None
+            raise
+
+    return cast("F", door)
+
+
+def sweep(error: BaseException, outer: BaseException | None = None) -> None:
+    """Clear the frames that an error has come through so far, and cut off what was being handled when it arose.
+
+    Parameters
+    ----------
+    error : BaseException
+        On its way out.
+    outer : BaseException, optional
+        What the caller was handling before: it is the caller's, and stays.
+    """
+    waiting, seen = [error], {id(outer)}
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        step = one.__traceback__
+        while step is not None:
+            with suppress(RuntimeError):  # it is still running: the door itself, which forgets by itself, or a caller of the door
+                step.tb_frame.clear()
+            step = step.tb_next
+        if isinstance(one, AttributeError):  # some errors keep values beside their words
+            one.obj = None
+        elif isinstance(one, UnicodeDecodeError):
+            one.object = b""
+        elif isinstance(one, UnicodeEncodeError | UnicodeTranslateError):
+            one.object = ""
+        if one.__context__ is not None:
+            one.__context__ = outer if outer is not one else None
+        if one.__cause__ is not None:
+            waiting.append(one.__cause__)
+        if isinstance(one, BaseExceptionGroup):
+            waiting.extend(one.exceptions)

@@ -1,0 +1,162 @@
+"""Every door behind which noise is drawn, each with a private number in what it is handed.
+
+The keys are the names of the methods in the library; an architecture test finds a door that is missing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import sordino as sd
+from sordino.data import StepRange, Total
+from sordino.sensitivity import Sensitivity
+from sordino.session._bounded_total import BoundedTotal, Figure
+from sordino.session._randomize import LocalReports
+from sordino.session._table_numbers import Numbers, TableNumbers
+
+COUNTING = sd.COUNTING
+EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
+COLUMN = {"adjacency": "add-remove", "cap": 1e9, "epsilon": 1}
+SMOOTH = {"beta": 0.05, "candidates": 4, "ceiling": 8, "floor": 0.5, "epsilon": 1}
+
+Door = Callable[[Any, Any], Any]
+"""From a private number and entropy to a release."""
+
+
+def _answers(plant: Any) -> list[Any]:
+    return [3, plant, 5, 7]
+
+
+def _counts(estimator: Any, plant: Any) -> sd.BucketCounts:
+    counts = np.full(estimator.grid.size + 1, 3, dtype=np.int64)
+    counts[2] = int(plant) % (1 << 40)
+    return sd.BucketCounts(grid=estimator.grid, counts=counts)
+
+
+def _clip(estimator: Any, entropy: Any) -> Any:
+    return estimator.clip_from(sd.BucketCounts.of([4, 5, 6], grid=estimator.grid), entropy=entropy)
+
+
+def _release(make: Callable[[], Any]) -> Door:
+    return lambda plant, entropy: make().release(_answers(plant), entropy=entropy)
+
+
+def _one(make: Callable[[], Any]) -> Door:
+    return lambda plant, entropy: make().release(plant, entropy=entropy)
+
+
+def _asked(make: Callable[[], Any]) -> Door:
+    def door(plant: Any, entropy: Any) -> Any:
+        with make().open(entropy=entropy) as stream:
+            return [stream.ask(plant), stream.ask(plant)]
+
+    return door
+
+
+def _clipped_sum() -> Any:
+    return sd.ClippedSum(**COLUMN)
+
+
+def _clipped_mean() -> Any:
+    return sd.ClippedMean(**COLUMN)
+
+
+def _figure(plant: Any, entropy: Any) -> Any:
+    total = BoundedTotal(kind="sum", epsilon=1, adjacency="add-remove", lower=0, cap=100, bounds=(0, 10**9))
+    return total.release(Figure(Total(int(plant), 3), None), entropy=entropy)
+
+
+class _Question:
+    """Stands for a table that adds up what it is asked for."""
+
+    def __init__(self, plant: Any) -> None:
+        self.plant = plant
+
+    def totals(self, ranges: list[StepRange]) -> list[Total]:
+        return [Total(int(self.plant), 3) for _ in ranges]
+
+
+def _table(plant: Any, entropy: Any) -> Any:
+    mechanism = TableNumbers(estimator=_clipped_sum(), adjacency="add-remove")
+    return mechanism.release(Numbers(_Question(plant), (_counts(mechanism.estimator, plant),)), entropy=entropy)  # type: ignore[arg-type]
+
+
+def _local(plant: Any, entropy: Any) -> Any:
+    mechanism = sd.CompositeMechanism(lower=0, upper=100, epsilon=1)
+    return LocalReports(mechanism=mechanism).release(iter([np.array([3.0, float(plant)])]), entropy=entropy)
+
+
+def _markers(plant: Any, entropy: Any) -> Any:
+    b, c = [128, int(plant) % (1 << 40), 96], [72, 97, 101]
+    return sd.genomics.most_significant(b=b, c=c, families=150, epsilon=1, method="step", entropy=entropy)
+
+
+DOORS: dict[str, Door] = {
+    "AboveThreshold.release": _release(lambda: sd.AboveThreshold(threshold=10**12, epsilon=0.01, sensitivity=COUNTING)),
+    "AdaptiveSparseVector.open": _asked(
+        lambda: sd.AdaptiveSparseVector(threshold=10**12, at_least=2, epsilon=0.01, sensitivity=COUNTING)
+    ),
+    "AdaptiveSparseVector.release": _release(
+        lambda: sd.AdaptiveSparseVector(threshold=10**12, at_least=2, epsilon=0.01, sensitivity=COUNTING)
+    ),
+    "BoundedTotal.release": _figure,
+    "ClipSearch.release": lambda plant, entropy: _clipped_sum().search.release(_counts(_clipped_sum(), plant), entropy=entropy),
+    "ClippedMean.clip_from": lambda plant, entropy: _clipped_mean().clip_from(_counts(_clipped_mean(), plant), entropy=entropy),
+    "ClippedMean.finish": lambda plant, entropy: _clipped_mean().finish(
+        int(plant), 3, _clip(_clipped_mean(), sd.SYSTEM), entropy=entropy
+    ),
+    "ClippedMean.release": _release(_clipped_mean),
+    "ClippedSum.clip_from": lambda plant, entropy: _clipped_sum().clip_from(_counts(_clipped_sum(), plant), entropy=entropy),
+    "ClippedSum.finish": lambda plant, entropy: _clipped_sum().finish(
+        int(plant), _clip(_clipped_sum(), sd.SYSTEM), entropy=entropy
+    ),
+    "ClippedSum.release": _release(_clipped_sum),
+    "CompositeMechanism.release": _one(lambda: sd.CompositeMechanism(lower=0, upper=10**12, epsilon=1)),
+    "CompositeMechanism.reports": lambda plant, entropy: sd.CompositeMechanism(lower=0, upper=10**12, epsilon=1).reports(
+        _answers(plant), entropy=entropy
+    ),
+    "CompositeTable.release": _one(lambda: sd.CompositeTable(lower=0, upper=10**12, epsilon=1, inputs=5)),
+    "CompositeTable.reports": lambda plant, entropy: sd.CompositeTable(lower=0, upper=10**12, epsilon=1, inputs=5).reports(
+        _answers(plant), entropy=entropy
+    ),
+    "ExponentialMechanism.release": _release(lambda: sd.ExponentialMechanism(epsilon=1, sensitivity=COUNTING)),
+    "FoldedMechanism.release": _one(lambda: sd.FoldedMechanism(lower=0, upper=2**40, epsilon=1, sensitivity=COUNTING)),
+    "GaussianMechanism.release": _one(lambda: sd.GaussianMechanism(rho=0.01, sensitivity=COUNTING)),
+    "GaussianSparseVector.open": _asked(
+        lambda: sd.GaussianSparseVector(threshold=10**12, positives=2, rho=0.01, sensitivity=COUNTING, questions=5)
+    ),
+    "GaussianSparseVector.release": _release(
+        lambda: sd.GaussianSparseVector(threshold=10**12, positives=2, rho=0.01, sensitivity=COUNTING, questions=5)
+    ),
+    "GumbelSparseVector.release": _release(
+        lambda: sd.GumbelSparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)
+    ),
+    "HybridSparseVector.release": _release(
+        lambda: sd.HybridSparseVector(k=2, threshold=10**12, epsilon=0.01, sensitivity=COUNTING)
+    ),
+    "HybridTopK.release": _release(lambda: sd.HybridTopK(k=2, threshold=10**12, epsilon=0.01, sensitivity=COUNTING)),
+    "LaplaceMechanism.release": _one(lambda: sd.LaplaceMechanism(epsilon=0.001, sensitivity=COUNTING)),
+    "LocalReports.release": _local,
+    "NoisyTopK.release": _release(lambda: sd.NoisyTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),
+    "PermuteAndFlip.release": _release(lambda: sd.PermuteAndFlip(epsilon=1, sensitivity=COUNTING)),
+    "Quantile.release": _release(lambda: sd.Quantile(q=0.5, lower=0, **COLUMN)),
+    "Quantiles.release": _release(lambda: sd.Quantiles(q=(0.25, 0.5, 0.75), lower=0, **COLUMN)),
+    "RandomizedResponse.release": _release(lambda: sd.RandomizedResponse(epsilon=1)),
+    "SmoothMechanism.release": lambda plant, entropy: sd.SmoothMechanism(
+        epsilon=1, beta=0.05, ceiling=8, floor=0.5, law="quartic"
+    ).release(plant, smooth_bound=2, entropy=entropy),
+    "SmoothSelection.release": lambda plant, entropy: sd.SmoothSelection(**SMOOTH).release(
+        _answers(plant), smooth_bound=2, entropy=entropy
+    ),
+    "SmoothStepSelection.release": lambda plant, entropy: sd.SmoothStepSelection(**SMOOTH).release(
+        _answers(plant), smooth_bound=2, entropy=entropy
+    ),
+    "SparseVector.open": _asked(lambda: sd.SparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)),
+    "SparseVector.release": _release(lambda: sd.SparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)),
+    "StepSelection.release": _release(lambda: sd.StepSelection(epsilon=1, sensitivity=EITHER)),
+    "TableNumbers.release": _table,
+    "most_significant": _markers,
+}
