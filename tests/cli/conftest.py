@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sordino.cli import run
+from sordino.cli import _work, run
 
 
 @dataclass
@@ -108,3 +108,9 @@ def told(sordino, monkeypatch):
         return result
 
     return call
+
+
+@pytest.fixture
+def no_progress(monkeypatch):
+    """Leave the progress bar out: it appears after a second, which a busy machine may need."""
+    monkeypatch.setattr(_work, "PATIENCE", 1e9)

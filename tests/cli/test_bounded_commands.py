@@ -5,24 +5,12 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from sordino.cli import _work
+from support.tables import amounts
 
 FIXED = ("--synthetic", "--seed", 7, "--no-quiet")
 
 
-@pytest.fixture(autouse=True)
-def _no_progress(monkeypatch):
-    """Leave the progress bar out: it appears after a second, which a busy machine may need."""
-    monkeypatch.setattr(_work, "PATIENCE", 1e9)
-
-
-def table(folder, more=()):
-    folder.mkdir(exist_ok=True)
-    rows = [f"u{i % 40},{'abc'[i % 3]},{i % 90}.5".encode() for i in range(240)]
-    path = folder / "x.csv"
-    path.write_bytes(b"user,group,amount\n" + b"".join(line + b"\n" for line in [*rows[:100], *more, *rows[100:]]))
-    (folder.parent / "groups.csv").write_text("group\na\nb\nz\n", encoding="utf-8")
-    return path
+pytestmark = pytest.mark.usefixtures("no_progress")
 
 
 def commands(path):
@@ -41,7 +29,7 @@ def commands(path):
 
 
 def test_what_is_printed(sordino, tmp_path):
-    told = {name: sordino(*command) for name, command in commands(table(tmp_path / "a")).items()}
+    told = {name: sordino(*command) for name, command in commands(amounts(tmp_path / "a")).items()}
     assert {outcome.code for outcome in told.values()} == {0}
     assert (
         "Published within [-2.53, 1002.53]: unbiased from 0 to 1000; what lies beyond counts as the nearer end."
@@ -65,7 +53,7 @@ def test_what_is_printed(sordino, tmp_path):
 
 
 def test_a_mean_of_a_public_number_of_rows(sordino, tmp_path):
-    path = table(tmp_path / "a")
+    path = amounts(tmp_path / "a")
     duckdb.sql(f"COPY (SELECT i % 90 AS amount FROM range(240) t(i)) TO '{tmp_path / 'x.parquet'}'")
     money = ("--column", "amount", "--cap", 100, "--bounded", 0, 100, "--epsilon", 5, "--row-is-unit", *FIXED)
     done = sordino("mean", tmp_path / "x.parquet", *money, "--adjacency", "replace-one")
@@ -83,24 +71,24 @@ DROPPED = [b'u99,"a,1', b"u99,a\xff,1", b",a,1", b"", b"u99,a,1\0"]
 
 @pytest.mark.parametrize("name", ["count", "sum", *(pytest.param(n, marks=pytest.mark.slow) for n in ("histogram", "sum by"))])
 def test_dropped_rows_are_not_there(sordino, tmp_path, name):
-    plain = sordino(*commands(table(tmp_path / "a"))[name])
+    plain = sordino(*commands(amounts(tmp_path / "a"))[name])
     for place, line in enumerate(DROPPED):
-        other = sordino(*commands(table(tmp_path / f"b{place}", [line]))[name])
+        other = sordino(*commands(amounts(tmp_path / f"b{place}", [line]))[name])
         assert (other.code, other.out, other.err) == (plain.code, plain.out, plain.err)
 
 
 @pytest.mark.parametrize("name", ["count", "sum csv"])
 def test_neighbours_are_told_the_same_but_for_the_figure(sordino, tmp_path, name):
-    plain = sordino(*commands(table(tmp_path / "a"))[name])
+    plain = sordino(*commands(amounts(tmp_path / "a"))[name])
     for place, more in enumerate([[b"u99,a,86753099173"] * 3, [b"u99,a,1e999"], [b"u99,a,nan"], [b"u99,dynamite,-1e30"]]):
-        other = sordino(*commands(table(tmp_path / f"b{place}", more))[name])
+        other = sordino(*commands(amounts(tmp_path / f"b{place}", more))[name])
         assert (other.code, other.err) == (plain.code, plain.err)
         assert len(other.out.splitlines()) == len(plain.out.splitlines())
         assert "86753" not in other.out + other.err
 
 
 def test_what_is_refused(sordino, tmp_path):
-    path = table(tmp_path / "a")
+    path = amounts(tmp_path / "a")
     row = ("--row-is-unit", "--epsilon", 1)
     refused = [
         (("count", path, *row, "--bounded", 5, 5), "the second one larger"),

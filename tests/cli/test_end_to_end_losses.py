@@ -13,7 +13,6 @@ import pytest
 
 from sordino import COUNTING, Sensitivity, SparseVector, audit
 from sordino.audit import Subject
-from sordino.cli import _work
 from sordino.cost import Pure
 from sordino.mechanisms import _stream
 from sordino.noise import DiscreteLaplace, Geometric
@@ -27,10 +26,7 @@ ONE_USER = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _no_progress(monkeypatch):
-    """Leave the progress bar out: it appears after a second, which a busy machine may need."""
-    monkeypatch.setattr(_work, "PATIENCE", 1e9)
+pytestmark = pytest.mark.usefixtures("no_progress")
 
 
 @pytest.fixture

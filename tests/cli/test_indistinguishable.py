@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from sordino.cli import _work
-
 CANARY = b"kryptonite-86753099173"
 ONE_RECORD = {
     "a ragged row with too few fields": b"u9",
@@ -41,10 +39,7 @@ ONE_RECORD = {
 ROWS = [f"u{i % 8},{('tea', 'rice', 'salt')[i % 3]},{i}".encode() for i in range(200)]
 
 
-@pytest.fixture(autouse=True)
-def _no_progress(monkeypatch):
-    """Leave the progress bar out: it appears after a second, which a busy machine may need."""
-    monkeypatch.setattr(_work, "PATIENCE", 1e9)
+pytestmark = pytest.mark.usefixtures("no_progress")
 
 
 def shop(folder, records):

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sordino.cli import _work
+from support.tables import amounts
 
 CANARY = "86753099173.25"
 FIXED = ("--synthetic", "--seed", 7)
 
 
-@pytest.fixture(autouse=True)
-def _no_progress(monkeypatch):
-    """Leave the progress bar out: it appears after a second, which a busy machine may need."""
-    monkeypatch.setattr(_work, "PATIENCE", 1e9)
-
-
-def table(folder, more=()):
-    folder.mkdir(exist_ok=True)
-    rows = [f"u{i % 40},{'abc'[i % 3]},{i % 90}.5".encode() for i in range(240)]
-    path = folder / "x.csv"
-    path.write_bytes(b"user,group,amount\n" + b"".join(line + b"\n" for line in [*rows[:100], *more, *rows[100:]]))
-    (folder.parent / "groups.csv").write_text("group\na\nb\nz\n", encoding="utf-8")
-    return path
+pytestmark = pytest.mark.usefixtures("no_progress")
 
 
 def commands(path):
@@ -41,7 +29,7 @@ def commands(path):
 
 
 def test_what_is_printed(sordino, tmp_path):
-    told = {name: sordino(*command) for name, command in commands(table(tmp_path / "a")).items()}
+    told = {name: sordino(*command) for name, command in commands(amounts(tmp_path / "a")).items()}
     assert {outcome.code for outcome in told.values()} == {0}
     assert all("By rule, lines that do not parse" in outcome.err for outcome in told.values())
     one = told["quantile"].json
@@ -77,18 +65,18 @@ def test_missing_numbers_are_alike_and_dropped_lines_are_not_there(sordino, tmp_
     for alike in (MISSING, DROPPED):
         outcomes = []
         for place, line in enumerate(alike):
-            found = sordino(*commands(table(tmp_path / f"{place}", [line]))[name])
+            found = sordino(*commands(amounts(tmp_path / f"{place}", [line]))[name])
             outcomes.append((found.code, found.out, found.err))
         assert len(set(outcomes)) == 1
         assert outcomes[0][0] == 0
-    plain = sordino(*commands(table(tmp_path / "plain"))[name])
+    plain = sordino(*commands(amounts(tmp_path / "plain"))[name])
     assert (plain.code, plain.out, plain.err) == outcomes[0]
 
 
 def test_a_missing_number_adds_nothing(sordino, tmp_path):
-    plain = sordino(*commands(table(tmp_path / "a"))["sum"])
+    plain = sordino(*commands(amounts(tmp_path / "a"))["sum"])
     for place, line in enumerate([MISSING[0], b"u99,a,-7", b"u99,a,-inf"]):
-        other = sordino(*commands(table(tmp_path / f"b{place}", [line]))["sum"])
+        other = sordino(*commands(amounts(tmp_path / f"b{place}", [line]))["sum"])
         assert (other.code, other.out, other.err) == (plain.code, plain.out, plain.err)
 
 
@@ -104,7 +92,7 @@ def shape(outcome):
     "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("quantiles", "mean of rows")), "sum by"]
 )
 def test_odd_tables_print_the_same_shape(sordino, tmp_path, name):
-    usual = sordino(*commands(table(tmp_path / "a"))[name])
+    usual = sordino(*commands(amounts(tmp_path / "a"))[name])
     empty = tmp_path / "b" / "x.csv"
     for rows in (b"", b"u1,a,\nu2,b,\n", f"u1,a,{CANARY}\n".encode() * 50, b"u1,a,1e999\n" * 50):
         empty.parent.mkdir(exist_ok=True)
@@ -115,7 +103,7 @@ def test_odd_tables_print_the_same_shape(sordino, tmp_path, name):
 
 
 def test_what_is_refused(sordino, tmp_path):
-    path = table(tmp_path / "a")
+    path = amounts(tmp_path / "a")
     base = ("--column", "amount", "--epsilon", 1, "--cap", 100)
     row = (*base, "--row-is-unit")
     refused = [
@@ -143,7 +131,7 @@ def test_what_is_refused(sordino, tmp_path):
 
 
 def test_a_ledger_pays(sordino, tmp_path):
-    path = table(tmp_path / "a")
+    path = amounts(tmp_path / "a")
     url = tmp_path / "budget.db"
     about = ("--ledger", url, "--account", "shop")
     assert sordino("ledger", "create", *about, "--epsilon", 1, "--unit", "user", "--source", path).code == 0

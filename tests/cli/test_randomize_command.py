@@ -13,7 +13,6 @@ import pytest
 
 import sordino as sd
 from sordino.cli import _randomize as module
-from sordino.cli import _work
 
 FIXED = ("--synthetic", "--seed", 7, "--no-quiet")
 RANGE = ("--column", "amount", "--lower", 0, "--upper", 100, "--epsilon", 1)
@@ -37,10 +36,7 @@ ODD = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _no_progress(monkeypatch):
-    """Leave the progress bar out: it appears after a second, which a busy machine may need."""
-    monkeypatch.setattr(_work, "PATIENCE", 1e9)
+pytestmark = pytest.mark.usefixtures("no_progress")
 
 
 def table(folder, records=RECORDS, name="x.csv"):

@@ -11,7 +11,7 @@ import pytest
 from sordino.data import CsvFormat, open_scores
 from sordino.errors import DataSourceError
 
-TABLE = b'name,score,note\nsmall,5,x\n"big, bigger",9000,"y ""z"""\nmiddle,"4000",\nnone,,\n'
+TABLE = b'name,score,note\nsmall,5,x\n"big; ""bigger""",9000,"y ""z"""\nmiddle,"4000",\nnone,,\n'
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def select(sordino, tmp_path):
 def test_the_best_one_as_json(select):
     result = select("--label", "name")
     assert (result.code, result.err) == (0, "")
-    assert result.json["rows"] == [{"rank": 1, "row": 2, "label": "big, bigger"}]
+    assert result.json["rows"] == [{"rank": 1, "row": 2, "label": 'big; "bigger"'}]
     facts = {key: value for key, value in result.json.items() if key not in {"rows", "cost"}}
     assert facts == {
         "release": "select",
@@ -63,7 +63,7 @@ def test_other_methods(select):
 
 def test_csv_and_table(select):
     rows = list(csv.DictReader(io.StringIO(select("--label", "name", "--format", "csv", "--synthetic", "--seed", 3).out)))
-    assert rows == [{"rank": "1", "row": "2", "label": "big, bigger", "adjacency": "add-remove", "simulated": "yes"}]
+    assert rows == [{"rank": "1", "row": "2", "label": 'big; "bigger"', "adjacency": "add-remove", "simulated": "yes"}]
     table = select("--method", "exponential", "--format", "table", "--synthetic", "--seed", 3).out
     assert table.splitlines()[0].split() == ["rank", "row", "gap", "p_value"]
     assert "Spent: epsilon 4." in table
@@ -128,7 +128,8 @@ def test_what_is_public_about_the_file(select, sordino, tmp_path):
         (b"name,score\n", "must have one candidate or more"),
         (b"name,score\n\n\n", "must have one candidate or more"),
         (b"name,score\na,1\nb\n", "Line 3 of"),
-        (b"name,score\na,1,2\n", "Line 2 of"),
+        (b'name,score\n"a, b",1\n', "hold no delimiter, not even in quotes"),
+        (b'name,score\n"a"",1\n', "quoted as a whole"),
         (b'name,score\n"a,1\n', "Line 2 of"),
         (b"name,score\n\xff,1\n", "must have a label in utf-8"),
         (b"", "header"),
@@ -159,7 +160,7 @@ NOTHING = [
     b"1\x000",
     b"\r",
 ]
-NOTHING += [b'"5""', b'""', b"9" * 3_000_000, b'a"b"c']
+NOTHING += [b'"5""', b'""', b"9" * 3_000_000, b'a"b"c', b"5,6", b"5,", b",", b'x",5', b"9," * 3_000_000]
 
 
 @pytest.mark.parametrize("what", NOTHING, ids=lambda what: ascii(what[:12]))
@@ -168,14 +169,14 @@ def test_a_score_that_is_none_is_the_lowest_and_moves_no_label(tmp_path, what, o
     names = order.split(",")
 
     def read(odd):
-        rows = [{"name": b'"a, b"', "note": b'"x ""y"""', "score": score} for score in (b"1", odd, b"3")]
+        rows = [{"name": b'"a; b"', "note": b'"x ""y"""', "score": score} for score in (b"1", odd, b"3")]
         text = order.encode() + b"\n" + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
         path = tmp_path / "scores.csv"
         path.write_bytes(text)
         return open_scores(path, score="score", label="name" if "name" in names else None, form=CsvFormat()).read()
 
     odd, plain = read(what), read(b"2")
-    assert odd.labels == plain.labels == (("a, b",) * 3 if "name" in names else None)
+    assert odd.labels == plain.labels == (("a; b",) * 3 if "name" in names else None)
     assert np.isnan(odd.values).tolist() == [False, True, False]
     assert plain.values.tolist() == [1, 2, 3]
 
@@ -186,8 +187,32 @@ def test_neighbouring_files_look_the_same(select):
     def run(score):
         return select("--label", "name", "--synthetic", "--seed", 7, text=b"name,score\na,90000\nb," + score + b"\nc,3\n")
 
-    results = [run(score) for score in (b"-1e9", b"", b"nan", b'"', b"-inf", b"\xff", b"9" * 400 + b"x")]
+    results = [run(score) for score in (b"-1e9", b"", b"nan", b'"', b"-inf", b"\xff", b"9" * 400 + b"x", b"1,5", b'x",5')]
     assert {(result.code, result.out, result.err) for result in results} == {(0, results[0].out, "")}
+
+
+@pytest.mark.parametrize("label", [b'"a""', b'"a', b'a"', b'"a"b', b'"'])
+def test_a_label_with_an_open_quote_never_reaches_what_is_private(select, label):
+    """Read as CSV, the quote closes in the score: it would be printed, and whether the line is refused would depend on it."""
+    told = {
+        (result.code, result.out, result.err)
+        for score in (b'x",5', b"5", b'"', b'",', b"canary", b'canary",7')
+        for result in [select("--label", "name", text=b"name,score\n" + label + b"," + score + b"\nb,1\n")]
+    }
+    assert len(told) == 1
+    [(code, out, err)] = told
+    assert (code, out) == (4, "")
+    assert "Line 2 of" in err
+    assert "canary" not in err
+
+
+def test_what_a_comma_in_a_score_does_is_said_always_or_never(select):
+    """A constant sentence for whoever writes numbers with a comma: whether it applied is not told."""
+    flags = ("--label", "name", "--synthetic", "--seed", 7, "--no-quiet")
+    results = [select(*flags, text=b"name,score\na,90000\nb," + score + b"\nc,3\n") for score in (b"5", b"1,5", b"")]
+    assert {result.err for result in results} == {results[0].err}
+    assert "1,5 with a comma is none" in results[0].err
+    assert select(*flags[:2]).err == ""
 
 
 def test_a_header_that_changes_meanwhile(tmp_path):

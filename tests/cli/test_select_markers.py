@@ -17,7 +17,7 @@ from sordino.smooth import tdt_statistic
 
 TABLE = b"""marker,chromosome,b,c,note
 rs1,1,103,97,
-"rs2, odd",2,175,60,"a, b"
+"rs2; ""odd"" one",2,175,60,"a; b"
 rs3,2,96,101,x
 rs4,22,88,104,y
 """
@@ -50,7 +50,7 @@ def test_the_best_one_as_json(select):
     result = select("--snp", "marker")
     assert (result.code, result.err) == (0, "")
     found = result.json
-    assert found["rows"] == [{"rank": 1, "row": 2, "label": "rs2, odd"}]
+    assert found["rows"] == [{"rank": 1, "row": 2, "label": 'rs2; "odd" one'}]
     assert found["why"].startswith("step selects the best of 4 with probability")
     facts = {key: value for key, value in found.items() if key not in {"rows", "cost", "why"}}
     assert facts == {
@@ -86,7 +86,7 @@ def test_several_and_the_raw_statistic(select):
 
 def test_csv_and_table(select):
     rows = list(csv.DictReader(io.StringIO(select("--snp", "marker", "--format", "csv", "--synthetic", "--seed", 3).out)))
-    assert rows == [{"rank": "1", "row": "2", "label": "rs2, odd", "adjacency": "replace-one", "simulated": "yes"}]
+    assert rows == [{"rank": "1", "row": "2", "label": 'rs2; "odd" one', "adjacency": "replace-one", "simulated": "yes"}]
     table = select("--format", "table", "--synthetic", "--seed", 3).out
     assert "step selects the best of 4" in table
     assert "Spent: epsilon 20. Protects: each family, replace-one." in table
@@ -203,8 +203,8 @@ def test_options_of_the_statistic_need_it(sordino, tmp_path):
 def test_what_is_public_about_the_file(select):
     for text, words in (
         (b"b,c\n", "must have one candidate or more"),
-        (b"b,c\n1\n", "Line 2 of"),
-        (b"b,c\n1,2,3\n", "Line 2 of"),
+        (b"m,b,c\n1\n", "Line 2 of"),
+        (b'm,b,c\n"a, b",1,2\n', "Line 2 of"),
         (b"m,b,c\n\xff,1,2\n", "must have a label in utf-8"),
     ):
         flags = ("--snp", "m") if text.startswith(b"m") else ()
@@ -240,7 +240,7 @@ def test_a_count_that_is_none_moves_no_label(tmp_path, what, order):
     names = order.split(",")
 
     def read(odd):
-        rows = [{"m": b'"a, b"', "n": b'"x ""y"""', "b": b"1", "c": b"2"} for _ in range(3)]
+        rows = [{"m": b'"a; b"', "n": b'"x ""y"""', "b": b"1", "c": b"2"} for _ in range(3)]
         rows[1] |= odd
         text = order.encode() + b"\n" + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
         path = tmp_path / "markers.csv"
@@ -249,7 +249,7 @@ def test_a_count_that_is_none_moves_no_label(tmp_path, what, order):
 
     for odd in ({"b": what}, {"c": what}, {"b": what, "c": what}):
         found, plain = read(odd), read({})
-        assert found.labels == plain.labels == (("a, b",) * 3 if "m" in names else None)
+        assert found.labels == plain.labels == (("a; b",) * 3 if "m" in names else None)
         assert (found.b[[0, 2]].tolist(), found.c[[0, 2]].tolist()) == ([1, 1], [2, 2])
         assert np.isfinite(tdt_statistic(found.b, found.c, families=150)).all()
         if "b" not in odd:
@@ -269,12 +269,27 @@ def test_a_delimiter_within_quotes_is_part_of_a_count(tmp_path):
 def test_quotes_and_delimiters_that_do_not_fit_are_no_counts(tmp_path, odd):
     """Whether a line is refused must not depend on how somebody quotes what is wrong."""
     path = tmp_path / "markers.csv"
-    path.write_bytes(b'm,b,c,n\n"a, b",' + odd + b',"x, ""y"""\nk,3,4,\n')
-    for label, found in (("m", ("a, b", "k")), ("n", ('x, "y"', ""))):
+    path.write_bytes(b'm,b,c,n\n"a; b",' + odd + b',"x; ""y"""\nk,3,4,\n')
+    for label, found in (("m", ("a; b", "k")), ("n", ('x; "y"', ""))):
         counts = open_markers(path, b="b", c="c", label=label, form=CsvFormat()).read()
         assert counts.labels == found
         assert (counts.b[1], counts.c[1]) == (3, 4)
         assert np.isnan(counts.b[0])
+
+
+@pytest.mark.parametrize("counts", [b"", b"7", b"1,2,3", b"1,2,3,4", b",,,,", b'1,2",5', b"1," * 3_000_000])
+def test_another_number_of_delimiters_makes_a_table_of_nothing(tmp_path, counts):
+    path = tmp_path / "markers.csv"
+    for text, label in (
+        (b"m,b,c\na," + counts + b"\nk,3,4\n", "m"),
+        (b"b,c,m\n" + counts + b",a\n3,4,k\n", "m"),
+        (b"b,c\n" + counts + b"\n3,4\n", None),
+    ):
+        path.write_bytes(text)
+        found = open_markers(path, b="b", c="c", label=label, form=CsvFormat()).read()
+        assert found.labels == (("a", "k") if label else None)
+        assert np.isnan([found.b[0], found.c[0]]).all()
+        assert (found.b[1], found.c[1]) == (3, 4)
 
 
 def test_neighbouring_files_look_the_same(select):

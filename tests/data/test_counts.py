@@ -258,11 +258,12 @@ def test_many_labels(tmp_path):
 
 
 def test_what_is_wrong_with_a_question_is_said_before():
-    source = open_source(pl.DataFrame({"user": [1], "item": ["a"], "price": [1.5], "raw": [b"x"]}))
+    when = pl.Series([0]).cast(pl.Datetime)
+    source = open_source(pl.DataFrame({"user": [1], "item": ["a"], "when": when, "raw": [b"x"]}))
     ask = {"kind": "items", "item": "item", "domain": ["a"]}
     for change, message in (
         ({"item": "itme"}, "Did you mean 'item'"),
-        ({"item": "price"}, "of type DOUBLE"),
+        ({"item": "when"}, "of type TIMESTAMP"),
         ({"item": "raw"}, "of type BLOB"),
         ({"item": None}, "item must name"),
         ({"domain": []}, "one label or more"),

@@ -154,7 +154,7 @@ def test_predicates_and_groups():
 
 
 def test_which_questions_are_refused(tmp_path):
-    frame = pl.DataFrame({"x": [1.0], "s": ["1"], "b": [True], "u": [1], "g": ["a"]})
+    frame = pl.DataFrame({"x": [1.0], "s": ["1"], "b": [True], "u": [1], "g": ["a"], "l": [[1]]})
     grid, unit = GRIDS["from 0"], PrivacyUnit("u", max_rows=2)
     refused = [
         ({"column": "y"}, InvalidParameter, "column must be a column of the source"),
@@ -167,7 +167,7 @@ def test_which_questions_are_refused(tmp_path):
         ({"by": "g"}, UnknownDomain, "public domain"),
         ({"by": "g", "domain": sd.Domain.assume_public()}, UnknownDomain, "listed"),
         ({"domain": ["a"]}, InvalidParameter, "belong to by"),
-        ({"by": "x", "domain": ["a"]}, InvalidParameter, "by must be a column of texts"),
+        ({"by": "l", "domain": ["a"]}, InvalidParameter, "by must be a column of texts"),
         ({"by": "g", "domain": ["a"], "unit": unit}, UnboundedContribution, "--groups-per-unit"),
         ({"by": "g", "domain": ["a"], "unit": unit, "groups_per_unit": 0}, InvalidParameter, "groups_per_unit must be"),
         ({"by": "g", "domain": ["a"], "groups_per_unit": 2}, InvalidParameter, "one group"),

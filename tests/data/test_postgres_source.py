@@ -113,7 +113,7 @@ def test_what_the_ledger_keeps_holds_no_password(server):
     address = made(server, "x", [[1.0]], x="double precision")
     source = open_source(address.replace("//sordino@", "//sordino:secret@"))
     assert source.kind == "postgres"
-    assert source.identity == address.replace("sordino@", "")
+    assert source.identity == open_source(address).identity
     assert "secret" not in repr(source)
     with sd.Session(address.replace("//sordino@", "//sordino:secret@"), unit=ROW, entropy=sd.Seeded(1)) as s:
         assert "secret" not in repr(s) + repr(s._desk.source.backend)

@@ -14,7 +14,9 @@ from sordino.data import CsvFormat
 from sordino.data import _record_lines as module
 from sordino.data._csv import split_line
 from sordino.data._lines import LONGEST
-from sordino.data._record_lines import Fields, UnitRows, record_blocks, split_quoted
+from sordino.data._quoted import public_text, quoted_fields
+from sordino.data._record_lines import Fields, UnitRows, fields_of, record_blocks
+from sordino.errors import InvalidParameter
 
 FORM = CsvFormat(null="NA")
 ODD = [
@@ -82,29 +84,46 @@ def test_how_the_bytes_arrive_does_not_matter(rows, size):
 @given(lines, st.sampled_from([FORM, CsvFormat(quote="", delimiter=";"), CsvFormat(encoding="latin-1")]))
 def test_the_quick_way_is_the_way_of_the_rules(rows, form):
     data = b"".join(row.replace(b",", form.delimiter.encode()) + b"\n" for row in rows)
-    if not data or (quick := module._quickly(data, form, Fields(1, 0))) is None:
-        return
-    slow = module._read(data, form, Fields(1, 0))
-    assert same(quick[0], slow[0])
-    assert quick[1] == slow[1]
+    for fields in (Fields(0, "first"), Fields(1, "first"), Fields(0, "last"), Fields(1, "last"), Fields(1, None)):
+        if data and (quick := module._quickly(data, form, fields)) is not None:
+            slow = module._read(data, form, fields)
+            assert same(quick[0], slow[0])
+            assert quick[1] == slow[1]
+
+
+def test_where_unit_and_number_stand():
+    assert fields_of(["u", "a", "x"], "x", "u") == Fields(1, "first")
+    assert fields_of(["x", "a", "u"], "x", "u") == Fields(0, "last")
+    assert fields_of(["a", "x", "u"], "x", None) == Fields(1, None)
+    with pytest.raises(InvalidParameter, match="first or its last column"):
+        fields_of(["a", "u", "x"], "x", "u")
 
 
 @settings(max_examples=200)
 @given(st.text(alphabet='",ab;\n', max_size=14))
 def test_quoted_lines_are_split_as_everywhere(line):
     for form in (CsvFormat(), CsvFormat(delimiter=";")):
-        found = split_quoted(line.encode(), form.delimiter.encode(), b'"')
+        found = list(quoted_fields(line.encode(), form.delimiter.encode(), b'"'))
         wanted = split_line(line, form) if '"' in line else line.split(form.delimiter)
-        fields = [part.decode() for part in found]
+        fields = [part.decode() for part in found if part is not None]
+        assert None not in found[:-1]
         if wanted is not None:
             assert fields == wanted
+            assert len(fields) == len(found)
         else:
+            assert found[-1] is None
             assert any(fields == split_line(line[:end], form) for end in range(len(line))) or not fields, "the fields before"
 
 
+@given(st.text(alphabet='"a', max_size=8))
+def test_what_a_public_field_says_is_what_it_says_everywhere(field):
+    wanted = split_line(field, FORM)
+    assert public_text(field.encode(), b'"') == (None if wanted is None else wanted[0].encode())
+
+
 def test_a_line_of_nothing_but_quotes_takes_no_time_to_speak_of():
-    assert split_quoted(b'"' * (LONGEST - 1), b",", b'"') == [], "an odd number of quotes"
-    assert len(split_quoted(b'""' * 9, b",", b'"')[0]) == 8
+    assert list(quoted_fields(b'"' * (LONGEST - 1), b",", b'"')) == [None], "an odd number of quotes"
+    assert list(quoted_fields(b'""' * 9, b",", b'"')) == [b'"' * 8]
 
 
 NUMBERS = {
@@ -158,7 +177,7 @@ def test_of_a_line_that_is_too_long_the_beginning_is_read(length, size):
         for data in (b"u,1\n" + line + b"\nu,2\n", b"u,1\n" + line + b"\r\nu,2"):
             assert same(records(data, size=size), [1, wanted, 2])
         assert same(records(line, size=size), [wanted])
-    assert same(records(b"u,v" + b"x" * length + b"\nu,7\n", rows=UnitRows(1), fields=(1, 0), size=size), [math.nan] * 2)
+    assert same(records(b"u,v" + b"x" * length + b"\nu,7\n", rows=UnitRows(1), fields=(0, "first"), size=size), [math.nan] * 2)
     assert same(records(b"x" * (LONGEST - 2) + b",7\r\n"), [7]), "as long as a line may be"
     assert same(records(b"x" * (LONGEST - 1) + b",7\n"), [math.nan])
 
@@ -175,14 +194,14 @@ def test_a_byte_order_mark_belongs_to_the_first_line_of_a_file_without_a_header(
 
 def test_the_first_rows_of_each_unit_count():
     data = b"a,1\nb,2\na,3\n,4\na,5\nNA,6\nb,7\nb,8\n"
-    assert same(records(data, fields=(1, 0), rows=UnitRows(2)), [1, 2, 3, math.nan, math.nan, math.nan, 7, math.nan])
+    assert same(records(data, fields=(0, "first"), rows=UnitRows(2)), [1, 2, 3, math.nan, math.nan, math.nan, 7, math.nan])
 
 
 def moved(owners, most, other, rows):
     """Return which records change when all rows of unit a hold something else."""
     plain = [f"{owner},{i}".encode() for i, owner in enumerate(owners)]
     changed = [b"a," + other[i] if owner == "a" else plain[i] for i, owner in enumerate(owners)]
-    found = [records(b"".join(line + b"\n" for line in lines), fields=(1, 0), rows=rows(most)) for lines in (plain, changed)]
+    found = [records(b"".join(line + b"\n" for line in lines), fields=(0, "first"), rows=rows(most)) for lines in (plain, changed)]
     return [i for i, (x, y) in enumerate(zip(*found, strict=True)) if not same([x], [y])]
 
 

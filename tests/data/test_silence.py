@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
 import signal
 import threading
@@ -132,19 +133,28 @@ def test_objects_of_pandas_become_text_by_one_rule():
         np.nan,
         pd.NA,
         1.0,
+        -0.0,
+        1.5,
+        2.0**53 + 2,
+        np.float32(7),
+        dt.date(2020, 2, 29),
+        np.inf,
         b"a",
         ["a"],
         Hostile(),
         "\ud800",
         10**5000,
     ]
-    assert [as_text(value) for value in values] == ["a", "a", "1", "1", "true", "false"] + [None] * 9
+    assert [as_text(value) for value in values] == [
+        *("a", "a", "1", "1", "true", "false", None, None, None, "1", "0", "1.5", "9007199254740994.0", "7", "2020-02-29", "inf"),
+        *[None] * 5,
+    ]
     column = np.empty(len(values), dtype=object)
     column[:] = values
     frame = pd.DataFrame({"user": list(range(len(values))), "item": column})
     question = ask(frame, domain=["a", "1", "true", "false", "1.0", "None", "nan"])
     assert dict(zip(question.domain.labels, question.run().values.tolist(), strict=True)) == {
-        "1": 2, "1.0": 0, "None": 0, "a": 2, "false": 1, "nan": 0, "true": 1,
+        "1": 3, "1.0": 0, "None": 0, "a": 2, "false": 1, "nan": 0, "true": 1,
     }  # fmt: skip
     assert open_source(frame).columns == open_source(frame.iloc[:1]).columns == {"user": "BIGINT", "item": "VARCHAR"}
 
@@ -241,20 +251,17 @@ def test_results_show_nothing():
 
 
 def endless(paths, encoding, header, read):
-    from sordino.data._lines import Batch
-
-    data = b"1,a" * 1000
     while True:
         read(10)
         time.sleep(0.001)
-        yield Batch(1000, np.arange(0, 3001, 3, dtype=np.int32), data)
+        yield b"1,a\n" * 1000
 
 
 def test_an_interrupt_from_the_keyboard_stops_the_engine(tmp_path, monkeypatch, capfd):
     path = tmp_path / "x.csv"
     path.write_text("user,item\n1,a\n")
     question = ask(path)
-    monkeypatch.setattr(_csv, "batches", endless)
+    monkeypatch.setattr(_csv, "kept_blocks", endless)
     timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -272,7 +279,7 @@ def test_progress(tmp_path, monkeypatch):
     seen = []
     question.run(progress=seen.append)
     assert seen[-1] == 100
-    monkeypatch.setattr(_csv, "batches", endless)
+    monkeypatch.setattr(_csv, "kept_blocks", endless)
 
     class Enough(Exception):
         pass

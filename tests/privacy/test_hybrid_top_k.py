@@ -110,6 +110,19 @@ def test_no_release_loses_more_than_it_spent_and_each_reaches_it(kind, n, k, mon
             assert worst[k] >= -1e-9
 
 
+@pytest.mark.parametrize(("k", "threshold"), [(1, 0), (1, -9), (2, 0), (2, -3), pytest.param(3, 0, marks=pytest.mark.slow)])
+def test_where_all_items_are_released_the_price_is_not_approached(k, threshold):
+    """The threshold alone is left, and stands still: one bound less than the price is lost at most, and that is attained."""
+    pairs = neighbours(k, monotone=False)
+
+    def law(q, outcome):
+        return top_law("exponential", 0.5, q, threshold, k, outcome, 40)
+
+    worst = excess(law, list(top_outcomes(k, k, 2 if k < 3 else 1)), pairs, 0.5, lambda s: min(2 * s + 1, 2 * k - 1))
+    assert max(worst.values()) <= 1e-9
+    assert worst[k] >= -1e-9
+
+
 @pytest.mark.parametrize("threshold", [-1, 0, 1, 2])
 def test_the_price_of_a_full_list_is_approached_as_the_threshold_falls(threshold):
     """Where answers move both ways only a loser that moves makes a full list pay in full, and the threshold never moves."""

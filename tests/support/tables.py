@@ -43,3 +43,13 @@ def made(folder, kind, table, name="t"):
 def columns(rows, **types):
     """Return an Arrow table of rows, with types by the names of the columns."""
     return pa.table({name: pa.array([row[place] for row in rows], kind) for place, (name, kind) in enumerate(types.items())})
+
+
+def amounts(folder, more=()):
+    """Write a CSV file of users with groups and amounts, with more lines in its middle, and beside its folder one of the groups."""
+    folder.mkdir(exist_ok=True)
+    rows = [f"u{i % 40},{'abc'[i % 3]},{i % 90}.5".encode() for i in range(240)]
+    path = folder / "x.csv"
+    path.write_bytes(b"user,group,amount\n" + b"".join(line + b"\n" for line in [*rows[:100], *more, *rows[100:]]))
+    (folder.parent / "groups.csv").write_text("group\na\nb\nz\n", encoding="utf-8")
+    return path

@@ -83,6 +83,12 @@ _OTHERS = (
     ),
     Unaudited(
         name="Session",
+        statement="Whether a predicate keeps a row is a function of the values of that row alone.",
+        proof="predicates.md",
+        why="there is no noise in it; it is proved, and each row is asked about in a table of its own and in company.",
+    ),
+    Unaudited(
+        name="Session",
         statement="Bucket counts and clipped sums of a column are sums over units of what the rows of each unit alone determine.",
         proof="numbers.md",
         why="there is no noise in it; it is proved, and tested on tables of every kind and their neighbours.",

@@ -16,6 +16,7 @@ import click
 
 from sordino import errors
 from sordino.constraints import is_unicode
+from sordino.remnants import sweep
 
 BUG = (
     "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged stays charged. "
@@ -86,6 +87,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         group.main(args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  (whatever it is, it may hold private rows: it ends as one fixed sentence)
+        sweep(error)  # what may still fail on the way out must not bring it along
         return _end(error)
     return 0
 

@@ -25,7 +25,6 @@ from sordino.mechanisms import (
     SparseVector,
 )
 from sordino.plan import accuracy as accuracy_of
-from sordino.plan import choose_selector
 from sordino.releases import parameters, plain
 
 _MADE: dict[
@@ -131,6 +130,8 @@ def selector(candidates: int, **options: Any) -> None:
     The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect. Without --sensitivity nothing is known
     about how far scores move.
     """
+    from sordino.plan import choose_selector
+
     found = choose_selector(
         m=candidates,
         epsilon=options["epsilon"],

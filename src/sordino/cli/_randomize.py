@@ -32,8 +32,8 @@ from sordino.session import LocalReports
 from sordino.session._randomize import local_reports
 
 KEPT = (
-    "By rule, every line gives one line: what has no number counts as the middle of the range. Public: how many lines there are, their "
-    "order, and which of them are of one unit."
+    "By rule, every line gives one line: what has no number counts as the middle of the range, and so does what has no unit, as where a "
+    "delimiter stands in that column, even in quotes. Public: how many lines there are, their order, and which of them are of one unit."
 )
 REPLACED = click.option(
     "--adjacency",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sordino.cli._options import ADJACENCY, EPSILON, chosen_format, csv_format, release_options, statement_options
+from sordino.cli._options import ADJACENCY, EPSILON, chosen_format, chosen_quiet, csv_format, release_options, statement_options
 from sordino.cli._output import facts_of, warnings_of, write_rows
 from sordino.cli._select_markers import check_no_statistic, select_markers, statistic_options
 from sordino.cli._work import entropy_of, payer_of, statement_of
@@ -22,6 +22,10 @@ NOTES = {
     "exponential": ["p_value: of the statement that another candidate is at least as good; from the gap."],
     "noisy-top-k": ["gap: lead over the next one, noise included; the last one is the margin over the best left out."],
 }
+LOWEST = (
+    "By rule, all that stands between the public fields of a line is its score, and what is no decimal number (1,5 with a comma is none) "
+    "counts as the lowest; how many do is private."
+)
 LABELS = "Candidates, their number and their labels are taken as public; only the scores are private."
 
 
@@ -61,6 +65,8 @@ def select(scores: Path, **options: Any) -> None:
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     file = open_scores(scores, score=options["score"], label=options["label"], form=form)
+    if not chosen_quiet(options["quiet"]):
+        click.echo(LOWEST, err=True)
     public = ("score", "label", "k", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"method": method, "source": str(scores.absolute())}
     with payer_of(options, mechanism, "select", detail) as payer:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from sordino.cli._options import NUMBER, stacked
+from sordino.cli._options import NUMBER, chosen_quiet, stacked
 from sordino.cli._output import facts_of, warnings_of, write_rows
 from sordino.cli._work import entropy_of, payer_of
 from sordino.constraints import COUNT, POSITIVE
@@ -17,6 +17,10 @@ from sordino.data import CsvFormat, open_markers
 from sordino.errors import DataSourceError, InvalidParameter
 
 LABELS = "Markers, their number and their labels, and the number of families are taken as public; only the counts are private."
+NO_COUNT = (
+    "By rule, all that stands between the public fields of a line are its two counts, and what is no decimal number (1,5 with a comma is "
+    "none) counts as 0; how many do is private."
+)
 APPROXIMATE = "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
 
 _NEEDED = {"b": "--b", "c": "--c", "families": "--families"}
@@ -90,6 +94,8 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     file = open_markers(path, b=options["b"], c=options["c"], label=options["label"], form=form)
+    if not chosen_quiet(options["quiet"]):
+        click.echo(NO_COUNT, err=True)
     method_of(options, markers=2)  # what no number of markers allows is refused before the charge
     public = ("statistic", "b", "c", "label", "families", "scale", "damping", "k", "allow_approximate")
     detail = {name: options[name] for name in public} | {"source": str(path.absolute())}

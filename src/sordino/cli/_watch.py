@@ -11,7 +11,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from sordino.cli._options import chosen_format
+import click
+
+from sordino.cli._options import chosen_format, chosen_quiet
 from sordino.cli._output import SIMULATED, csv_line, shown, visible, write_lines
 from sordino.cli._work import entropy_of, payer_of, statement_of
 from sordino.data import Answer, CsvFormat, answer_lines
@@ -20,6 +22,10 @@ from sordino.mechanisms import AdaptiveSparseVector, SparseVector
 from sordino.releases import Verdict
 
 Line = Callable[[Answer, Verdict], str]
+LOWEST = (
+    "By rule, all that stands behind the first delimiter of a line is its answer, and what is no decimal number (1,5 with a comma is none) "
+    "counts as the lowest; how many do is private."
+)
 COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "simulated")
 
 
@@ -32,6 +38,8 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
     source = answer_lines(cast("io.BufferedReader", sys.stdin.buffer).read1, delimiter=form.delimiter, encoding=form.encoding)
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     chosen = chosen_format(options["form"])
+    if not chosen_quiet(options["quiet"]):
+        click.echo(LOWEST, err=True)
     header, line = _writer(chosen, options["adjacency"])
     public = ("threshold", "positives", "adaptive", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"source": "stdin"}

@@ -1,14 +1,17 @@
-"""Answers that somebody computed, one a line: "label,answer". The label is public, and so is how many fields a line has; the answer is not.
+"""Answers that somebody computed, one a line: "label,answer". The label is public; whatever stands behind its delimiter is private.
 
 The rules, each about one line, ended by LF or CRLF (the last line may lack its end):
 
-- An empty line is no question and is skipped. Every other line has two fields: a label, a delimiter and an answer.
-- The label is bare text without quotes, or quoted, a doubled quote being one quote; it must be text in the declared encoding.
-- The rest of the line is the answer: a decimal number, with or without blanks or quotes around it. Whatever else it is, or one beyond
-  the floats, counts as the lowest value, in silence.
-- A line that breaks a rule about its label or its number of fields is refused by its number: these are public.
-- The answer of a line with more than 1 MiB (1048576 bytes without its end) counts as the lowest value; it is skipped as it comes.
-- A delimiter that could stand in a number, or in "nan", is refused: how many fields a line has would depend on its answer.
+- An empty line is no question and is skipped. In every other line the label ends at the first delimiter, whatever quotes say.
+- The label is bare text without quotes, or quoted as a whole, a doubled quote being one quote; it must be text in the declared encoding.
+- The rest of the line is the answer: a decimal number, with or without blanks or quotes around it. Whatever else it is, one with another
+  delimiter or one beyond the floats among it, counts as the lowest value, in silence.
+- A line that breaks a rule about its label, or has no delimiter, is refused by its number: these are public.
+- An answer in a line with more than 1 MiB (1048576 bytes without its end) counts as the lowest value; it is skipped as it comes.
+- A delimiter that could stand in a number, or in "nan", is refused: no answer could be read.
+
+A label that could hold its delimiter in quotes would end where its quote closes, and one that does not close would end in the answer:
+so what is printed, and whether the line is refused, would depend on private bytes (docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from typing import NamedTuple
 from sordino.constraints import shown
 from sordino.data._csv_format import Encoding
 from sordino.data._lines import LONGEST, MARK
+from sordino.data._quoted import public_text
 from sordino.errors import DataSourceError, InvalidParameter
 
 PIECE = 1 << 16
@@ -48,7 +52,7 @@ def number(text: bytes) -> float:
 
 
 def check_delimiter(delimiter: str) -> None:
-    """Refuse a delimiter that could stand in a private number: it would make the number of fields private."""
+    """Refuse a delimiter that could stand in a private number: what is a number would depend on it."""
     if delimiter.isalnum() or delimiter in "+-.":
         raise InvalidParameter(
             f"delimiter must be no letter, digit, sign or point, which could stand in a number; got {shown(delimiter)}."
@@ -87,10 +91,9 @@ def _answers(read: Callable[[int], bytes], lines: _Lines) -> Iterator[list[Answe
 class _Lines:
     def __init__(self, delimiter: bytes, encoding: Encoding) -> None:
         self._delimiter, self._encoding = delimiter, encoding
-        self._label = re.compile(rb'(?:"((?:[^"]|"")*)"|([^"%b]*))%b' % (re.escape(delimiter), re.escape(delimiter)))
         self._rest = bytearray()  # the beginning of a line whose end has not come
         self._skipped: str | None = None  # the label of a line whose answer is too long to keep
-        self._number = 0
+        self._number = 1  # of the line that is being read
 
     def take(self, piece: bytes) -> Iterator[list[Answer]]:
         """Yield what the lines ask that this piece ends."""
@@ -99,6 +102,7 @@ class _Lines:
         try:
             for end in ended:
                 answer = self._line(end)
+                self._number += 1
                 if answer is not None:
                     answers.append(answer)
             self._keep(rest)
@@ -116,15 +120,12 @@ class _Lines:
     def _line(self, end: bytes) -> Answer | None:
         """Return what a line asks of which this is the end."""
         if self._skipped is not None:
-            self._skip(end)
             label, self._skipped = self._skipped, None
-            self._number += 1
             return Answer(label, math.nan)
         if self._rest:
             end = bytes(self._rest + end)
             self._rest.clear()
         line = self._unmarked(end.removesuffix(b"\r"))
-        self._number += 1
         if not line:
             return None
         label, answer = self._split(line)
@@ -132,39 +133,29 @@ class _Lines:
 
     def _unmarked(self, line: bytes) -> bytes:
         """Return a line, or its beginning, without the byte order mark that may stand before the first one."""
-        return line.removeprefix(MARK) if not self._number and self._encoding == "utf-8" else line
+        return line.removeprefix(MARK) if self._number == 1 and self._encoding == "utf-8" else line
 
     def _keep(self, rest: bytes) -> None:
         """Keep the beginning of a line; of one that is far too long only its label."""
         if self._skipped is not None:
-            self._skip(rest)
             return
         self._rest += rest
         if len(self._rest) > LONGEST + len(MARK) + 1:  # a mark, and the CR of a line end, are no part of the line
-            line = self._unmarked(bytes(self._rest))
-            self._number += 1
-            self._skipped = self._split(line)[0]
-            self._number -= 1
+            self._skipped = self._split(self._unmarked(bytes(self._rest)))[0]
             self._rest.clear()
 
-    def _skip(self, more: bytes) -> None:
-        if self._delimiter in more:
-            self._number += 1
-            raise self._refused("must have two fields, a label and an answer; it has more")
-
     def _split(self, line: bytes) -> tuple[str, bytes]:
-        found = self._label.match(line)
-        if found is None or found.end() > LONGEST + 1:
-            raise self._refused("must begin with a label, bare or in quotes, and a delimiter")
-        quoted, bare = found.groups()
-        answer = line[found.end() :]
-        try:  # before the rest of the line, which may not all be here: of two mistakes the same one is told, however long the answer
-            label = (bare if quoted is None else quoted.replace(b'""', b'"')).decode(self._encoding)
+        """Return the label of a line, or of the beginning of a long one, and what stands behind its delimiter."""
+        field, delimiter, answer = line.partition(self._delimiter)
+        text = public_text(field, b'"')
+        if not delimiter or len(field) > LONGEST or text is None:
+            raise self._refused(
+                "must begin with a label, bare or in quotes, and a delimiter, which cannot stand in the label, not even in quotes"
+            )
+        try:
+            return text.decode(self._encoding), answer
         except UnicodeDecodeError:
             raise self._refused(f"must have a label in {self._encoding}") from None
-        if self._delimiter in answer:
-            raise self._refused("must have two fields, a label and an answer; it has more")
-        return label, answer
 
     def _refused(self, rule: str) -> DataSourceError:
         """Return the error of the line that is being read; only its number is told."""

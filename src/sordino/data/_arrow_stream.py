@@ -95,20 +95,23 @@ def _release_stream(stream: Any) -> None:
 
 @_GetSchema  # type: ignore[untyped-decorator]
 def _get_schema(stream: Any, out: Any) -> int:
-    name, _ = _LENT[stream.contents.private_data]
-    column = _Schema(format=b"u", name=name, release=_release_schema)
-    children = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(column))
-    key = _lend(column, children)
-    out[0] = _Schema(format=b"+s", name=b"", n_children=1, children=children, release=_release_schema, private_data=key)
+    name, width, _ = _LENT[stream.contents.private_data]
+    text = _Schema(format=b"u", name=name, release=_release_schema)
+    texts = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(text))
+    form = f"+w:{width}".encode()
+    row = text if width == 1 else _Schema(format=form, name=name, n_children=1, children=texts, release=_release_schema)
+    rows = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(row))
+    key = _lend(text, texts, form, row, rows)
+    out[0] = _Schema(format=b"+s", name=b"", n_children=1, children=rows, release=_release_schema, private_data=key)
     return 0
 
 
 @_GetNext  # type: ignore[untyped-decorator]
 def _get_next(stream: Any, out: Any) -> int:
     try:
-        _, batches = _LENT[stream.contents.private_data]
+        _, width, batches = _LENT[stream.contents.private_data]
         batch = next(batches, None)
-        out[0] = _Array() if batch is None else _lent_array(batch)  # an array without release ends the stream
+        out[0] = _Array() if batch is None else _lent_array(batch, width)  # an array without release ends the stream
     except BaseException:  # noqa: BLE001 - whatever it is, it must not leave a callback: Python would print it with what it holds
         return _EIO
     return 0
@@ -119,17 +122,23 @@ def _get_last_error(_stream: Any) -> int:
     return ctypes.addressof(_FAILED)
 
 
-def _lent_array(batch: Batch) -> _Array:
+def _lent_array(batch: Batch, width: int) -> _Array:
     buffers = (ctypes.c_void_p * 3)(
         None, batch.offsets.ctypes.data, ctypes.cast(ctypes.c_char_p(batch.data), ctypes.c_void_p).value
     )
-    column = _Array(length=batch.size, n_buffers=3, buffers=buffers, release=_release_array)
-    children = (ctypes.POINTER(_Array) * 1)(ctypes.pointer(column))
     none = (ctypes.c_void_p * 1)(None)
-    key = _lend(batch, buffers, column, children, none)
-    return _Array(
-        length=batch.size, n_buffers=1, n_children=1, buffers=none, children=children, release=_release_array, private_data=key
-    )
+    text = _Array(length=batch.size * width, n_buffers=3, buffers=buffers, release=_release_array)
+    texts = (ctypes.POINTER(_Array) * 1)(ctypes.pointer(text))
+    row = text if width == 1 else _nested(batch.size, none, texts)
+    rows = (ctypes.POINTER(_Array) * 1)(ctypes.pointer(row))
+    table = _nested(batch.size, none, rows)
+    table.private_data = _lend(batch, buffers, none, text, texts, row, rows)
+    return table
+
+
+def _nested(size: int, none: Any, children: Any) -> _Array:
+    """Return an array of lists or structs: it has no memory of its own but the list of what may be missing, which is nothing."""
+    return _Array(length=size, n_buffers=1, n_children=1, buffers=none, children=children, release=_release_array)
 
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
@@ -138,7 +147,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class TextStream:
-    """A table of one text column, without NULL, that the engine can register and scan as often as it likes.
+    """A table of one column of texts, without NULL, that the engine can register and scan as often as it likes.
 
     Parameters
     ----------
@@ -146,17 +155,20 @@ class TextStream:
         Name of the column.
     start : callable
         Returns a fresh iterator over the batches of one scan.
+    width : int
+        Texts of each row; more than one are an array of so many.
     """
 
-    def __init__(self, column: str, start: Callable[[], Iterator[Batch]]) -> None:
+    def __init__(self, column: str, start: Callable[[], Iterator[Batch]], width: int = 1) -> None:
         self._name = column.encode()
+        self._width = width
         self._start = start
         self._streams: list[_Stream] = []  # a capsule points into them: they live as long as this object
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a capsule with a new stream, as the Arrow PyCapsule interface wants it."""
         del requested_schema
-        key = _lend(self._name, self._start())
+        key = _lend(self._name, self._width, self._start())
         stream = _Stream(
             get_schema=_get_schema,
             get_next=_get_next,

@@ -29,7 +29,7 @@ from sordino.estimators import BucketGrid
 @final
 @dataclass(frozen=True)
 class BucketQuery:
-    """How rows with a number `x` and, in groups, their group `grp` are counted.
+    """How rows with a number `x`, which is never NaN, and, in groups, their group `grp` are counted.
 
     Parameters
     ----------
@@ -72,14 +72,14 @@ def bucket_queries(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery, ...
     return (_even(kind, grid, scale), slow) if scale.even else (slow,)
 
 
-_CUTS = "(SELECT CAST(position AS INTEGER) AS cell, TRY_CAST(label AS {type}) AS cut FROM labels WHERE position < {size})"
+_CUTS = "(SELECT position AS cell, TRY_CAST(label AS {type}) AS cut FROM labels WHERE position < {size})"
 
 
 def _even(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
     """Return the query in which a logarithm proposes the bucket, and the ends of what is in it are compared with its edges."""
     cuts = ("", *(kind.cut(edge) or "" for edge in grid.edges.tolist()))
     # At least 1: in bucket 0, which holds what is missing as well, nothing is compared.
-    inside = f"greatest(1, TRY_CAST(floor({scale.sql}) AS INTEGER) - ({int(scale.cells[0]) - 2}))"
+    inside = f"greatest(1, TRY_CAST(floor({scale.sql}) AS BIGINT) - ({int(scale.cells[0]) - 2}))"
     cell = _cell(kind, grid, inside, grid.size)
     table = _CUTS.format(type=kind.name, size=len(cuts))
     # No upper cut: the last bucket, or an edge that no value of the kind reaches. No lower one: nothing can be there.
@@ -101,8 +101,7 @@ def _cell(kind: NumberKind, grid: BucketGrid, inside: str, top: int) -> str:
     within, above = f"x >= {_value(first, kind)}", ""
     if last is not None:
         within += f" AND x < {_value(last, kind)}"
-        ends = " AND x <= CAST('inf' AS DOUBLE)" if kind.scale is None else ""  # NaN is the greatest of all in the engine
-        above = f" WHEN x >= {_value(last, kind)}{ends} THEN {top}"
+        above = f" WHEN x >= {_value(last, kind)} THEN {top}"
     return f"CASE WHEN {within} THEN {inside}{above} ELSE 0 END"
 
 
@@ -116,7 +115,7 @@ def _proposed(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
         cuts[cell - low + 1] = kind.cut(edge) or ""
     buckets[1:-1] = 1 + np.searchsorted(scale.cells, np.arange(low, high + 1), side="left")
     buckets[-1] = grid.size
-    cell = _cell(kind, grid, f"TRY_CAST({scale.sql} AS INTEGER) - ({low - 1})", len(cuts) - 1)
+    cell = _cell(kind, grid, f"TRY_CAST({scale.sql} AS BIGINT) - ({low - 1})", len(cuts) - 1)
     table = _CUTS.format(type=kind.name, size=len(cuts))
     sql = (
         "SELECT {group}cell, count(*) AS n, CAST(count_if(x >= cut) AS BIGINT) AS reached FROM "
@@ -133,10 +132,9 @@ def _searched(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
         if cut is not None:
             cuts[cut] = bucket
     table = _CUTS.format(type=kind.name, size=len(cuts))
-    known = "CASE WHEN x <= CAST('inf' AS DOUBLE) THEN x END" if kind.scale is None else "x"
     sql = (
         "SELECT {group}coalesce(cell + 1, 0) AS cell, count(*) AS n, CAST(0 AS BIGINT) AS reached FROM "
-        f"(SELECT {{group}}{known} AS x FROM {{rows}}) ASOF LEFT JOIN {table} ON x >= cut GROUP BY ALL"
+        f"(SELECT {{group}}x FROM {{rows}}) ASOF LEFT JOIN {table} ON x >= cut GROUP BY ALL"
     )
     return BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql)
 

@@ -1,17 +1,18 @@
-"""CSV files as rows: lines come from `_lines`, fields are split by the engine; the rules are in `_csv_format`."""
+"""CSV files as rows: lines come from `_lines`, fields from `_csv_fields`; the rules are in `_csv_format`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
 from sordino.data._arrow_stream import TextStream
+from sordino.data._csv_fields import field_texts
 from sordino.data._csv_format import CsvFormat
 from sordino.data._engine import Engine, literal
-from sordino.data._lines import LONGEST, batches, first_line, kept
+from sordino.data._lines import LONGEST, Batch, first_line, kept, kept_blocks
 from sordino.errors import DataSourceError
 
 
@@ -24,23 +25,25 @@ class CsvReader:
     format: CsvFormat
     header: bytes | None
 
-    @property
-    def paths(self) -> Sequence[Path]:
-        """The engine opens no file: it is handed the lines."""
-        return ()
-
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
-        """Lend the lines to the engine and return the SELECT that splits them."""
+        """Lend the fields at `indices` to the engine and return the SELECT that names them."""
         done = [0]
         total = max(1, sum(path.stat().st_size for path in self.files))
+        places = sorted(set(indices))
 
         def read(size: int) -> None:
             done[0] += size
 
+        def start() -> Iterator[Batch]:
+            for block in kept_blocks(self.files, self.format.encoding, self.header, read):
+                batch = field_texts(block, self.format, places)
+                if batch.size:
+                    yield batch
+
         engine.measure = lambda: 100 * done[0] / total
-        stream = TextStream("line", lambda: batches(self.files, self.format.encoding, self.header, read))
-        engine.connection.register("lines", stream)
-        return split_sql(self.format, indices)
+        engine.connection.register("lines", TextStream("texts", start, width=2 * len(places) or 1))
+        named = (f"{_null_if(f'texts[{2 * place + 1}]', self.format.null)} AS c{index}" for place, index in enumerate(places))
+        return f"SELECT {', '.join(named) or '1'} FROM lines"
 
 
 def open_csv(files: Sequence[Path], form: CsvFormat) -> tuple[CsvReader, dict[str, str]]:
@@ -111,41 +114,9 @@ def split_line(line: str, form: CsvFormat) -> list[str] | None:
 
 
 def _field(form: CsvFormat) -> str:
-    """Return the regular expression of one field: quoted, or bare without any quote. Python and the engine read it alike."""
+    """Return the regular expression of one field: quoted, or bare without any quote."""
     quote, delimiter = re.escape(form.quote), re.escape(form.delimiter)
     return f"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|[^{delimiter}{quote}]*)"
-
-
-def split_sql(form: CsvFormat, indices: Sequence[int]) -> str:
-    """Return the SELECT that turns `lines(line)` into columns c<index>."""
-    delimiter = literal(form.delimiter)
-    plain = {index: f"split_part(line, {delimiter}, {index + 1})" for index in indices}
-    if not form.quote:
-        fields = plain
-        source, keep = "lines", "TRUE"
-    else:
-        # Only lines with a quote pay for the regular expressions; the list is NULL if the quotes are not balanced.
-        quote, one = literal(form.quote), _field(form)
-        separator = re.escape(form.delimiter)
-        whole = literal(f"{one}(?:{separator}{one})*")
-        each = literal(f"{separator}({one})")
-        source = (
-            f"(SELECT line, contains(line, {quote}) AS has_quotes, CASE WHEN has_quotes THEN CASE WHEN "
-            f"regexp_full_match(line, {whole}, 's') THEN regexp_extract_all({delimiter} || line, {each}, 1, 's') END END AS fields "
-            "FROM lines)"
-        )
-        keep = "NOT has_quotes OR fields IS NOT NULL"
-        fields = {
-            index: f"CASE WHEN NOT has_quotes THEN {simple} ELSE {_unquoted(f'fields[{index + 1}]', form.quote)} END"
-            for index, simple in plain.items()
-        }
-    columns = [f"{_null_if(field, form.null)} AS c{index}" for index, field in fields.items()]
-    return f"SELECT {', '.join(columns) or '1'} FROM {source} WHERE {keep}"
-
-
-def _unquoted(field: str, quote: str) -> str:
-    one, two = literal(quote), literal(quote * 2)
-    return f"CASE WHEN starts_with({field}, {one}) THEN replace(substr({field}, 2, length({field}) - 2), {two}, {one}) ELSE {field} END"
 
 
 def _null_if(field: str, null: str) -> str:

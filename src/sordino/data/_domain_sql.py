@@ -13,6 +13,7 @@ import duckdb
 from sordino.constraints import shown
 from sordino.data._engine import Engine, engine, literal, quoted
 from sordino.data._source import AS_LABELS, Source, described
+from sordino.data._words import FLOATS
 from sordino.errors import InvalidParameter, UnsafePredicate
 
 
@@ -61,7 +62,8 @@ def labels_of_parquet(path: Path, column: str | None) -> tuple[str, list[str | N
 
 def _labels(opened: Engine, select: str, what: str) -> list[str | None]:
     schema = described(opened, select, what)
-    if len(schema) != 1 or not AS_LABELS.fullmatch(next(iter(schema.values()))):
+    kind = next(iter(schema.values()))
+    if len(schema) != 1 or not AS_LABELS.fullmatch(kind) or kind in FLOATS:
         kinds = ", ".join(schema.values())
         raise InvalidParameter(
             f"A domain must be one column of texts, whole numbers, dates or truth values; {what} has {shown(kinds)}."

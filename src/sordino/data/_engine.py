@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, final
 
 import duckdb
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sordino.data._arrow_stream import TextStream
 from sordino.data._lines import Batch
 from sordino.errors import DataSourceError
+from sordino.remnants import no_remnants
 
 T = TypeVar("T")
 Answer = dict[str, NDArray[Any]]
@@ -26,6 +27,10 @@ UNPLANNED = "The engine cannot plan this question for the declared column types;
 POLL = 0.1
 """Seconds between two looks at the progress."""
 
+JOINING = ("in_clause", "statistics_propagation", "join_filter_pushdown")
+"""Optimizers that make one row's evaluation depend on others, and are off: lists become joins, which takes work out of TRY; statistics over
+all rows fold comparisons; the least and largest keys of one side of a join filter the other side."""
+
 MEMORY = 4 << 30
 """The engine may use this many bytes, or 60 % of the machine's memory if that is less; then it spills to its private folder."""
 
@@ -33,12 +38,32 @@ MEMORY = 4 << 30
 class Reader(Protocol):
     """What a kind of source knows: how its rows become a table of our engine."""
 
-    @property
-    def paths(self) -> Sequence[Path]:
-        """The files that the engine itself must open."""
-
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
-        """Make the columns at `indices` available and return a SELECT that names them c<index>."""
+        """Lend the columns at `indices` to the engine as a stream and return a SELECT that names them c<index>."""
+
+
+@final
+class Rows:
+    """Rows on their way into the engine, about which it knows names and types and nothing else.
+
+    An engine that opens a file knows what the file says of all rows together: least and largest values, how many
+    are missing. It folds comparisons by that, and so lets one row decide how another is evaluated. Of a stream it
+    knows nothing, and it cannot hand filters down to whoever makes the rows. Hence every source reaches the engine
+    that evaluates as a stream, whatever it is (docs/decisions/0014).
+
+    Parameters
+    ----------
+    start : callable
+        Returns something new, for each reading, that can be read once as an Arrow C stream.
+    """
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        self._start = start
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return a capsule with a new stream, as the Arrow PyCapsule interface wants it."""
+        del requested_schema
+        return self._start().__arrow_c_stream__()
 
 
 class Scan(Protocol):
@@ -67,12 +92,41 @@ def literal(text: str) -> str:
 class Engine:
     """An in-memory database with fixed settings; it sees the files it is told to see and nothing else."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, ordered: bool) -> None:
         self.connection = connection
         self.measure: Callable[[], float] | None = None
+        self.rows = ""
+        self._ordered = ordered
         self._open = True
         self._lock = threading.Lock()  # another thread watches: it must not touch a connection that is being closed
-        self.rows = ""
+        self._beside = ExitStack()  # engines that make the rows of this one
+        self._sources: list[Engine] = []
+
+    def open_beside(self, paths: Sequence[Path], *, attach: str = "") -> Engine:
+        """Open an engine that reads files for this one and evaluates nothing; it is closed with this one.
+
+        Parameters
+        ----------
+        paths : sequence of Path
+            The files that it may open.
+        attach : str
+            A statement that attaches one of them.
+        """
+        source = self._beside.enter_context(engine(ordered=self._ordered))
+        if attach:
+            source.connection.execute(attach)
+        source.close_doors(paths)
+        self._sources.append(source)
+        self.measure = source.progress
+        return source
+
+    def lend(self, start: Callable[[], Any]) -> None:
+        """Make rows from outside the table `lent` of this engine, as a stream."""
+        self.connection.register("lent", Rows(start))
+
+    def select(self, statement: str) -> Callable[[], Any]:
+        """Return what starts a reading of a SELECT of this engine, for `lend` of another one."""
+        return lambda: self.connection.sql(statement)
 
     def close_doors(self, paths: Sequence[Path]) -> None:
         """Let the engine open these files only, and lock its settings."""
@@ -110,15 +164,18 @@ class Engine:
 
     def interrupt(self) -> None:
         """Stop the query that is running."""
+        for source in self._sources:
+            source.interrupt()
         with self._lock:
             if self._open:
                 self.connection.interrupt()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, and those of the engines beside it."""
         with self._lock:
             self._open = False
             self.connection.close()
+        self._beside.close()
 
 
 _WIDTH = 12  # digits of a label's position in front of its text
@@ -152,11 +209,11 @@ def engine(*, ordered: bool = False) -> Iterator[Engine]:
             "temp_directory": folder,
         }
         connection = duckdb.connect(":memory:", config=config)
-        opened = Engine(connection)
+        opened = Engine(connection, ordered=ordered)
         try:
             # Progress is measured but never printed: it is asked for by whoever may see it.
             connection.execute("SET enable_progress_bar = true")
-            connection.execute("SET disabled_optimizers = 'in_clause'")  # it would move work out of TRY
+            connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
             connection.execute("SET enable_progress_bar_print = false")
             connection.execute("SET TimeZone = 'UTC'")
             yield opened
@@ -173,7 +230,7 @@ def scanning(reader: Reader, indices: Sequence[int], *, ordered: bool = False) -
     """Open an engine in which `rows` are the rows of a source."""
     with engine(ordered=ordered) as opened:
         opened.rows = reader.relation(opened, indices)
-        opened.close_doors(reader.paths)
+        opened.close_doors(())  # whatever opens files stands beside it
         yield opened
 
 
@@ -196,6 +253,7 @@ def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[st
             raise DataSourceError(UNPLANNED) from None
 
 
+@no_remnants
 def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress | None = None) -> T:
     """Run work on private rows; any failure becomes one constant sentence without a cause.
 

@@ -1,17 +1,24 @@
 """Tables in memory: pandas, Polars (eager and lazy) and Arrow. They travel to our engine as Arrow, column by column as needed.
 
-Types are declared, never found out by looking at values. A pandas column of type `object` can hold anything, so each of its values
-becomes text by one fixed rule: a text stays, a whole number or a truth value becomes its text, everything else (also whole numbers
-beyond 64 bits and texts that are no valid Unicode) is NULL.
+What is public about a frame are the names and the declared types (dtypes) of its columns; values are never looked
+at to find out a type. But whoever made the frame may have: pandas turns whole numbers into floats, and truth values
+into objects, where one value is missing. So the same values are the same labels, units and numbers whichever of these
+types they have, and no type is refused that one value more could make of another (docs/explanation/frames.md).
+
+A pandas column of type `object` can hold anything. Each of its values becomes text by one fixed rule: a text stays; a
+number, a truth value or a date becomes its text; everything else (also NaN, whole numbers beyond 64 bits and texts
+that are no valid Unicode) is NULL. Texts of every frame travel as bytes, and those that are no UTF-8
+are NULL.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import numbers
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, final
 
 import narwhals as nw
@@ -19,6 +26,7 @@ import narwhals as nw
 from sordino.constraints import is_unicode
 from sordino.data._engine import Engine
 from sordino.data._source import SUPPORTED, UNUSABLE
+from sordino.data._words import float_text
 from sordino.errors import DataSourceError, UnsupportedBackend
 
 _SIMPLE: dict[Any, str] = {
@@ -48,17 +56,17 @@ _CLOCKS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "T
 class FrameReader:
     """A table in memory, with its columns' declared types."""
 
-    frame: Any
+    frame: Any = field(repr=False)  # it would print its rows
     types: tuple[tuple[str, str], ...]
     lazy: bool
 
     @property
-    def paths(self) -> Sequence[Path]:
-        """No file is opened."""
-        return ()
+    def inferred(self) -> bool:
+        """Whether the types may have been found out from values."""
+        return _is_pandas(self.frame)
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
-        """Hand the used columns to the engine."""
+        """Lend the used columns to the engine."""
         import pyarrow as pa  # noqa: PLC0415 - an optional dependency, asked for when the frame was opened
 
         if not indices:
@@ -70,10 +78,27 @@ class FrameReader:
         else:
             table = _collected(self.frame, names)
             arrays = [table.column(position) for position in range(len(names))]
-        engine.connection.register("frame", pa.table(arrays, names=[f"c{index}" for index in indices]))
-        # The types were declared before the charge; a value that does not fit (there should be none) is NULL, not an error.
-        columns = [f"TRY_CAST(c{index} AS {self.types[index][1]}) AS c{index}" for index in indices]
-        return f"SELECT {', '.join(columns)} FROM frame"
+        sent = pa.table([_as_bytes(array, pa) for array in arrays], names=[f"c{index}" for index in indices])
+        engine.lend(lambda: sent)
+        columns = [_received(f"c{index}", self.types[index][1], sent.schema.field(f"c{index}").type, pa) for index in indices]
+        return f"SELECT {', '.join(columns)} FROM lent"
+
+
+def _as_bytes(array: Any, pa: Any) -> Any:
+    """Return a column of texts as bytes: whether they are valid is a question about each row, and Arrow does not ask it."""
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return array.cast(pa.large_binary())
+    return array
+
+
+def _received(name: str, declared: str, sent: Any, pa: Any) -> str:
+    """Return the column in its declared type; a value that does not fit is NULL, not an error."""
+    if declared == "VARCHAR" and pa.types.is_large_binary(sent):
+        return f"TRY(decode({name})) AS {name}"
+    return f"TRY(TRY_CAST({name} AS {declared})) AS {name}"
 
 
 def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
@@ -89,6 +114,8 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
     try:
         # For pandas only the first zero rows are shown: narwhals looks into `object` columns to name their type.
         frame: Any = nw.from_native(value.iloc[:0] if _is_pandas(value) else value)
+        if isinstance(frame, nw.LazyFrame):
+            _check_plan(value)  # first: to ask such a frame for its schema is to read rows
         schema = frame.collect_schema()
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError, ValueError):
         raise UnsupportedBackend(f"{SUPPORTED}; got {type(value).__module__}.{type(value).__qualname__}.") from None
@@ -103,6 +130,28 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
             raise DataSourceError("The columns of a frame must have different names; rename them.")
         types = {name: _pandas_type(value, name, types) for name in names}
     return FrameReader(value, tuple(types.items()), isinstance(frame, nw.LazyFrame)), types
+
+
+_READ = re.compile(r"^[\s\u2500-\u257f]*([A-Za-z]+) SCAN\b", re.MULTILINE)
+_TYPED = frozenset({"parquet", "ipc", "delta"})
+
+
+def _check_plan(value: Any) -> None:
+    """Refuse a lazy frame that reads files whose column types are found out from their rows.
+
+    Raises
+    ------
+    UnsupportedBackend
+        If its plan scans anything but files that declare their types.
+    """
+    plan = value.explain(optimized=False) if hasattr(value, "explain") else ""
+    guessing = sorted({word for word in _READ.findall(plan) if word.lower() not in _TYPED})
+    if guessing:
+        raise UnsupportedBackend(
+            "A lazy frame must read files that declare the types of their columns, such as Parquet, because otherwise "
+            f"rows decide them; got a scan of {' and '.join(guessing)}. Open the file by its path, or collect the frame "
+            "with a declared schema."
+        )
 
 
 def _declared(kind: Any) -> str:
@@ -161,4 +210,8 @@ def _text_of(value: object) -> str | None:
     if type(value) is int or (foreign and isinstance(value, numbers.Integral)):
         number = int(value)
         return str(number) if -(2**63) <= number < 2**64 else None
+    if type(value) is float or (foreign and isinstance(value, numbers.Real)):
+        return float_text(float(value))
+    if type(value) is dt.date:
+        return value.isoformat()
     return None

@@ -1,4 +1,4 @@
-"""The bytes of CSV files as batches of kept lines: the union over lines of the rule of one line, and nothing else.
+"""The bytes of CSV files as blocks of kept lines: the union over lines of the rule of one line, and nothing else.
 
 An engine's CSV reader was tried for this and breaks the law: with quotes on, one open quote swallows other lines; with one text
 column a line, DuckDB 2.0 raises on a lone CR, and drops good lines at the edges of its parallel scans. Here a block is cut at LF
@@ -24,10 +24,11 @@ BLOCK = 1 << 21
 """Bytes read at once: enough for the engine to work in parallel, little enough to stay in cache."""
 
 MARK = b"\xef\xbb\xbf"
+_KEPT = LONGEST + len(MARK) + 1  # a mark, and the CR of a line end, are no part of a line
 
 
 class Batch(NamedTuple):
-    """Some lines: text `data[offsets[i]:offsets[i + 1]]`, in UTF-8 and without line ends."""
+    """Some rows of one text or several: text `data[offsets[i]:offsets[i + 1]]`, in UTF-8, the first row's first."""
 
     size: int
     offsets: NDArray[np.int32]
@@ -47,8 +48,40 @@ def first_line(file: BinaryIO, encoding: Encoding) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def batches(paths: Sequence[Path], encoding: Encoding, header: bytes | None, read: Callable[[int], None]) -> Iterator[Batch]:
-    """Yield the kept lines of all files.
+def shortened_blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
+    """Yield pieces of whole lines, each line ended by LF; of lines far beyond `LONGEST` the middle is left out.
+
+    Of every line that is longer than four times `_KEPT` the first two thirds of what is left, and the last third, are as they were: more
+    than `LONGEST` bytes on either side, and more than `LONGEST` between those. Whoever looks no farther sees no difference.
+
+    Parameters
+    ----------
+    read : callable
+        Returns at most so many bytes, and none at the end.
+    size : int
+        Bytes asked for at once.
+    """
+    rest = bytearray()
+    while fresh := read(size):
+        cut = fresh.rfind(b"\n") + 1
+        if cut:
+            yield bytes(rest) + fresh[:cut] if rest else fresh[:cut]
+            rest.clear()
+        rest += fresh[cut:]
+        if len(rest) > 4 * _KEPT:
+            del rest[2 * _KEPT : -_KEPT]
+    if rest:
+        yield bytes(rest) + b"\n"
+
+
+def shortened_lines(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
+    """Yield the lines of `shortened_blocks` one by one, without LF."""
+    for block in shortened_blocks(read, size):
+        yield from block.split(b"\n")[:-1]
+
+
+def kept_blocks(paths: Sequence[Path], encoding: Encoding, header: bytes | None, read: Callable[[int], None]) -> Iterator[bytes]:
+    """Yield the kept lines of all files in blocks: whole lines in UTF-8, each ended by LF.
 
     Parameters
     ----------
@@ -66,9 +99,9 @@ def batches(paths: Sequence[Path], encoding: Encoding, header: bytes | None, rea
             if header is not None and first_line(file, encoding) != header:
                 raise OSError("the header changed after the source was opened")
             for block in _blocks(file, read, skip_mark=header is None and encoding == "utf-8"):
-                batch = _batch(block, encoding)
-                if batch.size:
-                    yield batch
+                lines = _kept_lines(block, encoding)
+                if lines:
+                    yield lines
 
 
 def _blocks(file: BinaryIO, read: Callable[[int], None], *, skip_mark: bool) -> Iterator[bytes]:
@@ -99,27 +132,19 @@ def _ended_by_lf(block: bytes) -> bytes:
     return block.replace(b"\r\n", b"\n") if b"\r" in block else block
 
 
-def _batch(block: bytes, encoding: Encoding) -> Batch:
-    """Return the kept lines of a block of whole lines."""
-    ends = _ends(block)
-    if not _keeps_all(block, ends, encoding):
+def _kept_lines(block: bytes, encoding: Encoding) -> bytes:
+    """Return the kept lines of a block of whole lines, in UTF-8."""
+    if not _keeps_all(block, encoding):
         lines = block.split(b"\n")[:-1]
         block = b"".join(line + b"\n" for line in lines if kept(line, encoding))
-        ends = _ends(block)
     if encoding == "latin-1" and not block.isascii():
         block = block.decode("latin-1").encode("utf-8")
-        ends = _ends(block)
-    offsets = np.zeros(ends.size + 1, dtype=np.int32)
-    np.subtract(ends, np.arange(ends.size), out=offsets[1:], casting="unsafe")  # each earlier LF is gone from the data
-    return Batch(ends.size, offsets, block.translate(None, b"\n"))
+    return block
 
 
-def _ends(block: bytes) -> NDArray[np.intp]:
-    return np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)
-
-
-def _keeps_all(block: bytes, ends: NDArray[np.intp], encoding: Encoding) -> bool:
+def _keeps_all(block: bytes, encoding: Encoding) -> bool:
     """Tell whether `kept` holds for every line of the block, without looking at each."""
+    ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)
     lengths = np.diff(ends, prepend=-1)  # with the LF
     return bool(lengths.min() > 1 and lengths.max() <= LONGEST + 1) and b"\0" not in block and _decodes(block, encoding)
 

@@ -223,10 +223,11 @@ def prepare_numbers(
     predicate = None if where is None else source.predicate(where)
     indices = {index, *columns.values()} | (predicate.indices if predicate is not None else frozenset())
     words = POSTGRES if source.kind == "postgres" else EMBEDDED
+    kinds = list(source.columns.values())
     taken = ", ".join(
         [
             f"{words.number(index, kind)} AS x",
-            *(f"{words.words.text.format(f'c{place}')} AS {name}" for name, place in columns.items()),
+            *(f"{words.words.label(place, kinds[place])} AS {name}" for name, place in columns.items()),
         ]
     )
     kept = f"(SELECT {taken} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
@@ -238,7 +239,9 @@ def prepare_numbers(
             labels = f"(SELECT position - {first} AS grp, label FROM labels WHERE position >= {first})"
             inside = f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON item = label)"
         most = unit.max_rows if unit.column is not None else None
-        return bounded(inside, rows=most, groups=groups, grouped=by is not None, salt=salt, words=words.words)
+        return bounded(
+            inside, rows=most, groups=groups, grouped=by is not None, salt=salt, words=words.words, floats=kind.scale is None
+        )
 
     question = NumberQuestion(
         source=source,

@@ -38,7 +38,13 @@ class NumberWords:
 
 
 def _number(index: int, kind: NumberKind) -> str:
-    return f"c{index}" if kind.scale is not None else f"{'TRY_CAST' if kind.text else 'CAST'}(c{index} AS DOUBLE)"
+    """Return the number of the column c<index>: of floats without NaN and with one zero, before anything compares or ranks it."""
+    if kind.scale is not None:
+        return f"CAST(c{index} AS {kind.name})"  # of its own type, or of a truth value
+    value = f"TRY_CAST(c{index} AS DOUBLE)"
+    if kind.text and kind.truth:  # truth values among other things are texts by now, and count as they do in a column of their own
+        value = f"CASE c{index} WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE {value} END"
+    return EMBEDDED_WORDS.number.format(value)
 
 
 EMBEDDED = NumberWords(

@@ -39,6 +39,8 @@ class NumberKind:
         Digits after the point; 0 for whole numbers, None for floats.
     smallest, largest : int
         Ends of the range, times 10^scale; 0 for floats.
+    truth : bool
+        Whether texts may be truth values; true counts as 1 and false as 0.
     """
 
     name: str
@@ -46,6 +48,7 @@ class NumberKind:
     scale: int | None
     smallest: int = 0
     largest: int = 0
+    truth: bool = False
 
     def cut(self, edge: float | Fraction) -> str | None:
         """Return the least number of the kind that is at or above an edge, as text; None if there is none.
@@ -63,7 +66,7 @@ class NumberKind:
         return format(Decimal(max(whole, self.smallest)).scaleb(-self.scale, _EXACT), "f")
 
 
-def number_kind(declared: str, *, text: bool) -> NumberKind | None:
+def number_kind(declared: str, *, text: bool, truth: bool = False) -> NumberKind | None:
     """Return the kind of a declared type, or None if its values are no numbers.
 
     Parameters
@@ -72,13 +75,17 @@ def number_kind(declared: str, *, text: bool) -> NumberKind | None:
         In the words of the engine.
     text : bool
         Whether texts are read as numbers, as those of a CSV file are: there is no other type.
+    truth : bool
+        Whether truth values are numbers, as in pandas, where one missing value makes texts of them.
     """
     if declared in _FLOATS:
         return NumberKind("DOUBLE", text=False, scale=None)
     if declared == "NUMERIC":  # of a server that takes any number of digits, and computes with all of them
         return NumberKind(declared, text=False, scale=0)
     if declared == "VARCHAR" and text:
-        return NumberKind("DOUBLE", text=True, scale=None)
+        return NumberKind("DOUBLE", text=True, scale=None, truth=truth)
+    if declared == "BOOLEAN" and truth:
+        declared = "TINYINT"
     if whole := _WHOLE.fullmatch(declared):
         unsigned, bits = bool(whole[1]), _BITS[whole[2] or whole[4]]
         ends = (0, (1 << bits) - 1) if unsigned else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
@@ -99,7 +106,7 @@ def number_column(source: Source, column: str, role: str) -> tuple[int, NumberKi
     """
     index = source.index(column, role)
     declared = list(source.columns.values())[index]
-    kind = number_kind(declared, text=source.kind == "csv")
+    kind = number_kind(declared, text=source.inferred or source.kind == "csv", truth=source.inferred)
     if kind is None:
         raise InvalidParameter(
             f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type {shown(declared)[1:-1]}. Convert the "

@@ -9,18 +9,21 @@ from typing import Any
 
 import duckdb
 
+from sordino._address import duckdb_table
 from sordino.constraints import shown, text
 from sordino.data._csv import open_csv
 from sordino.data._csv_format import CsvFormat
 from sordino.data._postgres import open_postgres
-from sordino.data._source import SUPPORTED, Backend, ReaderBackend, Source
+from sordino.data._source import SUPPORTED, ReaderBackend, Source
 from sordino.data._tables import open_database, open_parquet, open_relation
 from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
+from sordino.remnants import no_remnants
 
 CSV = frozenset({".csv", ".tsv", ".txt", ".psv"})
 PARQUET = frozenset({".parquet", ".pq"})
 
 
+@no_remnants
 def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None = None) -> Source:
     """Open a table: read its names and declared types, and no row.
 
@@ -65,15 +68,14 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
             raise InvalidParameter(f"name is for tables in memory: a path has a name of its own; got {shown(name)}.")
         return _open_path(os.fspath(source), form)
     identity = None if name is None else f"name:{name}"  # never a path, whatever the name
-    backend: Backend
     if isinstance(source, duckdb.DuckDBPyRelation):
-        backend, columns = open_relation(source)
-        return Source("relation", identity, columns, (), backend)
+        relation, columns = open_relation(source)
+        return Source("relation", identity, columns, (), ReaderBackend(relation))
     from sordino.data._frames import open_frame  # noqa: PLC0415 - narwhals is needed for tables in memory only
 
     reader, columns = open_frame(source)
     kind = "lazy frame" if reader.lazy else "frame"
-    return Source(kind, identity, columns, (), ReaderBackend(reader))
+    return Source(kind, identity, columns, (), ReaderBackend(reader), inferred=reader.inferred)
 
 
 def _open_path(path: Any, form: CsvFormat) -> Source:
@@ -85,7 +87,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(path)}.")
         where = Path(_absolute(file))
         database, columns = open_database(where, table)
-        return Source("duckdb", f"duckdb:{where}#{table}", columns, tuple(database.paths), ReaderBackend(database))
+        return Source("duckdb", f"duckdb:{where}#{duckdb_table(table)}", columns, tuple(database.paths), ReaderBackend(database))
     if path.startswith("postgresql://"):
         server, columns, identity = open_postgres(path)
         return Source("postgres", identity, columns, (), server)

@@ -10,21 +10,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from sordino._address import without_password
+from sordino._address import ServerTable
+from sordino._server_tables import connected, identify, parts, reaching
 from sordino.data._engine import Answer, Scan, quoted
 from sordino.data._source import UNUSABLE, Asked
-from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
+from sordino.errors import DataSourceError
 
 if TYPE_CHECKING:
-    import psycopg
+    from sordino._server_tables import Connection
 
-    Connection = psycopg.Connection[tuple[Any, ...]]
-
-_SECONDS = 10
 _KINDS = {
     "smallint": "SMALLINT",
     "integer": "INTEGER",
@@ -41,18 +39,38 @@ _WHOLE = frozenset({20, 21, 23})  # the numbers of bigint, smallint and integer
 _NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)")
 _SCHEMA = (
     "SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype = 'e' FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
-    " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+    " WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
 )
-# What decides how a value is written, and how a name is understood, is ours; a setting of the server or the role is not.
+# What decides how a value is written, how a name is understood and what can fail is ours; a setting of the server, the
+# role or the address is not. Each entry says what another value would do.
+_VALUES = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, YMD",  # writes dates as another text
+    "extra_float_digits": "1",  # writes two floats as one text
+    "bytea_output": "hex",
+    "standard_conforming_strings": "on",  # reads a backslash in a literal as more than that
+    "array_nulls": "on",
+    "transform_null_equals": "off",
+    "quote_all_identifiers": "off",  # writes the name of a type with quotes
+    "client_min_messages": "error",
+    "gin_fuzzy_search_limit": "0",  # leaves out rows at random, of a view that looks into such an index
+    "jit": "off",  # compiles a query that is expected to be long: one more thing that can fail for many rows alone
+    # Parallel workers share memory, which some machines have little of; whether there are workers depends on the rows.
+    "max_parallel_workers_per_gather": "0",
+    # How long an answer takes, and how long somebody else changes the table, depends on rows: a limit would make failing
+    # depend on them.
+    "statement_timeout": "0",
+    "transaction_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "lock_timeout": "0",
+}
+_LISTED = ", ".join(f"('{name}', '{value}')" for name, value in _VALUES.items())
+# The search path is set first and by a command, so that no function or table of somebody else is in the way. Some settings
+# are new in a version; what a server does not know is left out.
 _SETTINGS = (
-    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-    "SET LOCAL search_path = pg_catalog, pg_temp",
-    "SET LOCAL TimeZone = 'UTC'",
-    "SET LOCAL DateStyle = 'ISO'",
-    "SET LOCAL extra_float_digits = 1",
-    "SET LOCAL client_min_messages = error",
-    # How long an answer takes depends on rows: a time limit would make failing depend on them. One of the two is new in version 17.
-    "SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')",
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp;"
+    f" SELECT set_config(ours.name, ours.value, true) FROM (VALUES {_LISTED}) AS ours (name, value)"
+    " JOIN pg_settings AS known ON lower(known.name) = lower(ours.name)"
 )
 
 
@@ -64,6 +82,7 @@ class PostgresBackend:
     address: str = field(repr=False)  # it may hold a password
     table: str
     names: tuple[str, ...]
+    enumerated: frozenset[str] = frozenset()  # columns of types that list their values
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Ask the server; the transaction is over when the scan is."""
@@ -71,7 +90,7 @@ class PostgresBackend:
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
         """Ask the server, of none of its rows."""
-        import psycopg  # noqa: PLC0415 - an optional dependency, asked for when the source was opened
+        import psycopg  # noqa: PLC0415
 
         try:
             with _transaction(self.address) as connection:
@@ -86,8 +105,12 @@ class PostgresBackend:
 
     def rows(self, indices: Sequence[int]) -> str:
         """Return the SELECT that renames the used columns to c<index>."""
-        used = ", ".join(f"{quoted(self.names[index])} AS c{index}" for index in indices) or "1 AS c"
+        used = ", ".join(f"{self._value(self.names[index])} AS c{index}" for index in indices) or "1 AS c"
         return f"SELECT {used} FROM {self.table}"
+
+    def _value(self, name: str) -> str:
+        # Whoever made a type of listed values can say what a cast to text means; its own output function is the server's.
+        return f"textin(enum_out({quoted(name)}))" if name in self.enumerated else quoted(name)
 
 
 @contextmanager
@@ -98,16 +121,9 @@ def _scan(backend: PostgresBackend, indices: Sequence[int]) -> Iterator[Scan]:
 
 @contextmanager
 def _transaction(address: str) -> Iterator[Connection]:
-    import psycopg  # noqa: PLC0415
-
-    with psycopg.connect(
-        address, autocommit=True, connect_timeout=_SECONDS, prepare_threshold=None, application_name="sordino"
-    ) as connection:
-        connection.execute("SET client_encoding = 'UTF8'")
-        with connection.transaction():
-            for setting in _SETTINGS:
-                connection.execute(setting.encode())
-            yield connection
+    with connected(address) as connection, connection.transaction():
+        connection.execute(_SETTINGS.encode())
+        yield connection
 
 
 class _ServerScan:
@@ -136,7 +152,7 @@ class _ServerScan:
             self._connection.cancel()
 
 
-def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], str]:
+def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTable]:
     """Read the schema of one table of a server, and no row; return also the text that a ledger keeps.
 
     Raises
@@ -146,31 +162,15 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], str]:
     UnsupportedBackend
         If the driver is not installed.
     DataSourceError
-        If the server cannot be reached, or there is no such table.
+        If the server cannot be reached, there is no such table, or the server does not say which one it is.
     """
-    identity = without_password(path)
-    address, mark, table = path.partition("#")
-    if not (mark and table):
-        raise InvalidParameter("A PostgreSQL source must be written postgresql://USER@HOST/DATABASE#TABLE; got no #TABLE.")
-    try:
-        import psycopg  # noqa: PLC0415
-    except ImportError:
-        raise UnsupportedBackend("A PostgreSQL source needs the driver psycopg: pip install 'sordino[postgres]'.") from None
-    schema, _, name = table.rpartition(".")
-    full = f"{quoted(schema or 'public')}.{quoted(name)}"
-    try:
-        with _transaction(address) as connection:
-            columns = connection.execute(_SCHEMA.encode(), [full]).fetchall()
-    except psycopg.Error:
-        raise DataSourceError(
-            f"A PostgreSQL source must be reachable; {identity} is not. Check the address, the user and whether the server runs."
-        ) from None
-    if not columns:
-        raise DataSourceError(
-            f"A PostgreSQL source must be an existing table or view; {identity} is none. Name it as schema.table."
-        )
+    address, schema, name = parts(path)
+    with reaching(path), _transaction(address) as connection:
+        identity, oid = identify(connection, path)
+        columns = connection.execute(_SCHEMA.encode(), [oid]).fetchall()
     declared = {str(column): _declared(str(kind), enumerated=bool(labels)) for column, kind, labels in columns}
-    return PostgresBackend(address, full, tuple(declared)), declared, identity
+    listed = frozenset(str(column) for column, _, labels in columns if labels)
+    return PostgresBackend(address, f"{quoted(schema)}.{quoted(name)}", tuple(declared), listed), declared, identity
 
 
 def _declared(kind: str, *, enumerated: bool) -> str:

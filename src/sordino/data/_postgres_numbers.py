@@ -22,9 +22,11 @@ from sordino.estimators import BucketGrid
 
 
 def _number(index: int, kind: NumberKind) -> str:
+    """Return the number of the column c<index>, without NaN and with one zero, before anything compares or ranks it."""
     if kind.scale is not None:
-        return f"trim_scale(CAST(c{index} AS numeric))"  # equal numbers have one text
-    return f"CAST(c{index} AS float8)"
+        # Without zeros at its end, so that equal numbers have one text. A number without declared digits can be NaN as well.
+        return f"trim_scale(nullif(CAST(c{index} AS numeric), 'NaN'))"
+    return SERVER.number.format(f"CAST(c{index} AS float8)")
 
 
 def _type(kind: NumberKind) -> str:
@@ -46,7 +48,7 @@ def _buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
     """Return the query in which the server looks for the bucket: by comparisons, in a sorted array of the edges."""
     cuts = tuple(_literal(edge, kind) for edge in grid.edges.tolist())
     edges = f"ARRAY(SELECT CAST(label AS {_type(kind)}) FROM labels WHERE position < {len(cuts)} ORDER BY position)"
-    cell = f"CASE WHEN x IS NULL OR x = 'NaN' THEN 0 ELSE width_bucket(x, {edges}) END"  # NaN is the greatest of all in the server
+    cell = f"CASE WHEN x IS NULL THEN 0 ELSE width_bucket(x, {edges}) END"
     sql = (
         "SELECT {group}cell, count(*) AS n, 0 AS reached FROM "
         f"(SELECT {{group}}{cell} AS cell FROM {{rows}} AS counted) AS placed GROUP BY {{group}}cell"
@@ -59,7 +61,7 @@ def _steps(kind: NumberKind, ends: StepRange) -> str:
     least, most = (f"CAST('{_literal(end * ends.step, kind)}' AS {_type(kind)})" for end in (ends.low, ends.high))
     inside = (_float_steps if kind.scale is None else _numeric_steps)(ends.step)
     return (
-        f"CASE WHEN x IS NULL OR x = 'NaN' THEN NULL WHEN x >= {most} THEN CAST({ends.high} AS bigint) "
+        f"CASE WHEN x IS NULL THEN NULL WHEN x >= {most} THEN CAST({ends.high} AS bigint) "
         f"WHEN x >= {least} THEN {inside} ELSE CAST({ends.low} AS bigint) END"
     )
 

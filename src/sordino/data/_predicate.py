@@ -1,23 +1,38 @@
 """Row predicates: a small language, parsed and written anew, so that no text of the user ever reaches the engine.
 
-A predicate sees one row: its columns, literals, comparisons and arithmetic. It cannot read another row, a file, a clock or chance, and
-it cannot fail: it is evaluated as `COALESCE(TRY(predicate), FALSE)`, so a row for which the engine finds no answer (it overflows, or
-meets NULL) is left out.
+A predicate sees one row: its columns, literals, comparisons and arithmetic. It cannot read another row, a file,
+a clock or chance, and it cannot fail: arithmetic that overflows, and a value that a comparison cannot take, are
+NULL (`_predicate_sql`). A row for which the predicate is NULL is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from sordino.data._engine import literal
+from sordino.data._condition import (
+    Arithmetic,
+    Column,
+    Comparison,
+    Connected,
+    Constant,
+    IsNull,
+    Negative,
+    Node,
+    Not,
+    TryCast,
+)
+from sordino.data._predicate_sql import render_plain, render_total
 from sordino.data._tokens import KEYWORDS, RESERVED, Token, refuse, tokens
 from sordino.errors import UnsafePredicate
 
 DEEPEST = 40
 """Parentheses, NOT and minus signs may be nested this deep."""
+
+LARGEST = 20_000
+"""A predicate may have this many operators and operands; IN and BETWEEN write their left side once for each comparison."""
 
 TYPES = frozenset(
     {
@@ -32,15 +47,20 @@ _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 @final
 @dataclass(frozen=True)
 class Predicate:
-    """A parsed predicate: our own SQL over columns c<index>, and the places of the columns it reads."""
+    """A parsed predicate: its syntax tree, and the places of the columns that it reads."""
 
-    sql: str
+    condition: Node
     indices: frozenset[int]
 
     @property
+    def sql(self) -> str:
+        """The condition over columns c<index> as it was meant, which may fail; to be asked of no private row."""
+        return render_plain(self.condition)
+
+    @property
     def total(self) -> str:
-        """The condition that holds or does not hold for every row, and never fails."""
-        return f"COALESCE(TRY({self.sql}), FALSE)"
+        """The condition over columns c<index> that holds or does not hold for each row by itself, and never fails."""
+        return render_total(self.condition)
 
 
 def parse(predicate: str, resolve: Callable[[str], int]) -> Predicate:
@@ -61,13 +81,13 @@ def parse(predicate: str, resolve: Callable[[str], int]) -> Predicate:
     words = tokens(predicate)
     for meaning in (lambda _name: 0, resolve):  # first what may be said at all, then which columns are meant
         parser = _Parser(words, meaning)
-        sql = parser.disjunction()
+        condition = parser.disjunction()
         parser.expect_end()
-    return Predicate(sql, frozenset(parser.indices))
+    return Predicate(condition, frozenset(parser.indices))
 
 
 class _Parser:
-    """Recursive descent; every method returns SQL in parentheses or an atom."""
+    """Recursive descent; every method returns the syntax tree of what it has read."""
 
     def __init__(self, words: list[Token], resolve: Callable[[str], int]) -> None:
         self._words = words
@@ -80,48 +100,58 @@ class _Parser:
         if self._next.kind != "end":
             raise self._refusal()
 
-    def disjunction(self) -> str:
-        sql = self._conjunction()
+    def disjunction(self) -> Node:
+        operands = [self._conjunction()]
         while self._accept("OR"):
-            sql = f"({sql} OR {self._conjunction()})"
-        return sql
+            operands.append(self._conjunction())
+        return self._connected("OR", operands)
 
-    def _conjunction(self) -> str:
-        sql = self._negation()
+    def _conjunction(self) -> Node:
+        operands = [self._negation()]
         while self._accept("AND"):
-            sql = f"({sql} AND {self._negation()})"
-        return sql
+            operands.append(self._negation())
+        return self._connected("AND", operands)
 
-    def _negation(self) -> str:
+    def _connected(self, operator: str, operands: Sequence[Node]) -> Node:
+        return self._sized(Connected(operator, tuple(operands))) if len(operands) > 1 else operands[0]
+
+    def _negation(self) -> Node:
         if self._accept("NOT"):
-            return f"(NOT {self._deeper(self._negation)})"
+            return Not(self._deeper(self._negation))
         return self._comparison()
 
-    def _comparison(self) -> str:
-        sql = self._sum()
+    def _comparison(self) -> Node:
+        left = self._sum()
         if self._next.kind == "symbol" and self._next.text in _COMPARISONS:
             operator = self._take().text
-            return f"({sql} {operator} {self._sum()})"
+            return Comparison(left, operator, self._sum())
         if self._accept("IS"):
-            negated = "NOT " if self._accept("NOT") else ""
+            negated = self._accept("NOT")
             self._expect("NULL")
-            return f"({sql} IS {negated}NULL)"
-        negated = "NOT " if self._accept("NOT") else ""
+            return Not(IsNull(left)) if negated else IsNull(left)
+        negated = self._accept("NOT")
+        found = self._membership(left)
+        if found is None:
+            if negated:
+                raise self._refusal()
+            return left
+        return Not(found) if negated else found
+
+    def _membership(self, left: Node) -> Node | None:
+        """Return what IN, BETWEEN or LIKE says about the left side; None if none of them stands here."""
         if self._accept("IN"):
             # Never as IN: the engine turns longer lists into a join, which takes the casts and sums out of TRY.
-            equal = " OR ".join(f"({sql} = {item})" for item in self._list())
-            return f"({negated}({equal}))"
+            return self._connected("OR", [Comparison(left, "=", item) for item in self._list()])
         if self._accept("BETWEEN"):
             low = self._sum()
             self._expect("AND")
-            return f"({sql} {negated}BETWEEN {low} AND {self._sum()})"
+            # Never as BETWEEN: it holds two comparisons, and each of them is tried by itself.
+            return self._connected("AND", [Comparison(left, ">=", low), Comparison(left, "<=", self._sum())])
         if self._accept("LIKE"):
-            return f"({sql} {negated}LIKE {self._text()})"
-        if negated:
-            raise self._refusal()
-        return sql
+            return Comparison(left, "LIKE", self._text())
+        return None
 
-    def _list(self) -> list[str]:
+    def _list(self) -> list[Constant]:
         self._expect("(")
         items = [self._constant()]
         while self._accept(","):
@@ -129,39 +159,41 @@ class _Parser:
         self._expect(")")
         return items
 
-    def _sum(self) -> str:
-        sql = self._product()
+    def _sum(self) -> Node:
+        first = self._product()
+        rest: list[tuple[str, Node]] = []
         while self._next.kind == "symbol" and self._next.text in {"+", "-"}:
             operator = self._take().text
-            sql = f"({sql} {operator} {self._product()})"
-        return sql
+            rest.append((operator, self._product()))
+        return self._sized(Arithmetic(first, tuple(rest))) if rest else first
 
-    def _product(self) -> str:
-        sql = self._atom()
+    def _product(self) -> Node:
+        first = self._atom()
+        rest: list[tuple[str, Node]] = []
         while self._accept("*"):
-            sql = f"({sql} * {self._atom()})"
-        return sql
+            rest.append(("*", self._atom()))
+        return self._sized(Arithmetic(first, tuple(rest))) if rest else first
 
-    def _atom(self) -> str:
+    def _atom(self) -> Node:
         if self._accept("-"):
-            return f"(- {self._deeper(self._atom)})"  # the space keeps two minus signs from becoming a comment
+            return Negative(self._deeper(self._atom))
         if self._accept("("):
-            sql = self._deeper(self.disjunction)
+            inside = self._deeper(self.disjunction)
             self._expect(")")
-            return f"({sql})"
+            return inside
         if self._accept("TRY_CAST"):
             self._expect("(")
-            sql = self._deeper(self.disjunction)
+            operand = self._deeper(self.disjunction)
             self._expect("AS")
             kind = self._type()
             self._expect(")")
-            return f"TRY_CAST({sql} AS {kind})"
+            return TryCast(operand, kind)
         return self._operand()
 
-    def _operand(self) -> str:
+    def _operand(self) -> Node:
         word = self._next
         if self._accept("NULL"):
-            return "NULL"
+            return Constant("null", "NULL")
         if word.kind == "quoted":
             return self._column(self._take().text[1:-1].replace('""', '"'))
         if word.kind == "word" and word.text.upper() not in KEYWORDS | RESERVED:
@@ -171,26 +203,34 @@ class _Parser:
             return self._column(word.text)
         return self._constant()
 
-    def _constant(self) -> str:
+    def _constant(self) -> Constant:
         sign = "- " if self._accept("-") else ""
         if self._next.kind == "number":
-            return f"({sign}{self._take().text})" if sign else self._take().text
+            return Constant("number", f"{sign}{self._take().text}")
         if sign:
             raise self._refusal()
         for truth in ("TRUE", "FALSE"):
             if self._accept(truth):
-                return truth
+                return Constant("truth", truth)
         return self._text()
 
-    def _text(self) -> str:
+    def _text(self) -> Constant:
         if self._next.kind != "text":
             raise self._refusal()
-        return literal(self._take().text[1:-1].replace("''", "'"))
+        return Constant("text", self._take().text[1:-1].replace("''", "'"))
 
-    def _column(self, name: str) -> str:
+    def _column(self, name: str) -> Column:
         index = self._resolve(name)
         self.indices.add(index)
-        return f"c{index}"
+        return Column(index)
+
+    def _sized(self, node: Node) -> Node:
+        """Return a node, unless so much would have to be written for it that it could only be meant to exhaust the engine."""
+        if node.size > LARGEST:
+            raise UnsafePredicate(
+                f"A predicate must have at most {LARGEST} operators and operands once IN and BETWEEN are written out; got more."
+            )
+        return node
 
     def _type(self) -> str:
         name = self._take()
@@ -216,13 +256,13 @@ class _Parser:
             raise refuse(_shown(word), word.position)
         return int(word.text)
 
-    def _deeper(self, parse_rest: Callable[[], str]) -> str:
+    def _deeper(self, parse_rest: Callable[[], Node]) -> Node:
         self._depth += 1
         if self._depth > DEEPEST:
             raise UnsafePredicate(f"A predicate must be nested at most {DEEPEST} deep; got more at position {self._next.position}.")
-        sql = parse_rest()
+        node = parse_rest()
         self._depth -= 1
-        return sql
+        return node
 
     @property
     def _next(self) -> Token:

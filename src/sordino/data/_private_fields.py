@@ -1,15 +1,17 @@
-"""Lines of a CSV file of which some neighbouring columns are private: how lines are split, and all other columns, are public.
+"""Lines of a CSV file of which some neighbouring columns are private: where these begin and end, and all other columns, are public.
 
-Columns before the private ones are counted from the left and columns after them from the right, so that nothing in a private field
-moves a label to another place. What stands between are the private fields. Empty lines are skipped, unless there is one column only: then
-an empty line is a candidate about which nothing is known.
+The public fields before the private ones end at the first, second, ... delimiter of a line, those behind them begin at the last, second
+last, ...; what lies between is private, whatever delimiters and quotes stand in it, and decides its own numbers only. So a public field
+holds no delimiter, not even in quotes: docs/decisions/0011 proves that nothing public depends on private bytes, and that a rule that lets
+quoted labels hold delimiters has no such proof. Empty lines are skipped, unless all columns are private: then an empty line is a candidate
+about which nothing is known.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import final
 
@@ -17,7 +19,8 @@ from sordino.constraints import shown, text
 from sordino.data._answer_lines import check_delimiter
 from sordino.data._csv import open_csv
 from sordino.data._csv_format import CsvFormat
-from sordino.data._lines import first_line
+from sordino.data._lines import BLOCK, LONGEST, first_line, shortened_lines
+from sordino.data._quoted import public_text, quoted_fields
 from sordino.errors import DataSourceError, InvalidParameter
 
 
@@ -42,55 +45,65 @@ class PrivateFields:
         DataSourceError
             If a line breaks a rule about public things.
         """
-        delimiter, quote = (re.escape(part.encode()) for part in (self.format.delimiter, self.format.quote or "\0"))
-        one = rb"(?:%b(?:[^%b]|%b%b)*%b|[^%b%b]*)" % (quote, quote, quote, quote, quote, delimiter, quote)
-        private = re.compile(delimiter.join([rb"(%b)" % one] * self.count), re.DOTALL)
-        each = re.compile(rb"(%b)%b" % (one, delimiter), re.DOTALL)
-        after = len(self.columns) - self.count - self.first
-        left, right = (re.compile(rb"(?:%b%b){%d}" % (one, delimiter, count), re.DOTALL) for count in (self.first, after))
+        every_line = len(self.columns) == self.count  # an empty line is then an empty private text, and as good as any other
         with self.path.open("rb") as file:
             if first_line(file, self.format.encoding) != self.header:
                 raise DataSourceError(f"The header line of {self.path} changed after it was read.")
-            for place, raw in enumerate(file, start=2):
-                line = raw.removesuffix(b"\n").removesuffix(b"\r")
-                if not line and len(self.columns) > 1:
-                    continue
-                head, tail = left.match(line), right.match(line[::-1])  # a field reads the same from either end
-                if head is None or tail is None or head.end() + tail.end() > len(line):
-                    raise self._refused(place)
-                fields = self._split(line[head.end() : len(line) - tail.end()], private)
-                if fields is None:
-                    raise self._refused(place)
-                behind = [part[::-1] for part in each.findall(tail.group())]
-                yield self._label([*each.findall(head.group()), *reversed(behind)], place), fields
+            for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=2):
+                line = ended.removesuffix(b"\r")
+                if line or every_line:
+                    public, private = self._parts(line, place)
+                    yield self._label(public, place), self._fields(private)
 
-    def _split(self, between: bytes, private: re.Pattern[bytes]) -> list[bytes] | None:
-        """Return the private fields, None if there are more or fewer: quotes that do not balance are no quotes.
+    def _parts(self, line: bytes, place: int) -> tuple[list[bytes], bytes]:
+        """Return the public fields of a line, and what lies between them."""
+        delimiter, behind = self.format.delimiter.encode(), len(self.columns) - self.count - self.first
+        *left, rest = line.split(delimiter, self.first)
+        private, *right = rest.rsplit(delimiter, behind)
+        longest = max(len(line) - len(rest), len(rest) - len(private))
+        if (
+            len(left) < self.first or len(right) < behind or longest > LONGEST
+        ):  # one sentence: a line without end is cut in the middle
+            raise DataSourceError(
+                f"Line {place} of {self.path} must have {len(self.columns)} fields, as the header line has, and public fields of at most "
+                f"{LONGEST} bytes on either side of the private ones."
+            )
+        return [*left, *right], private
 
-        Where delimiters and quotes are mixed so that no reading has as many fields, they are fields in which nothing stands.
-        """
-        fields = between.split(self.format.delimiter.encode())
-        if len(fields) == self.count:
-            return fields
-        whole = private.fullmatch(between)
-        if whole is not None:
-            return list(whole.groups())
-        quoted = self.format.quote and self.format.quote.encode() in between
-        return [b""] * self.count if quoted and len(fields) > self.count else None
+    def _fields(self, private: bytes) -> list[bytes]:
+        """Return the private fields; empty ones where there are more or fewer, or more than 1 MiB."""
+        delimiter, quote = self.format.delimiter.encode(), self.format.quote.encode()
+        nothing = [b""] * self.count
+        if len(private) > LONGEST:
+            return nothing
+        if self.count == 1:
+            return [private]
+        plain = private.split(delimiter, self.count)
+        if len(plain) == self.count:
+            return plain
+        quoted = list(islice(quoted_fields(private, delimiter, quote), self.count + 1))
+        known = [field for field in quoted if field is not None]
+        return known if len(known) == len(quoted) == self.count else nothing
 
-    def _label(self, fields: list[bytes], place: int) -> str | None:
-        if self.label is None:
-            return None
-        raw, quote = fields[self.label - (self.count if self.label > self.first else 0)], self.format.quote.encode()
-        if quote and raw.startswith(quote):
-            raw = raw[1:-1].replace(quote * 2, quote)
+    def _label(self, public: list[bytes], place: int) -> str | None:
+        """Return the label, after a look at the quotes of all public fields."""
+        quote, wanted = self.format.quote.encode(), self.label
+        if wanted is not None and wanted > self.first:
+            wanted -= self.count  # its place among the public fields
+        label = None
+        for index, field in enumerate(public):
+            said = public_text(field, quote)
+            if said is None:
+                raise DataSourceError(
+                    f"Line {place} of {self.path} must have public fields that are bare, or quoted as a whole, and hold no delimiter, not "
+                    "even in quotes; choose another delimiter."
+                )
+            if index == wanted:
+                label = said
         try:
-            return raw.decode(self.format.encoding)
+            return None if label is None else label.decode(self.format.encoding)
         except UnicodeDecodeError:
             raise DataSourceError(f"Line {place} of {self.path} must have a label in {self.format.encoding}.") from None
-
-    def _refused(self, place: int) -> DataSourceError:
-        return DataSourceError(f"Line {place} of {self.path} must have {len(self.columns)} fields, as the header line has.")
 
 
 def open_private(path: Path, *, private: dict[str, str], label: tuple[str, str | None], form: CsvFormat) -> PrivateFields:

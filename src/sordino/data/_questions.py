@@ -21,7 +21,7 @@ from sordino.data._words import words_of
 from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.sensitivity import Sensitivity
 
-_WHOLE = re.compile(r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|ENUM\(.*\)", re.DOTALL)
+_WHOLE = re.compile(r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)", re.DOTALL)
 """Declared types with values that are written as whole numbers are."""
 
 SALT = 16
@@ -204,12 +204,13 @@ def prepare_counts(
     predicate = None if where is None else source.predicate(where)
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
     words = words_of(source.kind)
-    kept = ", ".join(f"{words.text.format(f'c{index}')} AS {name}" for name, index in columns.items()) or "1"
+    kinds = list(source.columns.values())
+    kept = ", ".join(f"{words.label(index, kinds[index])} AS {name}" for name, index in columns.items()) or "1"
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
     known = domain if isinstance(domain, Domain) else None
     if known is not None and known.numbered is not None:
         kept = placed(kept, known.numbered.start, known.numbered.size, words, unit=unit.column is not None)
-    item_text = words.text.format(f"c{columns.get('item', 0)}")
+    item_text = words.label(columns["item"], kinds[columns["item"]]) if kind == "items" else "1"
     question = CountQuestion(
         source=source,
         unit=unit,

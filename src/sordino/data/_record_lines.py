@@ -2,14 +2,15 @@
 
 The rules, each about one physical line, ended by LF or CRLF (the last line may lack its end, if it is not empty):
 
-- Every line after the header is one record, also an empty one. None is dropped, and none reaches another. Of a line only the first MiB
-  (1048576 bytes) is read.
-- Fields are bytes. Where a quote does not open, close or (doubled) belong to a quoted field, the fields before stand, and the rest of the
-  line is missing.
+- Every line after the header is one record, also an empty one. None is dropped, and none reaches another.
+- With a unit, whose column is the first or the last one, its field ends at the first delimiter, or begins at the last one, whatever quotes
+  say: so nothing else in a line changes whose it is. The rest of the line is private; without a unit all of the line is.
+- The unit is bare text without quotes, or quoted as a whole. The empty field, the NULL text, one that holds quotes otherwise or more than
+  1 MiB (1048576 bytes), and that of a line without a delimiter are none.
+- Of what is private the first MiB is read, as fields of bytes. Where a quote does not open, close or (doubled) belong to a quoted field,
+  the fields before stand, and the rest is missing.
 - The number of a record is a finite decimal number, with or without blanks around it; one beyond the floats is infinite. Whatever else
   its field holds, the NULL text among it, is no number: NaN.
-- The unit of a record is its field; the empty field, a missing one and the NULL text are none. So nothing that stands behind the unit in
-  a line changes whose it is.
 
 Of each unit the first M records count, in the order of the file, and of no unit none; the others have no number. Where a unit's records
 stand is taken as public; whether they hold a number decides nothing about it.
@@ -18,15 +19,18 @@ stand is taken as public; whether they hold a number decides nothing about it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import NamedTuple, final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Literal, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.data._answer_lines import NUMBER
 from sordino.data._csv_format import CsvFormat
-from sordino.data._lines import LONGEST, MARK
+from sordino.data._lines import LONGEST, MARK, shortened_blocks
+from sordino.data._quoted import public_text, quoted_fields
+from sordino.errors import InvalidParameter
 
 BLOCK = 1 << 18
 """Bytes asked for at once; a reader of a pipe returns what is there."""
@@ -35,10 +39,31 @@ Values = NDArray[np.float64]
 
 
 class Fields(NamedTuple):
-    """Where the number stands in a line, and the unit if there is one."""
+    """Which of the private fields of a line is the number, and at which end of the line the unit stands if there is one."""
 
     number: int
-    unit: int | None
+    unit: Literal["first", "last"] | None
+
+
+def fields_of(names: Sequence[str], number: str, unit: str | None) -> Fields:
+    """Return where number and unit stand.
+
+    Raises
+    ------
+    InvalidParameter
+        If the column of the unit has others on both sides.
+    """
+    place = names.index(number)
+    if unit is None:
+        return Fields(place, None)
+    if unit == names[0]:
+        return Fields(place - 1, "first")
+    if unit == names[-1]:
+        return Fields(place, "last")
+    raise InvalidParameter(
+        f"The unit of CSV that is randomized must be its first or its last column, because a delimiter or a quote in another column could "
+        f"move what stands between two; got {unit!r} among {', '.join(map(repr, names))}. Move the column, or use Parquet."
+    )
 
 
 @final
@@ -79,31 +104,11 @@ def record_blocks(
     marked : bool
         Whether a byte order mark may stand before the first record.
     """
-    for block in _blocks(read):
+    for block in shortened_blocks(read, BLOCK):
         lines = block.removeprefix(MARK) if marked else block
         marked = False
         numbers, units = _quickly(lines, form, fields) or _read(lines, form, fields)
         yield numbers if rows is None else rows.kept(numbers, units)
-
-
-def _blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Yield pieces of whole lines, each line ended by LF; of one that is too long the beginning."""
-    rest, skipping = b"", False
-    while fresh := read(BLOCK):
-        if skipping:  # in the middle of a line of which enough is known
-            end = fresh.find(b"\n")
-            if end < 0:
-                continue
-            fresh, skipping = fresh[end:], False
-        block = rest + fresh
-        cut = block.rfind(b"\n") + 1
-        if cut:
-            yield block[:cut]
-        rest = block[cut:]
-        if len(rest) > LONGEST + len(MARK) + 1:  # a mark, and the CR of a line end, are no part of the line
-            rest, skipping = rest[: LONGEST + len(MARK) + 1], True
-    if rest:
-        yield rest + b"\n"
 
 
 def _quickly(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]] | None:
@@ -113,11 +118,16 @@ def _quickly(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, lis
     lines = (block.replace(b"\r\n", b"\n") if b"\r" in block else block).split(b"\n")[:-1]
     if max(map(len, lines)) > LONGEST:
         return None
-    delimiter, null, last = form.delimiter.encode(), _null(form), max(fields.number, fields.unit or 0) + 1
-    split, matches = [line.split(delimiter, last) for line in lines], NUMBER.fullmatch
-    texts = [parts[fields.number] if len(parts) > fields.number else b"" for parts in split]
-    numbers = np.array([float(text) if matches(text) and text != null else math.nan for text in texts])
-    return numbers, [] if fields.unit is None else [_field(parts, fields.unit, null) for parts in split]
+    delimiter, null = form.delimiter.encode(), _null(form)
+    units: list[bytes | None] = []
+    if fields.unit is not None:
+        sides = [_sides(line, delimiter, fields.unit) for line in lines]
+        units = [None if not unit or unit == null else unit for unit, _ in sides]
+        lines = [private for _, private in sides]
+    place, matches = fields.number, NUMBER.fullmatch
+    split = [line.split(delimiter, place + 1) for line in lines]
+    texts = [parts[place] if len(parts) > place else b"" for parts in split]
+    return np.array([float(text) if matches(text) and text != null else math.nan for text in texts]), units
 
 
 def _read(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]]:
@@ -125,13 +135,24 @@ def _read(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[b
     delimiter, quote, null = form.delimiter.encode(), form.quote.encode(), _null(form)
     numbers, units = list[float](), list[bytes | None]()
     for line in block.split(b"\n")[:-1]:
-        text = line.removesuffix(b"\r")[:LONGEST]
-        parts = split_quoted(text, delimiter, quote) if quote and quote in text else text.split(delimiter)
-        field = _field(parts, fields.number, null)
-        numbers.append(float(field) if field is not None and NUMBER.fullmatch(field) else math.nan)
+        private = line.removesuffix(b"\r")
         if fields.unit is not None:
-            units.append(_field(parts, fields.unit, null))
+            unit, private = _sides(private, delimiter, fields.unit)
+            name = public_text(unit, quote) if len(unit) <= LONGEST else None
+            units.append(None if not name or name == null else name)
+        field = next(islice(quoted_fields(private[:LONGEST], delimiter, quote), fields.number, None), None)
+        known = field is not None and field != null and NUMBER.fullmatch(field)
+        numbers.append(float(field) if field is not None and known else math.nan)
     return np.array(numbers), units
+
+
+def _sides(line: bytes, delimiter: bytes, unit: Literal["first", "last"]) -> tuple[bytes, bytes]:
+    """Return the field of the unit, and what is private; without a delimiter there is no unit."""
+    if unit == "first":
+        field, found, private = line.partition(delimiter)
+        return (field, private) if found else (b"", line)
+    private, found, field = line.rpartition(delimiter)
+    return (field, private) if found else (b"", line)
 
 
 def _null(form: CsvFormat) -> bytes:
@@ -140,42 +161,3 @@ def _null(form: CsvFormat) -> bytes:
         return form.null.encode(form.encoding)
     except UnicodeEncodeError:
         return b""
-
-
-def split_quoted(line: bytes, delimiter: bytes, quote: bytes) -> list[bytes]:
-    """Return the fields of a line, those before the first quote that is out of place; in time linear in the line."""
-    fields, at = list[bytes](), 0
-    while True:
-        if line.startswith(quote, at):
-            end = _closing(line, at + 1, quote)
-            if end is None or not (end + 1 == len(line) or line.startswith(delimiter, end + 1)):
-                return fields
-            fields.append(line[at + 1 : end].replace(quote * 2, quote))
-            at = end + 1
-        else:
-            end = line.find(delimiter, at)
-            bare = line[at:] if end < 0 else line[at:end]
-            if quote in bare:
-                return fields
-            fields.append(bare)
-            at += len(bare)
-        if at == len(line):
-            return fields
-        at += 1
-
-
-def _closing(line: bytes, at: int, quote: bytes) -> int | None:
-    """Return where the quoted field ends whose text begins here."""
-    while (at := line.find(quote, at)) >= 0:
-        if not line.startswith(quote, at + 1):
-            return at
-        at += 2
-    return None
-
-
-def _field(parts: list[bytes], place: int, null: bytes) -> bytes | None:
-    """Return a field; None if it is missing, empty or the NULL text."""
-    if place >= len(parts):
-        return None
-    field = parts[place]
-    return None if not field or field == null else field

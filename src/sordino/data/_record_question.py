@@ -18,11 +18,11 @@ from sordino.data._csv_format import CsvFormat
 from sordino.data._domain import Domain
 from sordino.data._engine import Engine, Progress, after_charge, scanning
 from sordino.data._lines import first_line
+from sordino.data._number_words import EMBEDDED
 from sordino.data._numbers import number_column
-from sordino.data._record_lines import Fields, UnitRows, Values, record_blocks
+from sordino.data._record_lines import Fields, UnitRows, Values, fields_of, record_blocks
 from sordino.data._source import ReaderBackend, Source
 from sordino.data._unit import PrivacyUnit
-from sordino.data._words import EMBEDDED
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 
 ROWS = 1 << 16
@@ -44,7 +44,8 @@ class RecordQuestion:
 
     source: Source
     unit: PrivacyUnit
-    fields: Fields
+    fields: Fields | None = field(repr=False)
+    indices: tuple[int, ...] = field(repr=False)
     sql: str = field(repr=False)
 
     @property
@@ -67,16 +68,15 @@ class RecordQuestion:
         """
         rows = None if self.unit.max_rows is None else UnitRows(self.unit.max_rows)
         reader = _reader(self.source)
-        yield from _lines(reader, self.fields, rows, progress) if isinstance(reader, CsvReader) else self._table(rows, progress)
+        yield from self._table(rows, progress) if self.fields is None else _lines(reader, self.fields, rows, progress)
         if progress is not None:
             progress(100.0)
 
     def _table(self, rows: UnitRows | None, progress: Progress | None) -> Iterator[Values]:
-        indices = sorted(place for place in self.fields if place is not None)
         with ExitStack() as stack:
 
             def begin(announce: Any) -> Engine:
-                opened = stack.enter_context(scanning(_reader(self.source), indices, ordered=True))
+                opened = stack.enter_context(scanning(_reader(self.source), self.indices, ordered=True))
                 announce(opened)
                 opened.begin(self.sql)
                 return opened
@@ -95,7 +95,10 @@ class RecordQuestion:
 
 
 def _reader(source: Source) -> Any:
-    return source.backend.reader if isinstance(source.backend, ReaderBackend) else None
+    """Return what reads the rows of a source in an order of their own; None if it has none."""
+    if source.kind == "relation" or not isinstance(source.backend, ReaderBackend):
+        return None
+    return source.backend.reader
 
 
 def _lines(reader: CsvReader, fields: Fields, rows: UnitRows | None, progress: Progress | None) -> Iterator[Values]:
@@ -139,18 +142,23 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
         If the question cannot be asked; nothing has been read.
     """
     check_unit(unit)
-    if _reader(source) is None:
+    reader = _reader(source)
+    if reader is None:
         raise InvalidParameter(
             f"randomize needs a source whose rows have an order: files or a frame; got a {source.kind} source. Write it to a file first."
         )
-    place, _ = number_column(source, column, "column")
+    place, kind = number_column(source, column, "column")
     owner = None if unit.column is None else source.label_index(unit.column, "PrivacyUnit.column")
     if owner == place:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
-    owners = "" if owner is None else f", {EMBEDDED.text.format(f'c{owner}')} AS unit"
-    sql = f"SELECT coalesce(TRY_CAST(c{place} AS DOUBLE), CAST('nan' AS DOUBLE)) AS x{owners} FROM rows"
-    source.rehearse([place] if owner is None else sorted({place, owner}), [(sql, None)])
-    return RecordQuestion(source, unit, Fields(place, owner), sql)
+    fields = fields_of(list(source.columns), column, unit.column) if isinstance(reader, CsvReader) else None
+    kinds = list(source.columns.values())
+    owners = "" if owner is None else f", {EMBEDDED.words.label(owner, kinds[owner])} AS unit"
+    number = f"TRY_CAST({EMBEDDED.number(place, kind)} AS DOUBLE)"
+    sql = f"SELECT coalesce({number}, CAST('nan' AS DOUBLE)) AS x{owners} FROM rows"
+    indices = tuple(sorted({place} if owner is None else {place, owner}))
+    source.rehearse(indices, [(sql, None)])
+    return RecordQuestion(source, unit, fields, indices, sql)
 
 
 def check_unit(unit: PrivacyUnit) -> None:
@@ -181,6 +189,6 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
             raise InvalidParameter(f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}.")
     if unit.column == column:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
-    fields = Fields(names.index(column), None if unit.column is None else names.index(unit.column))
+    fields = fields_of(names, column, unit.column)
     rows = None if unit.max_rows is None else UnitRows(unit.max_rows)
     return record_blocks(getattr(file, "read1", file.read), form, fields, rows)

@@ -18,6 +18,7 @@ from sordino.data._answer_lines import number
 from sordino.data._csv_format import CsvFormat
 from sordino.data._private_fields import PrivateFields, open_private
 from sordino.errors import DataSourceError, InvalidParameter
+from sordino.remnants import no_remnants
 
 
 @final
@@ -36,6 +37,7 @@ class ScoreFile:
 
     fields: PrivateFields
 
+    @no_remnants
     def read(self) -> Scores:
         """Read the rows. Call it after the charge.
 
@@ -66,6 +68,7 @@ class MarkerFile:
     fields: PrivateFields
     swapped: bool
 
+    @no_remnants
     def read(self) -> MarkerCounts:
         """Read the rows. Call it after the charge.
 

@@ -15,7 +15,7 @@ from typing import Protocol, final
 import duckdb
 
 from sordino.constraints import shown, text
-from sordino.data._engine import Engine, Reader, Scan, engine, quoted, rehearsed, scanning
+from sordino.data._engine import Engine, Reader, Scan, engine, rehearsed, scanning
 from sordino.data._predicate import Predicate, parse
 from sordino.errors import DataSourceError, InvalidParameter
 
@@ -29,11 +29,11 @@ UNUSABLE = "UNUSABLE"
 """The declared type of a column that no question can use; it may be there as long as nobody asks for it."""
 
 AS_LABELS = re.compile(
-    r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|UUID|ENUM\(.*\)",
+    r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|FLOAT|DOUBLE|DATE|UUID|ENUM\(.*\)",
     re.DOTALL,
 )
-"""Declared types whose every value is one text: no floats (many texts for one number), no bytes, no nested values, no times: the engine
-fails on some that a file or frame can hold."""
+"""Declared types whose values have one text each: no bytes, no nested values, no times, on some of which the engine fails that a file or
+frame can hold. Floats have one by a rule of our own (`Words.float_text`)."""
 
 
 Asked = Sequence[tuple[str, Sequence[str] | None]]
@@ -87,6 +87,9 @@ class Source:
         Names and declared types, in the engine's words.
     files : tuple of Path
         The files that hold the rows; none for tables in memory.
+    inferred : bool
+        Whether types may have been found out from values, as pandas does: then no question is refused for a type that one value more
+        could have brought about.
     """
 
     kind: str
@@ -94,6 +97,7 @@ class Source:
     columns: Mapping[str, str]
     files: tuple[Path, ...]
     backend: Backend = field(repr=False)
+    inferred: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
@@ -130,8 +134,8 @@ class Source:
         kind = list(self.columns.values())[index]
         if not AS_LABELS.fullmatch(kind):
             raise InvalidParameter(
-                f"{role} must be a column of texts, whole numbers, decimals, dates or booleans, because items and units are compared as "
-                f"text; got {column!r} of type {shown(kind)[1:-1]}. Convert the column at its source."
+                f"{role} must be a column of texts, numbers, dates or booleans, because items and units are compared as text; got "
+                f"{column!r} of type {shown(kind)[1:-1]}. Convert the column at its source."
             )
         return index
 
@@ -224,6 +228,26 @@ def described(opened: Engine, select: str, what: str) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in rows}
 
 
-def selected(names: Sequence[str], indices: Sequence[int]) -> str:
-    """Return the column list that renames the used columns to c<index>."""
-    return ", ".join(f"{quoted(names[index])} AS c{index}" for index in indices) or "1"
+_LENT = re.compile(
+    r"VARCHAR|BLOB|BOOLEAN|U?(?:TINY|SMALL|BIG)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?"
+    r"|TIMESTAMP WITH TIME ZONE"
+)
+"""Types whose values travel between engines as they are, whatever the settings of the engine that sends them."""
+
+
+def sent(types: Sequence[str], indices: Sequence[int]) -> str:
+    """Return the columns c<index> as an engine sends them: values of other types than those of `_LENT` as texts.
+
+    Something is sent for each row, also if no column is used.
+    """
+    columns = (f"c{index}" if _LENT.fullmatch(types[index]) else f"CAST(c{index} AS VARCHAR) AS c{index}" for index in indices)
+    return ", ".join(columns) or "1 AS c"
+
+
+def received(types: Sequence[str], indices: Sequence[int]) -> str:
+    """Return the SELECT over the rows that were lent, in which each column has its declared type again; a value that has none is NULL."""
+    columns = (
+        f"c{index}" if _LENT.fullmatch(types[index]) else f"TRY(TRY_CAST(c{index} AS {types[index]})) AS c{index}"
+        for index in indices
+    )
+    return f"SELECT {', '.join(columns) or '1'} FROM lent"

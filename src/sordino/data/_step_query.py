@@ -96,8 +96,7 @@ def _steps(kind: NumberKind, ends: StepRange) -> str:
         inside = f" WHEN x >= {_typed(least, kind)} THEN {_float_steps(ends.step)}"
     else:
         inside = f" WHEN x >= {_typed(least, kind)} THEN {_whole_steps(kind, ends)}"
-    unknown = "x IS NULL OR isnan(x)" if kind.scale is None else "x IS NULL"
-    return f"CASE WHEN {unknown} THEN NULL{above}{inside} ELSE {_whole(ends.low)} END"
+    return f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_whole(ends.low)} END"
 
 
 def _typed(text: str, kind: NumberKind) -> str:
@@ -122,7 +121,8 @@ def _whole_steps(kind: NumberKind, ends: StepRange) -> str:
     low, high = (min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest) for end in (ends.low, ends.high))
     unscaled = f"least(greatest({_unscaled(scale)}, {_whole(low, 'HUGEINT')}), {_whole(high, 'HUGEINT')})"
     factor, divisor = ends.step.denominator, ends.step.numerator * top
-    if factor * max(abs(low), abs(high)) >= _HUGE:  # the ends are so close to 0 that 0 is the only value between them
+    if factor > 1 and factor * max(abs(low), abs(high)) >= _HUGE:
+        # Such ends are less than one unscaled whole number away from 0 (2^52 steps are at most 2^112 / factor): only 0 lies between them.
         return _whole(0)
     if divisor >= _HUGE:  # a step is larger than every value of the type
         return f"CASE WHEN {unscaled} >= 0 THEN {_whole(0)} ELSE {_whole(-1)} END"

@@ -1,18 +1,20 @@
-"""Parquet files, tables of DuckDB files, and DuckDB relations."""
+"""Parquet files, tables of DuckDB files, and DuckDB relations.
+
+Their rows are read by an engine, or by the connection of a relation, that projects columns by their places and evaluates nothing. What
+questions compute is computed elsewhere, of a stream of these rows.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import duckdb
 
-from sordino.data._engine import Answer, Engine, Scan, engine, literal, quoted, rehearsed
-from sordino.data._source import Asked, described, selected
+from sordino.data._engine import Engine, engine, literal, quoted
+from sordino.data._source import described, received, sent
 from sordino.errors import DataSourceError, InvalidParameter
 
 
@@ -22,17 +24,16 @@ class ParquetReader:
     """Parquet files with one schema."""
 
     files: tuple[Path, ...]
-    names: tuple[str, ...]
-
-    @property
-    def paths(self) -> Sequence[Path]:
-        """The files themselves."""
-        return self.files
+    types: tuple[str, ...]
+    schema: Mapping[str, str] = field(repr=False)  # in the words of the engine, which writes names that differ in case anew
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
-        """Return the SELECT over the files."""
-        del engine
-        return f"SELECT {selected(self.names, indices)} FROM {_parquet(self.files)}"
+        """Lend the columns of the files, and return the SELECT over them."""
+        source = engine.open_beside(self.files)
+        rows = _parquet(self.files)
+        _check_unchanged(source, rows, self.schema, str(self.files[0]))
+        engine.lend(source.select(f"SELECT {sent(self.types, indices)} FROM {rows} AS file({_all(self.types)})"))
+        return received(self.types, indices)
 
 
 def _parquet(files: Sequence[Path]) -> str:
@@ -41,13 +42,24 @@ def _parquet(files: Sequence[Path]) -> str:
     return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = false, filename = false, file_row_number = false)"
 
 
+def _all(types: Sequence[str]) -> str:
+    """Return names for all columns of a table, by their places: the engine finds `user` where `User` was meant."""
+    return ", ".join(f"c{index}" for index in range(len(types)))
+
+
+def _check_unchanged(source: Engine, rows: str, schema: Mapping[str, str], what: str) -> None:
+    """Refuse columns that are not those of the table as it was opened: they are read by their places."""
+    if list(described(source, f"SELECT * FROM {rows}", what).items()) != list(schema.items()):
+        raise DataSourceError(f"A source must not change while it is open; the columns of {what} have.")
+
+
 def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
     """Read the schemas, and nothing else, of Parquet files.
 
     Raises
     ------
     DataSourceError
-        If a file is no Parquet file, or the schemas differ.
+        If a file is no Parquet file, the schemas differ, or a name occurs twice.
     """
     strange = [path for path in files if set(str(path)) & set("*?[")]
     if strange:
@@ -55,10 +67,29 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
     with engine() as opened:
         opened.close_doors(files)
         schemas = [described(opened, f"SELECT * FROM {_parquet([path])}", str(path)) for path in files]
-    for path, schema in zip(files, schemas, strict=True):
-        if list(schema.items()) != list(schemas[0].items()):
+        names = [_names(opened, path) for path in files]
+    for path, schema, named in zip(files, schemas, names, strict=True):
+        if list(schema.items()) != list(schemas[0].items()) or named != names[0]:
             raise DataSourceError(f"All files of a source must have the same columns and types; {path} differs from {files[0]}.")
-    return ParquetReader(tuple(files), tuple(schemas[0])), schemas[0]
+    types = tuple(schemas[0].values())
+    if len(set(names[0])) != len(types) or len(names[0]) != len(types):
+        raise DataSourceError(f"The columns of a Parquet file must have different names; those of {files[0]} have not.")
+    return ParquetReader(tuple(files), types, schemas[0]), dict(zip(names[0], types, strict=True))
+
+
+def _names(opened: Engine, path: Path) -> list[str]:
+    """Return the names of the columns as the file has them: the engine calls a second `user` `user_1`, beside `User` as well."""
+    listed = f"SELECT name, num_children FROM parquet_schema({literal(str(path))})"
+    rows = opened.connection.execute(listed).fetchall()
+    names: list[str] = []
+    inside = 0  # how many entries of the column before are still to come
+    for name, children in rows[1:]:  # the first entry is the table itself; the others stand in depth-first order
+        if inside:
+            inside += (children or 0) - 1
+        else:
+            names.append(str(name))
+            inside = children or 0
+    return names
 
 
 @final
@@ -68,7 +99,7 @@ class DatabaseReader:
 
     file: Path
     table: str
-    names: tuple[str, ...]
+    schema: Mapping[str, str] = field(repr=False)
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -76,9 +107,16 @@ class DatabaseReader:
         return (self.file, self.file.with_name(self.file.name + ".wal"))
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
-        """Attach the file and return the SELECT over its table."""
-        engine.connection.execute(f"ATTACH {literal(str(self.file))} AS private (READ_ONLY)")
-        return f"SELECT {selected(self.names, indices)} FROM {_table(self.table)}"
+        """Lend the columns of the table, and return the SELECT over them."""
+        source = engine.open_beside(self.paths, attach=_attach(self.file))
+        rows, types = _table(self.table), tuple(self.schema.values())
+        _check_unchanged(source, rows, self.schema, f"table {self.table!r} of {self.file}")
+        engine.lend(source.select(f"SELECT {sent(types, indices)} FROM {rows} AS stored({_all(types)})"))
+        return received(types, indices)
+
+
+def _attach(file: Path) -> str:
+    return f"ATTACH {literal(str(file))} AS private (READ_ONLY)"
 
 
 def _table(name: str) -> str:
@@ -98,14 +136,14 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
         raise DataSourceError(f"A DuckDB source must be an existing file; got {file}.")
     with engine() as opened:
         try:
-            opened.connection.execute(f"ATTACH {literal(str(file))} AS private (READ_ONLY)")
+            opened.connection.execute(_attach(file))
         except duckdb.Error:
             raise DataSourceError(
                 f"A DuckDB source must be a database file that no other process writes to; {file} cannot be opened read only."
             ) from None
         opened.close_doors([file])
         schema = described(opened, f"SELECT * FROM {_table(table)}", f"table {table!r} of {file}")
-    return DatabaseReader(file, table, tuple(schema)), schema
+    return DatabaseReader(file, table, schema), schema
 
 
 _VIEW = "sordino_private_rows"
@@ -113,50 +151,25 @@ _VIEW = "sordino_private_rows"
 
 @final
 @dataclass(frozen=True)
-class RelationBackend:
-    """A relation of somebody else's connection: its settings are not touched and nothing is left in it."""
+class RelationReader:
+    """A relation of somebody else's connection: its settings are not touched, and nothing is left in it.
 
-    value: duckdb.DuckDBPyRelation
-    names: tuple[str, ...]
+    The connection makes the rows of the relation and projects columns by their places. Names that its owner gave
+    another meaning to (macros, functions, collations) do not occur in that, and nothing that questions compute is
+    computed there.
+    """
 
-    def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
-        """Ask in the connection of the relation."""
-        return _relation_scan(self, indices)
+    value: duckdb.DuckDBPyRelation = field(repr=False)  # it would print its rows
+    types: tuple[str, ...]
 
-    def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
-        """Ask an engine of our own: nothing is done in somebody else's before the charge."""
-        rehearsed(columns, asked)
-
-
-@contextmanager
-def _relation_scan(backend: RelationBackend, indices: Sequence[int]) -> Iterator[Scan]:
-    yield _RelationScan(backend, indices)
+    def relation(self, engine: Engine, indices: Sequence[int]) -> str:
+        """Lend the columns of the relation, and return the SELECT over them."""
+        select = f"SELECT {sent(self.types, indices)} FROM {_VIEW} AS found({_all(self.types)})"
+        engine.lend(lambda: self.value.query(_VIEW, select))
+        return received(self.types, indices)
 
 
-class _RelationScan:
-    def __init__(self, backend: RelationBackend, indices: Sequence[int]) -> None:
-        self._value = backend.value
-        self._rows = f"SELECT {selected(backend.names, indices)} FROM {_VIEW}"
-
-    def ask(self, question: str, labels: Sequence[str] | None = None) -> Answer:
-        tables = f"WITH rows AS ({self._rows})"
-        if labels is not None:  # nothing may be registered in a connection that is not ours: the labels travel in the query
-            text = literal(json.dumps(list(labels), ensure_ascii=False))
-            tables += (
-                f", labels AS (SELECT unnest(labels) AS label, generate_subscripts(labels, 1) - 1 AS position FROM "
-                f"(SELECT from_json({text}, '[\"VARCHAR\"]') AS labels))"
-            )
-        answer: Any = self._value.query(_VIEW, f"{tables} {question}")
-        return dict(answer.fetchnumpy())
-
-    def progress(self) -> float:
-        return 0.0  # not ours to measure: that would need settings of the connection
-
-    def interrupt(self) -> None:
-        """Do nothing: the handle to stop the query belongs to the owner of the connection."""
-
-
-def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationBackend, dict[str, str]]:
+def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[str, str]]:
     """Read the schema of a relation.
 
     Raises
@@ -164,7 +177,7 @@ def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationBackend, dict
     InvalidParameter
         If a column name occurs twice.
     """
-    names = list(value.columns)
+    names, types = list(value.columns), tuple(map(str, value.types))
     if len(set(names)) != len(names):
         raise InvalidParameter("The columns of a relation must have different names; rename them with an alias.")
-    return RelationBackend(value, tuple(names)), dict(zip(names, map(str, value.types), strict=True))
+    return RelationReader(value, types), dict(zip(names, types, strict=True))

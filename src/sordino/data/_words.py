@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -16,6 +17,11 @@ class Words:
     text : str
         The text of a column, compared byte by byte; a value that has no text is NULL. A column of a database can carry a collation
         under which different texts are equal: one unit would then answer for another.
+    float_text : str
+        The same of a column of floats, read as floats of 64 bits: a whole number within 2^53 has the text of that whole number, every
+        other number its shortest decimal; NaN has none.
+    number : str
+        A float as a number that is compared and ranked: NaN, of whatever sign, is NULL, and both zeros are one.
     hashed : str
         A cryptographic hash of a text, as a text.
     shown : str
@@ -26,19 +32,52 @@ class Words:
     """
 
     text: str
+    float_text: str
+    number: str
     hashed: str
     shown: str
     whole: str
 
+    def label(self, index: int, declared: str) -> str:
+        """Return the text of the column c<index>, by which labels and units are compared."""
+        template = self.float_text if declared in FLOATS else self.text
+        return template.format(f"c{index}")
+
+
+FLOATS = frozenset({"FLOAT", "DOUBLE"})
+"""Declared types of floats. Where a value is missing, frames turn whole numbers into them: such a number keeps the text that it has."""
+
+_MOST = 1 << 53
+
+
+def float_text(value: float) -> str | None:
+    """Return the text of a float, by the rule of `Words.float_text`."""
+    if math.isnan(value):
+        return None
+    return str(int(value)) if abs(value) <= _MOST and value == int(value) else repr(value)
+
+
+def _float_text(is_nan: str, whole: str, decimal: str) -> str:
+    """Return the CASE that gives the text of a float, from the test for NaN and its texts as a whole number and as a decimal."""
+    return f"(CASE WHEN {is_nan} THEN NULL WHEN abs({{0}}) <= {_MOST} AND {{0}} = floor({{0}}) THEN {whole} ELSE {decimal} END)"
+
 
 EMBEDDED = Words(
     text="(TRY(CAST({} AS VARCHAR)) COLLATE C)",
+    float_text="("
+    + _float_text("isnan({0})", "CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR)", "CAST(CAST({0} AS DOUBLE) AS VARCHAR)")
+    + " COLLATE C)",
+    number="CASE WHEN isnan({0}) THEN NULL WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END",
     hashed="sha256({})",
     shown="CAST({} AS VARCHAR)",
     whole="CASE WHEN CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0} THEN CAST(TRY_CAST({0} AS BIGINT) AS HUGEINT) END",
 )
 SERVER = Words(
     text='(CAST({} AS text) COLLATE "C")',
+    float_text="("
+    + _float_text("{0} = 'NaN'", "CAST(CAST({0} AS bigint) AS text)", "CAST(CAST({0} AS float8) AS text)")
+    + ' COLLATE "C")',
+    number="CASE WHEN {0} = 'NaN' THEN NULL WHEN {0} = 0 THEN 0 ELSE {0} END",
     # The bytes as the database keeps them: in another encoding some texts do not exist, and the server would fail on their rows.
     hashed="(encode(sha256(convert_to({}, getdatabaseencoding())), 'hex') COLLATE \"C\")",
     shown="CAST({} AS text)",

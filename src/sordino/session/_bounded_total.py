@@ -20,12 +20,13 @@ import numpy as np
 from sordino.constraints import FINITE, POSITIVE, Constraint, Number, exact, shown
 from sordino.cost import Cost, Pure
 from sordino.data import StepRange, Total
-from sordino.entropy import Entropy
+from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import interval
 from sordino.mechanisms import FoldedMechanism
 from sordino.mechanisms._random_rounding import round_at_random
 from sordino.releases import Release, Value, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency, Sensitivity
 
 _RECORD_BITS = 51  # of the larger end of a record: whole numbers up to there are counted as they are
@@ -178,8 +179,10 @@ class BoundedTotal:
         """Return what releases the figure: of a sum, or of the mean of so many records. It exists for every number of them."""
         return _noise(self, records)
 
+    @no_remnants
     def release(self, figure: Figure, *, entropy: Entropy) -> BoundedValue:
         """Release the private figure, with fresh noise; total for every number of records, none among them."""
+        fresh_entropy(entropy, "BoundedTotal.release")
         records = 1 if figure.records is None else max(1, figure.records)
         ends, mechanism = self.records, self.noise(records)
         steps = figure.total.steps

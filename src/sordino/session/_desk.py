@@ -7,9 +7,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol, final
 
 from sordino.data import CountQuestion, PrivacyUnit, Source
-from sordino.entropy import Entropy
+from sordino.entropy import Entropy, renew
+from sordino.errors import DataSourceError, SordinoError
 from sordino.ledger import Ledger
-from sordino.session._plan import Payer, Plan, Progress, R, Uncharged, size_of
+from sordino.remnants import no_remnants
+from sordino.session._plan import Callback, Payer, Plan, Progress, R, Uncharged, size_of
 
 
 @final
@@ -21,6 +23,12 @@ class Desk:
     def __init__(self, source: Source, unit: PrivacyUnit, ledger: Ledger | None, entropy: Entropy) -> None:
         self.source, self.unit, self.ledger, self.entropy = source, unit, ledger, entropy
 
+    def salt(self) -> bytes:
+        """Return a fresh secret: which rows of a unit count follows from it."""
+        renew(self.entropy)
+        return self.entropy.words(4).tobytes()
+
+    @no_remnants
     def run(self, asked: Sequence[tuple[Plan[Any], Progress | None]]) -> list[Any]:
         """Charge everything, then read and release one after the other."""
         plans = [plan for plan, _ in asked]
@@ -31,7 +39,26 @@ class Desk:
             else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
         )
         with self._charge(tuple(part for plan in plans for part in plan.spent), " + ".join(names), detail) as payer:
-            return [plan.finish(payer, plan.question.run(progress=progress), self.entropy) for plan, progress in asked]
+            return [self._released(plan, payer, progress) for plan, progress in asked]
+
+    def _released(self, plan: Plan[R], payer: Payer, progress: Progress | None) -> R:
+        """Read and release. The words of an error that is neither ours nor the caller's may hold what was read: a constant one leaves.
+
+        Raises
+        ------
+        DataSourceError
+            If anything fails.
+        """
+        heard = None if progress is None else Callback(progress)
+        found = plan.question.run(progress=heard)
+        try:
+            return plan.finish(payer, found, self.entropy)
+        except SordinoError:
+            raise
+        except Exception as error:  # private rows never raise, and what went wrong with them is said to nobody
+            if any(called is not None and called.raised is error for called in (heard, plan.callback)):
+                raise
+        raise DataSourceError.after_charge()
 
     @contextmanager
     def stream(self, mechanism: Any, detail: dict[str, Any]) -> Iterator[Any]:

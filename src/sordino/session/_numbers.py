@@ -180,7 +180,7 @@ def _released(
 ) -> Any:
     from sordino.session._plan_numbers import Rows, plan_numbers  # noqa: PLC0415 - a release of counts need not load it
 
-    salt, ends = self._desk.entropy.words(4).tobytes(), checked_bounds(name, bounds)
+    salt, ends = self._desk.salt(), checked_bounds(name, bounds)
     about = (name, self._desk.source, self._desk.unit, Rows(**rows))
     if ends is None:
         return self._do(plan_numbers(*about, salt=salt, **options), progress)

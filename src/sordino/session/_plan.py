@@ -69,6 +69,24 @@ class Question(Protocol):
 
 
 @final
+class Callback:
+    """A function of the caller's, such as `progress`: an error that it raises is the caller's, and leaves the library as it is."""
+
+    __slots__ = ("_function", "raised")
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+        self.raised: BaseException | None = None
+
+    def __call__(self, *given: Any) -> None:
+        try:
+            self._function(*given)
+        except BaseException as error:  # whatever it is, and it goes on
+            self.raised = error
+            raise
+
+
+@final
 @dataclass(frozen=True)
 class Plan(Generic[R]):
     """One release before any row is read.
@@ -85,6 +103,8 @@ class Plan(Generic[R]):
         Mechanisms and costs that it may spend.
     finish : callable
         From a payer, what the question found and the entropy to the release.
+    callback : Callback, optional
+        What of the caller's `finish` calls.
     """
 
     name: str
@@ -92,6 +112,7 @@ class Plan(Generic[R]):
     public: dict[str, Any]
     spent: tuple[Any, ...]
     finish: Callable[[Payer, Any, Entropy], R]
+    callback: Callback | None = None
 
 
 def size_of(question: Question) -> int | None:

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from sordino.constraints import FINITE, Number
 from sordino.cost import Pure
 from sordino.data import PrivacyUnit, RecordQuestion
-from sordino.entropy import Entropy
+from sordino.entropy import Entropy, fresh_entropy
 from sordino.mechanisms import CompositeMechanism
 from sordino.releases import Release, Values, parameters, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
-from sordino.session._plan import Payer, Plan
+from sordino.session._plan import Callback, Payer, Plan
 
 Block = NDArray[np.float64]
 Write = Callable[[Block], None]
@@ -81,6 +82,7 @@ class LocalReports:
         """True if the law that is proved is the law that is sampled."""
         return self.mechanism.exact
 
+    @no_remnants
     def release(self, blocks: Iterable[Block], *, entropy: Entropy, write: Write | None = None) -> Values | Reported:
         """Report private records, block by block; NaN stands for the middle of the range.
 
@@ -93,6 +95,7 @@ class LocalReports:
         write : callable, optional
             Handed the reports of each block, which are not kept then.
         """
+        fresh_entropy(entropy, "LocalReports.release")
         kept: list[Block] = []
         use, count = write or kept.append, 0
         for block in _even(blocks):
@@ -137,9 +140,10 @@ def local_reports(
 
 def plan_randomize(question: RecordQuestion, reports: LocalReports, *, column: str, write: Write | None) -> Plan[Any]:
     """Return the release: everything that is public has been looked at, and no row."""
+    handed_over = None if write is None else Callback(write)
 
     def finish(payer: Payer, blocks: Iterable[Block], entropy: Entropy) -> Any:
-        return payer.release(reports, blocks, entropy=entropy, write=write)
+        return payer.release(reports, blocks, entropy=entropy, write=handed_over)
 
     mechanism = reports.mechanism
     public = {
@@ -148,4 +152,5 @@ def plan_randomize(question: RecordQuestion, reports: LocalReports, *, column: s
         "upper": float(mechanism.upper),
         "activation": mechanism.activation,
     }
-    return Plan("randomize", question, public | {"public": "the number of records and their order"}, (reports,), finish)
+    public |= {"public": "the number of records and their order"}
+    return Plan("randomize", question, public, (reports,), finish, handed_over)

@@ -16,6 +16,7 @@ from sordino.data import CountQuestion, CsvFormat, PrivacyUnit, open_source, pre
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter, SimulatedRelease
 from sordino.ledger import ChargedStream, Ledger
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 from sordino.session._batch import Batch
 from sordino.session._counts import count, count_distinct_units, histogram
@@ -71,6 +72,7 @@ class Session:
     ['tea']
     """
 
+    @no_remnants
     def __init__(
         self,
         source: Any,
@@ -102,6 +104,7 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Leave the session; it holds nothing open between releases."""
 
+    @no_remnants
     def top_k(
         self,
         item: str,
@@ -169,6 +172,7 @@ class Session:
         )
         return self._do(plan, progress)
 
+    @no_remnants
     def above(
         self,
         item: str,
@@ -248,6 +252,7 @@ class Session:
         plan = plan_above(question, item=item, where=where, epsilon=total, measure_share=share, options=options)
         return self._do(plan, progress)
 
+    @no_remnants
     def watch(
         self,
         *,
@@ -314,13 +319,13 @@ class Session:
         mechanism = finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
 
-    histogram = histogram
-    count = count
-    count_distinct_units = count_distinct_units
-    quantile = quantile
-    sum = total
-    mean = mean
-    randomize = randomize
+    histogram = no_remnants(histogram)
+    count = no_remnants(count)
+    count_distinct_units = no_remnants(count_distinct_units)
+    quantile = no_remnants(quantile)
+    sum = no_remnants(total)
+    mean = no_remnants(mean)
+    randomize = no_remnants(randomize)
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:
@@ -358,5 +363,5 @@ class Session:
         return done
 
     def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
-        salt = self._desk.entropy.words(4).tobytes()
-        return prepare_counts(self._desk.source, self._desk.unit, kind="items", item=item, domain=domain, where=where, salt=salt)
+        about: dict[str, Any] = {"item": item, "domain": domain, "where": where, "salt": self._desk.salt()}
+        return prepare_counts(self._desk.source, self._desk.unit, kind="items", **about)

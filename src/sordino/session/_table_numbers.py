@@ -14,9 +14,10 @@ from typing import Any, cast, final
 
 from sordino.cost import Cost, Pure, repeat
 from sordino.data import NumberQuestion, StepRange
-from sordino.entropy import Entropy
+from sordino.entropy import Entropy, fresh_entropy
 from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedValue, Quantile, Quantiles
 from sordino.releases import Release, pictured
+from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 from sordino.session._bounded_total import BoundedTotal, Figure
 
@@ -117,8 +118,10 @@ class TableNumbers:
         """True if the law that is proved is the law that is sampled."""
         return self.estimator.exact
 
+    @no_remnants
     def release(self, numbers: Numbers | Sequence[Figure], *, entropy: Entropy) -> Any:
         """Release one number, several, or those of all groups; a `BoundedTotal` is handed its figures."""
+        fresh_entropy(entropy, "TableNumbers.release")
         estimator = self.estimator
         if isinstance(estimator, BoundedTotal):
             found: list[Any] = [estimator.release(figure, entropy=entropy) for figure in cast("Sequence[Figure]", numbers)]

@@ -1,0 +1,128 @@
+"""The syntax tree of a row predicate: what may be said about one row, in no engine's words.
+
+Chains such as `a OR b OR c` are one node, so that a tree is never deeper than the parentheses of what was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias, final
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """The value of a column, by its place in the source."""
+
+    index: int
+    size: int = 1
+
+
+@final
+@dataclass(frozen=True)
+class Constant:
+    """A literal: a number as it was written, a text, a truth value, or NULL."""
+
+    kind: str  # "number", "text", "truth" or "null"
+    text: str = ""
+    size: int = 1
+
+
+@final
+@dataclass(frozen=True)
+class Negative:
+    """Minus an operand."""
+
+    operand: Node
+
+    @cached_property
+    def size(self) -> int:
+        """How many nodes are rendered."""
+        return 1 + self.operand.size
+
+
+@final
+@dataclass(frozen=True)
+class Arithmetic:
+    """`first`, then one operator and operand after the other, from left to right."""
+
+    first: Node
+    rest: tuple[tuple[str, Node], ...]
+
+    @cached_property
+    def size(self) -> int:
+        """How many nodes are rendered."""
+        return self.first.size + sum(1 + operand.size for _, operand in self.rest)
+
+
+@final
+@dataclass(frozen=True)
+class TryCast:
+    """An operand as a value of another type, NULL where it is none."""
+
+    operand: Node
+    kind: str
+
+    @cached_property
+    def size(self) -> int:
+        """How many nodes are rendered."""
+        return 1 + self.operand.size
+
+
+@final
+@dataclass(frozen=True)
+class Comparison:
+    """Two operands with an operator between them, LIKE among the operators."""
+
+    left: Node
+    operator: str
+    right: Node
+
+    @cached_property
+    def size(self) -> int:
+        """How many nodes are rendered."""
+        return 1 + self.left.size + self.right.size
+
+
+@final
+@dataclass(frozen=True)
+class IsNull:
+    """Whether an operand is NULL."""
+
+    operand: Node
+
+    @cached_property
+    def size(self) -> int:
+        """How many nodes are rendered."""
+        return 1 + self.operand.size
+
+
+@final
+@dataclass(frozen=True)
+class Not:
+    """The opposite; NULL stays NULL."""
+
+    operand: Node
+
+    @cached_property
+    def size(self) -> int:
+        """How many nodes are rendered."""
+        return 1 + self.operand.size
+
+
+@final
+@dataclass(frozen=True)
+class Connected:
+    """Two operands or more, all joined by AND or all by OR."""
+
+    operator: str
+    operands: tuple[Node, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """How many nodes are rendered."""
+        return sum(1 + operand.size for operand in self.operands)
+
+
+Node: TypeAlias = Column | Constant | Negative | Arithmetic | TryCast | Comparison | IsNull | Not | Connected

@@ -1,0 +1,149 @@
+"""Fields of whole blocks are those of each line alone, and memory is bounded whatever lines hold."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+
+from sordino.data import CsvFormat
+from sordino.data._csv import split_line
+from sordino.data._csv_fields import field_texts
+from sordino.data._lines import LONGEST
+
+FORM = CsvFormat()
+WORDS = ["".join(word) for size in range(1, 8) for word in product('",a', repeat=size)]
+INDICES = ([0], [1], [0, 2], [1, 2, 5], [0, 1, 2, 3, 4, 5, 6, 7])
+
+
+def found(lines, form, indices):
+    """Return the fields of the lines as the block has them, a tuple for each line that is left."""
+    batch = field_texts(b"".join(line.encode() + b"\n" for line in lines), form, indices)
+    assert batch.offsets.dtype == np.int32
+    assert (np.diff(batch.offsets) >= 0).all()
+    assert batch.offsets[-1] <= len(batch.data)
+    edges = batch.offsets.reshape(-1)[:-1].reshape(batch.size, len(indices), 2)
+    return [tuple(batch.data[start:stop].decode() for start, stop in row) for row in edges.tolist()]
+
+
+def wanted(lines, form, indices):
+    split = [split_line(line, form) for line in lines]
+    return [tuple(fields[index] if index < len(fields) else "" for index in indices) for fields in split if fields is not None]
+
+
+@pytest.mark.parametrize("indices", INDICES, ids=str)
+@pytest.mark.parametrize("form", [FORM, CsvFormat(quote=""), CsvFormat(delimiter="a", quote=",")], ids=repr)
+def test_a_block_of_all_short_lines_is_split_as_each_line_alone(form, indices):
+    assert found(WORDS, form, indices) == wanted(WORDS, form, indices)
+
+
+@pytest.mark.parametrize(
+    "lines", [["a"], ['"'], [",,"], ['a"', '"a', '"a"b'], ['"a""b"', '""""'], ["a,é", '"é,""é"""'], ["a,b"] * 9]
+)
+def test_small_blocks(lines):
+    for indices in INDICES:
+        assert found(lines, FORM, indices) == wanted(lines, FORM, indices)
+    assert field_texts("".join(line + "\n" for line in lines).encode(), FORM, []).size == len(wanted(lines, FORM, [0]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_blocks_of_random_lines(seed):
+    """Also blocks of lines with as many fields each, which are looked up in a quicker way, and with one line that has more or fewer."""
+    rng = random.Random(seed)
+    for _ in range(60):
+        alphabet = rng.choice(['",ab', ",ab", '",aé"', "ab"])
+        lines = ["".join(rng.choices(alphabet, k=rng.randrange(1, 12))) for _ in range(rng.randrange(1, 30))]
+        even = [",".join(rng.choices(["", "a", "bé", '"a,b"', '""""'], k=3)) or "a" for _ in range(9)]
+        for some in (lines, even, [*even, rng.choice(lines), *even]):
+            indices = sorted(rng.sample(range(6), rng.randrange(1, 4)))
+            assert found(some, FORM, indices) == wanted(some, FORM, indices)
+
+
+HOSTILE = {
+    "delimiters": b"%d,a" + b"," * (LONGEST - 20),
+    "quoted, then delimiters": b'%d,"a"' + b"," * (LONGEST - 20),
+    "doubled quotes": b'%d,a,"' + b'""' * ((LONGEST - 40) // 2) + b'"',
+    "empty quotes": b"%d,a" + b',""' * ((LONGEST - 40) // 3),
+    "quoted fields": b"%d,a" + b',"x"' * ((LONGEST - 40) // 4),
+    "open quotes": b"%d,a" + b',"' * ((LONGEST - 40) // 2),
+    "quotes": b"%d,a," + b'"' * (LONGEST - 20),
+    "one long field": b"%d,a," + b"x" * (LONGEST - 20),
+    "no fields": b"%d" + b"x" * (LONGEST - 20),
+    "too long": b"%d,a" + b"," * (5 * LONGEST),
+    "not UTF-8": b"%d,a" + b",\xff" * ((LONGEST - 40) // 2),
+}
+"""Lines of a megabyte; the engine's own split needed up to forty times as much for each of them."""
+
+ASK = """
+import resource, sys
+from sordino.cli import run
+path = sys.argv[1]
+ask = {
+    "count": ["count", path, "--row-is-unit"],
+    "mean": ["mean", path, "--column", "item", "--cap", "5", "--user", "user", "--max-rows", "3"],
+    "top": ["top", path, "--item", "item", "--user", "user", "-k", "1", "--domain-sql", "SELECT 'a'"],
+    "randomize": ["randomize", path, "--column", "item", "--lower", "0", "--upper", "1", "--user", "user", "--max-rows", "2"],
+    "select": ["select", path, "--score", "item", "--sensitivity", "1", "--delimiter", ";"],
+}
+codes = [run([*ask[name], "--epsilon", "1"]) for name in sys.argv[2:]]
+try:  # the peak of this program alone; what getrusage tells begins with that of the process that started it
+    with open("/proc/self/status") as file:
+        most = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+except OSError:
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(*codes, most, file=sys.stderr)
+"""
+MEGABYTES = 420
+
+
+def peak(path, *names):
+    """Return the exit codes of commands about a file, and how many megabytes one process needed for all of them."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, str(path), *names], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True
+    )
+    *codes, kilobytes = map(int, done.stderr.split()[-len(names) - 1 :])
+    return codes, kilobytes / (1 if sys.platform != "darwin" else 1024) / 1024
+
+
+@pytest.mark.parametrize(
+    "what", [what if what in {"delimiters", "doubled quotes"} else pytest.param(what, marks=pytest.mark.slow) for what in HOSTILE]
+)
+def test_memory_is_bounded_whatever_lines_hold(tmp_path, what):
+    path = tmp_path / "x.csv"
+    with path.open("wb") as file:
+        file.write(b"user,item\n")
+        for number in range(60):
+            file.write(HOSTILE[what].replace(b"%d", b"%d" % (number % 20), 1) + b"\n")
+    codes, megabytes = peak(path, "count", "mean", "top", "randomize")
+    assert codes == [0] * 4
+    assert megabytes < MEGABYTES
+
+
+def one_long_line(path, header, line):
+    """Write a line of 500 MB, of which the disk holds next to nothing, between two others."""
+    with path.open("wb") as file:
+        file.write(header + b"\n" + line + b"\n1")
+        file.write(line[1:2])
+        file.truncate(500 << 20)
+        file.seek(0, 2)
+        file.write(line[1:] + b"\n" + line + b"\n")
+
+
+def test_a_score_of_any_length_takes_no_more_memory(tmp_path):
+    one_long_line(tmp_path / "x.csv", b"user;item", b"1;1")
+    codes, megabytes = peak(tmp_path / "x.csv", "select")
+    assert codes == [0]
+    assert megabytes < MEGABYTES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("header", [b"user,item", b"item,user"])
+def test_a_line_of_any_length_takes_no_more_memory(tmp_path, header):
+    one_long_line(tmp_path / "x.csv", header, b"1,1")
+    codes, megabytes = peak(tmp_path / "x.csv", "count", "randomize", "mean")
+    assert codes == [0] * 3
+    assert megabytes < MEGABYTES

@@ -1,0 +1,214 @@
+"""Whether a row is kept is a function of that row: each row is asked about in a table of its own, and in company.
+
+The company is chosen to tempt an engine: statistics of a file by which it folds comparisons, columns that are NULL in whole blocks so
+that it skips operands, arithmetic that overflows in one row only.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import duckdb
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sordino import PrivacyUnit
+from sordino.data import _engine, _predicate, _tables, open_source, prepare_counts
+
+KINDS = ("parquet", "duckdb", "relation", "polars", "lazy", "arrow", "pandas")
+
+
+def stored(frame, kind, folder, name="t"):
+    """Return a table as a source of some kind; each is written as its usual writer does."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.{kind}"
+    if kind == "parquet":
+        frame.write_parquet(path, row_group_size=2048)
+        return path
+    if kind == "duckdb":
+        with duckdb.connect(str(path)) as con:
+            con.register("frame", frame.to_arrow())
+            con.execute("CREATE TABLE t AS SELECT * FROM frame")
+        return f"duckdb:{path}#t"
+    if kind == "relation":
+        con = duckdb.connect()
+        con.register("frame", frame.to_arrow())
+        con.execute("CREATE TABLE t AS SELECT * FROM frame")
+        return con.table("t")
+    return {
+        "polars": frame,
+        "lazy": frame.lazy(),
+        "arrow": frame.to_arrow(),
+        "pandas": frame.to_pandas(use_pyarrow_extension_array=True),
+    }[kind]
+
+
+def count(frame, where, kind, folder):
+    question = prepare_counts(open_source(stored(frame, kind, folder)), PrivacyUnit.row(), kind="rows", where=where)
+    counted = int(question.run().values[0])
+    for file in folder.glob("t.*"):
+        file.unlink()
+    return counted
+
+
+def typed(rows, **types):
+    return pl.DataFrame(rows, schema=types, orient="row")
+
+
+I8, I16, I32, I64 = pl.Int8, pl.Int16, pl.Int32, pl.Int64
+PAIRS = {
+    # name: (predicate, table, one row more)
+    "a product that only NULL makes the engine compute": (
+        "ts * 1000 IS NOT NULL",
+        typed([(i % 3, 1_700_000_000 + i % 3) for i in range(1000)], usr=I32, ts=I32),
+        (1000, None),
+    ),
+    "bytes": ("small + small > -500 OR small IS NULL", typed([(100,)] * 50, small=I8), (None,)),
+    "a column that is NULL in a whole block": (
+        "status <> 3 OR bonus > (1 - delta)",
+        typed([(1, None, -32768)] * 5000, status=I16, bonus=I16, delta=I16),
+        (1, 5, 7),
+    ),
+    "OR with an overflow": ("a = 1 OR b * b > 0", typed([(1, 2**62)] * 100, a=I64, b=I64), (0, 3)),
+    "AND with an overflow": ("NOT (a = 1 AND b * b > 0)", typed([(0, 2**62)] * 100, a=I64, b=I64), (1, 2)),
+    "dates": (
+        "TRY_CAST(day AS DATE) >= '1000-01-01' OR TRY_CAST(number AS TINYINT) + 100 > 0",
+        typed([(dt.date(2024, 1, 1), 100)] * 60, day=pl.Date, number=I64),
+        (None, 5),
+    ),
+    "a column without NULL": ("x * x IS NULL OR y = 0", typed([(2**40, 1)] * 30, x=I64, y=I64), (None, 0)),
+    "two of them": ("x BETWEEN y * 2 AND 5", typed([(0, -100), (0, 1)] * 20, x=I8, y=I8), (None, 100)),
+    "a list": ("x * 2 IN (4, 200) OR y IS NULL", typed([(100, None), (2, 1)] * 20, x=I8, y=I8), (127, 1)),
+}
+
+
+def fates(where, table, more, kind, folder):
+    """Return the count in company, without and with one row more, and what the rows add up to if each stands alone."""
+    other = pl.concat([pl.DataFrame([more], schema=table.schema, orient="row"), table])  # in the block of the others
+    alone = {row: count(pl.DataFrame([row], schema=table.schema, orient="row"), where, kind, folder) for row in set(other.rows())}
+    together = [count(rows, where, kind, folder) for rows in (table, other)]
+    return together, [sum(alone[row] for row in rows.rows()) for rows in (table, other)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        # Each pair is asked of files; of the other sources by default only the one whose company shares a block.
+        pytest.param(
+            name, kind, marks=() if kind == "parquet" or (kind in {"duckdb", "relation"} and "block" in name) else pytest.mark.slow
+        )
+        for name in PAIRS
+        for kind in KINDS
+    ],
+)
+def test_one_row_more_changes_the_fate_of_no_other(tmp_path, name, kind):
+    together, alone = fates(*PAIRS[name], kind, tmp_path / "t")
+    assert together == alone
+
+
+def whole_try(condition):
+    return f"COALESCE(TRY({_predicate.render_plain(condition)}), FALSE)"
+
+
+def native(self, engine, indices):
+    """Let the engine that evaluates open the file itself."""
+    columns = ", ".join(f"c{index}" for index in indices) or "1"
+    return f"SELECT {columns} FROM {_tables._parquet(self.files)} AS file({_tables._all(self.types)})"
+
+
+@pytest.mark.parametrize(
+    ("off", "pair"),
+    [
+        (("in_clause",), "a product that only NULL makes the engine compute"),
+        (_engine.JOINING, "a column that is NULL in a whole block"),
+    ],
+    ids=["statistics decide", "without statistics, neighbors in a block decide"],
+)
+def test_the_ways_that_were_wrong_are_convicted(tmp_path, monkeypatch, off, pair):
+    """The engine that evaluates opens the file itself, and one TRY stands around the whole predicate."""
+    monkeypatch.setattr(_predicate, "render_total", whole_try)
+    monkeypatch.setattr(_tables.ParquetReader, "relation", native)
+    monkeypatch.setattr(_engine.Engine, "close_doors", lambda self, paths: None)
+    monkeypatch.setattr(_engine, "JOINING", off)
+    together, alone = fates(*PAIRS[pair], "parquet", tmp_path / "t")
+    assert together != alone
+    assert abs(together[1] - together[0]) > 900
+
+
+numbers = st.sampled_from(["0", "1", "2.5", "127", "9223372036854775807", "n", "small", "x", "TRY_CAST(text AS BIGINT)"])
+operand = st.recursive(
+    numbers,
+    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner) | inner.map("- {}".format),
+    max_leaves=4,
+)
+condition = st.recursive(
+    st.builds("{} {} {}".format, operand, st.sampled_from(["=", "<", ">=", "<>"]), operand)
+    | st.builds("{} BETWEEN {} AND {}".format, operand, operand, operand)
+    | operand.map("{} IS NULL".format)
+    | st.sampled_from(["text LIKE 'a%'", "text IN ('3', '300')", "TRY_CAST(text AS DATE) > '2020-01-01'"]),
+    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from(["AND", "OR"]), inner) | inner.map("NOT ({})".format),
+    max_leaves=4,
+)
+SCHEMA = {"n": I64, "small": I8, "x": pl.Float64, "text": pl.String}
+EXTREMES = {
+    "n": [None, 0, 1, 2**63 - 1, -(2**63), 2**62],
+    "small": [None, 0, 100, -128, 127],
+    "x": [None, 0.0, -0.0, float("nan"), float("inf"), 1e308, 5e-324],
+    "text": [None, "", "3", "300", "a", "2020-02-30", "99999999999999999999"],
+}
+row = st.tuples(*(st.sampled_from(values) for values in EXTREMES.values()))
+
+
+@given(where=condition, rows=st.lists(row, min_size=1, max_size=6), repeated=st.sampled_from([1, 1, 700]))
+@settings(max_examples=8)
+@pytest.mark.parametrize("kind", ["parquet", pytest.param("duckdb", marks=pytest.mark.slow)])
+def test_a_table_is_the_sum_of_its_rows(tmp_path_factory, kind, where, rows, repeated):
+    folder = tmp_path_factory.mktemp("t")
+    table = pl.DataFrame(rows * repeated, schema=SCHEMA, orient="row")
+    alone = [count(pl.DataFrame([one], schema=SCHEMA, orient="row"), where, kind, folder) for one in rows]
+    assert count(table, where, kind, folder) == repeated * sum(alone)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "relation"])
+def test_columns_are_taken_by_their_places(tmp_path, kind):
+    """`User` and `user` are two columns, and the engine would find either."""
+    frame = pl.DataFrame({"User": list(range(1000)), "user": [7] * 1000, "USER": [[1]] * 1000})
+    if kind == "parquet":
+        frame.write_parquet(tmp_path / "t.parquet")
+        source = open_source(tmp_path / "t.parquet")
+    else:
+        source = open_source(duckdb.sql('SELECT i AS "User", 7 AS "user", [1] AS "USER" FROM range(1000) t(i)'))
+    assert list(source.columns) == ["User", "user", "USER"]
+    units = {name: int(prepare_counts(source, PrivacyUnit(name), kind="units").run().values[0]) for name in ("User", "user")}
+    assert units == {"User": 1000, "user": 1}
+    bounded = prepare_counts(source, PrivacyUnit("user", max_rows=1), kind="rows", where='"User" >= 0')
+    assert int(bounded.run().values[0]) == 1
+
+
+def test_macros_and_settings_of_another_connection_change_nothing(tmp_path):
+    del tmp_path
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT i AS usr, i % 3 AS item, CAST(i AS HUGEINT) AS big, i::DOUBLE AS x FROM range(100) t(i)")
+    plain = con.table("t")
+    wanted = [answers(plain)]
+    for name in ("sha256(x)", "length(x)", "least(x, y)", "floor(x)", "isnan(x)", "abs(x)", "decode(x)", "nullif(x, y)"):
+        con.execute(f"CREATE OR REPLACE MACRO {name} AS 1")
+    con.execute("SET threads = 1")
+    con.execute("SET default_null_order = 'nulls_first'")
+    con.execute("SET default_collation = 'nocase'")
+    con.execute("SET TimeZone = 'America/Lima'")
+    con.execute("SET ieee_floating_point_ops = false")
+    con.execute("SET arrow_output_version = '1.0'")
+    con.execute("SET arrow_large_buffer_size = true")
+    assert answers(con.table("t")) == wanted[0]
+    con.close()
+
+
+def answers(relation):
+    source = open_source(relation)
+    salt = bytes(16)
+    counted = prepare_counts(source, PrivacyUnit("usr", max_rows=1), kind="items", item="item", domain=[0, 1, 2], salt=salt)
+    large = prepare_counts(source, PrivacyUnit("big"), kind="units", where="big >= 0 AND x < 50.5")
+    return [counted.run().values.tolist(), large.run().values.tolist()]
