@@ -1,8 +1,10 @@
 # Everything happens in .venv. Stamp files in it remember what is installed, so a second call starts at once and needs no network.
-#   make demo test test-all lint types docs bench audit clean        PYTHON=python3.12 make test
+#   make demo test test-all fuzz lint types docs bench audit clean        PYTHON=python3.12 make test
 
 PYTHON ?= python3
 JOBS ?= 2
+MINUTES ?= 10
+SEED ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,13 +13,14 @@ PYTEST := $(BIN)/python -m pytest
 BUDGET := --ledger demo/budget.db --account flights
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint types docs bench audit clean
+.PHONY: help demo test test-all fuzz lint types docs bench audit clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo      install, fetch public data, release a private top 10 and show the ledger"
 	@echo "make test      the default tests      make test-all   also the slow ones"
+	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found"
 	@echo "make lint      style and layers       make types      mypy --strict"
 	@echo "make audit     every claim audited, every broken control convicted, proof pages signed"
 	@echo "make docs      docs/_build/html       make bench      benchmarks/results.md"
@@ -48,7 +51,7 @@ demo/flights.csv demo/airports.csv: $(VENV)/.flights examples/fetch_flights.py
 	$(BIN)/python examples/fetch_flights.py demo
 
 demo: demo/flights.csv demo/airports.csv
-	@rm -f demo/budget.db demo/budget.db-wal demo/budget.db-shm
+	@rm -f demo/budget.db demo/budget.db-journal
 	$(BIN)/sordino ledger create $(BUDGET) --epsilon 3 --adjacency add-remove --unit tailnum --source demo/flights.csv --format table
 	$(BIN)/sordino top demo/flights.csv --item dest --user tailnum --null NA -k 10 --epsilon 1 \
 		--domain demo/airports.csv --domain-column faa $(BUDGET) --format table
@@ -61,6 +64,9 @@ test: $(VENV)/.test
 
 test-all: $(VENV)/.test
 	$(PYTEST) -n $(JOBS)
+
+fuzz: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) --processes $(JOBS) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/ruff check .

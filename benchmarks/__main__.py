@@ -1,6 +1,6 @@
 """Run all jobs (or the named ones) and write their sections of benchmarks/results.md; the sections of other jobs stay as they are.
 
-python -m benchmarks [samplers top_k sparse_vector selection quantile buckets bounded smooth command start coverage ledger audit audit_power audit_peers timing accounting]
+python -m benchmarks [samplers top_k sparse_vector selection quantile buckets streams bounded smooth command start coverage ledger audit audit_power audit_peers timing accounting]
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ JOBS = (
     "selection",
     "quantile",
     "buckets",
+    "streams",
     "bounded",
     "smooth",
     "command",

@@ -1,0 +1,228 @@
+"""Twins of the code with one mend taken out: the fuzzer must find each of them.
+
+Each function puts back, at named seams, what stood there when the breach was found. Where a seam moves, its twin moves with it: a twin that
+nothing finds is a defect of this file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fuzz import engines
+from fuzz.cases import Case
+from sordino.data import _engine, _frames, _number_questions, _number_words, _predicate, _source, _step_query, _tables
+from sordino.data._engine import literal, quoted
+
+_UNDO: list[Callable[[], None]] = []
+
+
+def _put(owner: Any, name: str, value: Any) -> None:
+    """Put something at a seam; `mended` puts back what is there."""
+    before = getattr(owner, name)
+    _UNDO.append(lambda: setattr(owner, name, before))
+    setattr(owner, name, value)
+
+
+# ---- what stood there ---------------------------------------------------------------------------------------------------
+
+
+def _let_statistics_decide() -> None:
+    """Let the engine fold what it knows of whole columns, and read files by itself."""
+    _UNDO.append(engines.rewrite(r"SET disabled_optimizers = .*", "SET disabled_optimizers = 'in_clause'"))
+    _put(_engine.Engine, "close_doors", lambda self, paths: None)
+    _put(_tables.ParquetReader, "relation", _scan_parquet)
+    _put(_tables.DatabaseReader, "relation", _scan_database)
+
+
+def _by_name(names: Sequence[str], indices: Sequence[int]) -> str:
+    return ", ".join(f"{quoted(names[index])} AS c{index}" for index in indices) or "1"
+
+
+def _scan_parquet(self: Any, engine: Any, indices: Sequence[int]) -> str:
+    listed = ", ".join(literal(str(path)) for path in self.files)
+    options = "hive_partitioning = false, union_by_name = false, filename = false, file_row_number = false"
+    return f"SELECT {_by_name(list(self.schema), indices)} FROM read_parquet([{listed}], {options})"
+
+
+def _scan_database(self: Any, engine: Any, indices: Sequence[int]) -> str:
+    engine.connection.execute(f"ATTACH {literal(str(self.file))} AS private (READ_ONLY)")
+    return f"SELECT {_by_name(list(self.schema), indices)} FROM private.main.{quoted(self.table)}"
+
+
+def _lend_by_name(self: Any, engine: Any, indices: Sequence[int]) -> str:
+    """Let the owner of a relation read columns by their names."""
+    named = ", ".join(f"c{index}" for index in indices) or "1"
+    select = f"SELECT {_by_name(self.value.columns, indices)} FROM private_rows"
+    engine.lend(lambda: self.value.query("private_rows", select))
+    return f"SELECT {named} FROM lent"
+
+
+def _number(index: int, kind: Any) -> str:
+    """Return the number of a column: NaN stays what it is."""
+    return f"c{index}" if kind.scale is not None else f"{'TRY_CAST' if kind.text else 'CAST'}(c{index} AS DOUBLE)"
+
+
+def _keep_nan() -> None:
+    _put(_number_questions, "EMBEDDED", replace(_number_words.EMBEDDED, number=_number))
+
+
+def _bounded(kept: str, *, rows: int | None, groups: int | None, grouped: bool, salt: bytes, words: Any, **_more: Any) -> str:
+    """Return the rows that count: ordered by a hash of their texts and copies."""
+    if rows is None:
+        return kept
+    names = "grp, item, " if grouped else ""
+    zero = "CASE WHEN x = 0 THEN abs(x) ELSE x END AS x"
+    known = f"(SELECT {zero}, {names}unit FROM {kept} AS kept WHERE unit IS NOT NULL)"
+    whose = f"{literal(salt.hex())} || length(unit) || ':' || unit"
+    if grouped and groups is not None:
+        place = f"row_number() OVER (PARTITION BY unit ORDER BY {words.hashed.format(f'{whose} || item')}, grp) AS place"
+        first = f"SELECT unit, grp, {place} FROM (SELECT DISTINCT unit, grp, item FROM {known} AS pairs) AS pairs"
+        chosen = f"(SELECT unit AS one, grp AS its FROM ({first}) AS placed WHERE place <= {groups})"
+        known = f"(SELECT x, {names}unit FROM {known} AS known JOIN {chosen} AS chosen ON unit = one AND grp = its)"
+    inside = "unit, grp" if grouped else "unit"
+    label = "length(item) || ':' || item || " if grouped else ""
+    key = words.hashed.format(f"{whose} || {label}copy || ':' || coalesce({words.shown.format('x')}, '')")
+    copies = f"SELECT x, {names}unit, row_number() OVER (PARTITION BY {inside}, x) AS copy FROM {known} AS known"
+    placed = f"SELECT *, row_number() OVER (PARTITION BY {inside} ORDER BY {key}, x, copy) AS place FROM ({copies}) AS copies"
+    return f"(SELECT {'grp, ' if grouped else ''}x FROM ({placed}) AS placed WHERE place <= {rows})"
+
+
+def _whole_steps(kind: Any, ends: Any) -> str:
+    """Return whole steps; a clamped end is taken for "only 0 fits"."""
+    scale = kind.scale or 0
+    top = 10**scale
+    low, high = (min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest) for end in (ends.low, ends.high))
+    whole = _step_query._whole
+    unscaled = f"least(greatest({_step_query._unscaled(scale)}, {whole(low, 'HUGEINT')}), {whole(high, 'HUGEINT')})"
+    factor, divisor = ends.step.denominator, ends.step.numerator * top
+    if factor * max(abs(low), abs(high)) >= 1 << 127:
+        return whole(0)
+    if divisor >= 1 << 127:
+        return f"CASE WHEN {unscaled} >= 0 THEN {whole(0)} ELSE {whole(-1)} END"
+    product = f"({unscaled} * {whole(factor, 'HUGEINT')})" if factor > 1 else unscaled
+    by = whole(divisor, "HUGEINT")
+    return f"CAST({product} // {by} - CASE WHEN {product} % {by} < 0 THEN 1 ELSE 0 END AS BIGINT)"
+
+
+# ---- twins --------------------------------------------------------------------------------------------------------------
+
+
+def where() -> None:
+    """One TRY around the whole predicate, evaluated where statistics of a column may fold parts of it away."""
+
+    def total(self: Any) -> str:
+        return f"COALESCE(TRY({self.sql}), FALSE)"
+
+    _put(_predicate.Predicate, "total", property(total))
+    _let_statistics_decide()
+
+
+def case() -> None:
+    """Columns are read by their names, of which an engine may take one for another."""
+    _put(_tables.RelationReader, "relation", _lend_by_name)
+
+
+def nan_statistics() -> None:
+    """Comparisons with edges are folded by the least and largest number of a Parquet file, of which NaN is none."""
+    _let_statistics_decide()
+    _keep_nan()
+
+
+def nan_sign() -> None:
+    """Rows of a unit are numbered among equal numbers, and NaN of both signs are equal and have two texts."""
+    _keep_nan()
+    _put(_number_questions, "bounded", _bounded)
+
+
+def wide_total() -> None:
+    """Ends that 128 bits cannot hold are moved to what they hold, and taken for ends close to 0."""
+    _put(_step_query, "_whole_steps", _whole_steps)
+
+
+def frame_types() -> None:
+    """How a column of a frame is declared decides whether it can be a label: one missing value makes floats of whole numbers."""
+    kinds = r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|UUID|ENUM\(.*\)"
+    _put(_source, "AS_LABELS", re.compile(kinds, re.DOTALL))
+
+    def declared(frame: Any, name: str, types: dict[str, str]) -> str:
+        if name not in frame.columns:
+            return _source.UNUSABLE
+        return "VARCHAR" if str(frame.dtypes[name]) == "object" else types.get(name, _source.UNUSABLE)
+
+    _put(_frames, "_pandas_type", declared)
+
+
+TWINS: dict[str, Callable[[], None]] = {
+    "where": where,
+    "case": case,
+    "nan-statistics": nan_statistics,
+    "nan-sign": nan_sign,
+    "wide-total": wide_total,
+    "frame-types": frame_types,
+}
+
+
+def install(name: str) -> None:
+    """Take a mend out, in this process."""
+    TWINS[name]()
+
+
+def mended() -> None:
+    """Put back whatever was taken out."""
+    while _UNDO:
+        _UNDO.pop()()
+
+
+# ---- which breach a finding looks like ----------------------------------------------------------------------------------
+
+
+def resembles(case: Case, law: str) -> str | None:
+    """Return which breach a finding looks like: the name of a twin, "owner" or "mark", or None.
+
+    "owner" are settings and macros of a connection that is not ours, "mark" is a first text that is taken for a byte order mark.
+    """
+    question, source = case.question, case.source
+    if source.get("owner") in {"settings", "macros"}:
+        return "owner"
+    if source["kind"] == "pandas" and source["made"] in {"numpy", "category"} and _missing_decides(case):
+        return "frame-types"
+    if source.get("made") == "scan_csv":
+        return "frame-types"
+    if source.get("header") is False and any(
+        str(value).startswith("\ufeff") for row in case.base.rows + case.added for value in row
+    ):
+        return "mark"
+    confused = len({name.lower() for name in case.base.names}) < len(case.base.names)
+    if confused and (source["kind"] in {"parquet", "relation"} or source.get("made") == "scan_parquet"):
+        return "case"
+    if question.where is not None:
+        return "where"
+    if question.numeric:
+        kind = case.base.kind(str(question.column))
+        if kind in {"FLOAT", "DOUBLE"}:
+            return _with_nan(case, law)
+        if question.kind == "totals" and ("HUGE" in kind or kind.startswith("DECIMAL(38")):
+            return "wide-total"
+    return None
+
+
+def _missing_decides(case: Case) -> bool:
+    """Tell whether some neighbors have a missing value in a column of whole numbers or truth values, and others have none."""
+    for place, kind in enumerate(case.base.kinds):
+        missing = {any(row[place] is None for row in rows) for rows in (case.base.rows, case.added, case.instead, ((None,) * 99,))}
+        if len(missing) > 1 and (kind.endswith(("INT", "INTEGER")) or kind == "BOOLEAN"):
+            return True
+    return False
+
+
+def _with_nan(case: Case, law: str) -> str | None:
+    place = case.base.names.index(str(case.question.column))
+    numbers = [row[place] for row in (*case.base.rows, *case.added, *case.instead)]
+    signs = {math.copysign(1.0, number) for number in numbers if number is not None and math.isnan(number)}
+    if len(signs) > 1 and case.question.unit is not None and (case.source["kind"] != "parquet" or law == "order and cut decide"):
+        return "nan-sign"
+    return "nan-statistics" if signs else None

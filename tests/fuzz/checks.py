@@ -1,0 +1,270 @@
+"""What must hold between a table and its neighbors; whatever does not is a finding."""
+
+from __future__ import annotations
+
+import atexit
+import random
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fuzz import engines
+from fuzz.cases import Case, shuffled
+from fuzz.known import limit_of
+from fuzz.oracle import Unsaid, expected
+from fuzz.questions import Answers, Outcome, ask, step_ranges
+from fuzz.releases import released
+from fuzz.sources import effective, recut, write
+from fuzz.tables import Row, Table
+
+ALONE = 3
+"""So many units of a table are looked at in tables of their own; the rest of it together."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What does not hold: which law, and what was seen."""
+
+    law: str
+    seen: str
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.seen}"
+
+
+class Unwritable(Exception):
+    """The fuzzer could not make a table."""
+
+
+_HOME: list[Path] = []
+
+
+def use_home(folder: Path | None = None) -> Path:
+    """Return the folder for tables, from now on this one; by default one in memory, where there is such a place."""
+    if folder is not None:
+        _HOME[:] = [folder]
+    if not _HOME:
+        memory = Path("/dev/shm")
+        _HOME.append(Path(tempfile.mkdtemp(prefix="sordino-fuzz-", dir=memory if memory.is_dir() else None)))
+        atexit.register(shutil.rmtree, _HOME[0], ignore_errors=True)
+    return _HOME[0]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of a case: a finding or none, how many tables were asked, and whether the first one answered."""
+
+    finding: Finding | None
+    tables: int
+    answered: bool
+
+
+def check(case: Case, *, pool: bool = True) -> Finding | None:
+    """Return the first finding of a case, None if everything holds."""
+    return examine(case, pool=pool, thorough=True).finding
+
+
+def examine(case: Case, *, pool: bool, thorough: bool) -> Seen:
+    """Look at a case, up to its first finding.
+
+    Parameters
+    ----------
+    pool : bool
+        Whether engines may be shared by cases.
+    thorough : bool
+        Whether everything is looked at; otherwise some of it, which the case itself decides.
+    """
+    with engines.opening(pool=pool, threads=case.threads):
+        run = _Run(case, pool=pool, thorough=thorough)
+        try:
+            finding = next((one for one in run.findings() if limit_of(case) is None), None)
+            return Seen(finding, len(run.outcomes), any(one.refused is None for one in run.outcomes.values()))
+        finally:
+            run.close()
+
+
+class _Run:
+    """One case: tables that were asked, by their names."""
+
+    def __init__(self, case: Case, *, pool: bool, thorough: bool) -> None:
+        self.case, self.pool, self.thorough = case, pool, thorough
+        self.folder = Path(tempfile.mkdtemp(dir=use_home()))
+        self.outcomes: dict[str, Outcome] = {}
+        self._prepared: Outcome | None = None
+        self._rng = random.Random(case.seed)
+
+    def close(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def ask(self, name: str, table: Table, *, spec: dict[str, Any] | None = None, anew: bool = False) -> Outcome:
+        """Write a table, ask it, and remember what came of it."""
+        folder = self.folder / str(len(self.outcomes))
+        folder.mkdir()
+        try:
+            written = write(spec or self.case.source, table, folder)
+        except Exception as error:  # a fault of the fuzzer, not of what it looks at
+            raise Unwritable(f"{name}: {type(error).__name__}: {error}") from error
+        if self.case.release is not None:
+            self.outcomes[name] = released(written, self.case.question, self.case.release, folder, written.hidden(folder))
+            written.close()
+            return self.outcomes[name]
+        before = None if anew else self._prepared
+        outcome = ask(written.target, self.case.question, csv=written.csv, as_before=before, hidden=written.hidden(folder))
+        written.close()
+        if outcome.answers is not None and self._prepared is None:
+            self._prepared = outcome
+        self.outcomes[name] = outcome
+        return outcome
+
+    def _looks(self, share: float) -> bool:
+        return self.thorough or self._rng.random() < share
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what does not hold, the plainest first."""
+        case, anew = self.case, self._looks(0.05)
+        without, whole = case.base, case.joined(case.added)
+        if case.release is not None and case.other_labels():
+            return  # declared public, and different: these are no neighbors
+        d, s = self.ask("D", whole), self.ask("D without the unit", without, anew=anew)
+        yield from self._alike()
+        if case.release is not None:
+            self.ask("D with another unit", case.joined(case.instead))
+            yield from self._alike()
+            return
+        if d.answers is None or s.answers is None:
+            return  # refused alike
+        yield from self._true("D", whole)
+        yield from self._true("D without the unit", without)
+        yield from self._moved("added", s, d)
+        u = self.ask("the unit alone", case.base.with_rows(case.added))
+        yield from self._adds_up("D", d, [(1, s), (1, u)])
+        if self._looks(0.5):
+            r = self.ask("D with another unit", case.joined(case.instead), anew=anew)
+            v = self.ask("the other unit alone", case.base.with_rows(case.instead))
+            yield from self._alike()
+            yield from self._true("D with another unit", case.joined(case.instead))
+            yield from self._moved("added", s, r)
+            yield from self._moved("replaced", d, r)
+            yield from self._adds_up("D with another unit", r, [(1, s), (1, v)])
+        if self._looks(0.5):
+            parts = [(times, self.ask(name, table)) for name, times, table in self._parts()]
+            yield from self._adds_up("D without the unit", s, parts)
+        chosen = case.question.unit is not None and case.question.max_rows is not None  # which rows count is where order may matter
+        if self._looks(0.8 if chosen else 0.3):
+            other = self.ask("D shuffled", whole.with_rows(shuffled(whole.rows, case)))
+            yield from self._same("shuffled", d, other)
+        spec = recut(random.Random(len(whole.rows)), case.source)
+        if spec != case.source and self._looks(0.3):
+            other = self.ask("D cut otherwise", whole, spec=spec)
+            yield from self._same("cut otherwise", d, other)
+        if case.source["kind"] not in {"relation", "postgres"} and self._looks(0.1):
+            with engines.opening(pool=self.pool, threads=0 if case.threads else 4):
+                other = self.ask("D with other threads", whole)
+            yield from self._same("other threads", d, other)
+        yield from self._alike()
+
+    def _parts(self) -> Iterator[tuple[str, int, Table]]:
+        """Yield some units of the base alone, and the rest of it."""
+        case = self.case
+        units: dict[Any, list[Row]] = defaultdict(list)
+        for row in case.base.rows:
+            units[case.unit_of(row)].append(row)
+        alone = list(units)[:ALONE]
+        for place, unit in enumerate(alone):
+            rows = units.pop(unit)
+            if case.question.unit is None and unit is not None:  # rows that are units, some of them alike
+                yield f"row {place} alone", len(rows), case.base.with_rows(rows[:1])
+            else:
+                yield f"unit {place} alone", 1, case.base.with_rows(rows)
+        if units:
+            yield "the rest", 1, case.base.with_rows(row for rows in units.values() for row in rows)
+
+    # ---- laws -----------------------------------------------------------------------------------------------------------
+
+    def _alike(self) -> Iterator[Finding]:
+        shapes = {name: outcome.shape for name, outcome in self.outcomes.items()}
+        for name, outcome in self.outcomes.items():
+            if outcome.broken is not None:
+                yield Finding("an error that is not ours", f"{name}: {outcome.broken}")
+            if outcome.failed is not None:
+                yield Finding("a row ends the release", f"{name}: {outcome.failed}")
+        if len(set(shapes.values())) > 1:
+            (one, a), (two, b) = next((x, y) for x in shapes.items() for y in shapes.items() if x[1] != y[1])
+            at = max(0, next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0) - 60)
+            yield Finding("public for one, not for its neighbor", f"{one}: {a[at : at + 250]}; {two}: {b[at : at + 250]}")
+
+    def _true(self, name: str, table: Table) -> Iterator[Finding]:
+        values = effective(self.case.source, table)
+        if values is None or (self.case.source.get("collated") and self.case.question.where is not None):
+            return  # under a collation other texts are equal
+        with suppress(Unsaid):
+            wanted = expected(values, self.case.question, source=self.case.source["kind"])
+            wrong = wanted.wrong(self.outcomes[name].answers or {})
+            if wrong is not None:
+                yield Finding("not the true answer", f"{name}: {wrong}")
+
+    def _moved(self, how: str, one: Outcome, two: Outcome) -> Iterator[Finding]:
+        a, b, question = one.answers or {}, two.answers or {}, self.case.question
+        moved = {key: b.get(key, 0) - a.get(key, 0) for key in {*a, *b}}
+        moved = {key: n for key, n in moved.items() if n}
+        if how == "added" and any(n < 0 for key, n in moved.items() if key[0] != "steps"):
+            yield Finding("not monotone", f"{how}: {_shown(moved)}")
+        yield from (self._numbers_moved if question.numeric else self._counts_moved)(how, moved, one.claims)
+
+    def _counts_moved(self, how: str, moved: Answers, claims: dict[str, int]) -> Iterator[Finding]:
+        question = self.case.question
+        if any(abs(n) > claims["each"] for n in moved.values()):
+            yield Finding("sensitivity of an answer", f"{how}: {_shown(moved)}, claimed {claims['each']}")
+        # What is claimed of all answers together is for one adjacency, and for labels that are known.
+        stated = (how == "added") == (question.adjacency == "add-remove") and "public" not in (question.domain or {})
+        if stated and sum(map(abs, moved.values())) > claims["joint"]:
+            yield Finding("sensitivity of all answers", f"{how}: {_shown(moved)}, claimed {claims['joint']}")
+
+    def _numbers_moved(self, how: str, moved: Answers, _claims: dict[str, int]) -> Iterator[Finding]:
+        question, times = self.case.question, 1 if how == "added" else 2
+        most, groups = question.max_rows or 1, {key[1] for key in moved}
+        allowed = 1 if question.unit is None else question.groups_per_unit or 1
+        if question.by is not None and len(groups) > times * allowed:
+            yield Finding("groups of a unit", f"{how}: {_shown(moved)}")
+        ranges, labels = step_ranges(question), (question.labels() if question.by else None) or [None]
+        for group in groups:
+            ends = ranges[labels.index(group)]
+            buckets = sum(abs(n) for key, n in moved.items() if key[:2] == ("bucket", group))
+            steps, known = moved.get(("steps", group), 0), moved.get(("known", group), 0)
+            widest = max(abs(ends.low), abs(ends.high)) if how == "added" else max(0, ends.high) - min(0, ends.low)
+            if buckets > times * most or abs(known) > most or abs(steps) > most * widest:
+                claimed = f"at most {most} rows of {ends.low} to {ends.high} steps"
+                yield Finding("sensitivity of numbers", f"{how}: {_shown(moved)}, {claimed}")
+
+    def _adds_up(self, name: str, whole: Outcome, parts: list[tuple[int, Outcome]]) -> Iterator[Finding]:
+        if any(part.answers is None for _, part in parts):
+            return  # said by another law
+        total: Answers = defaultdict(int)
+        for times, part in parts:
+            for key, n in (part.answers or {}).items():
+                total[key] += times * n
+        total = {key: n for key, n in total.items() if n}
+        if total != whole.answers:
+            yield Finding("the whole is not what its units add up to", f"{name}: {_shown(whole.answers or {}, total)}")
+
+    def _same(self, how: str, one: Outcome, two: Outcome) -> Iterator[Finding]:
+        if two.answers is not None and one.answers != two.answers:
+            yield Finding("order and cut decide", f"{how}: {_shown(one.answers or {}, two.answers)}")
+
+
+def _shown(answers: Answers, other: Answers | None = None) -> str:
+    """Return some answers, or where they differ from others."""
+    keys = sorted({*answers, *(other or {})}, key=repr)
+    if other is None:
+        return ", ".join(f"{_name(key)} by {answers[key]}" for key in keys[:6])
+    apart = [key for key in keys if answers.get(key) != other.get(key)]
+    return ", ".join(f"{_name(key)} {answers.get(key, 0)} and {other.get(key, 0)}" for key in apart)[:400]
+
+
+def _name(key: tuple[Any, ...]) -> str:
+    return " ".join(str(part) if isinstance(part, int) else ascii(part).strip("'")[:30] for part in key if part is not None)

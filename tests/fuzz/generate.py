@@ -1,0 +1,275 @@
+"""Random cases, made from a seed. Shapes that engines fold by what they know of a whole column are likely."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from fuzz.cases import PLACES, Case
+from fuzz.predicates import Maker
+from fuzz.questions import Question, make_domain
+from fuzz.releases import random_release
+from fuzz.sources import HOLDS, fitted, random_spec
+from fuzz.tables import Row, Rows, Table
+from fuzz.values import FLOATS, MINUS_NAN, NAN, NO_UNICODE, SPECIAL, TEXTS, WHOLE, decimal_digits, random_value, text_of
+
+NAMES = ("usr", "x", "y", "z", "amount", "item", "unit", "grp", "rows", "label", "position", "c0", "c1", "place", "n", "order")
+ODD_NAMES = ("User", "user", "USER", "a b", 'q"uote', "naïve", "select", "%s", "Ünït", "1st", "x.y", "\u017f", "s")
+CAN_BE_LABELS = (*WHOLE, "BOOLEAN", "DATE", "VARCHAR", "DECIMAL", "ENUM")
+MANY = 2049
+"""Rows that fill more than one vector of the engine."""
+
+
+def make_case(seed: int) -> Case:
+    """Return the case of a seed, always the same one."""
+    return _Maker(random.Random(seed)).case(seed)
+
+
+class _Maker:
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.spec = random_spec(rng)
+        self.holds = HOLDS[self.spec["kind"]]
+
+    def case(self, seed: int) -> Case:
+        rng = self.rng
+        kind = rng.choices(("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1))[0]
+        if kind == "records" and self.spec["kind"] in {"relation", "postgres"}:
+            kind = "rows"
+        numeric = kind in {"buckets", "totals", "records"}
+        owned = kind == "units" or (kind != "records" and rng.random() < 0.55)
+        self.signs = numeric and owned and rng.random() < 0.15  # NaN of both signs among the rows of a unit
+        roles: dict[str, str] = {}
+        if owned:
+            roles["unit"] = self._label_kind()
+        if kind == "items" or (numeric and kind != "records" and rng.random() < 0.3):
+            roles["item"] = self._label_kind()
+        if numeric:
+            roles["number"] = rng.choice(FLOATS) if self.signs else self._number_kind()
+        where = self.spec["kind"] != "postgres" and kind != "records" and rng.random() < (0.85 if kind == "rows" else 0.35)
+        for place in range(rng.choice((1, 2, 2, 3, 4)) if where else rng.choice((0, 0, 1))):
+            roles[f"more{place}"] = rng.choice(self.holds)
+        if not roles:
+            roles["more0"] = rng.choice(self.holds)
+        names = self._names(len(roles))
+        named = dict(zip(roles, names, strict=True))
+        order = list(roles)
+        rng.shuffle(order)
+        columns = {named[role]: roles[role] for role in order}
+        self.columns, self.unit = columns, named.get("unit")
+        if self.unit is not None and self.spec.get("quoting") == "none":
+            self.spec |= {"quoting": "minimal", "quote": '"'}  # a delimiter in a text would make it a row of another unit
+        base, added, instead = (self._fitted(rows) for rows in self._rows())
+        question = self._question(kind, named, columns, where, Table(tuple(columns), tuple(columns.values()), base + added))
+        release = None
+        if kind != "records" and rng.random() < 0.05:
+            release = random_release(rng, question, self.spec)
+        return Case(
+            base=Table(tuple(columns), tuple(columns.values()), base),
+            added=added,
+            instead=instead,
+            question=question,
+            source=self.spec,
+            place=rng.choice(PLACES),
+            threads=rng.choice((0, 0, 0, 0, 4)),
+            release=release,
+            seed=seed,
+        )
+
+    # ---- columns --------------------------------------------------------------------------------------------------------
+
+    def _names(self, count: int) -> list[str]:
+        rng = self.rng
+        names = rng.sample(NAMES, count)
+        if rng.random() < 0.3:
+            names[: min(2, count)] = rng.sample(ODD_NAMES, min(2, count))
+        if count > 1 and rng.random() < 0.12 and self.spec["kind"] != "duckdb":  # two names that an engine may take for one
+            names[1] = names[0].swapcase() if names[0].swapcase() not in names else names[1]
+        if self.spec["kind"] == "duckdb" and len({name.lower() for name in names}) < count:
+            names = rng.sample(NAMES, count)
+        rng.shuffle(names)
+        return names
+
+    def _label_kind(self) -> str:
+        kinds = [kind for kind in self.holds if kind.startswith(CAN_BE_LABELS)]
+        likely = [kind for kind in ("INTEGER", "BIGINT", "VARCHAR") if kind in kinds]
+        return self.rng.choice(likely if self.rng.random() < 0.7 else kinds)
+
+    def _number_kind(self) -> str:
+        kinds = [kind for kind in self.holds if kind in WHOLE or kind in FLOATS or decimal_digits(kind) or kind == "NUMERIC"]
+        if self.spec["kind"] == "csv" and self.rng.random() < 0.4:
+            return "VARCHAR"  # texts of all sorts, of which some are numbers
+        likely = [kind for kind in ("DOUBLE", "DOUBLE", "BIGINT", "HUGEINT", "HUGEINT") if kind in kinds]
+        return self.rng.choice(likely if self.rng.random() < 0.6 else kinds)
+
+    # ---- rows -----------------------------------------------------------------------------------------------------------
+
+    def _rows(self) -> tuple[Rows, Rows, Rows]:
+        rng = self.rng
+        dice = rng.random()
+        size = rng.randrange(13) if dice < 0.8 else rng.randrange(13, 60) if dice < 0.95 else rng.choice((MANY, 3000, 5000))
+        if self.signs:
+            size = max(size, rng.randrange(20, 120))
+        makers = {name: self._shape(kind, name == self.unit) for name, kind in self.columns.items()}
+        base = tuple(tuple(make(i, size) for make in makers.values()) for i in range(size))
+        if size and rng.random() < 0.3:  # many that are alike
+            some = [rng.choice(base) for _ in range(rng.choice((1, 2, 3)))]
+            base = tuple(rng.choice(some) for _ in base)
+        added, instead = self._special(base), self._special(base)
+        if self.unit is not None:
+            base, added, instead = self._owned(base, added, instead)
+        return base, added, instead
+
+    def _fitted(self, rows: Rows) -> Rows:
+        """Return rows as the source can hold them, so that what is another unit here is another one there."""
+        kinds = list(self.columns.values())
+        return tuple(tuple(fitted(self.spec, kind, value) for kind, value in zip(kinds, row, strict=True)) for row in rows)
+
+    def _shape(self, kind: str, unit: bool) -> Any:
+        """Return what makes the values of a column: constant, empty, rising, few, extreme or mixed ones."""
+        rng = self.rng
+        shapes: tuple[str, ...] = ("constant", "empty", "few", "mixed", "mixed", "missing")
+        if kind in WHOLE:
+            shapes += ("rising", "rising")
+        if kind in FLOATS:
+            shapes += ("nan", "nan", "signs")
+        if self.signs and kind in FLOATS:
+            return lambda i, size: rng.choice((NAN, MINUS_NAN, 5.0, 1.0))
+        if unit:  # each with several rows
+            shapes = ("few",) if self.signs else ("few", "few", "mixed", "rising") if kind in WHOLE else ("few", "mixed")
+        shape = rng.choice(shapes)
+        few = [random_value(rng, kind) for _ in range(8 if unit and self.signs else rng.choice((1, 2, 3)))]
+        if shape == "rising":
+            start = rng.choice((0, 0, 1, 1_700_000_000, -5))
+            low, high = WHOLE[kind]
+            return lambda i, size: start + i if low <= start and start + size <= high else min(i, high)
+        if shape == "constant":
+            return lambda i, size: few[0]
+        if shape == "empty":
+            return lambda i, size: None
+        if shape == "few":
+            return lambda i, size: rng.choice(few)
+        if shape == "nan":
+            return lambda i, size: NAN
+        if shape == "signs":
+            return lambda i, size: rng.choice((NAN, MINUS_NAN, 5.0))
+        # Where a file begins, such a text may be taken for the mark of an order of bytes.
+        if kind == "VARCHAR" and self.spec.get("header") is False and rng.random() < 0.3:
+            return lambda i, size: "\ufeff" + rng.choice(few)
+        share = 0.3 if shape == "missing" else 0.05
+        return lambda i, size: None if rng.random() < share else random_value(rng, kind)
+
+    def _special(self, base: Rows) -> Rows:
+        """Return the rows of one unit: like those of others but for some values, which no other row may have."""
+        rng = self.rng
+        kinds = list(self.columns.values())
+        count = 1 if self.unit is None else rng.choice((1, 1, 2, 3, 7)) if rng.random() < 0.97 else MANY
+        rows: list[Row] = []
+        for _ in range(min(count, 8)):
+            row = list(rng.choice(base)) if base else [random_value(rng, kind) for kind in kinds]
+            changed = rng.sample(range(len(kinds)), rng.randrange(1, len(kinds) + 1))
+            for place in changed:
+                row[place] = None if rng.random() < 0.3 else random_value(rng, kinds[place])
+            rows.append(tuple(row))
+        return tuple(rows * -(-count // len(rows)))[:count]
+
+    def _owned(self, base: Rows, added: Rows, instead: Rows) -> tuple[Rows, Rows, Rows]:
+        """Give the special rows to units of their own."""
+        rng = self.rng
+        place = list(self.columns).index(str(self.unit))
+        kind = self.columns[str(self.unit)]
+        taken = {text_of(row[place], kind) for row in base}
+        owners: list[Any] = []
+        for _ in range(2):
+            for _ in range(50):
+                value = random_value(rng, kind)
+                if text_of(value, kind) not in taken:
+                    break
+            else:
+                value = None
+            taken.add(text_of(value, kind))
+            owners.append(None if rng.random() < 0.05 else value)
+        if self.spec["kind"] in {"csv", "pandas"}:  # what is written there may be one text for several values
+            owners = [owner if _plain(owner) else None for owner in owners]
+            owners[1] = None if owners[0] == owners[1] else owners[1]
+
+        def given(rows: Rows, owner: Any) -> Rows:
+            return tuple((*row[:place], owner, *row[place + 1 :]) for row in rows)
+
+        return base, given(added, owners[0]), given(instead, owners[1])
+
+    # ---- questions ------------------------------------------------------------------------------------------------------
+
+    def _question(self, kind: str, named: dict[str, str], columns: dict[str, str], where: bool, table: Table) -> Question:
+        rng, numeric = self.rng, kind in {"buckets", "totals"}
+        if kind == "records":
+            return Question(kind=kind, column=named["number"], adjacency="replace-one")
+        more: dict[str, Any] = {"salt": rng.randbytes(16).hex(), "adjacency": rng.choice(("add-remove", "replace-one"))}
+        if "unit" in named:
+            bounded = kind in {"rows", "buckets", "totals"} or (kind == "items" and rng.random() < 0.5)
+            more |= {"unit": named["unit"], "max_rows": rng.choice((1, 1, 2, 3, 10)) if bounded else None}
+        if where:
+            texts = self.spec["kind"] == "csv" or self.spec.get("made") == "object"
+            readable = dict.fromkeys(columns, "VARCHAR") if texts else columns
+            more["where"] = Maker(rng, readable).condition(rng.choice((0, 0, 1, 1, 2, 3)))
+        if "item" in named:
+            more["domain"] = self._domain(table, named["item"], public=kind == "items")
+            more["item" if kind == "items" else "by"] = named["item"]
+            if numeric and "unit" in named:
+                more["groups_per_unit"] = rng.choice((1, 1, 2, 5))
+        if numeric:
+            more |= {
+                "column": named["number"],
+                "grid": self._grid(),
+                "ranges": self._ranges(more.get("domain"), columns[named["number"]]),
+            }
+        return Question(kind=kind, **more)
+
+    def _domain(self, table: Table, name: str, *, public: bool) -> dict[str, Any]:
+        rng = self.rng
+        dice = rng.random()
+        if dice < 0.15:
+            start = rng.choice((0, 1, -3, 1_700_000_000, -(1 << 62)))
+            return {"range": [start, start + rng.choice((1, 2, 5, 12))]}
+        if dice < 0.22:
+            return {"indexed": rng.choice((1, 3, 9))}
+        if dice < 0.34 and public:
+            return {"public": True}
+        place = table.names.index(name)
+        texts = {text_of(value, table.kinds[place]) for value in table.column(place)[:5000]} - {None}
+        texts = {text for text in texts if "\0" not in text and text != NO_UNICODE}
+        chosen = set(rng.sample(sorted(texts), min(len(texts), rng.randrange(1, 6)))) | set(rng.sample(TEXTS, 2))
+        return {"list": sorted(text for text in chosen if "\0" not in text) or ["a"]}
+
+    def _grid(self) -> dict[str, Any]:
+        rng = self.rng
+        dice = rng.random()
+        if dice < 0.6:
+            lower = rng.choice(("0", "0", None, "-10", "1"))
+            unit, growth = rng.choice(("1", "1", "1/2", "1000")), rng.choice(("2", "2", "10", "3/2", "21/20"))
+            return {"lower": lower, "cap": rng.choice(("100", "1000", "12345.5", "1e19")), "growth": growth, "unit": unit}
+        pool = [value for value in SPECIAL if abs(value) < float("inf")]
+        return {"edges": [edge.hex() for edge in sorted({value + 0.0 for value in rng.sample(pool, rng.randrange(1, 6))})]}
+
+    def _ranges(self, domain: dict[str, Any] | None, kind: str) -> list[list[int]]:
+        rng = self.rng
+        most = 1 << 52
+        made = make_domain(domain)
+        size = 1 if made is None else made.size
+        same = [self._range(most, kind)] * size
+        return same if rng.random() < 0.6 else [self._range(most, kind) for _ in range(size)]
+
+    def _range(self, most: int, kind: str) -> list[int]:
+        rng = self.rng
+        if kind == "HUGEINT" and rng.random() < 0.6:  # ends beyond what 128 bits hold
+            return [rng.choice((0, -1, -most, -most)), rng.choice((1, most, most)), rng.choice((20, 62, 74, 75, 75, 76, 80, 110))]
+        low = rng.choice((0, 0, -1, -100, -most, -3))
+        high = rng.choice((0, 1, 20, 100, most, most - 1))
+        return [low, high, rng.choice((0, 0, 0, -1, 1, 5, -10, 20, 62, 64, 75, 76, 110, -60, -900, 900))]
+
+
+def _plain(value: Any) -> bool:
+    """Tell whether a value is written the same way everywhere, and is not what CSV files take for a missing one."""
+    if isinstance(value, str):
+        return value.isascii() and value.isalpha() and value not in {"NA", "nan", "NaN", "NULL"}
+    return isinstance(value, int) and not isinstance(value, bool) and value != 7 and abs(value) < 1 << 53

@@ -1,0 +1,226 @@
+"""What the answers must be, computed in plain Python: exactly, or between two ends where a keyed hash chooses rows."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from fuzz.predicates import COMPARISONS, Tree
+from fuzz.questions import Answers, Question, make_domain, make_grid, step_ranges
+from fuzz.tables import Row, Table
+from fuzz.values import WHOLE, exact_number, is_missing, text_of
+
+_WHOLE_TEXT = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+
+
+class Unsaid(Exception):
+    """The oracle does not say what the answer is."""
+
+
+@dataclass
+class Expected:
+    """Between which ends each answer must be, and what all of a kind must add up to."""
+
+    low: dict[tuple[Any, ...], int] = field(default_factory=lambda: defaultdict(int))
+    high: dict[tuple[Any, ...], int] = field(default_factory=lambda: defaultdict(int))
+    sums: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    unsummed: set[str] = field(default_factory=set)
+
+    def add(self, key: tuple[Any, ...], low: int, high: int) -> None:
+        """Add what one unit adds to an answer."""
+        self.low[key] += low
+        self.high[key] += high
+
+    def wrong(self, answers: Answers) -> str | None:
+        """Return what is wrong with some answers."""
+        for key in {*self.low, *self.high, *answers}:
+            low, high, found = self.low.get(key, 0), self.high.get(key, 0), answers.get(key, 0)
+            if not low <= found <= high:
+                wanted = str(low) if low == high else f"{low} to {high}"
+                return f"{_name(key)} is {found}, must be {wanted}"
+        for kind, wanted_sum in self.sums.items():
+            found = sum(n for key, n in answers.items() if key[0] == kind)
+            if found != wanted_sum and kind not in self.unsummed:
+                return f"all of {kind} add up to {found}, must be {wanted_sum}"
+        return None
+
+
+def _name(key: tuple[Any, ...]) -> str:
+    return " ".join(str(part) if isinstance(part, int) else ascii(part)[:40] for part in key if part is not None)
+
+
+def expected(table: Table, question: Question, *, source: str) -> Expected:
+    """Return what the answers must be.
+
+    Raises
+    ------
+    Unsaid
+        If that is not easily said.
+    """
+    if question.kind == "records":
+        raise Unsaid  # numbers are rounded to floats there
+    kept = [row for row in table.rows if question.where is None or _holds(question.where, table, row) is True]
+    units: dict[Any, list[Row]] = defaultdict(list)
+    for place, row in enumerate(kept):
+        unit: Any = place
+        if question.unit is not None:
+            unit = _label(table, row, question.unit, source)
+        if unit is not None:
+            units[unit].append(row)
+    found = Expected()
+    for rows in units.values():
+        if question.kind == "rows":
+            n = len(rows) if question.max_rows is None else min(len(rows), question.max_rows)
+            found.add(("rows",), n, n)
+        elif question.kind == "units":
+            found.add(("units",), 1, 1)
+        elif question.kind == "items":
+            _add_items(found, table, question, rows, source=source)
+        else:
+            _add_numbers(found, table, question, rows, source=source)
+    return found
+
+
+def _label(table: Table, row: Row, name: str, source: str) -> str | None:
+    place = table.names.index(name)
+    return text_of(row[place], table.kinds[place], server=source == "postgres")
+
+
+def _item(table: Table, row: Row, name: str, question: Question, source: str) -> str | None:
+    """Return the label of the domain that a row has, None if it has none."""
+    text, domain = _label(table, row, name, source), question.domain or {}
+    if text is None or "public" in domain or ("list" in domain and text in domain["list"]):
+        return text
+    if "list" in domain:
+        return None
+    start, stop = domain["range"] if "range" in domain else (0, domain["indexed"])
+    if not _WHOLE_TEXT.fullmatch(text) or not start <= int(text) < stop:
+        return None
+    made = make_domain(domain)
+    return str(made.labels[int(text) - start]) if made is not None else None
+
+
+def _add_items(found: Expected, table: Table, question: Question, rows: list[Row], *, source: str) -> None:
+    items = {_item(table, row, str(question.item), question, source) for row in rows} - {None}
+    most = len(items) if question.max_rows is None or question.unit is None else min(len(items), question.max_rows)
+    for item in items:
+        found.add(("item", item), int(most == len(items)), 1)
+    found.sums["item"] += most
+
+
+# ---- numbers ------------------------------------------------------------------------------------------------------------
+
+
+def _add_numbers(found: Expected, table: Table, question: Question, rows: list[Row], *, source: str) -> None:
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    place = table.names.index(str(question.column))
+    for row in rows:
+        group = None if question.by is None else _item(table, row, question.by, question, source)
+        if question.by is None or group is not None:
+            groups[group].append(_number(row[place], source=source))
+    chosen = question.groups_per_unit is None or question.unit is None or len(groups) <= question.groups_per_unit
+    grid = make_grid(question.grid or {})
+    edges = [Fraction(edge) for edge in grid.edges.tolist()]
+    labels = question.labels() if question.by is not None else [None]
+    ranges = step_ranges(question)
+    for group, numbers in groups.items():
+        most = len(numbers) if question.unit is None else min(len(numbers), question.max_rows or 1)
+        buckets: dict[int, int] = defaultdict(int)
+        for number in numbers:
+            buckets[_bucket(number, edges)] += 1
+        if question.kind == "buckets":
+            for bucket, n in buckets.items():
+                found.add(("bucket", group, bucket), max(0, most - (len(numbers) - n)) if chosen else 0, min(n, most))
+            found.sums["bucket"] += most
+            continue
+        ends = ranges[(labels or [None]).index(group)] if len(ranges) > 1 else ranges[0]
+        steps = sorted(0 if number is None else _steps(number, ends) for number in numbers)
+        known = sum(number is not None for number in numbers)
+        missing = len(numbers) - known
+        least, most_steps = sum(steps[:most]), sum(steps[len(steps) - most :])
+        found.add(("steps", group), least if chosen else min(0, least), most_steps if chosen else max(0, most_steps))
+        found.add(("known", group), max(0, most - missing) if chosen else 0, min(known, most))
+    if not chosen:  # which groups count is decided by a hash: only their ends are known
+        found.unsummed.add("bucket")
+
+
+def _number(value: Any, *, source: str) -> Fraction | float | None:
+    if not isinstance(value, str):
+        return exact_number(value)
+    if source == "pandas" and value in {"true", "false"}:
+        return Fraction(value == "true")
+    if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf|nan", str(value), re.ASCII):
+        raise Unsaid
+    return exact_number(float(value))
+
+
+def _bucket(number: Fraction | float | None, edges: list[Fraction]) -> int:
+    if number is None or number == -math.inf:
+        return 0
+    return len(edges) if number == math.inf else bisect_right(edges, number)
+
+
+def _steps(number: Fraction | float, ends: Any) -> int:
+    if isinstance(number, float):
+        return ends.high if number > 0 else ends.low
+    return max(ends.low, min(ends.high, math.floor(number / ends.step)))
+
+
+# ---- simple predicates --------------------------------------------------------------------------------------------------
+
+
+def _holds(tree: Tree, table: Table, row: Row) -> bool | None:
+    """Return whether a predicate holds, None for neither; only where nothing is computed that could fail."""
+    op, *parts = tree
+    if op in {"and", "or"}:
+        one, two = (_holds(part, table, row) for part in parts)
+        decided = op == "or"
+        if decided in (one, two):
+            return decided
+        return None if None in (one, two) else not decided
+    if op == "not":
+        inner = _holds(parts[0], table, row)
+        return None if inner is None else not inner
+    if op in {"is null", "is not null"} and parts[0][0] == "col":
+        value = row[table.names.index(parts[0][1])]
+        if value is not None and is_missing(value):
+            raise Unsaid
+        return (value is None) == (op == "is null")
+    if op in COMPARISONS:
+        return _compare(op, *(_value(part, table, row) for part in parts))
+    if op in {"in", "not in"}:
+        found = [_compare("=", _value(parts[0], table, row), _value(["const", text], table, row)) for text in parts[1]]
+        inside = True if True in found else None if None in found else False
+        return inside if op == "in" or inside is None else not inside
+    raise Unsaid
+
+
+def _value(tree: Tree, table: Table, row: Row) -> tuple[Any, str]:
+    """Return the value and kind of a column or a constant."""
+    if tree[0] == "col" and tree[1] in table.names:
+        place = table.names.index(tree[1])
+        kind = table.kinds[place]
+        if kind in WHOLE or kind == "VARCHAR":
+            return row[place], "whole" if kind in WHOLE else "text"
+    if tree[0] == "const" and re.fullmatch("-?[0-9]{1,18}", tree[1]):
+        return int(tree[1]), "whole"
+    if tree[0] == "const" and tree[1].startswith("'"):
+        return tree[1][1:-1].replace("''", "'"), "text"
+    raise Unsaid
+
+
+def _compare(op: str, one: tuple[Any, str], two: tuple[Any, str]) -> bool | None:
+    (a, kind), (b, other) = one, two
+    if kind != other:
+        raise Unsaid
+    if a is None or b is None:
+        return None
+    if kind == "text":  # by bytes, as engines compare
+        a, b = a.encode("utf-8", "surrogatepass"), b.encode("utf-8", "surrogatepass")
+    results = {"=": a == b, "<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}
+    return bool(results.get(op, a != b))

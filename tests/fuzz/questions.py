@@ -1,0 +1,206 @@
+"""Questions about a table, asked through the code under test: exact answers that a mechanism would be handed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fuzz.predicates import Tree, render
+from sordino.data import (
+    Domain,
+    PrivacyUnit,
+    RecordQuestion,
+    StepRange,
+    open_source,
+    prepare_counts,
+    prepare_numbers,
+    prepare_records,
+)
+from sordino.errors import DataSourceError, SordinoError
+from sordino.estimators import BucketGrid
+
+Answers = dict[tuple[Any, ...], int]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: a kind, whom it protects, and its public parameters.
+
+    Parameters
+    ----------
+    kind : {"rows", "units", "items", "buckets", "totals", "records"}
+        What is counted or added up: "buckets" are rows in the buckets of a grid, "totals" clipped steps, "records" how often a local
+        release reads each number.
+    domain : dict or None
+        {"list": labels}, {"range": [start, stop]}, {"indexed": size} or {"public": True}.
+    grid : dict or None
+        {"edges": numbers} or the parameters of a geometric grid, as texts.
+    ranges : list of [low, high, exponent]
+        For totals: one, or one for each group.
+    """
+
+    kind: str
+    unit: str | None = None
+    max_rows: int | None = None
+    adjacency: str = "add-remove"
+    where: Tree | None = None
+    item: str | None = None
+    domain: dict[str, Any] | None = None
+    column: str | None = None
+    grid: dict[str, Any] | None = None
+    ranges: list[list[int]] | None = None
+    by: str | None = None
+    groups_per_unit: int | None = None
+    salt: str = "00" * 16
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is about a column of numbers."""
+        return self.kind in {"buckets", "totals"}
+
+    def columns(self) -> set[str]:
+        """Return the columns that it names, those of its predicate left out."""
+        return {name for name in (self.unit, self.item, self.column, self.by) if name is not None}
+
+    def labels(self) -> list[str] | None:
+        """Return the labels of its domain in their order; None if they are assumed public or there are none."""
+        made = make_domain(self.domain)
+        return None if made is None or made.kind == "assumed public" else list(made.labels)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a question: answers, a refusal before the charge, a failure after it, or an error that is not ours; of a whole
+    release what is public about it."""
+
+    answers: Answers | None = None
+    refused: str | None = None
+    failed: str | None = None
+    broken: str | None = None
+    public: str | None = None
+    claims: dict[str, int] = field(default_factory=dict)
+    asked: Any = None
+
+    @property
+    def shape(self) -> str:
+        """Return what a reader of the release would see of it."""
+        return self.refused or self.failed or self.broken or self.public or "answered"
+
+
+def make_domain(domain: dict[str, Any] | None) -> Domain | None:
+    """Return a public domain."""
+    if domain is None:
+        return None
+    if "list" in domain:
+        return Domain.of(domain["list"])
+    if "range" in domain:
+        return Domain.range(*domain["range"])
+    if "indexed" in domain:
+        return Domain.indexed(domain["indexed"], label=lambda place: f"place {place}")
+    return Domain.assume_public()
+
+
+def make_grid(grid: dict[str, Any]) -> BucketGrid:
+    """Return the grid of a question."""
+    if "edges" in grid:
+        return BucketGrid(edges=[float.fromhex(edge) for edge in grid["edges"]])
+    numbers = {name: None if value is None else Fraction(value) for name, value in grid.items()}
+    return BucketGrid.geometric(lower=numbers["lower"], cap=numbers["cap"], growth=numbers["growth"], unit=numbers["unit"])
+
+
+def step_ranges(question: Question) -> list[StepRange]:
+    """Return the ranges of a question's totals."""
+    return [StepRange(low=low, high=high, step=Fraction(2) ** exponent) for low, high, exponent in question.ranges or []]
+
+
+def ask(target: Any, question: Question, *, csv: Any = None, as_before: Outcome | None = None, hidden: str = "") -> Outcome:
+    """Ask a source a question.
+
+    Parameters
+    ----------
+    as_before : Outcome, optional
+        Of a table with the same columns: what was prepared for it is asked again, of these rows.
+    hidden : str
+        Where the table stands, which is left out of messages.
+    """
+    try:
+        source = open_source(target, csv=csv)
+        if as_before is not None and dict(source.columns) == dict(as_before.asked.source.columns):
+            asked = replace(as_before.asked, source=source)
+        else:
+            asked = prepare(source, question)
+    except SordinoError as error:
+        said = f"{type(error).__name__}: {error}"
+        return Outcome(refused=said.replace(hidden, "HERE") if hidden else said)
+    except Exception as error:  # noqa: BLE001 - whatever else is raised is a finding
+        return Outcome(broken=f"before the charge: {type(error).__name__}: {error}")
+    return _answered(lambda: _answers(asked, question), asked)
+
+
+def prepare(source: Any, question: Question) -> Any:
+    """Check a question against what is public about a source."""
+    unit = PrivacyUnit(question.unit, adjacency=question.adjacency, max_rows=question.max_rows)
+    where = None if question.where is None else render(question.where)
+    salt, domain = bytes.fromhex(question.salt), make_domain(question.domain)
+    if question.kind == "records":
+        return prepare_records(source, unit, column=question.column or "")
+    if not question.numeric:
+        return prepare_counts(source, unit, kind=question.kind, item=question.item, domain=domain, where=where, salt=salt)
+    return prepare_numbers(
+        source,
+        unit,
+        column=question.column,
+        grid=make_grid(question.grid or {}),
+        where=where,
+        salt=salt,
+        by=question.by,
+        domain=domain,
+        groups_per_unit=question.groups_per_unit,
+    )
+
+
+def _answered(run: Callable[[], Answers], asked: Any) -> Outcome:
+    try:
+        return Outcome(answers=run(), asked=asked, claims=_claims(asked))
+    except DataSourceError as error:
+        return Outcome(failed=f"after the charge: {error}")
+    except Exception as error:  # noqa: BLE001 - whatever else is raised is a finding
+        return Outcome(broken=f"after the charge: {type(error).__name__}: {error}")
+
+
+def _claims(asked: Any) -> dict[str, int]:
+    """Return what the code itself claims about the answers."""
+    if isinstance(asked, RecordQuestion):
+        return {"each": 1, "joint": 2, "size": 1}  # of numbers that are read, one takes the place of another
+    if not hasattr(asked, "sensitivity"):
+        return {}
+    size = 1 if asked.domain is None or asked.domain.kind == "assumed public" else asked.domain.size
+    return {"each": int(asked.sensitivity.bound), "joint": int(asked.joint(size).bound), "size": size}
+
+
+def _answers(asked: Any, question: Question) -> Answers:
+    found: Answers = {}
+    groups = list(asked.groups) or [None] if question.numeric else []
+    if question.kind == "buckets":
+        for label, counts in zip(groups, asked.run(), strict=True):
+            found |= {("bucket", label, place): int(n) for place, n in enumerate(counts.counts.tolist()) if n}
+    elif question.kind == "records":
+        for number in np.concatenate([np.empty(0), *asked.run()]).tolist():
+            key = ("record", repr(number))
+            found[key] = found.get(key, 0) + 1
+    elif question.kind == "totals":
+        for label, total in zip(groups, asked.totals(step_ranges(question)), strict=True):
+            found |= {("steps", label): int(total.steps), ("known", label): int(total.known)}
+    else:
+        counts = asked.run()
+        if question.kind != "items":
+            found = {(question.kind,): int(counts.values.sum())}
+        elif counts.positions is not None:
+            found = {("item", counts.labels[place]): int(n) for place, n in zip(counts.positions, counts.values, strict=True)}
+        else:
+            found = {("item", label): int(n) for label, n in zip(counts.labels, counts.values, strict=True)}
+    return {key: n for key, n in found.items() if n}

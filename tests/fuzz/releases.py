@@ -1,0 +1,196 @@
+"""What is public of a whole release: of a command its exit code, messages and the shape of its output, of a session its errors.
+
+A release is described by a dict: `how` ("command" or "session"), the `name` of the release, and options; what it is about is the question.
+"""
+
+from __future__ import annotations
+
+import csv as csv_files
+import io
+import json
+import math
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from fuzz.predicates import render
+from fuzz.questions import Outcome, Question, make_domain
+from sordino import Seeded, Session
+from sordino.cli import _work, run
+from sordino.data import PrivacyUnit
+from sordino.errors import SordinoError
+
+NAMES = {
+    "rows": ("count",),
+    "units": ("count",),
+    "items": ("histogram", "top", "above"),
+    "buckets": ("quantile",),
+    "totals": ("sum", "mean"),
+}
+"""Which releases are about a kind of question."""
+
+
+def random_release(rng: Any, question: Question, source: dict[str, Any]) -> dict[str, Any]:
+    """Return a random release about a question."""
+    named = source["kind"] in {"parquet", "duckdb", "postgres"} or (source["kind"] == "csv" and source["header"])
+    named = named and source.get("quote", '"') == '"' and "indexed" not in (question.domain or {})
+    release: dict[str, Any] = {"how": rng.choice(("command", "session")) if named else "session"}
+    release |= {"name": rng.choice(NAMES[question.kind]), "epsilon": rng.choice(("0.1", "1", "8"))}
+    if release["how"] == "command":
+        release |= {"format": rng.choice(("json", "csv", "table")), "ledger": rng.random() < 0.2}
+    if release["name"] in {"count", "histogram", "sum", "mean"} and rng.random() < 0.3:
+        release["bounds"] = ["0", rng.choice(("5000", "1e9"))]
+    if release["name"] in {"top", "above"} and rng.random() < 0.5:
+        release["threshold"] = rng.choice(("0", "2", "100"))
+    return release
+
+
+def released(written: Any, question: Question, release: dict[str, Any], folder: Path, hidden: str) -> Outcome:
+    """Do a release, and return what of it a reader may see."""
+    try:
+        seen = (_command if release["how"] == "command" else _session)(written, question, release, folder)
+    except Exception as error:  # noqa: BLE001 - whatever is raised that is not ours is a finding
+        return Outcome(broken=f"{type(error).__name__}: {error}")
+    return Outcome(public=seen.replace(str(folder), "HERE").replace(hidden, "HERE"))
+
+
+# ---- the command --------------------------------------------------------------------------------------------------------
+
+
+def _command(written: Any, question: Question, release: dict[str, Any], folder: Path) -> str:
+    arguments = [release["name"], str(written.target), *_options(question, release, folder)]
+    if written.csv is not None:
+        arguments += ["--delimiter", written.csv.delimiter, "--null", written.csv.null, "--encoding", written.csv.encoding]
+    recorded = ""
+    account = ["--ledger", str(folder / "budget.db"), "--account", "fuzz"]
+    if release["ledger"]:
+        unit = ["--row-is-unit"] if question.unit is None else ["--unit", question.unit]
+        made = ["ledger", "create", *account, "--epsilon", "100", "--adjacency", question.adjacency, *unit]
+        recorded += _said(run_alone([*made, "--source", str(written.target)]))
+        arguments += account
+    else:
+        arguments += ["--synthetic", "--seed", "7"]
+    seen = _said(run_alone(arguments), release["format"])
+    if release["ledger"]:
+        recorded += _said(run_alone(["ledger", "show", *account, "--format", "json"]), "ledger")
+    return f"{seen} {recorded}".strip()
+
+
+def _options(question: Question, release: dict[str, Any], folder: Path) -> list[str]:
+    options = ["--epsilon", release["epsilon"], "--adjacency", question.adjacency, "--format", release["format"], "--no-quiet"]
+    options += ["--row-is-unit"] if question.unit is None else ["--user", question.unit]
+    if question.unit is not None and question.max_rows is not None:
+        options += ["--max-rows", str(question.max_rows)]
+    if question.where is not None:
+        options += ["--where", render(question.where)]
+    if "bounds" in release:
+        options += ["--bounded", *release["bounds"]]
+    if question.kind == "units":
+        options += ["--units"]
+    if question.numeric:
+        options += ["--column", str(question.column), "--cap", "1000"]
+        options += ["--q", "0.5"] if release["name"] == "quantile" else []
+    if question.by is not None:
+        options += ["--by", question.by]
+        options += ["--groups-per-unit", str(question.groups_per_unit)] if question.groups_per_unit else []
+    if question.item is not None:
+        options += ["--item", question.item]
+    options += {"top": ["-k", "1"], "above": ["-c", "1", "--threshold", release.get("threshold", "0")]}.get(release["name"], [])
+    if release["name"] == "top" and "threshold" in release:
+        options += ["--threshold", release["threshold"]]
+    return [*options, *_domain(question.domain, folder)]
+
+
+def _domain(domain: dict[str, Any] | None, folder: Path) -> list[str]:
+    if domain is None:
+        return []
+    if "range" in domain:
+        return ["--domain-range", f"{domain['range'][0]}:{domain['range'][1]}"]
+    if "public" in domain:
+        return ["--assume-public"]
+    with (folder / "labels.csv").open("w", encoding="utf-8", newline="") as file:
+        csv_files.writer(file).writerows([["label"], *([label] for label in domain["list"])])
+    return ["--domain", str(folder / "labels.csv")]
+
+
+def run_alone(arguments: list[str]) -> tuple[int, str, str]:
+    """Run the command in this process; return its exit code, stdout and stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    # No progress bar: it appears after a second, which a busy machine may need.
+    with redirect_stdout(out), redirect_stderr(err), patch.object(_work, "PATIENCE", math.inf):
+        code = run(arguments)
+    return code, out.getvalue(), err.getvalue()
+
+
+def _said(outcome: tuple[int, str, str], form: str = "") -> str:
+    """Return what is public about the outcome of a command: everything but numbers and which labels were chosen."""
+    code, out, err = outcome
+    shape: Any = bool(out)
+    if form in {"json", "ledger"} and out:
+        shape = _shape(json.loads(out), keep=form == "ledger")
+    elif out:
+        shape = out.splitlines()[0].split()
+    return f"exit {code}, stderr {err!r}, stdout {shape}"
+
+
+_PASSING = frozenset({"id", "time", "charge", "digest", "head", "created", "settled"})
+"""What differs between two ledgers anyway: when, and random keys with the hashes over them."""
+
+_RETURNED = frozenset({"drawn", "spent", "remaining", "exact", "amount"})
+"""What the outcome of a search decides, and its release tells as well."""
+
+
+_SEARCHED = frozenset({"rows", "cost"})
+"""What a search finds, and what that cost: its release."""
+
+
+def _shape(value: Any, *, keep: bool) -> Any:
+    """Return the keys of a release; of a ledger also what it keeps."""
+    if isinstance(value, dict):
+        left_out = _PASSING | _RETURNED if keep else _SEARCHED if value.get("release") in {"top", "above"} else frozenset()
+        return {name: _shape(one, keep=keep) for name, one in value.items() if name not in left_out}
+    if isinstance(value, list):
+        shapes = [_shape(one, keep=keep) for one in value]
+        return shapes if keep else sorted({str(one) for one in shapes})
+    return value if keep else "value"
+
+
+# ---- sessions -----------------------------------------------------------------------------------------------------------
+
+
+def _session(written: Any, question: Question, release: dict[str, Any], folder: Path) -> str:
+    unit = PrivacyUnit(question.unit, adjacency=question.adjacency, max_rows=question.max_rows)
+    try:
+        with Session(written.target, unit=unit, csv=written.csv, entropy=Seeded(7)) as session:
+            _call(session, question, release)
+    except SordinoError as error:
+        return f"{type(error).__name__}: {error}"
+    return "released"
+
+
+def _call(session: Session, question: Question, release: dict[str, Any]) -> None:
+    name, shared = release["name"], {"epsilon": _number(release["epsilon"])}
+    shared["where"] = None if question.where is None else render(question.where)
+    domain = make_domain(question.domain)
+    if "bounds" in release:
+        shared["bounds"] = tuple(map(_number, release["bounds"]))
+    if name == "count":
+        (session.count_distinct_units if question.kind == "units" else session.count)(**shared)
+    elif name == "histogram":
+        session.histogram(question.item or "", domain=domain, **shared)
+    elif name == "top":
+        limit = _number(release["threshold"]) if "threshold" in release else None
+        session.top_k(question.item or "", k=1, domain=domain, threshold=limit, **shared)
+    elif name == "above":
+        session.above(question.item or "", threshold=_number(release.get("threshold", "0")), positives=1, domain=domain, **shared)
+    else:
+        numbers = shared | {"cap": 1000, "by": question.by, "groups_per_unit": question.groups_per_unit, "domain": domain}
+        if name == "quantile":
+            session.quantile(question.column or "", q=0.5, lower=0, **numbers)
+        else:
+            getattr(session, name)(question.column or "", **numbers)
+
+
+def _number(text: str) -> Any:
+    return float(text)

@@ -1,0 +1,279 @@
+"""Every kind of source that a table may be handed over as, and what its values are there.
+
+A source is described by a dict: `kind` and its options, all of them plain values, so that a file can keep it. `write` makes it;
+`effective` says which values a reader finds there, for the oracle.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fuzz import databases, pandas_frames
+from fuzz.tables import Table, arrow
+from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE
+from sordino.data import CsvFormat
+
+Spec = dict[str, Any]
+
+DECIMAL = tuple(f"DECIMAL({digits})" for digits in DECIMALS)
+NARROW = tuple(kind for kind in WHOLE if not kind.endswith("HUGEINT"))
+PLAIN = (*NARROW, *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR")
+WIDE = (*PLAIN, "HUGEINT", "UHUGEINT", "TIME", ENUM)
+HOLDS = {
+    "csv": PLAIN,
+    "parquet": (*PLAIN, "TIME"),
+    "duckdb": WIDE,
+    "relation": WIDE,
+    "pandas": (*NARROW, *FLOATS, "BOOLEAN", "VARCHAR", "TIMESTAMP"),
+    "polars": PLAIN,
+    "lazy": PLAIN,
+    "arrow": (*PLAIN, "TIME"),
+    "postgres": ("SMALLINT", "INTEGER", "BIGINT", *DECIMAL, *FLOATS, "BOOLEAN", "DATE", "VARCHAR", "NUMERIC"),
+}
+"""Which kinds of columns a kind of source can hold."""
+
+
+@dataclass
+class Written:
+    """A table as a source: what `open_source` is handed."""
+
+    target: Any
+    csv: CsvFormat | None = None
+    close: Callable[[], None] = field(default=lambda: None)
+
+    def hidden(self, folder: Path) -> str:
+        """Return where it stands, which messages may name."""
+        return self.target.partition("#")[2] if isinstance(self.target, str) and "://" in self.target else str(folder)
+
+
+def random_spec(rng: Any) -> Spec:
+    """Return a random kind of source with random options."""
+    weights = {
+        "parquet": 36,
+        "duckdb": 11,
+        "relation": 15,
+        "csv": 8,
+        "pandas": 12,
+        "polars": 4,
+        "lazy": 4,
+        "arrow": 6,
+        "postgres": 4,
+    }
+    kind = rng.choices(list(weights), list(weights.values()))[0]
+    spec: Spec = {"kind": kind}
+    if kind == "parquet":
+        writer = rng.choice(("pyarrow", "pyarrow", "pandas", "polars", "duckdb"))
+        spec |= {"writer": writer, "group": rng.choice((1, 2, 3, 20, 1000, 100_000)), "files": rng.choice((1, 1, 1, 2, 3))}
+        if writer == "pyarrow":
+            spec |= {"dictionary": rng.random() < 0.5, "statistics": rng.random() < 0.8, "pages": rng.choice(("1.0", "2.0"))}
+    elif kind == "duckdb":
+        spec |= {"ghosts": rng.choice((0, 0, 1, 5)), "view": rng.random() < 0.1, "group": rng.choice((2048, 122_880))}
+        spec |= {"collated": rng.random() < 0.1}
+    elif kind == "relation":
+        spec |= {"made": rng.choice(("query", "query", "table", "parquet", "arrow")), "owner": rng.choice(databases.OWNERS)}
+    elif kind == "pandas":
+        spec |= {"made": rng.choice(("numpy", "numpy", "numpy", "nullable", "arrow", "object", "category"))}
+    elif kind == "polars":
+        spec |= {"chunk": rng.choice((0, 1, 3)), "categories": rng.random() < 0.3}
+    elif kind == "lazy":
+        spec |= {"made": rng.choice(("frame", "scan_parquet", "scan_csv"))}
+    elif kind == "arrow":
+        spec |= {"chunk": rng.choice((0, 1, 3)), "text": rng.choice(("string", "large_string", "dictionary"))}
+    elif kind == "csv":
+        spec |= {
+            "delimiter": rng.choice((",", ",", ";", "\t", "|")),
+            "null": rng.choice(("", "", "NA", "nan", "7")),
+            "encoding": rng.choice(("utf-8", "utf-8", "latin-1")),
+            "quoting": rng.choice(("minimal", "minimal", "all", "none")),
+            "files": rng.choice((1, 1, 2)),
+            "end": rng.choice(("\n", "\n", "\r\n")),
+            "quote": rng.choice(('"', '"', '"', "'")),
+            "header": rng.random() < 0.8,
+        }
+        if spec["quoting"] == "none" and rng.random() < 0.5:
+            spec |= {"quote": "", "header": False}  # then a name could not be quoted either
+    return spec
+
+
+def fitted(spec: Spec, kind: str, value: Any) -> Any:
+    """Return the value nearest to a value that a source can hold: of the encoding, without NUL, or the same as a float."""
+    if value == NO_UNICODE and spec["kind"] != "arrow" and spec.get("writer") != "pyarrow":
+        value = "a"
+    if spec["kind"] == "pandas" and spec["made"] in {"numpy", "category"}:
+        return pandas_frames.tamed(kind, value)
+    if not isinstance(value, str):
+        return value
+    if spec["kind"] == "csv":
+        return value.replace("\n", " ").encode(spec["encoding"], errors="replace").decode(spec["encoding"])
+    return value.replace("\0", "") if spec["kind"] == "postgres" else value
+
+
+def recut(rng: Any, spec: Spec) -> Spec:
+    """Return a source of the same kind and the same writer that is cut otherwise."""
+    other = dict(spec)
+    if "files" in spec:
+        other["files"] = rng.choice((1, 2, 3))
+    if "group" in spec:
+        other["group"] = rng.choice((2048, 122_880) if spec["kind"] == "duckdb" else (1, 2, 7, 100_000))
+    if "chunk" in spec:
+        other["chunk"] = rng.choice((0, 1, 2))
+    return other
+
+
+def write(spec: Spec, table: Table, folder: Path) -> Written:
+    """Write a table into a folder of its own, or make it in memory."""
+    kind = spec["kind"]
+    if kind == "csv":
+        return _csv(spec, table, folder)
+    if kind == "parquet":
+        return Written(_parquet(spec, table, folder))
+    if kind == "duckdb":
+        return Written(databases.write_file(spec, table, folder))
+    if kind == "relation":
+        relation, close = databases.relation(spec, table, folder)
+        return Written(relation, close=close)
+    if kind == "postgres":
+        address, close = databases.write_server(table)
+        return Written(address, close=close)
+    if kind == "pandas":
+        return Written(pandas_frames.frame(spec["made"], table))
+    if kind == "arrow":
+        return Written(_chunked(arrow(table), spec["chunk"], spec["text"]))
+    return Written(_polars(spec, table, folder))
+
+
+def effective(spec: Spec, table: Table) -> Table | None:
+    """Return the table as a reader of the source finds it; None if that is not easily said."""
+    if spec["kind"] == "csv":
+        return _csv_values(spec, table)
+    if spec["kind"] == "pandas":
+        return pandas_frames.effective(spec["made"], table)
+    if spec["kind"] == "parquet" and spec["writer"] == "pandas":
+        return pandas_frames.effective("nullable", table)
+    if spec["kind"] == "lazy" and spec["made"] == "scan_csv":
+        return None
+    if any(value == NO_UNICODE for row in table.rows for value in row):
+        return None
+    return table
+
+
+def _pieces(table: Table, count: int) -> list[Table]:
+    """Return the table cut into so many pieces, of which some may be empty."""
+    size = -(-len(table.rows) // count)
+    return [table.with_rows(table.rows[i * size : (i + 1) * size]) for i in range(count)]
+
+
+# ---- files --------------------------------------------------------------------------------------------------------------
+
+
+def _parquet(spec: Spec, table: Table, folder: Path) -> str:
+    for place, piece in enumerate(_pieces(table, spec["files"])):
+        _write_parquet(spec, piece, folder / f"t{place}.parquet")
+    return str(folder / ("t0.parquet" if spec["files"] == 1 else "t*.parquet"))
+
+
+def _write_parquet(spec: Spec, table: Table, path: Path) -> None:
+    writer, group = spec["writer"], spec["group"]
+    if len(table.rows) // group > 500:  # thousands of groups of one row take longer than they are worth
+        group = 1000
+    if writer == "polars":
+        pl.from_arrow(arrow(table)).write_parquet(path, row_group_size=group)
+    elif writer == "pandas":
+        pandas_frames.frame("nullable", table).to_parquet(path, row_group_size=group, index=False)
+    elif writer == "duckdb":
+        databases.write_parquet(table, path, group)
+    else:
+        pq.write_table(
+            arrow(table),
+            path,
+            row_group_size=group,
+            use_dictionary=spec["dictionary"],
+            write_statistics=spec["statistics"],
+            data_page_version=spec["pages"],
+        )
+
+
+def _csv(spec: Spec, table: Table, folder: Path) -> Written:
+    form = CsvFormat(
+        delimiter=spec["delimiter"],
+        quote=spec["quote"],
+        encoding=spec["encoding"],
+        null=spec["null"],
+        header=spec["header"],
+        columns=() if spec["header"] else table.names,
+    )
+    header = [_line(spec | {"quoting": "all"}, table.names)] if spec["header"] else []
+    for place, piece in enumerate(_pieces(table, spec["files"])):
+        lines = [*header, *(_line(spec, [_field(spec, value) for value in row]) for row in piece.rows)]
+        text = "".join(line + spec["end"] for line in lines)
+        (folder / f"t{place}.csv").write_bytes(text.encode(spec["encoding"], errors="replace"))
+    return Written(str(folder / ("t0.csv" if spec["files"] == 1 else "t*.csv")), form)
+
+
+def _line(spec: Spec, fields: Any) -> str:
+    if spec["quoting"] == "none":
+        return spec["delimiter"].join(fields)
+    quoting = csv.QUOTE_ALL if spec["quoting"] == "all" else csv.QUOTE_MINIMAL
+    out = io.StringIO()
+    csv.writer(out, delimiter=spec["delimiter"], quotechar=spec["quote"], quoting=quoting, lineterminator="").writerow(fields)
+    return out.getvalue()
+
+
+def _field(spec: Spec, value: Any) -> str:
+    """Return the text of a value in a CSV file."""
+    if value is None:
+        return spec["null"]
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+def _csv_values(spec: Spec, table: Table) -> Table | None:
+    """Return the fields that a reader of the file finds; None where quotes or delimiters are not in their places."""
+    rows, marks = [], {spec["delimiter"], spec["quote"]} - {""}
+    for row in table.rows:
+        fields = [_field(spec, value) for value in row]
+        line = _line(spec, fields)
+        if not line or "\0" in line:
+            continue  # a rule: empty lines and lines with NUL are dropped
+        if spec["quoting"] == "none" and any(mark in text for text in fields for mark in marks):
+            return None
+        if line.endswith("\r"):
+            return None  # it belongs to the end of the line
+        rows.append(tuple(None if text in {"", spec["null"]} else text for text in fields))
+    return Table(table.names, ("VARCHAR",) * len(table.names), tuple(rows))
+
+
+# ---- tables in memory ---------------------------------------------------------------------------------------------------
+
+
+def _chunked(table: pa.Table, size: int, text: str) -> pa.Table:
+    if text != "string":
+        kind = pa.large_string() if text == "large_string" else pa.dictionary(pa.int32(), pa.string())
+        fields = [pa.field(one.name, kind if one.type == pa.string() else one.type) for one in table.schema]
+        table = table.cast(pa.schema(fields))
+    if not size or not table.num_rows:
+        return table
+    size = max(size, table.num_rows // 200)
+    return pa.concat_tables([table.slice(at, size) for at in range(0, table.num_rows, size)])
+
+
+def _polars(spec: Spec, table: Table, folder: Path) -> Any:
+    if spec.get("made") == "scan_parquet":
+        pq.write_table(arrow(table), folder / "t.parquet", row_group_size=3 if len(table.rows) < 100 else 1000)
+        return pl.scan_parquet(folder / "t.parquet")
+    if spec.get("made") == "scan_csv":
+        pl.from_arrow(arrow(table)).write_csv(folder / "t.csv")
+        return pl.scan_csv(folder / "t.csv")
+    frame = pl.from_arrow(_chunked(arrow(table), spec.get("chunk", 0), "string"), rechunk=False)
+    if spec.get("categories"):
+        texts = [name for name, kind in zip(table.names, table.kinds, strict=True) if kind == "VARCHAR"]
+        frame = frame.with_columns(pl.col(name).cast(pl.Categorical) for name in texts)
+    return frame.lazy() if spec["kind"] == "lazy" else frame
