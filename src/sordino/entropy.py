@@ -111,6 +111,7 @@ class _Stream:
                 dropped, self.pool = self.pool, _NO_WORDS  # before they are wiped: an interrupt must not lead back to wiped ones
                 self.size = _FIRST_WORDS
                 dropped[self.position :] = 0
+                self.position = 0
             finally:
                 self.busy = False
 
