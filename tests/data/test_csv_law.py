@@ -55,8 +55,8 @@ def reference(files, form):
     kept = Counter()
     for content in files:
         lines = content.split(b"\n")
-        if form.encoding == "utf-8" and content.startswith(b"\xef\xbb\xbf"):
-            lines[0] = lines[0][3:]
+        if form.encoding == "utf-8":
+            lines = [line[3:] if line.startswith(b"\xef\xbb\xbf") else line for line in lines]
         kept.update(record(line, form) for line in (lines[1:] if form.header else lines))
     del kept[None]
     return kept
@@ -191,6 +191,17 @@ def test_other_formats(tmp_path, form):
 
 def test_without_a_header_every_line_is_a_record(tmp_path):
     check(tmp_path, [b"\xef\xbb\xbfu,i,n\nv,x,y"], CsvFormat(header=False, columns=NAMES))
+
+
+def test_what_a_marked_line_says_does_not_depend_on_its_place(tmp_path):
+    """A row that is put before a line must not change it: both orders, in one file and in two."""
+    marked, plain = b"\xef\xbb\xbfu,i,n\n", b"v,x,y\n"
+    form = CsvFormat(header=False, columns=NAMES)
+    answers = [check(tmp_path, contents, form) for contents in ([marked + plain], [plain + marked], [plain, marked])]
+    assert answers == [Counter([("u", "i", "n"), ("v", "x", "y")])] * 3
+    longest = b"a" * (_lines.LONGEST - 4) + b",i,n"  # a mark, and the CR of a line end, do not count
+    assert check(tmp_path, [plain + b"\xef\xbb\xbf" + longest + b"\r\n"], form).total() == 2
+    assert check(tmp_path, [plain + b"\xef\xbb\xbf" + b"a" + longest + b"\r\n"], form).total() == 1
 
 
 def blocks(rng, size, longest):

@@ -116,10 +116,11 @@ def relation(spec: dict[str, Any], table: Table, folder: Path) -> tuple[Any, Cal
     handed = arrow(_plain_names(table))
     cursor.register(f"{name}_handed", handed)
     select = _select(table, f"{name}_handed")
-    if spec["made"] == "table" and len({one.lower() for one in table.names}) == len(table.names):
+    apart = len({one.lower() for one in table.names}) == len(table.names)
+    if spec["made"] == "table" and apart:
         cursor.execute(f"CREATE TEMP TABLE {name} AS {select}")
         return cursor.table(name), cursor.close
-    if spec["made"] == "parquet" and not any(kind.endswith("HUGEINT") for kind in table.kinds):
+    if spec["made"] == "parquet" and apart and not any(kind.endswith("HUGEINT") for kind in table.kinds):
         cursor.execute(f"COPY ({select}) TO '{folder / 'r.parquet'}' (FORMAT parquet)")
         return cursor.read_parquet(str(folder / "r.parquet")), cursor.close
     return cursor.sql(select), cursor.close

@@ -83,9 +83,10 @@ class _Maker:
         names = rng.sample(NAMES, count)
         if rng.random() < 0.3:
             names[: min(2, count)] = rng.sample(ODD_NAMES, min(2, count))
-        if count > 1 and rng.random() < 0.12 and self.spec["kind"] != "duckdb":  # two names that an engine may take for one
+        written_by_duckdb = "duckdb" in {self.spec["kind"], self.spec.get("writer")}  # it gives one of two such names another one
+        if count > 1 and rng.random() < 0.12 and not written_by_duckdb:  # two names that an engine may take for one
             names[1] = names[0].swapcase() if names[0].swapcase() not in names else names[1]
-        if self.spec["kind"] == "duckdb" and len({name.lower() for name in names}) < count:
+        if written_by_duckdb and len({name.lower() for name in names}) < count:
             names = rng.sample(NAMES, count)
         rng.shuffle(names)
         return names

@@ -241,6 +241,8 @@ def _csv_values(spec: Spec, table: Table) -> Table | None:
     for row in table.rows:
         fields = [_field(spec, value) for value in row]
         line = _line(spec, fields)
+        if line.startswith("\ufeff") and spec["encoding"] == "utf-8":
+            line, fields[0] = line[1:], fields[0][1:]  # a rule: a byte order mark that begins a line is no part of it
         if not line or "\0" in line:
             continue  # a rule: empty lines and lines with NUL are dropped
         if spec["quoting"] == "none" and any(mark in text for text in fields for mark in marks):

@@ -24,6 +24,8 @@ BLOCK = 1 << 21
 """Bytes read at once: enough for the engine to work in parallel, little enough to stay in cache."""
 
 MARK = b"\xef\xbb\xbf"
+"""A byte order mark in UTF-8. One that begins a line is no part of it, wherever the line stands: were it so in the first line alone, a row
+put before that line would change what it says."""
 _KEPT = LONGEST + len(MARK) + 1  # a mark, and the CR of a line end, are no part of a line
 
 
@@ -98,19 +100,24 @@ def kept_blocks(paths: Sequence[Path], encoding: Encoding, header: bytes | None,
         with path.open("rb") as file:
             if header is not None and first_line(file, encoding) != header:
                 raise OSError("the header changed after the source was opened")
-            for block in _blocks(file, read, skip_mark=header is None and encoding == "utf-8"):
-                lines = _kept_lines(block, encoding)
+            for block in _blocks(file, read):
+                lines = _kept_lines(without_marks(block) if encoding == "utf-8" else block, encoding)
                 if lines:
                     yield lines
 
 
-def _blocks(file: BinaryIO, read: Callable[[int], None], *, skip_mark: bool) -> Iterator[bytes]:
+def without_marks(block: bytes) -> bytes:
+    """Return whole lines without the byte order mark that may begin each of them."""
+    if MARK not in block:
+        return block
+    return block.removeprefix(MARK).replace(b"\n" + MARK, b"\n")
+
+
+def _blocks(file: BinaryIO, read: Callable[[int], None]) -> Iterator[bytes]:
     """Yield the bytes of a file in pieces of whole lines, each line ended by LF alone; lines far too long are left out."""
     rest, skipping = b"", False
     while fresh := file.read(BLOCK):
         read(len(fresh))
-        if skip_mark:
-            fresh, skip_mark = fresh.removeprefix(MARK), False
         if skipping:  # in the middle of a line that is already known to be too long
             end = fresh.find(b"\n")
             if end < 0:
@@ -122,7 +129,7 @@ def _blocks(file: BinaryIO, read: Callable[[int], None], *, skip_mark: bool) -> 
             rest = fresh[cut:]
         else:
             rest += fresh
-        if len(rest) > LONGEST + 1:  # one more: the last byte may be the CR of a line end
+        if len(rest) > LONGEST + len(MARK) + 1:  # a mark, and the CR of a line end, are no part of a line
             rest, skipping = b"", True
     if rest:
         yield _ended_by_lf(rest + b"\n")

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from sordino.data._answer_lines import NUMBER
 from sordino.data._csv_format import CsvFormat
-from sordino.data._lines import LONGEST, MARK, shortened_blocks
+from sordino.data._lines import LONGEST, shortened_blocks, without_marks
 from sordino.data._quoted import public_text, quoted_fields
 from sordino.errors import InvalidParameter
 
@@ -87,7 +87,7 @@ class UnitRows:
 
 
 def record_blocks(
-    read: Callable[[int], bytes], form: CsvFormat, fields: Fields, rows: UnitRows | None, *, marked: bool = False
+    read: Callable[[int], bytes], form: CsvFormat, fields: Fields, rows: UnitRows | None
 ) -> Iterator[Values]:
     """Yield the numbers of the records, in blocks, in the order of the lines; private.
 
@@ -101,12 +101,9 @@ def record_blocks(
         Where number and unit stand.
     rows : UnitRows, optional
         Which records of a unit count; with a unit field.
-    marked : bool
-        Whether a byte order mark may stand before the first record.
     """
     for block in shortened_blocks(read, BLOCK):
-        lines = block.removeprefix(MARK) if marked else block
-        marked = False
+        lines = without_marks(block) if form.encoding == "utf-8" else block
         numbers, units = _quickly(lines, form, fields) or _read(lines, form, fields)
         yield numbers if rows is None else rows.kept(numbers, units)
 

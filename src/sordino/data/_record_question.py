@@ -109,8 +109,7 @@ def _lines(reader: CsvReader, fields: Fields, rows: UnitRows | None, progress: P
             with path.open("rb") as file:
                 if reader.header is not None and first_line(file, form.encoding) != reader.header:
                     raise DataSourceError.after_charge()
-                marked = reader.header is None and form.encoding == "utf-8"
-                for values in record_blocks(file.read, form, fields, rows, marked=marked):
+                for values in record_blocks(file.read, form, fields, rows):
                     yield values
                     if progress is not None:
                         progress(100 * (done + file.tell()) / total)
