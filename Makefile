@@ -84,8 +84,8 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: $(VENV)/.bench
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.bench $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m benchmarks
 
 clean:
 	rm -rf $(VENV) demo build dist docs/_build .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis

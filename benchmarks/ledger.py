@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import traceback
@@ -16,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.measuring import table, verdict
 from sordino import Budget, Ledger, cost
+from support.postgres import started_server
 
 ROUNDS = 5
 ROWS = 1_000_000
@@ -85,8 +83,8 @@ def bare_sqlite(path, charges):
         def work():
             for _ in range(charges):
                 connection.execute("BEGIN IMMEDIATE")
-                connection.execute("UPDATE budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_")
-                connection.execute("INSERT INTO charge VALUES (?, 'a', 5, 'benchmark')", (os.urandom(16).hex(),))
+                connection.execute("UPDATE bare_budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_")
+                connection.execute("INSERT INTO bare_charge VALUES (?, 'a', 5, 'benchmark')", (os.urandom(16).hex(),))
                 connection.execute("COMMIT")
 
         return work
@@ -103,8 +101,8 @@ def bare_postgres(url, charges):
         def work():
             for _ in range(charges):
                 with connection.transaction():
-                    connection.execute("UPDATE budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_")
-                    connection.execute("INSERT INTO charge VALUES (%s, 'a', 5, 'benchmark')", (os.urandom(16).hex(),))
+                    connection.execute("UPDATE bare_budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_")
+                    connection.execute("INSERT INTO bare_charge VALUES (%s, 'a', 5, 'benchmark')", (os.urandom(16).hex(),))
 
         return work
 
@@ -112,9 +110,9 @@ def bare_postgres(url, charges):
 
 
 BARE = (
-    "CREATE TABLE budget (name TEXT PRIMARY KEY, spent BIGINT, limit_ BIGINT)",
-    "CREATE TABLE charge (id TEXT PRIMARY KEY, name TEXT, amount BIGINT, label TEXT)",
-    "INSERT INTO budget VALUES ('a', 0, 1000000000000)",
+    "CREATE TABLE bare_budget (name TEXT PRIMARY KEY, spent BIGINT, limit_ BIGINT)",
+    "CREATE TABLE bare_charge (id TEXT PRIMARY KEY, name TEXT, amount BIGINT, label TEXT)",
+    "INSERT INTO bare_budget VALUES ('a', 0, 1000000000000)",
 )
 
 
@@ -152,77 +150,20 @@ def sqlite_rows(folder):
     return rows
 
 
-class Cluster:
-    """A PostgreSQL server of our own with its default durability, or the one that SORDINO_TEST_POSTGRES names."""
+def postgres_rows():
+    """Compare on a server of our own with its default durability."""
+    import psycopg
 
-    def __init__(self, folder):
-        self.data, self.child, self.url = folder / "postgres", None, os.environ.get("SORDINO_TEST_POSTGRES")
-        if self.url is None:
-            found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(shutil.which("initdb") or "/none/initdb").parent]
-            self.bin = found[-1]
-            self.user = {"user": "postgres"} if os.getuid() == 0 else {}
-            self.start(folder)
-
-    def start(self, folder):
-        import socket
-
-        if not (self.bin / "initdb").exists():
-            raise FileNotFoundError("PostgreSQL is not installed")
-        self.data.mkdir()
-        if self.user:
-            folder.chmod(0o755)
-            shutil.chown(self.data, "postgres")
-        run = [self.bin / "initdb", "-D", self.data, "-U", "owner", "--auth=trust", "-E", "UTF8", "--no-locale"]
-        subprocess.run(run, check=True, capture_output=True, **self.user)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        options = (
-            "-p",
-            str(port),
-            "-c",
-            "listen_addresses=127.0.0.1",
-            "-c",
-            "unix_socket_directories=",
-            "-c",
-            "max_connections=60",
-        )
-        log = (folder / "log").open("wb")
-        self.child = subprocess.Popen([self.bin / "postgres", "-D", self.data, *options], stdout=log, stderr=log, **self.user)
-        self.url = f"postgresql://owner@127.0.0.1:{port}/postgres"
-
-    def __enter__(self):
-        import psycopg
-
-        for _ in range(100):
-            try:
-                self.server = psycopg.connect(self.url, autocommit=True)
-            except psycopg.OperationalError:
-                time.sleep(0.1)
-            else:
-                return self
-        raise RuntimeError("the server does not answer")
-
-    def __exit__(self, *_):
-        self.server.execute("DROP SCHEMA IF EXISTS sordino CASCADE")
-        self.server.execute("DROP TABLE IF EXISTS budget, charge")
-        self.server.close()
-        if self.child is not None:
-            self.child.send_signal(2)  # SIGINT: a fast shutdown
-            self.child.wait()
-
-
-def postgres_rows(folder):
-    with Cluster(folder) as cluster:
-        for statement in ("DROP SCHEMA IF EXISTS sordino CASCADE", "DROP TABLE IF EXISTS budget, charge", *BARE):
-            cluster.server.execute(statement)
-        account(cluster.url)
+    with started_server(fsync="on", shared_buffers="128MB") as cluster, psycopg.connect(cluster.address, autocommit=True) as server:
+        for statement in BARE:
+            server.execute(statement)
+        account(cluster.address)
         rows = [
-            compared("PostgreSQL", writers, each, lambda n: bare_postgres(cluster.url, n), cluster.url)
+            compared("PostgreSQL", writers, each, lambda n: bare_postgres(cluster.address, n), cluster.address)
             for writers, each in ((32, 63), (1, 300))
         ]
-        Ledger.open(cluster.url, account="a").verify().raise_if_broken()
-        looked = long_history(cluster.url, cluster.server.execute, "sordino.", "generate_series(2, {0}) AS s(n)")
+        Ledger.open(cluster.address, account="a").verify().raise_if_broken()
+        looked = long_history(cluster.address, server.execute, "sordino.", "generate_series(2, {0}) AS s(n)")
     return rows, looked
 
 
@@ -262,13 +203,9 @@ def report():
         folder = Path(name)
         rows = sqlite_rows(folder)
         looked = [("SQLite", sqlite_history(folder))]
-        try:
-            more, milliseconds = postgres_rows(folder)
-        except (FileNotFoundError, ImportError) as missing:
-            print(f"PostgreSQL is left out: {missing}", file=sys.stderr)
-        else:
-            rows += more
-            looked.append(("PostgreSQL", milliseconds))
+        more, milliseconds = postgres_rows()
+        rows += more
+        looked.append(("PostgreSQL", milliseconds))
     header = ("database", "writers", "bare loop/s", "reserve/s", "ratio", "target 0.60", "reserve + draw + settle/s")
     return [
         "## Ledger",
