@@ -77,34 +77,99 @@ def test_a_proof_page_is_used(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_proof_page_is_signed_for_the_code_as_it_is(page):
     text = page.read_text(encoding="utf-8")
-    assert sign_proofs.signed(text), "a proof page ends with a fenced block that lists the modules it proves"
+    assert sign_proofs.signed(text), "a proof page ends with a fenced block that lists what it proves"
     assert list(sign_proofs.stale(text)) == [], "read the page again, then run docs/sign_proofs.py --sign"
 
 
-def test_a_claim_is_proved_for_its_own_module():
+NOT_PROVED = {"CLAIMS", "__all__", "_METHOD", "_REFERENCES"}
+"""What modules say about themselves: claims, names and sources."""
+
+
+def test_a_claim_is_proved_for_everything_in_its_own_module():
     for module, claim in CLAIMS:
         page = PROOFS / claim.proof
-        listed = sign_proofs.signed(page.read_text(encoding="utf-8")) if page.is_file() else {}
-        assert f"src/{module.replace('.', '/')}.py" in listed, claim.name
+        listed = {name for name, _ in sign_proofs.signed(page.read_text(encoding="utf-8"))} if page.is_file() else set()
+        source = ROOT / "src" / f"{module.replace('.', '/')}.py"
+        defined = {name for name, _ in sign_proofs.digests(source.read_text(encoding="utf-8"))}
+        assert defined - listed <= NOT_PROVED, claim.name
 
 
 CODE = '"""Words."""\nSTEP = 2\n\n\ndef f(x):\n    """More words."""\n    return x + STEP  # a remark\n'
 
 
+def digest_of(name, code):
+    return dict(sign_proofs.digests(code))[name]
+
+
 def test_the_digest_sees_formulas_and_no_words():
     reworded = CODE.replace("words", "other words").replace("a remark", "another").replace("x + STEP", "(x\n        + STEP)")
-    assert sign_proofs.digest(reworded) == sign_proofs.digest(CODE)
-    assert sign_proofs.digest(CODE.replace("x + STEP", "x - STEP")) != sign_proofs.digest(CODE)
-    assert sign_proofs.digest(CODE.replace("= 2", "= 3")) != sign_proofs.digest(CODE)
+    assert digest_of("f", reworded) == digest_of("f", CODE)
+    assert digest_of("f", CODE.replace("x + STEP", "x - STEP")) != digest_of("f", CODE)
+    assert digest_of("STEP", CODE.replace("= 2", "= 3")) != digest_of("STEP", CODE)
+    assert digest_of("f", CODE.replace("= 2", "= 3")) == digest_of("f", CODE), "each definition has a digest of its own"
 
 
-def test_signing_refreshes_only_the_last_block(tmp_path):
-    (tmp_path / "src/sordino").mkdir(parents=True)
-    (tmp_path / "src/sordino/f.py").write_text(CODE, encoding="utf-8")
-    page = "# A page\n\n```python\nx = 1\n```\n\nWhat follows is proved.\n\n```text\nsrc/sordino/f.py 0000\n```\n"
-    assert list(sign_proofs.stale(page, tmp_path)) == ["src/sordino/f.py changed since the page was signed"]
-    again = sign_proofs.sign(page, tmp_path)
-    assert again == page.replace("0000", sign_proofs.digest(CODE))
-    assert list(sign_proofs.stale(again, tmp_path)) == []
-    (tmp_path / "src/sordino/f.py").unlink()
-    assert list(sign_proofs.stale(again, tmp_path)) == ["src/sordino/f.py does not exist"]
+def test_every_kind_of_definition_has_a_name():
+    code = "import os\nA = B = 1\nC, (D, *E) = x\nF: int = 2\n@cache\ndef g(): pass\nclass H: pass\nI[0] = 3\nif A:\n    J = 4\n"
+    assert [name for name, _ in sign_proofs.digests(code)] == ["A", "B", "C", "D", "E", "F", "g", "H", "I"]
+    decorated = dict(sign_proofs.digests(code))["g"]
+    assert decorated != dict(sign_proofs.digests(code.replace("@cache\n", "")))["g"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Return a function that writes a file of a small project, whose definitions are then read again."""
+
+    def write(name, code):
+        file = tmp_path / "src/sordino" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(code, encoding="utf-8")
+        sign_proofs.definitions.cache_clear()
+        return tmp_path
+
+    yield write
+    sign_proofs.definitions.cache_clear()
+
+
+PAGE = "# A page\n\n```python\nx = 1\n```\n\nWhat follows is proved.\n\n```text\nf={} STEP={}\n```\n"
+
+
+def test_signing_refreshes_only_the_last_block(project):
+    root = project("f.py", CODE)
+    page = PAGE.format("0" * sign_proofs.DIGITS, digest_of("STEP", CODE))
+    assert list(sign_proofs.stale(page, root)) == ["f changed since the page was signed"]
+    again = sign_proofs.sign(page, root)
+    assert again == PAGE.format(digest_of("f", CODE), digest_of("STEP", CODE))
+    assert list(sign_proofs.stale(again, root)) == []
+    assert list(sign_proofs.stale(page.replace("f=" + "0" * sign_proofs.DIGITS, "f"), root)) == ["f was never signed"]
+    project("f.py", "")
+    assert list(sign_proofs.stale(again, root)) == ["f does not exist", "STEP does not exist"]
+
+
+def test_a_move_needs_no_signature_and_a_changed_formula_one(project):
+    root = project("f.py", CODE)
+    page = PAGE.format(digest_of("f", CODE), digest_of("STEP", CODE))
+    project("f.py", '"""Nothing is left here."""\n')
+    project("room/other.py", f"import os\n\n{CODE}\n\ndef more():\n    return os.name\n")
+    assert list(sign_proofs.stale(page, root)) == []
+    project("room/other.py", CODE.replace("x + STEP", "x - STEP"))
+    assert list(sign_proofs.stale(page, root)) == ["f changed since the page was signed"]
+
+
+def test_of_several_definitions_of_one_name_the_page_keeps_its_own(project):
+    root = project("f.py", CODE)
+    project("stranger.py", "def f(x):\n    return 0\n")
+    page = PAGE.format(digest_of("f", CODE), digest_of("STEP", CODE))
+    assert list(sign_proofs.stale(page, root)) == []
+    assert sign_proofs.sign(page, root) == page
+    changed = CODE.replace("x + STEP", "x - STEP")
+    project("f.py", changed)
+    assert list(sign_proofs.stale(page, root)) == ["f changed since the page was signed"]
+    assert sign_proofs.sign(page, root) == PAGE.format(digest_of("f", changed), digest_of("STEP", CODE)), "the file that has STEP"
+    project("other.py", changed.replace("STEP = 2", "STEP = 3").replace("x - STEP", "x * STEP"))
+    project("f.py", changed.replace("STEP = 2", "STEP = 4"))
+    with pytest.raises(SystemExit, match="several files define f"):
+        sign_proofs.sign(page, root)
+    chosen = (root / "src/sordino/other.py").read_text(encoding="utf-8")
+    named = PAGE.format("src/sordino/other.py", "src/sordino/other.py")
+    assert sign_proofs.sign(named, root) == PAGE.format(digest_of("f", chosen), digest_of("STEP", chosen))
