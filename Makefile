@@ -1,5 +1,5 @@
 # Everything happens in .venv. Stamp files in it remember what is installed, so a second call starts at once and needs no network.
-#   make demo test test-all fuzz lint types docs bench audit clean        PYTHON=python3.12 make test
+#   make demo test test-all fuzz lint types docs bench audit house clean        PYTHON=python3.12 make test
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 BUDGET := --ledger demo/budget.db --account flights
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz lint types docs bench audit clean
+.PHONY: help demo test test-all fuzz lint types docs bench audit house clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -24,6 +24,7 @@ help:
 	@echo "make lint      style and layers       make types      mypy --strict"
 	@echo "make audit     every claim audited, every broken control convicted, proof pages signed"
 	@echo "make docs      docs/_build/html       make bench      benchmarks/results.md"
+	@echo "make house     figures of the source: files, walls, lines, what is written twice"
 	@echo "make clean     remove whatever make made"
 
 # ---- installations: one stamp for each set of requirements ------------------------------------------------------------
@@ -83,6 +84,9 @@ audit: $(VENV)/.test
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+house: $(VENV)/.test
+	$(BIN)/python tests/architecture/figures.py
 
 bench: $(VENV)/.bench $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m benchmarks
