@@ -11,10 +11,10 @@ import numpy as np
 from benchmarks.measuring import ROUNDS, medians, process, table
 from sordino.genomics import choose_method, most_significant
 from sordino.genomics._choose import _chosen
-from sordino.mechanisms._smooth_accounting import largest_alpha
+from sordino.mechanisms._smooth_selection import largest_alpha
 from sordino.noise import GeneralizedCauchy
 from sordino.smooth import tdt
-from sordino.smooth._tdt_table import smallest_bounds
+from sordino.smooth._tdt import smallest_bounds
 
 FAMILIES, EPSILON, MILLION = 150, 3.0, 1_000_000
 METHODS = ("damped", "smooth-step", "heavy-tail", "step", "randomized-response")

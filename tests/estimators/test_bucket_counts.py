@@ -273,10 +273,10 @@ def test_a_logarithm_alone_would_be_convicted():
 
 
 def test_a_search_from_an_edge_too_far_would_be_convicted():
-    from sordino.estimators import _bucket_places
+    from sordino.estimators import _bucket_counts
 
     grid = GRIDS["from 0"]
-    table = _bucket_places._table(grid, "f")
+    table = _bucket_counts._table(grid, "f")
     values = awkward(grid)
     assert np.array_equal(table.counts(values), expected(values.tolist(), grid))
     broken = dataclasses.replace(table, passed=np.roll(table.passed, -1))

@@ -25,8 +25,8 @@ from sordino.grid import CLAMP
 from sordino.mechanisms import _smooth_step_selection as smooth
 from sordino.mechanisms import _step_selection as public
 from sordino.mechanisms._clamped_bound import clamped_bound
+from sordino.mechanisms._smooth_step_selection import affordable
 from sordino.mechanisms._step_atoms import DIGITS, FINE, ROOM, heights, ratio_for
-from sordino.mechanisms._step_shares import affordable
 from support.steps import law, losers
 
 CANARY = 86753099173

@@ -27,8 +27,7 @@ from sordino.constraints import exact
 from sordino.mechanisms._split import Task, log_success
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.plan import _success
-from sordino.plan._accuracy import CHANCE
-from sordino.plan._selection import exponential_failure, gumbel_failure, peeled_failure, permuted_failure
+from sordino.plan._accuracy import CHANCE, exponential_failure, gumbel_failure, peeled_failure, permuted_failure
 from sordino.plan._success import success
 from support.choices import permute_and_flip, softmax
 from support.enumeration import by_decide, by_formula, cdf, pmf

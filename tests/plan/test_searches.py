@@ -243,7 +243,7 @@ def test_hybrids_fail_as_often_as_it_says_at_worst(kind, n, k, alpha):
 
 def _failure(m, law, n, alpha):
     """What `accuracy` says for this law instead of that of the mechanism: probabilities of the enumeration are binary fractions."""
-    from sordino.plan._tasks import _hybrid
+    from sordino.plan._accuracy import _hybrid
 
     return _hybrid(m, law, law, n).failure(Fraction(alpha))
 

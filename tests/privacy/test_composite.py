@@ -14,8 +14,7 @@ from scipy import integrate, optimize, stats
 from sordino import COUNTING, CompositeMechanism, InvalidParameter, Seeded, Sensitivity, audit
 from sordino.audit._bounded import law
 from sordino.cost import Pure
-from sordino.mechanisms._composite_noise import CompositeNoise, decide
-from sordino.mechanisms._composite_search import SHAPES, best_width, mixed, objective, two_points, variances
+from sordino.mechanisms._composite import SHAPES, CompositeNoise, best_width, decide, mixed, objective, two_points, variances
 from sordino.mechanisms._perturbation import Perturbation, TwoPoints
 from support.fit import LEVEL
 

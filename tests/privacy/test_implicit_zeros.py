@@ -18,7 +18,7 @@ import pytest
 
 from sordino import COUNTING, AdaptiveSparseVector, SparseVector
 from sordino.entropy import SYSTEM
-from sordino.mechanisms import _implicit_zeros, _zero_runs
+from sordino.mechanisms import _implicit_zeros, _transcripts
 from sordino.noise import DiscreteLaplace, Geometric
 from support.branches import DIGITS, ENOUGH, Cut, binomial, exactly, law, noise, subset, tails, words_below
 
@@ -44,7 +44,7 @@ def enumerated(monkeypatch):
             return now.each(n, noise(noise_law, *spans.get(noise_law, (LOW, HIGH))))
 
         parts = chances(lambda: now) | {"DENSE": 0} | replaced
-        for module, name in product((_implicit_zeros, _zero_runs), parts):
+        for module, name in product((_implicit_zeros, _transcripts), parts):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, parts[name])
         monkeypatch.setattr(_implicit_zeros, "_between", until_too_low(_implicit_zeros._between))

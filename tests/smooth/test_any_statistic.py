@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sordino import InvalidParameter, audit, smooth
-from sordino.smooth._tables import Tables
+from sordino.smooth._table import Tables
 
 
 def total_of_two(x, t):

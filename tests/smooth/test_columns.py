@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sordino import InvalidParameter, audit, smooth
-from sordino.smooth._spread import largest_gap
+from sordino.smooth._quantile import largest_gap
 
 VALUES = range(5)
 LIMITS = {"lower": 0, "upper": 4}

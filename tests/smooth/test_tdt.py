@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 
 from sordino import InvalidParameter, audit, smooth
-from sordino.smooth import _tdt_distance
+from sordino.smooth import _tdt
 from sordino.smooth._floats import OUTWARD
-from sordino.smooth._tdt_distance import admissible, distance
-from sordino.smooth._tdt_moves import MOVES, local_table
-from sordino.smooth._tdt_table import smallest_bounds
+from sordino.smooth._tdt import MOVES, admissible, distance, local_table, smallest_bounds
 
 FAMILY = [(b, c) for b in range(3) for c in range(3) if b + c <= 2]
 PUBLISHED = [move for move in MOVES if move != (0, -2)]  # the published code leaves (b, c - 2) out, and has another one twice
@@ -227,7 +225,7 @@ def test_the_admissible_beta_is_that_of_all_tables(n):
 
 
 def test_a_distance_that_a_family_moves_by_two_admits_no_beta(monkeypatch):
-    monkeypatch.setattr(_tdt_distance, "distance", lambda b, c: 2 * distance(b, c))
+    monkeypatch.setattr(_tdt, "distance", lambda b, c: 2 * distance(b, c))
     assert admissible.__wrapped__(6, 8.0) == 0
 
 

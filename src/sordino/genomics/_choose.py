@@ -8,21 +8,22 @@ Floats: figures of public numbers are compared; equal inputs give equal choices.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, one_of, shown
+from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
 from sordino.genomics._damped import BOUND, FAMILIES, ROUNDING
-from sordino.genomics._families import Families, made_up, typical
 from sordino.genomics._method import SMOOTH, Method, Scale, smooth_mechanism
 from sordino.mechanisms import RandomizedResponse, StepSelection
 from sordino.plan._selector import Alternative, likeliest, reason
-from sordino.plan._winning import Design, winning
+from sordino.plan._winning import Design, normal, rows_for, winning
 from sordino.sensitivity import Sensitivity
 from sordino.smooth import tdt_ceiling, tdt_statistic
 
@@ -226,3 +227,46 @@ def _success(method: Method, design: Families, best: Any) -> float:
     return winning(
         method.mechanism, Design(scores.reshape(shape), best, None if bounds is None else bounds.reshape(shape).max(axis=1))
     )
+
+
+# ---- simulated families ----------------------------------------------------------------------------------------------
+# Made-up families: what a method is chosen on. They are the same ones each time, and nobody's.
+#
+# Claim: none; nothing private is here. Proof: docs/proofs/most-significant.md, "The public design".
+# Floats: counts are rounded normal numbers.
+
+
+SHARE = 2 / 3
+"""Share of the parents that are heterozygous, and so say something: as in the simulation of [yamamoto2024]."""
+
+_SEED = 20240824
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Families:
+    """Counts of m markers without effect, shape (rows, m)."""
+
+    b: Counts
+    c: Counts
+
+    @property
+    def totals(self) -> Counts:
+        """How many transmissions each marker has."""
+        return self.b + self.c
+
+
+def made_up(markers: int, families: int) -> Families:
+    """Return rows of markers that are inherited by chance: about 2/3 of the parents are heterozygous, and pass on either allele."""
+    rows, entropy = rows_for(markers), Seeded(_SEED)
+    mean, width = typical(families)
+    size = rows * markers
+    total = np.clip(np.rint(mean + width * normal(size, entropy)), 0, 2 * families)
+    b = np.clip(np.rint((total + np.sqrt(total) * normal(size, entropy)) / 2), 0, total).astype(np.int64)
+    return Families(b.reshape(rows, markers), (total.astype(np.int64) - b).reshape(rows, markers))
+
+
+def typical(families: int) -> tuple[float, float]:
+    """Return mean and standard deviation of the number of transmissions."""
+    return 2 * families * SHARE, math.sqrt(2 * families * SHARE * (1 - SHARE))

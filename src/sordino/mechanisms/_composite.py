@@ -15,16 +15,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, final
+from typing import Any, ClassVar, Literal, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sordino.claims import Claim
 from sordino.constraints import FINITE, Constraint, Number, exact, one_of, shown
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.mechanisms._composite_noise import CompositeNoise, designed
+from sordino.grid import KEPT
+from sordino.mechanisms._perturbation import Activation, Cells, Perturbation, TwoPoints
+from sordino.mechanisms._random_rounding import largest_between
 from sordino.mechanisms._range_grid import RangeGrid, checked_range
 from sordino.mechanisms._statements import set_fields
+from sordino.noise._probability import contexts, exp_bounds
 from sordino.releases import Value, Values, parameters, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
@@ -246,3 +252,233 @@ CLAIMS = (
         tight=True,
     ),
 )
+
+
+# ---- noise of the functions ------------------------------------------------------------------------------------------
+# Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far points, all weights whole.
+#
+# Claim: between any two inputs no output's probability changes by more than the factor peak/floor <= e^epsilon, and the mean of an output
+# is the input, exactly. Proof: docs/proofs/composite.md, "On the grid" and "Mixtures".
+# Floats: they choose width and share, which are public parameters, before anything becomes a whole number.
+
+
+REACH = 1000
+"""Outputs are -REACH..REACH cells of the grid of outputs."""
+
+_BITS = 61  # all weights together lie below 2^61, which one word holds
+_COIN = 32
+_DIGITS = 60
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CompositeNoise:
+    """What is added to an input of -inputs..inputs, in cells: outputs are numbered from 0 on, those under the bump first.
+
+    Attributes
+    ----------
+    bump : Perturbation
+        Base and bump.
+    share : Fraction
+        Probability of base and bump, a multiple of 2^-32; two far points have the rest.
+    """
+
+    bump: Perturbation
+    share: Fraction = Fraction(1)
+    name: ClassVar[str] = "composite"
+
+    @property
+    def inputs(self) -> int:
+        """The largest input."""
+        return self.bump.inputs
+
+    @cached_property
+    def far(self) -> TwoPoints:
+        """The two far points, for the same inputs."""
+        return TwoPoints(inputs=self.bump.inputs, floor=self.bump.floor, peak=self.bump.peak)
+
+    @cached_property
+    def outputs(self) -> tuple[Fraction, ...]:
+        """What each output stands for, in cells of the inputs; every mean is then the input."""
+        reach = self.bump.reach
+        near = tuple(j / self.bump.gain for j in range(-reach, reach + 1))
+        return near if self.share == 1 else (*near, -1 / self.far.gain, 1 / self.far.gain)
+
+    @property
+    def farthest(self) -> Fraction:
+        """The largest output that has a probability above 0, in cells of the inputs."""
+        near = self.bump.reach / self.bump.gain if self.share else Fraction(0)
+        return near if self.share == 1 else max(near, 1 / self.far.gain)
+
+    def law(self, c: int) -> list[Fraction]:
+        """Return the probability of each output for input `c`."""
+        near = [self.share * weight / self.bump.total for weight in self.bump.weights(c)]
+        return near if self.share == 1 else near + [(1 - self.share) * weight / self.far.total for weight in self.far.weights(c)]
+
+    def variance(self, square: Fraction, rounding: Fraction = Fraction(0)) -> Fraction:
+        """Return the variance for an input with this square, or one rounded from there at random with that variance; cells squared."""
+        gain = self.bump.gain
+        near = self.bump.spread / gain**2 + (1 / gain - 1) * (square + rounding)
+        far = 1 / self.far.gain**2 - (square + rounding)
+        return self.share * near + (1 - self.share) * far + rounding
+
+    def variance_at(self, place: Fraction) -> Fraction:
+        """Return the variance for a place between two inputs, that of rounding to them at random included; cells squared."""
+        part = place - math.floor(place)
+        return self.variance(place**2, part * (1 - part))
+
+    @property
+    def largest_variance(self) -> Fraction:
+        """The largest variance over the whole range: next to the middle or to an end, as it rises or falls outwards."""
+        places = (0, self.inputs - 1)
+        return max(largest_between(self.variance(Fraction(c**2)), self.variance(Fraction((c + 1) ** 2))) for c in places)
+
+    def sample(self, inputs: Cells, entropy: Entropy) -> Cells:
+        """Return the number of one output for each input, shape (n,)."""
+        if self.share == 1:
+            return self.bump.sample(inputs, entropy) + self.bump.reach
+        coins = (entropy.words(inputs.size) >> np.uint64(64 - _COIN)).astype(np.int64)
+        heads, near, far = coins < self.heads, np.zeros_like(inputs), np.zeros_like(inputs)
+        near[heads] = self.bump.sample(inputs[heads], entropy) + self.bump.reach  # what the coin leaves out is not drawn
+        far[~heads] = self.far.sample(inputs[~heads], entropy)
+        return decide(coins, near, far, self)
+
+    @property
+    def heads(self) -> int:
+        """How many of the 2^32 sides of a coin stand for base and bump."""
+        return int(self.share * (1 << _COIN))
+
+    @property
+    def shape(self) -> dict[str, float]:
+        """The density of base and bump where outputs lie between -1 and 1, and the rates of [zhang2024, Section 4.3] in the middle."""
+        bump, half = self.bump, Fraction(2 * self.bump.reach + 1, 2)
+        (base, mass), rest = bump.masses, float(bump.hump - 1)
+        near, far = (z + rest * (z - z**5 / 5) for z in (0.25, 0.75))
+        return {
+            "width": float(bump.width / half),
+            "height": float(int(bump.bump.max()) * half / bump.total),
+            "center": float(int(bump.base.max()) * half / bump.total),
+            "floor": float(bump.floor * half / bump.total),
+            "mass": float(bump.gain),
+            "H1": base / mass,
+            "H2": near / far,
+            "share": float(self.share),
+        }
+
+
+def decide(coins: Cells, near: Cells, far: Cells, noise: CompositeNoise) -> Cells:
+    """Return the numbers of the outputs: `near` where the coin, uniform below 2^32, falls below the share, else that of the far point."""
+    return np.where(coins < noise.heads, near, 2 * noise.bump.reach + 1 + (far + 1) // 2)
+
+
+def designed(
+    activation: Activation | Literal["mixture"],
+    *,
+    epsilon: Fraction,
+    hump: Fraction,
+    tuned_for: Fraction | None,
+    width: Fraction | None,
+) -> CompositeNoise:
+    """Return the noise with the least variance: at the worst input (None), or on average over inputs with this E[t^2].
+
+    Raises
+    ------
+    InvalidParameter
+        If epsilon is so small that whole weights cannot tell inputs apart.
+    """
+    floor, peak = _weights(epsilon, hump)
+    widths = np.arange(1, 2 * REACH, 2) if width is None else np.array([_outputs(width)])
+    m, moment = 2.0 * widths / (2 * REACH + 1), None if tuned_for is None else float(tuned_for)
+    if activation == "mixture":
+        place, share = best_mixture(float(epsilon), moment, m)
+    else:
+        place, share = best_width(activation, float(hump), float(epsilon), moment, m), 1.0
+    shape: Activation = "rectangle" if activation == "mixture" else activation
+    bump = Perturbation(reach=REACH, width=int(widths[place]), floor=floor, peak=peak, activation=shape, hump=hump)
+    return CompositeNoise(bump=bump, share=Fraction(math.floor(share * (1 << _COIN)), 1 << _COIN))
+
+
+def _outputs(width: Fraction) -> int:
+    """Return the odd number of outputs whose width is next to this one."""
+    return min(2 * REACH - 1, 2 * math.floor(width * (2 * REACH + 1) / 4) + 1)
+
+
+def _weights(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
+    """Return the least and the largest weight: whole numbers whose ratio is at most e^epsilon, and next to it."""
+    down, _ = contexts(_DIGITS)
+    ratio = Fraction(down.divide(1, exp_bounds(epsilon, _DIGITS)[1]))
+    floor = 1 << (_BITS - ((2 * REACH + 1) * math.ceil(ratio + hump) * 2).bit_length())
+    peak = math.floor(floor * ratio)
+    if math.log1p((peak - floor) / floor) < KEPT * epsilon:
+        raise InvalidParameter(
+            f"CompositeMechanism.epsilon must be so large that whole weights below 2^{_BITS} can tell inputs apart, about 1e-10; got "
+            f"{float(epsilon):.3g}. Raise epsilon."
+        )
+    return floor, peak
+
+
+# ---- the search for the best function --------------------------------------------------------------------------------
+# The width of the bump, and the share of a mixture, with the least variance: closed forms, looked through from end to end.
+#
+# Claim: `variances` is the variance of a composite mechanism in the limit of a fine grid. Proof: docs/proofs/composite.md, "Variance".
+# Floats: throughout. They choose public parameters; the guarantee and the variance of what is chosen are computed in whole numbers.
+
+
+Floats = NDArray[np.float64]
+
+SHAPES = {"rectangle": (1.0, 1 / 12), "sine": (2 / math.pi, 1 / 4 - 2 / math.pi**2), "triangle": (1 / 2, 1 / 24)}
+"""Of each bump: its area over that of the rectangle around it, and its variance at width 1."""
+
+
+class Parabola(NamedTuple):
+    """The variance at input t in [-1, 1] (the ends of the range), `at_center + slope t^2`, for many widths."""
+
+    at_center: Floats
+    slope: Floats
+
+
+def variances(activation: str, hump: float, epsilon: float, m: Floats) -> Parabola:
+    """Return the variance where outputs are -1..1 wide and the bump `m` < 2, in units of half the range of the inputs, squared."""
+    area, scatter = SHAPES[activation]
+    height = math.expm1(epsilon)
+    base, second = (8 * hump + 2) / 5, 8 * hump / 21 + 2 / 7  # of 1 + (hump - 1)(1 - x^4)
+    total = base + area * height * m
+    mass = area * height * m / total
+    inputs = mass * (1 - m / 2)
+    return Parabola((second / total + mass * scatter * m**2) / inputs**2, 1 / mass - 1)
+
+
+def two_points(epsilon: float, m: Floats) -> Parabola:
+    """Return the variance of two points, one for each width."""
+    square = (1 / math.tanh(epsilon / 2)) ** 2
+    return Parabola(np.full_like(m, square), np.full_like(m, -1.0))
+
+
+def mixed(one: Parabola, other: Parabola, share: Floats) -> Parabola:
+    """Return the variance where `one` is used with probability `share`, else `other`: both have the same mean."""
+    centers = share * one.at_center + (1 - share) * other.at_center
+    return Parabola(centers, share * one.slope + (1 - share) * other.slope)
+
+
+def objective(of: Parabola, tuned_for: float | None) -> Floats:
+    """Return the variance at the worst input (None), or on average over inputs with this E[t^2]."""
+    if tuned_for is None:
+        return of.at_center + np.maximum(of.slope, 0)
+    return of.at_center + tuned_for * of.slope
+
+
+def best_width(activation: str, hump: float, epsilon: float, tuned_for: float | None, m: Floats) -> int:
+    """Return the position in `m` of the best width."""
+    return int(np.argmin(objective(variances(activation, hump, epsilon, m), tuned_for)))
+
+
+def best_mixture(epsilon: float, tuned_for: float | None, m: Floats) -> tuple[int, float]:
+    """Return the position in `m` of the best width, and the share of the rectangle: 0, 1, or that of a variance without slope.
+
+    The objective is linear in the share on either side of the latter.
+    """
+    one, other = variances("rectangle", 1.0, epsilon, m), two_points(epsilon, m)
+    shares = np.stack([np.ones_like(m), np.zeros_like(m), 1 / (1 + one.slope)])
+    found = np.stack([objective(mixed(one, other, share), tuned_for) for share in shares])
+    which, place = np.unravel_index(int(np.argmin(found)), found.shape)
+    return int(place), float(shares[which, place])

@@ -6,20 +6,23 @@ Floats: gaps and estimates are rounded to one after the noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import to_steps
+from sordino.grid import add, to_steps
+from sordino.mechanisms._ahead import Ahead, Sampler
 from sordino.mechanisms._branches import Branching, centers, cuts_of
-from sordino.mechanisms._crossings import Transcript, crossings
-from sordino.mechanisms._implicit_zeros import listed
+from sordino.mechanisms._crossings import Part, Transcript, affordable, crossings, decide, lifted, paid
+from sordino.mechanisms._implicit_zeros import DENSE, _fresh_ranks, distinct, listed
 from sordino.mechanisms._thresholds import Cut, cuts_at
-from sordino.mechanisms._zero_runs import domain_crossings
+from sordino.noise import DiscreteLaplace, Geometric, binomial
 from sordino.releases import Positives
 
 Cuts = tuple[Cut, ...]
@@ -85,3 +88,110 @@ def released(mechanism: Branching, answers: Any, thresholds: Any, positions: Any
         cost=mechanism.spent(sum(prices[branch] for branch in branches), found.stages),
         simulated=entropy.simulated,
     )
+
+
+# ---- runs of zeros ---------------------------------------------------------------------------------------------------
+# The crossings of a public domain in which all but a few answers are 0, without asking every item.
+#
+# Claim: the transcript has the law of the dense computation. Proof: docs/proofs/adaptive-sparse-vector.md, "Implicit zeros".
+# Noise: in each branch the number of zero items of a run that cross is binomial; which ones, a uniform subset of those that crossed in none
+# before; their noise above the level, memoryless.
+# Floats: only the length of a run (any length is right, a good one is fast).
+
+
+_LISTED = 1 << 16  # at most so many listed items in a run, which a new threshold may make draw again
+_AHEAD = 1 << 12
+_HITS = 64  # about so many crossings in a run
+
+Law = Geometric | DiscreteLaplace
+
+
+def domain_crossings(
+    steps: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    size: int,
+    cuts: Sequence[int],
+    *,
+    thresholds: Sampler,
+    queries: Sequence[Law],
+    prices: Sequence[int],
+    tokens: int,
+    resample: bool,
+    entropy: Entropy,
+) -> Transcript:
+    """Ask all items of the domain in order until no branch can be paid for.
+
+    Parameters
+    ----------
+    steps, positions : arrays of int, shape (n,)
+        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1 and repeated ones are dropped.
+    size : int
+        Public number of items of the domain.
+    cuts : int for each branch
+        The public threshold in that branch, in steps.
+    thresholds, queries, prices, tokens, resample
+        As in `crossings`.
+    """
+    rules: dict[str, Any] = {"prices": prices, "tokens": tokens, "resample": resample}
+    steps, positions = distinct(steps, positions, size)
+    if size <= DENSE:
+        dense = np.zeros(size, dtype=np.int64)
+        dense[positions] = steps
+        heights = [dense - cut for cut in cuts]
+        return crossings(heights, thresholds=thresholds, queries=queries, passes=1, entropy=entropy, **rules)
+    found: list[Part] = []
+    left, start, stages = tokens, 0, 0
+    drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _AHEAD)), None
+    while start < size and (open_ := affordable(prices, left)):
+        if threshold is None:
+            threshold, stages = drawn.take(), stages + 1
+        branches = list(zip(cuts[:open_], queries[:open_], strict=True))
+        end = start + min(_length(law, cut + threshold, size - start, 1 if resample else left) for cut, law in branches)
+        low, high = (int(x) for x in np.searchsorted(positions, [start, end]))
+        if high - low > _LISTED:
+            high, end = low + _LISTED, int(positions[low + _LISTED])
+        listed = positions[low:high]
+        noisy = [add(steps[low:high] - cut, law.sample(high - low, entropy)) for cut, law in branches]
+        hits, fired = decide(noisy, threshold)
+        zeros = _zero_hits(end - start - listed.size, threshold, branches, entropy)
+        # The r-th zero item of the run stands r places after its start plus one place for every listed item before it.
+        ahead = np.searchsorted(listed - start - np.arange(listed.size), zeros.places, side="right")
+        places = np.concatenate([listed[hits], start + zeros.places + ahead])
+        lifts = np.concatenate([lifted(noisy, fired, hits, threshold), zeros.lifts])
+        order = np.argsort(places)[: 1 if resample else None]
+        which = np.concatenate([fired, zeros.branches])[order]
+        kept, left = paid(which, prices, left)
+        order, which = order[kept], which[kept]
+        found.append(Part(places[order], which, lifts[order]))
+        over = order.size and (resample or not affordable(prices, left))
+        start = int(places[order[-1]]) + 1 if over else end
+        threshold = None if resample and order.size else threshold
+    drawn.wipe()
+    return Transcript.of(found, start, stages)
+
+
+def _length(law: Law, level: int, rest: int, most: int) -> int:
+    """Return how many items to ask together: about twice as many as give what is still wanted."""
+    wanted = min(2 * most + 8, _HITS)
+    chance = math.exp(-min(float(law.rate) * max(level, 0), 700.0))
+    return min(rest, math.ceil(wanted / chance) if wanted / chance < rest else rest)
+
+
+def _zero_hits(n: int, threshold: int, branches: Sequence[tuple[int, Law]], entropy: Entropy) -> Part:
+    """Return which of `n` zero items in a row reach the noisy threshold, as ranks below n, in which branch first, and their lifts."""
+    used = np.zeros(0, dtype=np.int64)
+    parts: list[Part] = []
+    for branch, (cut, law) in enumerate(branches):
+        level, free = cut + threshold, n - used.size
+        if float(law.rate) * level < math.log(2):  # most of them do
+            noise = [law.sample(free, entropy)]
+            hits, only = decide(noise, level)
+            ranks, lifts = np.setdiff1d(np.arange(n), used, assume_unique=True)[hits], lifted(noise, only, hits, level)
+        else:
+            count = binomial(free, law.at_least(level), entropy) if free else 0
+            ranks = np.sort(_fresh_ranks(n, count, used, entropy)) if count else np.zeros(0, dtype=np.int64)
+            lifts = Geometric(law.rate).sample(count, entropy)  # memoryless
+        used = np.concatenate([used, ranks])
+        parts.append(Part(ranks, np.full(ranks.size, branch), lifts))
+    fired, above = (np.concatenate(column) for column in ([part.branches for part in parts], [part.lifts for part in parts]))
+    return Part(used, fired, above)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -18,8 +19,6 @@ from sordino.errors import InvalidParameter
 from sordino.remnants import no_remnants
 from sordino.smooth._counts import Counts, tables
 from sordino.smooth._floats import OUTWARD, Floats, checked_beta, inner, rounded_up
-from sordino.smooth._tdt_distance import FEWEST, admissible, distance
-from sordino.smooth._tdt_table import smallest_bounds
 
 LARGEST = 2000
 """More families than this are not enumerated."""
@@ -203,3 +202,192 @@ def _distance_bounds(first: Counts, second: Counts, families: int, rate: Fractio
 def _as_given(values: Any) -> Any:
     """Return an array of shape (m,), or a float for single numbers."""
     return values if np.ndim(values) else float(values)
+
+
+# ---- by distance -----------------------------------------------------------------------------------------------------
+# How many families away the nearest table is at which the statistic of a transmission disequilibrium test moves by more than 6.
+#
+# Claim: one family changes `distance` by at most 1, and `admissible` is a beta for which ceiling * e^(-beta distance) is at least the local
+# sensitivity of every table: both are checked on all tables.
+# Proof: docs/proofs/smooth-bounds.md, "Distances".
+# Floats: `admissible` is rounded down.
+
+
+FEWEST = 5
+"""With fewer families the statistic never moves by more than 6."""
+
+_NEAREST = np.iinfo(np.int64).max
+
+
+def distance(b: Counts, c: Counts) -> Counts:
+    """Return the number of families to be replaced until a table is reached at which the statistic moves by more than 6.
+
+    These tables have none, one or two transmissions of the rarer allele, or few of both; each kind has its nearest one.
+    """
+    more, less = np.maximum(b, c), np.minimum(b, c)
+    none = np.maximum(np.maximum(_halves(less), _halves(9 - more)), 0)
+    one = np.maximum(np.maximum(_halves(less - 1), _halves(16 - more)), 0)
+    two = np.maximum(np.maximum(-((more + 7 - 7 * less) // 16), _halves(7 - more)), 0)
+    alone = np.maximum(_halves(8 - more), 1)  # less is 1: it has to grow
+    two = np.where(less >= 2, two, np.where(less == 1, alone, _NEAREST))
+    found: Counts = np.minimum(np.minimum(none, np.where(less >= 1, one, _NEAREST)), two)
+    return found
+
+
+def _halves(counts: Counts) -> Counts:
+    """Return half of each number, rounded up: a family moves a count by two."""
+    return (counts + 1) // 2
+
+
+@lru_cache(maxsize=64)
+def admissible(families: int, ceiling: float) -> float:
+    """Return the largest beta for which the distance makes a smooth bound, rounded down; 0 if no beta does.
+
+    Every table is looked at, and every move between tables.
+    """
+    size = 2 * families + 1
+    local = local_table(families)
+    counts = np.arange(size, dtype=np.int64)
+    away = np.full((size, size), -1, dtype=np.int64)
+    for b in range(size):
+        away[b, : size - b] = distance(np.full(size - b, b), counts[: size - b])
+    for i, j in MOVES:
+        here, there = _cut(away, i, j), _cut(away, -i, -j)
+        if (np.abs(here - there)[(here >= 0) & (there >= 0)] > 1).any():
+            return 0.0
+    tables, far = (away >= 0) & (local > 0), away > 0
+    if (local[tables & ~far] > ceiling).any():
+        return 0.0
+    slopes = np.log(ceiling / local[tables & far]) / away[tables & far]
+    return max(0.0, float(slopes.min(initial=math.inf)) * (1 - 2.0**-40))
+
+
+def _cut(table: Counts, i: int, j: int) -> Counts:
+    """Return the cells from which a move by (i, j) stays inside the square."""
+    size = len(table)
+    return table[max(0, -i) : size - max(0, i), max(0, -j) : size - max(0, j)]
+
+
+# ---- by table --------------------------------------------------------------------------------------------------------
+# The smallest smooth bound of a transmission disequilibrium test, for all its tables at once.
+#
+# Claim: `smallest_bounds` is at least the local sensitivity, and moves by a factor of at most e^beta with one family;
+# without rounding it is the smooth sensitivity, the smallest such bound.
+# Proof: docs/proofs/smooth-bounds.md, "The smallest bound by two sweeps".
+# Floats: in logarithms; whether the result is smooth is checked on every move, and beta is lowered by what the check lets pass.
+
+
+_PAD = 2  # no move goes farther
+_ROUNDING = 2.0**-50
+
+
+@lru_cache(maxsize=4)
+def smallest_bounds(families: int, beta: Fraction) -> Floats:
+    """Return the bounds at (larger count, smaller count), shape (2N + 1, N + 1): the statistic does not tell b from c.
+
+    Where the larger and the smaller one are more than 2N together nothing is meant.
+    """
+    local = local_table(families)
+    least = float(local.min(where=local > 0, initial=math.inf))
+    steepest = math.log(float(local.max()) / least)  # a larger beta has no other closure
+    error = _ROUNDING * (16 + families * min(float(beta), steepest))
+    decay = min(inner(beta, error), steepest)
+    if decay == 0:
+        return np.full((2 * families + 1, families + 1), float(local.max()) * OUTWARD)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.pad(np.where(local > 0, np.log(local), -np.inf), _PAD, constant_values=-np.inf)
+    del local
+    while True:
+        for turned in (logs, logs[::-1, ::-1]):  # the moves are the same seen from behind
+            _sweep(turned, decay, families, reverse=turned is not logs)
+        if _is_closed(logs, decay + 2 * error, families):
+            break
+    bounds: Floats = np.exp(logs[_PAD:-_PAD, _PAD : _PAD + families + 1]) * OUTWARD
+    bounds.flags.writeable = False
+    return bounds
+
+
+def _sweep(logs: Floats, decay: float, families: int, *, reverse: bool) -> None:
+    """Raise each row by what the two rows before it, and its own cells, lend it, one family at a time."""
+    size = 2 * families + 1
+    costs: Floats = decay * np.arange(size // 2 + 1, dtype=np.float64)[:, None]
+    for row in range(size):
+        # the cells of the row that are tables, in padded columns
+        cells = slice(_PAD + size - 1 - row, _PAD + size) if reverse else slice(_PAD, _PAD + size - row)
+        own, one, two = (logs[row + _PAD - back] for back in range(3))
+        lent = np.maximum(one[cells], two[cells])
+        for shift, source in ((-1, one), (1, one), (2, one), (1, two), (2, two)):
+            np.maximum(lent, source[cells.start + shift : cells.stop + shift], out=lent)
+        np.maximum(own[cells], lent - decay, out=own[cells])
+        _close(own[cells], decay, costs)
+
+
+def _close(row: Floats, decay: float, costs: Floats) -> None:
+    """Raise each cell of a row to what each other cell lends it: a family pays for two cells of the way, or for one."""
+    pairs = np.full((row.size + 1) // 2 * 2, -np.inf)
+    pairs[: row.size] = row
+    for seen in (pairs, pairs[::-1]):  # from the left, from the right
+        halves = seen.reshape(-1, 2)
+        paid = costs[: len(halves)]
+        even = np.maximum.accumulate(halves + paid, axis=0)
+        even -= paid
+        reached = even.reshape(-1)
+        np.maximum(seen, reached, out=seen)
+        np.maximum(seen[1:], reached[:-1] - decay, out=seen[1:])
+    row[:] = pairs[: row.size]
+
+
+def _is_closed(logs: Floats, decay: float, families: int) -> bool:
+    """Return whether no move lowers the bound by more than `decay`."""
+    size = 2 * families + 1
+    for row in range(_PAD, _PAD + size):
+        cells = slice(_PAD, 2 * _PAD + size - row)
+        own = logs[row, cells] + decay
+        for i, j in MOVES:
+            if (logs[row + i, cells.start + j : cells.stop + j] > own).any():
+                return False
+    return True
+
+
+# ---- moves -----------------------------------------------------------------------------------------------------------
+# Tables (b, c) of a transmission disequilibrium test: how a family moves them, and how far the statistic moves then.
+#
+# Claim: the tables of two data sets that differ in one family differ by one of 18 moves, or not at all; `local_table` is the largest change
+# of the statistic over the moves that lead to a table of as many families.
+# Proof: docs/proofs/smooth-bounds.md, "Tables of families".
+# Floats: differences are whole numbers over whole numbers, one division.
+
+
+MOVES = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < max(abs(i), abs(j), abs(i + j)) <= 2)
+"""What one family in place of another adds to (b, c): each of both parents transmits one allele, the other one, or says nothing."""
+
+_FORWARD = tuple(move for move in MOVES if move > (0, 0))
+
+
+def local_table(families: int) -> Floats:
+    """Return the local sensitivity of (b - c)^2 / (b + c) at all tables, shape (2N + 1, 2N + 1); -1 where b + c > 2N."""
+    size = 2 * families + 1
+    found = np.full((size, size), -1.0)
+    counts = np.arange(size, dtype=np.float64)
+
+    def row(b: int) -> tuple[Floats, Floats]:
+        return (b - counts) ** 2, np.maximum(b + counts, 1.0)  # no transmissions: 0/1
+
+    rows = [row(b) for b in range(3)]
+    for b in range(size):
+        for i, j in _FORWARD:  # from (b, c) to (b + i, c + j), and back
+            here = slice(max(0, -j), min(size - b, size - b - i - j))  # both are tables
+            if b + i >= size or here.start >= here.stop:
+                continue
+            there = slice(here.start + j, here.stop + j)
+            change = _change(*(part[here] for part in rows[0]), *(part[there] for part in rows[i]))
+            np.maximum(found[b, here], change, out=found[b, here])
+            np.maximum(found[b + i, there], change, out=found[b + i, there])
+        rows = [*rows[1:], row(b + 3)]
+    return found
+
+
+def _change(square: Floats, total: Floats, square_moved: Floats, total_moved: Floats) -> Floats:
+    """Return how far square/total moves; numerators are exact."""
+    change: Floats = np.abs(square_moved * total - square * total_moved) / (total * total_moved)
+    return change
