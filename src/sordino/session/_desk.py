@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol, final
+from typing import Any, final
 
-from sordino.data import CountQuestion, PrivacyUnit, Source
+from sordino.data import PrivacyUnit, Source
 from sordino.entropy import Entropy, renew
 from sordino.errors import DataSourceError, SordinoError
 from sordino.ledger import Ledger
@@ -87,13 +87,3 @@ class Desk:
 
 def _without_none(public: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in public.items() if value is not None}
-
-
-class Asks(Protocol):
-    """What the methods of a session need: a desk, a way to release now or with the batch that is open, and questions about items."""
-
-    _desk: Desk
-
-    def _do(self, plan: Plan[R], progress: Progress | None) -> R: ...
-
-    def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion: ...

@@ -6,7 +6,7 @@ Order of work of every release: public parameters, then the public schema, then 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast, final
@@ -19,17 +19,22 @@ from sordino.ledger import ChargedStream, Ledger
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 from sordino.session._batch import Batch
-from sordino.session._counts import count, count_distinct_units, histogram
 from sordino.session._desk import Desk
-from sordino.session._numbers import mean, quantile, total
-from sordino.session._plan import Plan, Progress, R
+from sordino.session._plan import Plan, Progress, R, checked_bounds, plan_count, plan_histogram
 from sordino.session._plan_above import finder, plan_above, run_of
 from sordino.session._plan_top_k import plan_top_k
-from sordino.session._reports import randomize
-from sordino.session._results import AboveItems, TopItems
+from sordino.session._results import AboveItems, Count, Histogram, TopItems
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sordino.estimators import ClippedValue, QuantileValue, QuantileValues
     from sordino.mechanisms import Stream
+    from sordino.releases import Values
+    from sordino.session._bounded_total import BoundedValue
+    from sordino.session._randomize import Reported
+    from sordino.session._table_numbers import Groups
 
 
 @final
@@ -253,6 +258,311 @@ class Session:
         return self._do(plan, progress)
 
     @no_remnants
+    def histogram(
+        self,
+        item: str,
+        *,
+        epsilon: Number,
+        domain: Any,
+        where: str | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> Histogram:
+        """Release the count of distinct units of every item of a public domain.
+
+        One unit can touch every item of the domain, so the noise grows with its size, unless the unit is a row or `max_rows` bounds
+        how many items a unit counts for. Parameters and errors as for `top_k`.
+
+        Parameters
+        ----------
+        bounds : tuple of number, optional
+            A declared range (low, high) of every count, as for `count`.
+        """
+        total, ends = POSITIVE("histogram.epsilon", epsilon), checked_bounds("histogram", bounds)
+        plan = plan_histogram(self._items(item, domain, where), item=item, epsilon=total, where=where, bounds=ends)
+        return self._do(plan, progress)
+
+    @no_remnants
+    def count(
+        self,
+        *,
+        epsilon: Number,
+        where: str | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> Count:
+        """Release the number of rows. With a unit column this needs `PrivacyUnit(..., max_rows=M)`: each unit counts for at most M.
+
+        Parameters
+        ----------
+        epsilon : number
+            Budget of the release.
+        where : str, optional
+            A row predicate.
+        bounds : tuple of number, optional
+            A declared range (low, high), public: the count is published within a slightly wider one, `output_range`, and unbiased wherever
+            it lies in the declared range. A count beyond is moved to its nearer end by rule (`FoldedMechanism`).
+        progress : callable, optional
+            Called with percentages while the engine works.
+
+        Raises
+        ------
+        UnboundedContribution
+            If nothing bounds the rows of one unit.
+        InvalidParameter
+            Before the charge, also if the bounds are less apart than one unit can move the count.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> session = sd.Session(pl.DataFrame({"x": [1] * 40}), unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+        >>> rows = session.count(epsilon=1, bounds=(0, 100))
+        >>> [round(end, 2) for end in rows.output_range], 30 < rows.estimate < 50
+        ([-0.58, 100.58], True)
+        """
+        return self._number("count", "rows", epsilon, where, bounds, progress)
+
+    @no_remnants
+    def count_distinct_units(
+        self,
+        *,
+        epsilon: Number,
+        where: str | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> Count:
+        """Release the number of distinct units. Parameters as for `count`."""
+        return self._number("count_distinct_units", "units", epsilon, where, bounds, progress)
+
+    @no_remnants
+    def quantile(
+        self,
+        column: str,
+        *,
+        q: Number | Sequence[Number],
+        epsilon: Number,
+        lower: Number | None,
+        cap: Number,
+        growth: Number = 1.01,
+        unit: Number = 1.0,
+        size_hint: int | None = None,
+        where: str | None = None,
+        by: str | None = None,
+        domain: Any = None,
+        groups_per_unit: int | None = None,
+        progress: Progress | None = None,
+    ) -> QuantileValue | QuantileValues | Groups:
+        """Release a quantile of a column of numbers, or several, without a range to guess.
+
+        With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (in each group), chosen by
+        a keyed hash of what they hold. Missing numbers count as the lowest.
+
+        Parameters
+        ----------
+        column : str
+            A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers.
+        q : number, or list of numbers
+            In [0, 1]; several are released together, strictly rising (`Quantiles`).
+        epsilon : number
+            Budget of the whole release.
+        lower : number or None
+            Public lower bound; None: values have both signs.
+        cap : number
+            Public: the largest value that is released. It can be generous.
+        growth, unit, size_hint : optional
+            As for `Quantile`: how fine the edges are, and about how many rows count, as far as that is public.
+        where : str, optional
+            A row predicate.
+        by : str, optional
+            A column of labels: one release for each label of `domain`, each with epsilon / G of the budget, or epsilon / (2 G) under
+            replace-one, with G of `groups_per_unit` (1 where the unit is a row).
+        domain : Domain or list of labels, optional
+            The groups; rows with other labels are dropped.
+        groups_per_unit : int, optional
+            With `by` and a unit column: each unit counts in at most so many groups, chosen by a keyed hash.
+        progress : callable, optional
+            Called with percentages while the engine works.
+
+        Returns
+        -------
+        QuantileValue, QuantileValues or Groups
+            For one q, for several, or with `by`: rows with item and release.
+
+        Raises
+        ------
+        UnboundedContribution
+            Before the charge, if nothing bounds the rows of one unit, or its groups.
+        InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+            As for `top_k`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> incomes = pl.DataFrame({"income": [21_000, 34_000, 28_500, 90_000, 45_000] * 400})
+        >>> session = sd.Session(incomes, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+        >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
+        True
+        """
+        rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
+        options = {"q": q, "epsilon": epsilon, "lower": lower, "cap": cap, "growth": growth, "unit": unit, "size_hint": size_hint}
+        found: QuantileValue | QuantileValues | Groups = self._numbers("quantile", rows, options, progress)
+        return found
+
+    @no_remnants
+    def sum(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        cap: Number,
+        lower: Number | None = 0.0,
+        growth: Number = 1.05,
+        unit: Number = 1.0,
+        where: str | None = None,
+        by: str | None = None,
+        domain: Any = None,
+        groups_per_unit: int | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> ClippedValue | BoundedValue | Groups:
+        """Release the sum of a column of numbers without a bound to guess: where to clip is found privately, then clipped rows are added.
+
+        Missing numbers add nothing. The rows are read twice. Rows of a unit, groups and errors as for `quantile`.
+
+        Parameters
+        ----------
+        column : str
+            A column of whole numbers, decimals or floats.
+        epsilon : number
+            Budget of the whole release.
+        cap : number
+            Public: the largest clip. It can be generous.
+        lower : number or None
+            Public, at most 0: smaller numbers count as this. None: minus the cap.
+        growth, unit : number
+            As for `ClippedSum`: how fine the edges are that the clip is taken from.
+        where, by, domain, groups_per_unit, progress : optional
+            As for `quantile`.
+        bounds : tuple of number, optional
+            A declared range (low, high) of the sum, public: then no clip is looked for, each row is moved into `lower` and `cap`, which
+            had better be close to the values, and rows are read once. The sum is published within a slightly wider range, `output_range`,
+            and unbiased wherever it lies in the declared range; a sum beyond is moved to its nearer end by rule.
+
+        Returns
+        -------
+        ClippedValue, BoundedValue (with `bounds`) or Groups
+            With `by`: rows with item and release.
+        """
+        rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
+        options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
+        found: ClippedValue | BoundedValue | Groups = self._numbers("sum", rows, options, progress, bounds)
+        return found
+
+    @no_remnants
+    def mean(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        cap: Number,
+        lower: Number | None = 0.0,
+        growth: Number = 1.05,
+        unit: Number = 1.0,
+        where: str | None = None,
+        by: str | None = None,
+        domain: Any = None,
+        groups_per_unit: int | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> ClippedValue | BoundedValue | Groups:
+        """Release the mean of a column of numbers without a bound to guess: as for `sum`, and with the number of rows where it is private.
+
+        Missing numbers do not count. `lower` may be any number below the cap: the closer to the values, the less noise. Parameters
+        and errors as for `sum`.
+
+        With `bounds` the number of rows must be public: replace-one, each row a unit, no `where`, no `by`, and no CSV source, of
+        which lines may be dropped. A missing number then counts as 0, moved between `lower` and `cap`. The output range tells the
+        number of rows.
+
+        Returns
+        -------
+        ClippedValue, BoundedValue (with `bounds`) or Groups
+            With `by`: rows with item and release.
+        """
+        rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
+        options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
+        found: ClippedValue | BoundedValue | Groups = self._numbers("mean", rows, options, progress, bounds)
+        return found
+
+    @no_remnants
+    def randomize(
+        self,
+        column: str,
+        *,
+        lower: Number,
+        upper: Number,
+        epsilon: Number,
+        activation: str = "mixture",
+        tuned_for: str | Number = "worst",
+        write: Callable[[NDArray[np.float64]], None] | None = None,
+        progress: Progress | None = None,
+    ) -> Values | Reported:
+        """Release one report for every record of a column, each with noise of its own: local privacy.
+
+        The number of records and their order are public, and with a unit column which of them are of one unit; the unit's adjacency must be
+        "replace-one". No record is dropped. One without a number counts as the middle of the range, and so do those of a unit after its
+        first `max_rows`, and those without a unit. Numbers beyond the range count as its nearer end. `mean_of_reports` averages reports.
+
+        Parameters
+        ----------
+        column : str
+            A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers, and every line is a record.
+        lower, upper : number
+            Public range of the numbers.
+        epsilon : number
+            Budget of each report, in (0, 20]. The release costs a unit with M records M times as much.
+        activation, tuned_for : optional
+            As for `CompositeMechanism`; "mixture" has the least variance at the worst value.
+        write : callable, optional
+            Handed the reports of each block of records as an array; then they are not kept, and memory stays constant (but for a count for
+            each unit of a column).
+        progress : callable, optional
+            Called with percentages while records are read.
+
+        Returns
+        -------
+        Values, or Reported with `write`
+            The reports, in the order of the records.
+
+        Raises
+        ------
+        InvalidParameter, UnboundedContribution
+            Before the charge, also for sources without an order (a server, a relation).
+        BudgetExceeded, LedgerConflict, DataSourceError
+            As for `top_k`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> ages = pl.DataFrame({"age": [20 + i % 60 for i in range(1000)]})
+        >>> session = sd.Session(ages, unit=sd.PrivacyUnit.row(adjacency="replace-one"), entropy=sd.Seeded(7))
+        >>> reports = session.randomize("age", lower=0, upper=100, epsilon=2)
+        >>> reports.values.shape, reports.cost
+        ((1000,), Pure(epsilon=2))
+        """
+        from sordino.data import prepare_records  # noqa: PLC0415 - a release of counts need not load it
+        from sordino.session._randomize import local_reports, plan_randomize  # noqa: PLC0415
+
+        unit = self._desk.unit
+        question = prepare_records(self._desk.source, unit, column=column)
+        reports = local_reports(unit, lower=lower, upper=upper, epsilon=epsilon, activation=activation, tuned_for=tuned_for)
+        released: Values | Reported = self._do(plan_randomize(question, reports, column=column, write=write), progress)
+        return released
+
+    @no_remnants
     def watch(
         self,
         *,
@@ -319,14 +629,6 @@ class Session:
         mechanism = finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
 
-    histogram = no_remnants(histogram)
-    count = no_remnants(count)
-    count_distinct_units = no_remnants(count_distinct_units)
-    quantile = no_remnants(quantile)
-    sum = no_remnants(total)
-    mean = no_remnants(mean)
-    randomize = no_remnants(randomize)
-
     @contextmanager
     def batch(self) -> Iterator[Batch]:
         """Collect the releases that are asked for in the block, charge them together, and read rows only then.
@@ -365,3 +667,31 @@ class Session:
     def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
         about: dict[str, Any] = {"item": item, "domain": domain, "where": where, "salt": self._desk.salt()}
         return prepare_counts(self._desk.source, self._desk.unit, kind="items", **about)
+
+    def _number(
+        self,
+        what: str,
+        kind: Literal["rows", "units"],
+        epsilon: Number,
+        where: str | None,
+        bounds: tuple[Number, Number] | None,
+        progress: Progress | None,
+    ) -> Count:
+        ends = checked_bounds(what, bounds)
+        question = prepare_counts(self._desk.source, self._desk.unit, kind=kind, where=where)
+        return self._do(
+            plan_count(what, question, epsilon=POSITIVE(f"{what}.epsilon", epsilon), where=where, bounds=ends), progress
+        )
+
+    def _numbers(
+        self, name: Any, rows: dict[str, Any], options: dict[str, Any], progress: Progress | None, bounds: Any = None
+    ) -> Any:
+        from sordino.session._plan_numbers import Rows, plan_numbers  # noqa: PLC0415 - a release of counts need not load it
+
+        salt, ends = self._desk.salt(), checked_bounds(name, bounds)
+        about = (name, self._desk.source, self._desk.unit, Rows(**rows))
+        if ends is None:
+            return self._do(plan_numbers(*about, salt=salt, **options), progress)
+        from sordino.session._plan_bounded import plan_bounded  # noqa: PLC0415
+
+        return self._do(plan_bounded(*about, bounds=ends, salt=salt, **options), progress)
