@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from architecture.figures import count
+
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "sordino"
 MODULES = sorted(SRC.rglob("*.py"))
@@ -71,11 +73,12 @@ def allowed(path, table):
 
 
 def test_no_module_is_longer_than_a_reader_can_hold():
-    lengths = {name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    """What counts is code: a docstring, a comment and a blank line make a file longer and easier."""
+    lengths = {name(path): len(count(path.read_text(encoding="utf-8")).code) for path in MODULES}
     large = {path: lines for path, lines in lengths.items() if lines > SMELL}
     assert not {path: lines for path, lines in large.items() if lines > LIMIT}
     for path, lines in large.items():  # `make lint` shows what a passing test prints
-        print(f"{path}: {lines} lines; over {SMELL}, think of splitting it")
+        print(f"{path}: {lines} lines of code; over {SMELL}, think of splitting it")
 
 
 def randomness(tree):

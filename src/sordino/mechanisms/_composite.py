@@ -237,23 +237,6 @@ class CompositeMechanism:
         return Values(values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
 
-CLAIMS = (
-    Claim(
-        name="CompositeMechanism",
-        statement="A release is epsilon-private between any two values that the query can take.",
-        references=("zhang2024", "wang2019", "duchi2018"),
-        proof="composite.md",
-        neighbours=(
-            (CompositeMechanism(lower=-1, upper=1, epsilon=1), (-1,), (1,)),
-            (CompositeMechanism(lower=0, upper=10, epsilon=2), (0.3,), (8.1,)),
-            (CompositeMechanism(lower=0, upper=10, epsilon=0.5, activation="sine"), (0,), (10,)),
-            (CompositeMechanism(lower=0, upper=1, epsilon=1, activation="mixture"), (0,), (1,)),
-        ),
-        tight=True,
-    ),
-)
-
-
 # ---- noise of the functions ------------------------------------------------------------------------------------------
 # Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far points, all weights whole.
 #
@@ -482,3 +465,20 @@ def best_mixture(epsilon: float, tuned_for: float | None, m: Floats) -> tuple[in
     found = np.stack([objective(mixed(one, other, share), tuned_for) for share in shares])
     which, place = np.unravel_index(int(np.argmin(found)), found.shape)
     return int(place), float(shares[which, place])
+
+
+CLAIMS = (
+    Claim(
+        name="CompositeMechanism",
+        statement="A release is epsilon-private between any two values that the query can take.",
+        references=("zhang2024", "wang2019", "duchi2018"),
+        proof="composite.md",
+        neighbours=(
+            (CompositeMechanism(lower=-1, upper=1, epsilon=1), (-1,), (1,)),
+            (CompositeMechanism(lower=0, upper=10, epsilon=2), (0.3,), (8.1,)),
+            (CompositeMechanism(lower=0, upper=10, epsilon=0.5, activation="sine"), (0,), (10,)),
+            (CompositeMechanism(lower=0, upper=1, epsilon=1, activation="mixture"), (0,), (1,)),
+        ),
+        tight=True,
+    ),
+)

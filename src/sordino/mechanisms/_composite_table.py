@@ -160,21 +160,6 @@ class CompositeTable:
         return Values(values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
 
-_SMALL = (
-    (CompositeTable(lower=-1, upper=1, epsilon=1, inputs=5), (-1,), (1,)),
-    (CompositeTable(lower=0, upper=10, epsilon=2), (0,), (10,)),
-)
-CLAIMS = (
-    Claim(
-        name="CompositeTable",
-        statement="A release is epsilon-private between any two values that the query can take.",
-        references=("duchi2018",),
-        proof="composite-table.md",
-        neighbours=_SMALL if find_spec("scipy") else (),  # without it there are no tables, and the audit says that it saw none
-    ),
-)
-
-
 # ---- the noise of a table --------------------------------------------------------------------------------------------
 # Composite noise without a formula: for each of a few inputs the weights that a linear program finds best, made whole and checked.
 #
@@ -387,3 +372,18 @@ def _pair(least: list[int], c: int) -> tuple[int, int]:
     first = heavy[0]
     second = len(least) - 1 - first if c == 0 and 2 * first != len(least) - 1 else heavy[1]
     return (min(first, second), max(first, second))
+
+
+_SMALL = (
+    (CompositeTable(lower=-1, upper=1, epsilon=1, inputs=5), (-1,), (1,)),
+    (CompositeTable(lower=0, upper=10, epsilon=2), (0,), (10,)),
+)
+CLAIMS = (
+    Claim(
+        name="CompositeTable",
+        statement="A release is epsilon-private between any two values that the query can take.",
+        references=("duchi2018",),
+        proof="composite-table.md",
+        neighbours=_SMALL if find_spec("scipy") else (),  # without it there are no tables, and the audit says that it saw none
+    ),
+)

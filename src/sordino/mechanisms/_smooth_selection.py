@@ -227,25 +227,6 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Account
     return min(steep, math.log(high / low) + 2.0**-40) if low < high else 0.0
 
 
-_PAIR: dict[str, Any] = {"epsilon": 1, "candidates": 2, "ceiling": 8, "floor": 0.125}
-CLAIMS = (
-    Claim(
-        name="SmoothSelection",
-        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound (one-sided noise).",
-        references=("yamamoto2024, Thm 3",),
-        proof="smooth-selection.md",
-        neighbours=((SmoothSelection(beta=0.1, **_PAIR), (5, 0, 1), (4, 1, 1.10517)),),
-    ),
-    Claim(
-        name="SmoothSelection",
-        statement="The same holds with signed noise.",
-        references=("yamamoto2024, Thm 2",),
-        proof="smooth-selection.md",
-        neighbours=((SmoothSelection(beta=0.05, **_PAIR, sided="two"), (0, 12, 1), (-0.95, 12.95, 0.9513)),),
-    ),
-)
-
-
 # ---- what a selection costs ------------------------------------------------------------------------------------------
 # What selection with noise in proportion to a smooth bound loses at most, and the noise that a budget buys.
 #
@@ -515,3 +496,22 @@ def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
         else:
             high, over = tried, loss
     return low
+
+
+_PAIR: dict[str, Any] = {"epsilon": 1, "candidates": 2, "ceiling": 8, "floor": 0.125}
+CLAIMS = (
+    Claim(
+        name="SmoothSelection",
+        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound (one-sided noise).",
+        references=("yamamoto2024, Thm 3",),
+        proof="smooth-selection.md",
+        neighbours=((SmoothSelection(beta=0.1, **_PAIR), (5, 0, 1), (4, 1, 1.10517)),),
+    ),
+    Claim(
+        name="SmoothSelection",
+        statement="The same holds with signed noise.",
+        references=("yamamoto2024, Thm 2",),
+        proof="smooth-selection.md",
+        neighbours=((SmoothSelection(beta=0.05, **_PAIR, sided="two"), (0, 12, 1), (-0.95, 12.95, 0.9513)),),
+    ),
+)

@@ -278,30 +278,6 @@ def decide(steps: NDArray[np.int64], levels: Steps, scale: int, heights: Heights
     return best
 
 
-_PUBLIC = [SmoothStepSelection(epsilon=2, beta=0, candidates=n, ceiling=1, floor=1) for n in (2, 3)]
-_PRIVATE = SmoothStepSelection(epsilon=1.125, beta=0.5, candidates=3, ceiling=4, floor=1)
-CLAIMS = (
-    Claim(
-        name="SmoothStepSelection",
-        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound.",
-        references=("yamamoto2024",),
-        proof="step-selection.md",
-        neighbours=(  # scores, and their smooth bound
-            (_PRIVATE, (0, 0, -5.5, 1), (-1, 1, -4.5, 1.5)),
-            (_PRIVATE, (0, 0, 0, 1), (-1, 1, 1, 1.625)),
-        ),
-    ),
-    Claim(
-        name="SmoothStepSelection",
-        statement="Where the scale is public the winner alone pays, for any number of scores.",
-        references=("yamamoto2024",),
-        proof="step-selection.md",
-        neighbours=((_PUBLIC[0], (0, 0, 1), (-1, 1, 1)), (_PUBLIC[1], (3, 3, -1, 1), (2, 4, 0, 1))),
-        tight=True,
-    ),
-)
-
-
 # ---- how a budget is shared ------------------------------------------------------------------------------------------
 # How step noise under a private scale divides its budget: what the winner pays, and what all losers pay together.
 #
@@ -445,3 +421,27 @@ def _proposed(budget: float, candidates: int) -> float:
         middle = (rate + above) / 2
         rate, above = (middle, above) if _likely(middle, budget - middle, candidates) else (rate, middle)
     return rate
+
+
+_PUBLIC = [SmoothStepSelection(epsilon=2, beta=0, candidates=n, ceiling=1, floor=1) for n in (2, 3)]
+_PRIVATE = SmoothStepSelection(epsilon=1.125, beta=0.5, candidates=3, ceiling=4, floor=1)
+CLAIMS = (
+    Claim(
+        name="SmoothStepSelection",
+        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound.",
+        references=("yamamoto2024",),
+        proof="step-selection.md",
+        neighbours=(  # scores, and their smooth bound
+            (_PRIVATE, (0, 0, -5.5, 1), (-1, 1, -4.5, 1.5)),
+            (_PRIVATE, (0, 0, 0, 1), (-1, 1, 1, 1.625)),
+        ),
+    ),
+    Claim(
+        name="SmoothStepSelection",
+        statement="Where the scale is public the winner alone pays, for any number of scores.",
+        references=("yamamoto2024",),
+        proof="step-selection.md",
+        neighbours=((_PUBLIC[0], (0, 0, 1), (-1, 1, 1)), (_PUBLIC[1], (3, 3, -1, 1), (2, 4, 0, 1))),
+        tight=True,
+    ),
+)
