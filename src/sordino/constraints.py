@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from sordino.errors import InvalidParameter
 
@@ -33,6 +33,21 @@ def exact(value: Any) -> Fraction | None:
         # NumPy's narrow floats have a shortest decimal of their own, which is not that of their double.
         return Fraction(repr(float(value)) if isinstance(value, float) else str(value))
     return None
+
+
+class Check(Protocol):
+    """A rule for one parameter: takes its full name and its value, returns the value to keep, or raises `InvalidParameter`."""
+
+    def __call__(self, name: str, value: Any, /) -> Any:
+        """Return the value to keep."""
+
+
+def to_fraction(number: Number) -> Fraction:
+    """Return the exact number that a checked parameter stands for."""
+    value = exact(number)
+    if value is None:
+        raise TypeError("this is no finite number: it should have been checked before")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, count
 from typing import Any, final
@@ -21,15 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import POSITIVE, TRUTH, Number
+from sordino.constraints import POSITIVE, TRUTH, Number, to_fraction
 from sordino.cost import BoundedRange, Pure
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import from_steps, to_steps
 from sordino.mechanisms._choice_rate import choice_rate
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._race import TOGETHER, Arrivals, Race
-from sordino.mechanisms._statements import set_fields
+from sordino.mechanisms._statements import EACH_ANSWER
 from sordino.noise import Geometric
-from sordino.releases import Choice, parameters, pictured
+from sordino.releases import Choice
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
@@ -39,31 +40,11 @@ _PATIENCE = (3.0, 6.0)
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class ExponentialMechanism:
+class ExponentialMechanism(Mechanism):
     """Select one of n private answers with probability proportional to e^(epsilon answer / spread), and report its lead.
 
     The lead costs nothing under pure privacy. Without it the mechanism has bounded range, which composes better: its zCDP is
     epsilon^2/8 instead of epsilon^2/2.
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of the selection, in (0, inf).
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`. Monotone answers get the full rate epsilon/bound.
-    gap : bool
-        Whether the lead of the winner is released, too.
-
-    Attributes
-    ----------
-    rate : Fraction
-        Nats a step of the grid; a winner that is d steps worse is e^(rate d) times less likely.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 times spread/epsilon.
-    cost : Pure or BoundedRange
-        What a release spends: the spread times the rate, exactly; at most epsilon. `BoundedRange` without the gap.
 
     Raises
     ------
@@ -80,26 +61,26 @@ class ExponentialMechanism:
     Fraction(1, 8)
     """
 
-    epsilon: Number
-    sensitivity: Sensitivity
-    gap: bool
-    step: Fraction = field(init=False)
-    rate: Fraction = field(init=False)
-    cost: Pure | BoundedRange = field(init=False)
+    epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
+    sensitivity: Sensitivity = parameter(
+        EACH_ANSWER,
+        ('A statement about each answer (norm "each"), such as `COUNTING`. Monotone answers get the full rate epsilon/bound.'),
+    )
+    gap: bool = parameter(TRUTH, "Whether the lead of the winner is released, too.", default=True)
+    step: Fraction = derived(
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
+        "without a step of your own that is about 2^31 times spread/epsilon."
+    )
+    rate: Fraction = derived("Nats a step of the grid; a winner that is d steps worse is e^(rate d) times less likely.")
+    cost: Pure | BoundedRange = derived(
+        "What a release spends: the spread times the rate, exactly; at most epsilon. `BoundedRange` without the gap."
+    )
 
-    def __init__(self, *, epsilon: Number, sensitivity: Sensitivity, gap: bool = True) -> None:
-        step, rate, spent = choice_rate(POSITIVE("ExponentialMechanism.epsilon", epsilon), sensitivity, "ExponentialMechanism")
-        gap = TRUTH("ExponentialMechanism.gap", gap)
-        cost = Pure(epsilon=spent) if gap else BoundedRange(epsilon=spent)
-        set_fields(self, epsilon=epsilon, sensitivity=sensitivity, gap=gap, step=step, rate=rate, cost=cost)
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: index and gap are drawn from their stated law, which is a law on whole steps."""
-        return True
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "ExponentialMechanism")
+        cost = Pure(epsilon=spent) if self.gap else BoundedRange(epsilon=spent)
+        self._set(step=step, rate=rate, cost=cost)
 
     @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:

@@ -9,7 +9,6 @@ Floats: none after the answers are on the grid; gaps are whole steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, cast, final
 
@@ -17,53 +16,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, POSITIVE, Number, one_of
+from sordino.constraints import COUNT, POSITIVE, Number, to_fraction
 from sordino.cost import BoundedRange, Cost, Pure, repeat
+from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for
 from sordino.mechanisms._gumbel_top_k import Gumbel, select
 from sordino.mechanisms._implicit_zeros import OneSided, dense, listed, noisy_domain
-from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
+from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, checked_size, one_of_the_laws
 from sordino.noise import DiscreteLaplace, Geometric
-from sordino.releases import TopK, parameters, pictured
+from sordino.releases import TopK
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
-NOISE = one_of("exponential", "laplace", "gumbel")
 Family = Geometric | DiscreteLaplace | Gumbel
 _LAWS: dict[str, type[Family]] = {"exponential": Geometric, "laplace": DiscreteLaplace, "gumbel": Gumbel}
 _WHOLE = Fraction(1)
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class NoisyTopK:
+class NoisyTopK(Mechanism):
     """Select the k largest of n private answers and report how far each lies above the next, at no extra cost.
-
-    Parameters
-    ----------
-    k : int
-        How many to select, 1 <= k <= n.
-    epsilon : number
-        Budget of the whole selection, in (0, inf).
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`.
-    noise : {"exponential", "laplace", "gumbel"}
-        One-sided noise (smaller, the default) or two-sided. Gumbel noise releases indices only, as k exponential mechanisms do; they
-        compose to a smaller zCDP, epsilon^2/(8k) instead of epsilon^2/2, and so to a smaller epsilon at a delta.
-    domain_size : int, optional
-        Public number of items. If given, `release` takes only the answers that are not 0, with their positions. Not for Gumbel noise.
-
-    Attributes
-    ----------
-    noise : Geometric, DiscreteLaplace or Gumbel
-        The law of the noise on each answer, in steps. Gumbel noise is never drawn: the indices are drawn from the law that it gives them.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 noise scales.
-    cost : Pure, or k times BoundedRange for Gumbel noise
-        What a release spends: k times the spread times the rate, exactly; at most epsilon.
 
     Raises
     ------
@@ -78,53 +53,46 @@ class NoisyTopK:
     [0, 2]
     """
 
-    k: int
-    epsilon: Number
-    sensitivity: Sensitivity
-    noise: Family
-    domain_size: int | None
-    step: Fraction = field(init=False)
-    cost: Cost = field(init=False)
+    k: int = parameter(COUNT, "How many to select, 1 <= k <= n.")
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole selection.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Converted[Literal["exponential", "laplace", "gumbel"] | Family, Family] = parameter(
+        one_of_the_laws("exponential", "laplace", "gumbel"),
+        (
+            "One-sided noise (smaller, the default) or two-sided. Gumbel noise releases indices only, as "
+            "k exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
+            "epsilon^2/2, and so to a smaller epsilon at a delta."
+        ),
+        default="exponential",
+    )
+    domain_size: int | None = parameter(
+        DOMAIN,
+        (
+            "Public number of items. If given, `release` takes only the answers that are not 0, with "
+            "their positions. Not for Gumbel noise."
+        ),
+        default=None,
+    )
+    step: Fraction = derived(STEP_MEANS)
+    cost: Cost = derived("What a release spends: k times the spread times the rate, exactly; at most epsilon.")
 
-    def __init__(
-        self,
-        *,
-        k: int,
-        epsilon: Number,
-        sensitivity: Sensitivity,
-        noise: Literal["exponential", "laplace", "gumbel"] | Family = "exponential",
-        domain_size: int | None = None,
-    ) -> None:
-        budget = POSITIVE("NoisyTopK.epsilon", epsilon)
-        each_answer(checked_sensitivity(sensitivity, "NoisyTopK"), "NoisyTopK")
-        k = COUNT("NoisyTopK.k", k)
-        size = checked_size(domain_size, "NoisyTopK", k)
-        # A law stands for its family: `dataclasses.replace` hands back the one of the old parameters.
-        family = NOISE("NoisyTopK.noise", noise.name if isinstance(noise, Family) else noise)
-        if family == "gumbel" and size is not None:
-            raise InvalidParameter(f"NoisyTopK.domain_size must be None with Gumbel noise; got {size}. Use noise='exponential'.")
-        step = step_for(sensitivity, (k * sensitivity.spread / budget) ** 2, "NoisyTopK")
-        bound = bound_in_steps(sensitivity, step, "NoisyTopK")
-        spread = bound if sensitivity.monotone else 2 * bound
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        budget, k, family = to_fraction(self.epsilon), self.k, str(self.noise)
+        checked_size(self.domain_size, "NoisyTopK", k)
+        if family == "gumbel" and self.domain_size is not None:
+            raise InvalidParameter(
+                f"NoisyTopK.domain_size must be None with Gumbel noise; got {self.domain_size}. Use noise='exponential'."
+            )
+        step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "NoisyTopK")
+        bound = bound_in_steps(self.sensitivity, step, "NoisyTopK")
+        spread = bound if self.sensitivity.monotone else 2 * bound
         rate = fit_rate(budget / (k * spread), "NoisyTopK")
-        set_fields(
-            self,
-            k=k,
-            epsilon=epsilon,
-            sensitivity=sensitivity,
-            noise=_LAWS[family](rate),
-            domain_size=size,
-            step=step,
-            cost=repeat(BoundedRange(epsilon=spread * rate), k) if family == "gumbel" else Pure(epsilon=k * spread * rate),
-        )
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
+        if family == "gumbel":  # k selections of bounded range, one after the other
+            cost: Cost = repeat(BoundedRange(epsilon=spread * rate), k)
+        else:
+            cost = Pure(epsilon=k * spread * rate)
+        self._set(noise=_LAWS[family](rate), step=step, cost=cost)
 
     @no_remnants
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> TopK:

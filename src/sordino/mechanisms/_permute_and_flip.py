@@ -9,7 +9,6 @@ Floats: none after the answers are on the grid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
@@ -17,42 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import POSITIVE, Number
+from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, to_steps
 from sordino.mechanisms._choice_rate import choice_rate
-from sordino.mechanisms._statements import set_fields
+from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._statements import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS
 from sordino.noise import Geometric, uniform_below
-from sordino.releases import Choice, parameters, pictured
+from sordino.releases import Choice
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class PermuteAndFlip:
+class PermuteAndFlip(Mechanism):
     """Select one of n private answers, the larger ones more likely, by permute-and-flip.
 
-    Its expected loss of score is at most that of the exponential mechanism with the same budget, and down to half of it. It is one
-    selection of `NoisyTopK` without the margin, with equals in random instead of public order.
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of the selection, in (0, inf).
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`. Monotone answers get the full rate epsilon/bound.
-
-    Attributes
-    ----------
-    noise : Geometric
-        The law of the noise on each answer, in steps.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 noise scales.
-    cost : Pure
-        What a release spends: the spread times the rate, exactly; at most epsilon.
+    Its expected loss of score is at most that of the exponential mechanism with the same budget, and down to half of it.
+    It is one selection of `NoisyTopK` without the margin, with equals in random instead of public order.
 
     Raises
     ------
@@ -66,23 +49,16 @@ class PermuteAndFlip:
     0
     """
 
-    epsilon: Number
-    sensitivity: Sensitivity
-    noise: Geometric = field(init=False)
-    step: Fraction = field(init=False)
-    cost: Pure = field(init=False)
+    epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, f"{EACH_ANSWER_MEANS} Monotone answers get the full rate epsilon/bound.")
+    noise: Geometric = derived("The law of the noise on each answer, in steps.")
+    step: Fraction = derived(STEP_MEANS)
+    cost: Pure = derived("What a release spends: the spread times the rate, exactly; at most epsilon.")
 
-    def __init__(self, *, epsilon: Number, sensitivity: Sensitivity) -> None:
-        step, rate, spent = choice_rate(POSITIVE("PermuteAndFlip.epsilon", epsilon), sensitivity, "PermuteAndFlip")
-        set_fields(self, epsilon=epsilon, sensitivity=sensitivity, noise=Geometric(rate), step=step, cost=Pure(epsilon=spent))
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
+    def derive(self) -> None:
+        """Set the grid, the noise and the cost."""
+        step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "PermuteAndFlip")
+        self._set(noise=Geometric(rate), step=step, cost=Pure(epsilon=spent))
 
     @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:

@@ -9,7 +9,6 @@ Floats: the answers are only compared, those of mixed or other types after round
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, final
@@ -18,41 +17,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import POSITIVE, Number
+from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import _array as as_array
 from sordino.grid import _is_nan as is_nan
 from sordino.grid import _is_whole as is_whole
 from sordino.grid import fit_rate
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._race import Race
-from sordino.mechanisms._statements import set_fields
-from sordino.releases import Choice, parameters, pictured
+from sordino.releases import Choice
 from sordino.remnants import no_remnants
 
 _HUGE = 1 << 1023
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """Say which of n private answers is the largest, truthfully with probability e^epsilon/(n - 1 + e^epsilon), else any other one.
 
     It needs no statement about how far answers move, so it is right where none is known: scores without a bound, the output of a model.
     Where a bound is known the exponential mechanism and permute-and-flip are better as soon as the lead of the largest answer is more
     than a few spreads, or n is large: randomized response is right with a probability that only epsilon and n decide.
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of the selection, in (0, inf).
-
-    Attributes
-    ----------
-    rate : Fraction
-        Log odds of the largest answer against each other one, in nats.
-    cost : Pure
-        What a release spends: the rate, at most epsilon.
 
     Raises
     ------
@@ -66,21 +53,14 @@ class RandomizedResponse:
     2
     """
 
-    epsilon: Number
-    rate: Fraction = field(init=False)
-    cost: Pure = field(init=False)
+    epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
+    rate: Fraction = derived("Log odds of the largest answer against each other one, in nats.")
+    cost: Pure = derived("What a release spends: the rate, at most epsilon.")
 
-    def __init__(self, *, epsilon: Number) -> None:
-        rate = fit_rate(POSITIVE("RandomizedResponse.epsilon", epsilon), "RandomizedResponse", stepped=False)
-        set_fields(self, epsilon=epsilon, rate=rate, cost=Pure(epsilon=rate))
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the index is drawn from its stated law."""
-        return True
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        rate = fit_rate(to_fraction(self.epsilon), "RandomizedResponse", stepped=False)
+        self._set(rate=rate, cost=Pure(epsilon=rate))
 
     def truthful(self, n: int) -> float:
         """Return the probability that the largest of `n` >= 1 answers is named."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sordino.constraints import DOMAIN_SIZE, shown
+from sordino.constraints import DOMAIN_SIZE, Constraint, one_of, shown
 from sordino.errors import InvalidParameter
 from sordino.sensitivity import Norm, Sensitivity
 
@@ -16,6 +17,47 @@ def checked_sensitivity(sensitivity: Any, owner: str) -> Sensitivity:
             f"{owner}.sensitivity must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; got {shown(sensitivity)}."
         )
     return sensitivity
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """The check of a sensitivity statement; with `each` it must be about each answer."""
+
+    says: str
+    each: bool
+
+    def __call__(self, name: str, value: Any, /) -> Sensitivity:
+        owner = name.removesuffix(".sensitivity")
+        statement = checked_sensitivity(value, owner)
+        return each_answer(statement, owner) if self.each else statement
+
+
+def one_of_the_laws(*names: str) -> Constraint:
+    """Return the constraint that a value names a family of laws; a law stands for its family.
+
+    `dataclasses.replace` hands back the law of the old parameters.
+    """
+    by_name = one_of(*names)
+    return replace(by_name, convert=lambda value: by_name.convert(getattr(value, "name", value)))
+
+
+@dataclass(frozen=True, slots=True)
+class _DomainSize:
+    """The check of the public size of a domain; None: answers come as a list."""
+
+    says: str = "int"
+
+    def __call__(self, name: str, value: Any, /) -> int | None:
+        return checked_size(value, name.removesuffix(".domain_size"))
+
+
+DOMAIN = _DomainSize()
+EACH_ANSWER = _Statement("Sensitivity", each=True)
+EACH_ANSWER_MEANS = 'A statement about each answer (norm "each"), such as `COUNTING`.'
+STEP_MEANS = (
+    "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that "
+    "is about 2^31 noise scales."
+)
 
 
 def set_fields(mechanism: object, **values: Any) -> None:

@@ -8,7 +8,6 @@ Floats: none after the answers are on the grid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
@@ -16,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import POSITIVE, Number
+from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, step_for, to_steps
-from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._statements import EACH_ANSWER
 from sordino.mechanisms._step_success import success
 from sordino.noise import Geometric
-from sordino.releases import Choice, parameters, pictured
+from sordino.releases import Choice
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
@@ -31,32 +32,12 @@ _ROOM = 1 << 61  # answers and noise below it add up in 64 bits
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class StepSelection:
+class StepSelection(Mechanism):
     """Select one of n private answers, the larger ones more likely, with noise of whole windows.
 
     A window is how far two answers can move apart between neighbours. The noise on each answer is a geometric number of windows, the
     smallest noise that hides what one unit does to a single answer. A lead counts in whole windows: next to `PermuteAndFlip` it is better
     where the largest answer leads by a window or little more, worse where it leads by a little less; see `success`.
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of the selection, in (0, inf).
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`. Of monotone answers a window is the bound, else twice the bound.
-
-    Attributes
-    ----------
-    noise : Geometric
-        The law of the number of windows on each answer.
-    window : int
-        Width of a window, in steps.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 windows.
-    cost : Pure
-        What a release spends: the rate of the noise, at most epsilon.
 
     Raises
     ------
@@ -72,28 +53,29 @@ class StepSelection:
     (2, 0)
     """
 
-    epsilon: Number
-    sensitivity: Sensitivity
-    noise: Geometric = field(init=False)
-    window: int = field(init=False)
-    step: Fraction = field(init=False)
-    cost: Pure = field(init=False)
+    epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
+    sensitivity: Sensitivity = parameter(
+        EACH_ANSWER,
+        (
+            'A statement about each answer (norm "each"), such as `COUNTING`. Of monotone answers a '
+            "window is the bound, else twice the bound."
+        ),
+    )
+    noise: Geometric = derived("The law of the number of windows on each answer.")
+    window: int = derived("Width of a window, in steps.")
+    step: Fraction = derived(
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
+        "without a step of your own that is about 2^31 windows."
+    )
+    cost: Pure = derived("What a release spends: the rate of the noise, at most epsilon.")
 
-    def __init__(self, *, epsilon: Number, sensitivity: Sensitivity) -> None:
-        rate = fit_rate(POSITIVE("StepSelection.epsilon", epsilon), "StepSelection", stepped=False)
-        each_answer(checked_sensitivity(sensitivity, "StepSelection"), "StepSelection")
-        step = step_for(sensitivity, sensitivity.spread**2, "StepSelection")
-        bound = int(bound_in_steps(sensitivity, step, "StepSelection"))
-        set_fields(self, epsilon=epsilon, sensitivity=sensitivity, noise=Geometric(rate), step=step, cost=Pure(epsilon=rate))
-        set_fields(self, window=bound if sensitivity.monotone else 2 * bound)
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        rate = fit_rate(to_fraction(self.epsilon), "StepSelection", stepped=False)
+        step = step_for(self.sensitivity, self.sensitivity.spread**2, "StepSelection")
+        bound = int(bound_in_steps(self.sensitivity, step, "StepSelection"))
+        window = bound if self.sensitivity.monotone else 2 * bound
+        self._set(noise=Geometric(rate), window=window, step=step, cost=Pure(epsilon=rate))
 
     def success(self, answers: Any) -> float:
         """Return the probability that the largest of these answers is selected, of equals the first: for answers that are public.

@@ -1,0 +1,114 @@
+"""Public parameters, declared once: what each must satisfy and means stands beside its name, and nowhere else.
+
+A class that derives from `Declared` lists its parameters as fields. From that list come the constructor and its signature, the checks
+and their messages, the picture (`repr`), equality, `dataclasses.replace`, and the section "Parameters" of its documentation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from fractions import Fraction
+from typing import Any, Literal, Protocol, TypeVar, cast, dataclass_transform
+
+from sordino.constraints import Check
+
+Given_contra = TypeVar("Given_contra", contravariant=True)
+Kept_co = TypeVar("Kept_co", covariant=True)
+
+
+class Converted(Protocol[Given_contra, Kept_co]):
+    """The type of a parameter that is kept as something else than it may be given as: `Converted[given, kept]`.
+
+    It says to type checkers what the constructor takes and what the attribute is; nothing of it happens when a program runs.
+    """
+
+    def __get__(self, owner: object, kind: object = None) -> Kept_co:
+        """Tell what the attribute is."""
+        ...
+
+    def __set__(self, owner: object, value: Given_contra) -> None:
+        """Tell what the constructor takes."""
+
+
+def parameter(check: Check, meaning: str, *, default: Any = dataclasses.MISSING) -> Any:
+    """Declare a public parameter.
+
+    Parameters
+    ----------
+    check : callable
+        Called with the full name (`Class.parameter`) and the value: returns the value to keep, or raises `InvalidParameter`.
+        A `Constraint` is one.
+    meaning : str
+        What it means, for the documentation; what it must satisfy is said by the check.
+    default : object, optional
+        Without one the parameter must be given.
+    """
+    return dataclasses.field(default=default, metadata={"check": check, "meaning": meaning})
+
+
+def derived(meaning: str, *, init: Literal[False] = False) -> Any:
+    """Declare a public attribute that follows from the parameters; `derive` sets it."""
+    return dataclasses.field(init=init, metadata={"meaning": meaning})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(parameter, derived))
+class Declared:
+    """A frozen object with public parameters, all of them checked when it is made."""
+
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
+        cls.__doc__ = documented(cls)
+
+    def __post_init__(self) -> None:
+        for one in dataclasses.fields(cast("Any", self)):  # each subclass is a dataclass, which mypy cannot see
+            if one.init:
+                given = getattr(self, one.name)
+                checked = one.metadata["check"](f"{type(self).__name__}.{one.name}", given)
+                # A number stays as it was given: 0.1 is shown as 0.1. Who computes asks `exact` for what it means.
+                self._set(**{one.name: given if isinstance(checked, Fraction) else checked})
+        self.derive()
+
+    def derive(self) -> None:
+        """Check what several parameters must satisfy together, and set what follows from them."""
+
+    def _set(self, **values: Any) -> None:
+        """Set fields while the object is made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        from sordino.releases import parameters, pictured  # noqa: PLC0415 - results know of parameters, not the other way round
+
+        return pictured(self, parameters(self))
+
+
+def documented(cls: type) -> str:
+    """Return the documentation of a class with the sections about its parameters and attributes.
+
+    They stand before the first section that the class wrote itself.
+    """
+    listed = dataclasses.fields(cls)
+    sections = [
+        _section("Parameters", [one for one in listed if one.init]),
+        _section("Attributes", [one for one in listed if not one.init]),
+    ]
+    text = inspect.cleandoc(cls.__doc__ or "")
+    lines = text.splitlines()
+    rules = [number for number, line in enumerate(lines) if line and set(line) == {"-"}]
+    place = rules[0] - 1 if rules else len(lines)
+    parts = ["\n".join(lines[:place]).rstrip(), *filter(None, sections), "\n".join(lines[place:])]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _section(title: str, listed: list[dataclasses.Field[Any]]) -> str:
+    """Return a section of documentation, one entry a field; nothing if there is none."""
+    if not listed:
+        return ""
+    lines = [title, "-" * len(title)]
+    for one in listed:
+        says = getattr(one.metadata.get("check"), "says", None)
+        kind = one.type if says is None else says.removeprefix("a ").removeprefix("an ")
+        lines.append(f"{one.name} : {kind}{', optional' if one.default is not dataclasses.MISSING else ''}")
+        lines.append(f"    {one.metadata['meaning']}")
+    return "\n".join(lines)
