@@ -163,6 +163,39 @@ def one_of(*names: str) -> Constraint:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class OrNone:
+    """A rule for a parameter that may be left out."""
+
+    rule: Check
+
+    @property
+    def says(self) -> str:
+        """What the value must be if there is one."""
+        return str(getattr(self.rule, "says", ""))
+
+    def __call__(self, name: str, value: Any, /) -> Any:
+        """Return None, or what the rule makes of the value."""
+        return None if value is None else self.rule(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class WordOr:
+    """A rule for a parameter that is given itself, or by one of some words that choose it."""
+
+    words: tuple[str, ...]
+    rule: Constraint
+
+    @property
+    def says(self) -> str:
+        """What the value must be."""
+        return f"{self.rule.says}, or {', '.join(repr(word) for word in self.words)}"
+
+    def __call__(self, name: str, value: Any, /) -> Any:
+        """Return the word, or what the rule makes of the value."""
+        return one_of(*self.words)(name, value) if isinstance(value, str) else self.rule(name, value)
+
+
 def is_unicode(value: object) -> bool:
     """Tell whether `value` is a text that can be written anywhere: a Python text may hold halves of characters."""
     if not isinstance(value, str):

@@ -9,65 +9,45 @@ Floats: none after the answers are on the grid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
 from sordino.claims import Claim
-from sordino.constraints import FINITE, POSITIVE, PROPORTION, TRUTH, Number, shown
+from sordino.constraints import (
+    FINITE,
+    POSITIVE,
+    PROPORTION,
+    TRUTH,
+    Number,
+    OrNone,
+    shown,
+    to_fraction,
+)
 from sordino.cost import Pure, Range
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, bound_in_steps, fit_rate, step_for, to_steps, to_steps_uncut
-from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._statements import EACH_ANSWER, EACH_ANSWER_MEANS
 from sordino.mechanisms._threshold_scan import ThresholdScan, general_cost, monotone_cost, nested_cost
 from sordino.mechanisms._thresholds import cut_at
 from sordino.noise import Geometric
-from sordino.releases import FirstAbove, parameters, pictured
+from sordino.releases import FirstAbove
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class AboveThreshold:
+class AboveThreshold(Mechanism):
     """Find the first of n private answers above a public threshold: its position, or that there is none, and nothing else.
 
     `SparseVector` is for several positives, for gaps, and for answers that come one at a time or after earlier verdicts (`open`): what
     it does not find it does not charge. This is for one position in a list that is there: it charges the same whether it finds one or
     not, and for monotone answers it states the interval of its loss, which composes for less than its epsilon. With `nested` it costs
     less: counts below rising edges, as a quantile asks for them. It has no stream: the first positive of one is for `SparseVector`.
-
-    Parameters
-    ----------
-    threshold : number
-        Public threshold, in the unit of the answers.
-    epsilon : number
-        Budget of the release, in (0, inf).
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`.
-    ratio : number
-        Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the threshold surer and the tests less so.
-    nested : bool
-        Say True if each unit adds to the answers from some place of the list on and nowhere before: records below rising edges, counted.
-        The statement is then about these counts, monotone under add-remove with a step of its own.
-    offset : number, optional
-        With `nested`: in [0, 1], the share of a unit's count that has been subtracted from all answers, as in counts less q times the
-        number of records, which need a grid that knows q: multiply all by the denominator of q. None: nothing, 0.
-
-    Attributes
-    ----------
-    noise, threshold_noise : Geometric
-        The laws of the noise of answers and threshold, in steps.
-    threshold_epsilon, answer_epsilon : Fraction
-        e1 and e2: the rates times the bound in steps, exactly.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped, nested ones only from below: without a
-        step of your own that is about 2^31 noise scales.
-    cost : Pure or Range
-        What a release spends, exactly, found or not; its pure epsilon is at most epsilon.
 
     Raises
     ------
@@ -82,51 +62,59 @@ class AboveThreshold:
     (1, Range(low=1, high=2))
     """
 
-    threshold: Number
-    epsilon: Number
-    sensitivity: Sensitivity
-    ratio: Number
-    nested: bool
-    offset: Number | None
-    noise: Geometric = field(init=False)
-    threshold_noise: Geometric = field(init=False)
-    step: Fraction = field(init=False)
-    threshold_epsilon: Fraction = field(init=False)
-    answer_epsilon: Fraction = field(init=False)
-    cost: Pure | Range = field(init=False)
+    threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
+    epsilon: Number = parameter(POSITIVE, "Budget of the release.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    ratio: Number = parameter(
+        POSITIVE,
+        (
+            "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the "
+            "threshold surer and the tests less so."
+        ),
+        default=1,
+    )
+    nested: bool = parameter(
+        TRUTH,
+        (
+            "Say True if each unit adds to the answers from some place of the list on and nowhere before: "
+            "records below rising edges, counted. The statement is then about these counts, monotone "
+            "under add-remove with a step of its own."
+        ),
+        default=False,
+    )
+    offset: Number | None = parameter(
+        OrNone(PROPORTION),
+        (
+            "With `nested`: in [0, 1], the share of a unit's count that has been subtracted from all "
+            "answers, as in counts less q times the number of records, which need a grid that knows q: "
+            "multiply all by the denominator of q. None: nothing, 0."
+        ),
+        default=None,
+    )
+    noise: Geometric = derived("The laws of the noise of answers and threshold, in steps.")
+    threshold_noise: Geometric = derived("The laws of the noise of answers and threshold, in steps.")
+    step: Fraction = derived(
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped, nested "
+        "ones only from below: without a step of your own that is about 2^31 noise scales."
+    )
+    threshold_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
+    answer_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
+    cost: Pure | Range = derived("What a release spends, exactly, found or not; its pure epsilon is at most epsilon.")
 
-    def __init__(
-        self,
-        *,
-        threshold: Number,
-        epsilon: Number,
-        sensitivity: Sensitivity,
-        ratio: Number = 1,
-        nested: bool = False,
-        offset: Number | None = None,
-    ) -> None:
-        name = "AboveThreshold"
-        budget, share = POSITIVE(f"{name}.epsilon", epsilon), POSITIVE(f"{name}.ratio", ratio)
-        each_answer(checked_sensitivity(sensitivity, name), name)
-        q = _offset(sensitivity, TRUTH(f"{name}.nested", nested), offset)
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        name, sensitivity = "AboveThreshold", self.sensitivity
+        budget, share = to_fraction(self.epsilon), to_fraction(self.ratio)
+        q = _offset(sensitivity, self.nested, self.offset)
         unit = budget / _cost(share, Fraction(1), sensitivity, q).pure()  # e2, before rounding
-        bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
-        step = step_for(sensitivity, (bound / (unit * max(share, 1))) ** 2, name)
+        bound = to_fraction(sensitivity.bound)
+        step = step_for(sensitivity, (bound / (unit * max(share, Fraction(1)))) ** 2, name)
         moves = bound_in_steps(sensitivity, step, name)
         limit, rate = fit_rate(share * unit / moves, name), fit_rate(unit / moves, name)
-        set_fields(self, threshold=threshold, epsilon=epsilon, sensitivity=sensitivity, ratio=ratio, nested=nested, offset=offset)
-        set_fields(self, noise=Geometric(rate), threshold_noise=Geometric(limit), step=step)
-        set_fields(self, threshold_epsilon=moves * limit, answer_epsilon=moves * rate)
-        set_fields(self, cost=_cost(moves * limit, moves * rate, sensitivity, q))
+        self._set(noise=Geometric(rate), threshold_noise=Geometric(limit), step=step)
+        self._set(threshold_epsilon=moves * limit, answer_epsilon=moves * rate)
+        self._set(cost=_cost(moves * limit, moves * rate, sensitivity, q))
         self.scan()  # refuse a threshold beyond the clamp now
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law computed in the audit is the law that is sampled."""
-        return True
 
     def scan(self) -> ThresholdScan:
         """Return the search on the grid, which knows nothing of an epsilon.

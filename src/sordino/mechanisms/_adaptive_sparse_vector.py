@@ -8,88 +8,56 @@ Floats: split, boundaries and corrections are chosen with them, from public para
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, FINITE, POSITIVE, Number, one_of
+from sordino.constraints import (
+    COUNT,
+    DOMAIN_SIZE,
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    Number,
+    OrNone,
+    WordOr,
+    to_fraction,
+)
 from sordino.cost import Pure
+from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
 from sordino.mechanisms._branches import BRANCHES, LAWS, Noise, checked_boundaries, cuts_of, divided, family_of, far
 from sordino.mechanisms._correction import Family
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._split import Plan, Task
-from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
+from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, one_of_the_laws
 from sordino.mechanisms._stream import Stream
 from sordino.mechanisms._transcripts import released
-from sordino.releases import Positives, parameters, pictured
+from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
+def _branches(name: str, value: Any) -> Any:
+    """Check branches, and keep them as they were given, a list as a tuple."""
+    BRANCHES(name, value)
+    return _as_tuple(name, value)
+
+
+def _as_tuple(name: str, value: Any) -> Any:  # noqa: ARG001 - the signature of a check
+    return tuple(value) if isinstance(value, list) else value
+
+
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class AdaptiveSparseVector:
+class AdaptiveSparseVector(Mechanism):
     """Find answers above a public threshold, the clearer ones at a lower price; those below cost nothing, however many they are.
 
     Each answer is tested in branches. The first has the most noise, costs least and asks for most: it fires where an answer lies far
     above. What it leaves goes to the next, which is dearer. If all answers above are far above, about 2^(branches - 1) times as many are
     found as by `SparseVector`; in the worst case as many. It goes on as long as any branch can be paid for.
-
-    Parameters
-    ----------
-    threshold : number
-        Public threshold, in the unit of the answers.
-    at_least : int
-        How many positives it can find even if each needs the dearest branch, at least 1.
-    epsilon : number
-        Budget of the whole, in (0, inf); what is not found is not spent.
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`.
-    noise, threshold_noise : {"exponential", "laplace"}
-        Noise of the tests and of the threshold: one-sided (smaller, the default) or two-sided.
-    branches : int or sequence of int
-        How many branches, 1 to 32, each at half the price of the next; or their prices, rising whole numbers of one unit: (1, 3) has two
-        branches, the first at a third of the price of the second. With one branch it is a `SparseVector`.
-    split : "variance" or number
-        Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of the gaps of the first branch.
-    boundaries : sequence of numbers, optional
-        How far above the threshold, in the unit of the answers, each branch asks for, none further than the one before. If not given:
-        0 for the last; for each before it two standard deviations of its noise, more where that has the larger mean; 0 for all with an
-        optimal correction, which does the same for each branch.
-    correction : number or "optimal", optional
-        Public number added to the threshold in all branches; "optimal": in each the number with which a run of answers below is most
-        likely passed and the next one found, by this branch alone, as in `SparseVector`.
-    correction_run : int, optional
-        How many answers below come before one above; needed with "optimal".
-    correction_margin : number, optional
-        How far answers keep from the threshold, at least 0; 0 if not given.
-    domain_size : int, optional
-        Public number of items. If given, `release` takes only the answers that are not 0, with their positions.
-
-    Attributes
-    ----------
-    branch_noise : tuple of Geometric or DiscreteLaplace
-        The laws of the noise of each branch, in steps; `noise` is the name of their family.
-    threshold_noise : Geometric or DiscreteLaplace
-        The law of the noise of the threshold, in steps.
-    threshold_epsilon : Fraction
-        What the threshold costs, exactly.
-    branch_epsilons : tuple of Fraction
-        What a positive of each branch costs, exactly; `branch_tokens` times `token_epsilon`.
-    token_epsilon : Fraction
-        What a token costs, exactly.
-    branch_tokens : tuple of int
-        What a positive of each branch costs in tokens; there are `tokens` of them.
-    branch_corrections : tuple of Fraction
-        What each branch adds to every threshold, in the unit of the answers: its boundary and its correction.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 scales of the noise of the last branch.
-    cost : Pure
-        What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are what it did spend.
 
     Raises
     ------
@@ -105,91 +73,113 @@ class AdaptiveSparseVector:
     ([1, 3, 4, 6], [0, 0, 0, 0], Pure(epsilon=4))
     """
 
-    threshold: Number
-    at_least: int
-    epsilon: Number
-    sensitivity: Sensitivity
-    noise: Family
-    branches: int | tuple[int, ...]
-    threshold_noise: Noise
-    split: Number | str
-    boundaries: tuple[Number, ...] | None
-    correction: Number | str | None
-    correction_run: int | None
-    correction_margin: Number | None
-    domain_size: int | None
-    step: Fraction = field(init=False)
-    threshold_epsilon: Fraction = field(init=False)
-    token_epsilon: Fraction = field(init=False)
-    branch_tokens: tuple[int, ...] = field(init=False)
-    branch_epsilons: tuple[Fraction, ...] = field(init=False)
-    branch_noise: tuple[Noise, ...] = field(init=False)
-    branch_corrections: tuple[Fraction, ...] = field(init=False)
-    cost: Pure = field(init=False)
-
+    threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
+    at_least: int = parameter(COUNT, ("How many positives it can find even if each needs the dearest branch, at least 1."))
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole; what is not found is not spent.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Family = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the tests and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    branches: Converted[int | tuple[int, ...] | list[int], int | tuple[int, ...]] = parameter(
+        _branches,
+        (
+            "How many branches, 1 to 32, each at half the price of the next; or their prices, rising "
+            "whole numbers of one unit: (1, 3) has two branches, the first at a third of the price of the "
+            "second. With one branch it is a `SparseVector`."
+        ),
+        default=2,
+    )
+    threshold_noise: Converted[Family | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the tests and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    split: Number | Literal["variance"] = parameter(
+        WordOr(("variance",), SHARE),
+        (
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
+            "variance of the gaps of the first branch."
+        ),
+        default="variance",
+    )
+    boundaries: Converted[tuple[Number, ...] | list[Number] | None, tuple[Number, ...] | None] = parameter(
+        _as_tuple,
+        (
+            "How far above the threshold, in the unit of the answers, each branch asks for, none further "
+            "than the one before. If not given: 0 for the last; for each before it two standard "
+            "deviations of its noise, more where that has the larger mean; 0 for all with an optimal "
+            "correction, which does the same for each branch."
+        ),
+        default=None,
+    )
+    correction: Number | Literal["optimal"] | None = parameter(
+        OrNone(WordOr(("optimal",), FINITE)),
+        (
+            'Public number added to the threshold in all branches; "optimal": in each the number with '
+            "which a run of answers below is most likely passed and the next one found, by this branch "
+            "alone, as in `SparseVector`."
+        ),
+        default=None,
+    )
+    correction_run: int | None = parameter(
+        OrNone(DOMAIN_SIZE), 'How many answers below come before one above; needed with "optimal".', default=None
+    )
+    correction_margin: Number | None = parameter(
+        OrNone(NOT_NEGATIVE), "How far answers keep from the threshold, at least 0; 0 if not given.", default=None
+    )
+    domain_size: int | None = parameter(
+        DOMAIN,
+        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        default=None,
+    )
+    step: Fraction = derived(
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
+        "without a step of your own that is about 2^31 scales of the noise of the last branch."
+    )
+    threshold_epsilon: Fraction = derived("What the threshold costs, exactly.")
+    token_epsilon: Fraction = derived("What a token costs, exactly.")
+    branch_tokens: tuple[int, ...] = derived("What a positive of each branch costs in tokens; there are `tokens` of them.")
+    branch_epsilons: tuple[Fraction, ...] = derived(
+        "What a positive of each branch costs, exactly; `branch_tokens` times `token_epsilon`."
+    )
+    branch_noise: tuple[Noise, ...] = derived(
+        "The laws of the noise of each branch, in steps; `noise` is the name of their family."
+    )
+    branch_corrections: tuple[Fraction, ...] = derived(
+        "What each branch adds to every threshold, in the unit of the answers: its boundary and its correction."
+    )
+    cost: Pure = derived(
+        "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are what it did spend."
+    )
     per_transcript: ClassVar[bool] = True
     passes: ClassVar[int] = 1
     resample: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        *,
-        threshold: Number,
-        at_least: int,
-        epsilon: Number,
-        sensitivity: Sensitivity,
-        noise: Family = "exponential",
-        branches: int | tuple[int, ...] | list[int] = 2,
-        threshold_noise: Family | Noise = "exponential",
-        split: Number | Literal["variance"] = "variance",
-        boundaries: tuple[Number, ...] | list[Number] | None = None,
-        correction: Number | Literal["optimal"] | None = None,
-        correction_run: int | None = None,
-        correction_margin: Number | None = None,
-        domain_size: int | None = None,
-    ) -> None:
-        name = "AdaptiveSparseVector."
-        FINITE(name + "threshold", threshold)
-        k = COUNT(name + "at_least", at_least)
-        budget = POSITIVE(name + "epsilon", epsilon)
-        each_answer(checked_sensitivity(sensitivity, "AdaptiveSparseVector"), "AdaptiveSparseVector")
-        query, limit = family_of(name + "noise", noise), family_of(name + "threshold_noise", threshold_noise)
-        prices = BRANCHES(name + "branches", branches)
-        if isinstance(split, str):
-            one_of("variance")(name + "split", split)
-        plan = Plan.checked("AdaptiveSparseVector", split, correction, correction_run, correction_margin)
-        size = checked_size(domain_size, "AdaptiveSparseVector")
-        bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
-        kappa = 1 if sensitivity.monotone else 2
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        plan = Plan.checked("AdaptiveSparseVector", self.split, self.correction, self.correction_run, self.correction_margin)
+        prices = BRANCHES("AdaptiveSparseVector.branches", self.branches)
+        query, limit = family_of(self.noise), family_of(self.threshold_noise)
+        budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        k, kappa = self.at_least, 1 if self.sensitivity.monotone else 2
         # The first branch has the noise of a sparse vector with so many positives [ding2022, Sec. 5.1, with their square as 16 k^2].
         alike = -(-k * prices[-1] // prices[0])
         share, added = plan.share(Task(query, limit, kappa, alike, resample=False), bound / budget)
-        step, moves, threshold_rate, rate = divided("AdaptiveSparseVector", sensitivity, budget, share, k, tokens=prices[-1])
+        step, moves, threshold_rate, rate = divided("AdaptiveSparseVector", self.sensitivity, budget, share, k, tokens=prices[-1])
         laws = tuple(LAWS[query](fit_rate(price * rate, "AdaptiveSparseVector")) for price in prices)
         if added is None:
             threshold_scale = step / threshold_rate
             extra = tuple(plan.best_correction((query, step / law.rate), (limit, threshold_scale)) for law in laws)
         else:
             extra = (added,) * len(laws)
-        if boundaries is not None:
-            given = checked_boundaries(name + "boundaries", boundaries, len(laws))
+        if self.boundaries is not None:
+            given = checked_boundaries("AdaptiveSparseVector.boundaries", self.boundaries, len(laws))
         else:
             given = tuple(step * far(law, laws[-1]) if added is not None else Fraction(0) for law in laws)
-        set_fields(
-            self,
-            threshold=threshold,
-            at_least=k,
-            epsilon=epsilon,
-            sensitivity=sensitivity,
-            noise=query,
-            branches=tuple(branches) if isinstance(branches, list) else branches,
+        self._set(
             threshold_noise=LAWS[limit](threshold_rate),
-            split=split,
-            boundaries=tuple(boundaries) if isinstance(boundaries, list) else boundaries,
-            correction=correction,
-            correction_run=correction_run,
-            correction_margin=correction_margin,
-            domain_size=size,
             step=step,
             threshold_epsilon=moves * threshold_rate,
             token_epsilon=kappa * moves * rate,
@@ -198,16 +188,8 @@ class AdaptiveSparseVector:
             branch_noise=laws,
             branch_corrections=tuple(a + b for a, b in zip(given, extra, strict=True)),
         )
-        set_fields(self, cost=self.spent(self.tokens))
-        cuts_of(self, threshold)  # refuse a threshold beyond the clamp now
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
+        self._set(cost=self.spent(self.tokens))
+        cuts_of(self, self.threshold)  # refuse a threshold beyond the clamp now
 
     @property
     def tokens(self) -> int:

@@ -8,7 +8,6 @@ Floats: none after the answers are on the grid.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isqrt
 from typing import Any, ClassVar, Literal, final
@@ -17,18 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, DOMAIN_SIZE, POSITIVE, SHARE, Number, one_of, shown
+from sordino.constraints import (
+    COUNT,
+    DOMAIN_SIZE,
+    FINITE,
+    POSITIVE,
+    SHARE,
+    Number,
+    OrNone,
+    WordOr,
+    one_of,
+    shown,
+    to_fraction,
+)
 from sordino.cost import RDP
+from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import RATE_DENOMINATOR, bound_in_steps, fit_rate, step_for
 from sordino.mechanisms._counted_stream import CountedStream
 from sordino.mechanisms._crossings import crossings
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
-from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._statements import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, one_of_the_laws
 from sordino.mechanisms._thresholds import Cut
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
-from sordino.releases import Positives, parameters, pictured
+from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
@@ -38,45 +51,12 @@ _MOST = 4096  # positives whose choices are counted
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class GaussianSparseVector:
+class GaussianSparseVector(Mechanism):
     """Find the first answers above a public threshold with a Gaussian threshold: for accounting in Rényi divergences.
 
     It has no pure epsilon, however large its noise is, and nothing is given back for what was not found. With Gaussian questions
     answers below are not free either: the cost grows with the logarithm of the number of questions. `SparseVector` is the better choice
     unless other releases are Gaussian and a delta is accepted.
-
-    Parameters
-    ----------
-    threshold : number
-        Public threshold, in the unit of the answers.
-    positives : int
-        After so many it stops, at least 1; at most 4096 with Gaussian noise.
-    rho : number
-        Budget in (0, inf) of all Gaussian noise: the slope of the curve.
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`.
-    noise : {"gaussian", "exponential", "laplace"}
-        Noise of the questions.
-    questions : int, optional
-        After so many answers it stops. Required with Gaussian questions, whose cost it is part of; public, like everything here.
-    epsilon : number, optional
-        Budget in (0, inf) of all exponential or Laplace noise of the questions; required with it, refused without it.
-    split : "variance" or number, optional
-        With Gaussian questions the share of rho for the threshold, in (0, 1); None or "variance": the one with the least variance of a
-        comparison.
-
-    Attributes
-    ----------
-    noise : DiscreteGaussian, Geometric or DiscreteLaplace
-        The law of the noise of the questions, in steps.
-    threshold_noise : DiscreteGaussian
-        The law of the noise of the threshold, in steps.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 noise scales.
-    cost : RDP
-        What a release spends, exactly. Its `rho` and `constant` are at most rho and epsilon.
 
     Raises
     ------
@@ -93,46 +73,50 @@ class GaussianSparseVector:
     (RDP(rho=0.5, choices=50), inf)
     """
 
-    threshold: Number
-    positives: int
-    rho: Number
-    sensitivity: Sensitivity
-    noise: Noise
-    questions: int | None
-    epsilon: Number | None
-    split: Number | str | None
-    threshold_noise: DiscreteGaussian = field(init=False)
-    step: Fraction = field(init=False)
-    cost: RDP = field(init=False)
-
+    threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
+    positives: int = parameter(COUNT, "After so many it stops, at least 1; at most 4096 with Gaussian noise.")
+    rho: Number = parameter(POSITIVE, "Budget in (0, inf) of all Gaussian noise: the slope of the curve.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Converted[Literal["gaussian", "exponential", "laplace"] | Noise, Noise] = parameter(
+        one_of_the_laws("gaussian", "exponential", "laplace"), "Noise of the questions.", default="gaussian"
+    )
+    questions: int | None = parameter(
+        OrNone(DOMAIN_SIZE),
+        (
+            "After so many answers it stops. Required with Gaussian questions, whose cost it is part of; "
+            "public, like everything here."
+        ),
+        default=None,
+    )
+    epsilon: Number | None = parameter(
+        OrNone(POSITIVE),
+        ("Budget in (0, inf) of all exponential or Laplace noise of the questions; required with it, refused without it."),
+        default=None,
+    )
+    split: Number | Literal["variance"] | None = parameter(
+        OrNone(WordOr(("variance",), SHARE)),
+        (
+            'With Gaussian questions the share of rho for the threshold, in (0, 1); None or "variance": '
+            "the one with the least variance of a comparison."
+        ),
+        default=None,
+    )
+    threshold_noise: DiscreteGaussian = derived("The law of the noise of the threshold, in steps.")
+    step: Fraction = derived(STEP_MEANS)
+    cost: RDP = derived("What a release spends, exactly. Its `rho` and `constant` are at most rho and epsilon.")
     per_transcript: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        *,
-        threshold: Number,
-        positives: int,
-        rho: Number,
-        sensitivity: Sensitivity,
-        noise: Literal["gaussian", "exponential", "laplace"] | Noise = "gaussian",
-        questions: int | None = None,
-        epsilon: Number | None = None,
-        split: Number | Literal["variance"] | None = None,
-    ) -> None:
-        name = "GaussianSparseVector."
-        c, budget = COUNT(name + "positives", positives), POSITIVE(name + "rho", rho)
-        each_answer(checked_sensitivity(sensitivity, "GaussianSparseVector"), "GaussianSparseVector")
-        # A law stands for its family: `dataclasses.replace` hands back the one of the old parameters.
-        family = NOISE(name + "noise", noise.name if isinstance(noise, Noise) else noise)
-        n = None if questions is None else DOMAIN_SIZE(name + "questions", questions)
-        _check_options(name, family, c, n, epsilon, split)
-        bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        c, n, family, split = self.positives, self.questions, str(getattr(self.noise, "name", self.noise)), self.split
+        _check_options("GaussianSparseVector.", family, c, n, self.epsilon, split)
+        sensitivity, budget, bound = self.sensitivity, to_fraction(self.rho), to_fraction(self.sensitivity.bound)
         kappa = 1 if sensitivity.monotone else 2
         if family == "gaussian":
-            share = _share(c, kappa) if split is None or isinstance(split, str) else SHARE(name + "split", split)
+            share = _share(c, kappa) if split is None or isinstance(split, str) else to_fraction(split)
             least = min(bound**2 / (2 * budget * share), c * (kappa * bound) ** 2 / (2 * budget * (1 - share)))
         else:
-            share, pure = Fraction(1), POSITIVE(name + "epsilon", epsilon)
+            share, pure = Fraction(1), POSITIVE("GaussianSparseVector.epsilon", self.epsilon)
             least = min(bound**2 / (2 * budget), (c * kappa * bound / pure) ** 2)
         step = step_for(sensitivity, least, "GaussianSparseVector")
         moves = bound_in_steps(sensitivity, step, "GaussianSparseVector")
@@ -148,17 +132,8 @@ class GaussianSparseVector:
             rate = fit_rate(pure / (c * kappa * moves), "GaussianSparseVector")
             law = Geometric(rate) if family == "exponential" else DiscreteLaplace(rate)
             cost = RDP(rho=moves**2 * limit, constant=c * kappa * moves * rate)
-        set_fields(self, threshold=threshold, positives=c, rho=rho, sensitivity=sensitivity, noise=law, questions=n)
-        set_fields(self, epsilon=epsilon, split=split, threshold_noise=DiscreteGaussian(limit), step=step, cost=cost)
+        self._set(noise=law, threshold_noise=DiscreteGaussian(limit), step=step, cost=cost)
         self.cut()  # refuse a threshold beyond the clamp now
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
 
     def cut(self, threshold: Number | None = None) -> Cut:
         """Return a public threshold (None: the one of the mechanism) on the grid.

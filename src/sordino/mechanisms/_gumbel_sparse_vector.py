@@ -10,7 +10,6 @@ Floats: they propose where U passes; inside a certified band decimals decide.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, final
@@ -19,16 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, POSITIVE, Number
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    POSITIVE,
+    Number,
+    to_fraction,
+)
 from sordino.cost import Cost, Pure, Range, repeat
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import bound_in_steps, fit_rate, step_for
 from sordino.mechanisms._gumbel_top_k import Gumbel
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
-from sordino.mechanisms._statements import checked_sensitivity, each_answer, set_fields
+from sordino.mechanisms._statements import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS
 from sordino.mechanisms._thresholds import Cut
 from sordino.noise._probability import Bounds, contexts, exp_bounds
-from sordino.releases import Positives, parameters, pictured
+from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
@@ -38,35 +45,11 @@ _BAND = 2.0**-38
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class GumbelSparseVector:
+class GumbelSparseVector(Mechanism):
     """Find the first answers above a public threshold, by Gumbel noise with a new threshold after each positive; no gaps.
 
     For monotone answers each threshold with its positive costs (9/8) epsilon_0^2 zCDP instead of the 2 epsilon_0^2 of its pure epsilon,
     2 epsilon_0. Under pure accounting `SparseVector` has less noise, releases gaps, and needs one threshold only.
-
-    Parameters
-    ----------
-    threshold : number
-        Public threshold, in the unit of the answers.
-    positives : int
-        After so many it stops, at least 1.
-    epsilon : number
-        Budget of the whole, in (0, inf); under pure accounting what is not found is not spent.
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`.
-
-    Attributes
-    ----------
-    noise, threshold_noise : Gumbel
-        The law of the noise of questions and of thresholds, in steps. It is never drawn: what is above is drawn from the law that it gives.
-    threshold_epsilon, positive_epsilon : Fraction
-        What each threshold and each positive costs, exactly.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 noise scales.
-    cost : Pure, or `positives` times a Range for monotone answers
-        What a release spends at most, exactly; its pure epsilon is at most epsilon. `Positives.cost` is what it did spend.
 
     Raises
     ------
@@ -82,45 +65,40 @@ class GumbelSparseVector:
     ([1], Pure(epsilon=3), Fraction(4, 1), True)
     """
 
-    threshold: Number
-    positives: int
-    epsilon: Number
-    sensitivity: Sensitivity
-    noise: Gumbel = field(init=False)
-    step: Fraction = field(init=False)
-    threshold_epsilon: Fraction = field(init=False)
-    positive_epsilon: Fraction = field(init=False)
-    cost: Cost = field(init=False)
-
+    threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
+    positives: int = parameter(COUNT, "After so many it stops, at least 1.")
+    epsilon: Number = parameter(POSITIVE, ("Budget of the whole; under pure accounting what is not found is not spent."))
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Gumbel = derived(
+        "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is "
+        "above is drawn from the law that it gives."
+    )
+    step: Fraction = derived(STEP_MEANS)
+    threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
+    positive_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
+    cost: Cost = derived(
+        "What a release spends at most, exactly; its pure epsilon is at most epsilon. `Positives.cost` is what it did spend."
+    )
     per_transcript: ClassVar[bool] = True
 
-    def __init__(self, *, threshold: Number, positives: int, epsilon: Number, sensitivity: Sensitivity) -> None:
-        name = "GumbelSparseVector"
-        c, budget = COUNT(f"{name}.positives", positives), POSITIVE(f"{name}.epsilon", epsilon)
-        each_answer(checked_sensitivity(sensitivity, name), name)
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        name, c, sensitivity = "GumbelSparseVector", self.positives, self.sensitivity
+        budget, bound = to_fraction(self.epsilon), to_fraction(sensitivity.bound)
         kappa = 1 if sensitivity.monotone else 2
         share = budget / (c * (1 + kappa))  # of each threshold
-        step = step_for(sensitivity, (POSITIVE("Sensitivity.bound", sensitivity.bound) / share) ** 2, name)
+        step = step_for(sensitivity, (bound / share) ** 2, name)
         moves = bound_in_steps(sensitivity, step, name)
         rate = fit_rate(share / moves, name)
-        set_fields(self, threshold=threshold, positives=c, epsilon=epsilon, sensitivity=sensitivity, noise=Gumbel(rate), step=step)
-        set_fields(self, threshold_epsilon=moves * rate, positive_epsilon=kappa * moves * rate)
+        self._set(noise=Gumbel(rate), step=step, threshold_epsilon=moves * rate, positive_epsilon=kappa * moves * rate)
         stage = Range(low=moves * rate, high=2 * moves * rate)
-        set_fields(self, cost=repeat(stage, c) if sensitivity.monotone else self.spent(c, c))
+        self._set(cost=repeat(stage, c) if sensitivity.monotone else self.spent(c, c))
         self.cut()  # refuse a threshold beyond the clamp now
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
 
     @property
     def threshold_noise(self) -> Gumbel:
         """The law of the noise of thresholds, in steps: that of questions."""
         return self.noise
-
-    @property
-    def exact(self) -> bool:
-        """True: transcripts are drawn from their stated law."""
-        return True
 
     def spent(self, positives: int, thresholds: int) -> Pure:
         """Return the cost of a transcript with so many positives, in which questions met so many thresholds."""

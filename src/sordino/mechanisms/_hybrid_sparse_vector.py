@@ -9,7 +9,6 @@ Floats: the split is chosen with them, from public parameters; no comparison and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, cast, final
@@ -18,18 +17,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, FINITE, POSITIVE, Number, one_of
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    POSITIVE,
+    SHARE,
+    Number,
+    WordOr,
+    one_of,
+    to_fraction,
+)
 from sordino.cost import Pure
+from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, largest
 from sordino.mechanisms._ahead import Sampler
 from sordino.mechanisms._branches import LAWS, Noise, divided, family_of
 from sordino.mechanisms._correction import Family
 from sordino.mechanisms._implicit_zeros import dense, listed, noisy_domain
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._split import Plan, Task
-from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
+from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, checked_size, one_of_the_laws
 from sordino.mechanisms._thresholds import Cut, cut_at
-from sordino.releases import Positives, parameters, pictured
+from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
@@ -40,41 +50,11 @@ Found = tuple[NDArray[np.int64], Steps]
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class HybridSparseVector:
+class HybridSparseVector(Mechanism):
     """Select the largest of n private answers, at most k, that lie above a public threshold, and estimate each; others are not paid for.
 
     Unlike `HybridTopK` it always says how far each item lies above the threshold, with more noise. Unlike `SparseVector` it looks at
     all answers and returns the best of them, not the first.
-
-    Parameters
-    ----------
-    k : int
-        How many to select at most, 1 <= k <= n.
-    threshold : number
-        Public threshold, in the unit of the answers.
-    epsilon : number
-        Budget of the whole, in (0, inf); what is not found is not spent.
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`.
-    noise, threshold_noise : {"exponential", "laplace"}
-        Noise of the answers and of the threshold: one-sided (smaller, the default) or two-sided.
-    split : "variance" or number
-        Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of a gap.
-    domain_size : int, optional
-        Public number of items. If given, `release` takes only the answers that are not 0, with their positions.
-
-    Attributes
-    ----------
-    noise, threshold_noise : Geometric or DiscreteLaplace
-        The laws of the noise, in steps.
-    threshold_epsilon, positive_epsilon : Fraction
-        What the threshold and each selected item cost, exactly.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 noise scales.
-    cost : Pure
-        What a release spends at most, exactly; at most epsilon. `Positives.cost` is what it did spend.
 
     Raises
     ------
@@ -90,71 +70,54 @@ class HybridSparseVector:
     ([3, 1], Pure(epsilon=3), Pure(epsilon=4))
     """
 
-    k: int
-    threshold: Number
-    epsilon: Number
-    sensitivity: Sensitivity
-    noise: Noise
-    threshold_noise: Noise
-    split: Number | str
-    domain_size: int | None
-    step: Fraction = field(init=False)
-    threshold_epsilon: Fraction = field(init=False)
-    positive_epsilon: Fraction = field(init=False)
-    cost: Pure = field(init=False)
-
+    k: int = parameter(COUNT, "How many to select at most, 1 <= k <= n.")
+    threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole; what is not found is not spent.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Converted[Family | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the answers and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    threshold_noise: Converted[Family | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the answers and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    split: Number | Literal["variance"] = parameter(
+        WordOr(("variance",), SHARE),
+        ("Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of a gap."),
+        default="variance",
+    )
+    domain_size: int | None = parameter(
+        DOMAIN,
+        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        default=None,
+    )
+    step: Fraction = derived(STEP_MEANS)
+    threshold_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
+    positive_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
+    cost: Pure = derived("What a release spends at most, exactly; at most epsilon. `Positives.cost` is what it did spend.")
     per_transcript: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        k: int,
-        threshold: Number,
-        epsilon: Number,
-        sensitivity: Sensitivity,
-        noise: Family | Noise = "exponential",
-        threshold_noise: Family | Noise = "exponential",
-        split: Number | Literal["variance"] = "variance",
-        domain_size: int | None = None,
-    ) -> None:
-        name = "HybridSparseVector."
-        FINITE(name + "threshold", threshold)
-        k = COUNT(name + "k", k)
-        size = checked_size(domain_size, "HybridSparseVector", k)
-        budget = POSITIVE(name + "epsilon", epsilon)
-        each_answer(checked_sensitivity(sensitivity, "HybridSparseVector"), "HybridSparseVector")
-        query, limit = family_of(name + "noise", noise), family_of(name + "threshold_noise", threshold_noise)
-        if isinstance(split, str):
-            SPLIT(name + "split", split)
-        bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
-        kappa = 1 if sensitivity.monotone else 2
-        plan = Plan.checked("HybridSparseVector", split, None, None, None)
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        checked_size(self.domain_size, "HybridSparseVector", self.k)
+        query, limit = family_of(self.noise), family_of(self.threshold_noise)
+        budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        k, kappa = self.k, 1 if self.sensitivity.monotone else 2
+        plan = Plan.checked("HybridSparseVector", self.split, None, None, None)
         share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
-        step, moves, threshold_rate, rate = divided("HybridSparseVector", sensitivity, budget, share, k)
-        set_fields(
-            self,
-            k=k,
-            threshold=threshold,
-            epsilon=epsilon,
-            sensitivity=sensitivity,
+        step, moves, threshold_rate, rate = divided("HybridSparseVector", self.sensitivity, budget, share, k)
+        self._set(
             noise=LAWS[query](rate),
             threshold_noise=LAWS[limit](threshold_rate),
-            split=split,
-            domain_size=size,
             step=step,
             threshold_epsilon=moves * threshold_rate,
             positive_epsilon=kappa * moves * rate,
         )
-        set_fields(self, cost=self.spent(k))
+        self._set(cost=self.spent(k))
         _ = self._cut
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
 
     @cached_property
     def _cut(self) -> Cut:

@@ -10,7 +10,6 @@ Floats: none after the answers are on the grid; gaps are whole steps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, cast, final
@@ -19,17 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, FINITE, POSITIVE, Number
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    POSITIVE,
+    Number,
+    to_fraction,
+)
 from sordino.cost import Pure
+from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_for
 from sordino.mechanisms import _noisy_top_k
 from sordino.mechanisms._ahead import Sampler
 from sordino.mechanisms._branches import LAWS, Noise, family_of
 from sordino.mechanisms._implicit_zeros import dense, listed, noisy_domain
-from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
+from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, checked_size, one_of_the_laws
 from sordino.mechanisms._thresholds import Cut, cut_at
-from sordino.releases import HybridTop, parameters, pictured
+from sordino.releases import HybridTop
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
@@ -37,38 +44,11 @@ Found = tuple[NDArray[np.int64], Steps]
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class HybridTopK:
+class HybridTopK(Mechanism):
     """Select the largest of n private answers, at most k, as long as they lie above a public threshold; those missing are not paid for.
 
     The threshold competes as one more item, with noise of its own. It ends the list where it stands, and costs as an item does, or half
     of that where answers move both ways.
-
-    Parameters
-    ----------
-    k : int
-        How many to select at most, 1 <= k <= n.
-    threshold : number
-        Public threshold, in the unit of the answers. It is rounded up to the grid.
-    epsilon : number
-        Budget of the whole selection, in (0, inf); spent in full only if k items come before the threshold (or, for a monotone
-        list, k - 1).
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`.
-    noise : {"exponential", "laplace"}
-        One-sided noise (smaller, the default) or two-sided.
-    domain_size : int, optional
-        Public number of items. If given, `release` takes only the answers that are not 0, with their positions.
-
-    Attributes
-    ----------
-    noise : Geometric or DiscreteLaplace
-        The law of the noise on each answer and on the threshold, in steps.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 noise scales.
-    cost : Pure
-        What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did spend.
 
     Raises
     ------
@@ -84,57 +64,37 @@ class HybridTopK:
     ([0, 2], True, Pure(epsilon=1.5), Pure(epsilon=2))
     """
 
-    k: int
-    threshold: Number
-    epsilon: Number
-    sensitivity: Sensitivity
-    noise: Noise
-    domain_size: int | None
-    step: Fraction = field(init=False)
-    cost: Pure = field(init=False)
-
+    k: int = parameter(COUNT, "How many to select at most, 1 <= k <= n.")
+    threshold: Number = parameter(FINITE, ("Public threshold, in the unit of the answers. It is rounded up to the grid."))
+    epsilon: Number = parameter(
+        POSITIVE,
+        (
+            "Budget of the whole selection; spent in full only if k items come before the "
+            "threshold (or, for a monotone list, k - 1)."
+        ),
+    )
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS), "One-sided noise (smaller, the default) or two-sided.", default="exponential"
+    )
+    domain_size: int | None = parameter(
+        DOMAIN,
+        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        default=None,
+    )
+    step: Fraction = derived(STEP_MEANS)
+    cost: Pure = derived("What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did spend.")
     per_transcript: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        k: int,
-        threshold: Number,
-        epsilon: Number,
-        sensitivity: Sensitivity,
-        noise: Literal["exponential", "laplace"] | Noise = "exponential",
-        domain_size: int | None = None,
-    ) -> None:
-        name = "HybridTopK."
-        FINITE(name + "threshold", threshold)
-        budget = POSITIVE(name + "epsilon", epsilon)
-        each_answer(checked_sensitivity(sensitivity, "HybridTopK"), "HybridTopK")
-        k = COUNT(name + "k", k)
-        size = checked_size(domain_size, "HybridTopK", k)
-        family = family_of(name + "noise", noise)
-        step = step_for(sensitivity, (k * sensitivity.spread / budget) ** 2, "HybridTopK")
-        spread = bound_in_steps(sensitivity, step, "HybridTopK") * (1 if sensitivity.monotone else 2)
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        k, budget = self.k, to_fraction(self.epsilon)
+        checked_size(self.domain_size, "HybridTopK", k)
+        step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "HybridTopK")
+        spread = bound_in_steps(self.sensitivity, step, "HybridTopK") * (1 if self.sensitivity.monotone else 2)
         rate = fit_rate(budget / (k * spread), "HybridTopK")
-        set_fields(
-            self,
-            k=k,
-            threshold=threshold,
-            epsilon=epsilon,
-            sensitivity=sensitivity,
-            noise=LAWS[family](rate),
-            domain_size=size,
-            step=step,
-            cost=Pure(epsilon=k * spread * rate),
-        )
+        self._set(noise=LAWS[family_of(self.noise)](rate), step=step, cost=Pure(epsilon=k * spread * rate))
         _ = self._cut
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
 
     @cached_property
     def _cut(self) -> Cut:

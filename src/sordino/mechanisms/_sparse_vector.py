@@ -8,74 +8,43 @@ Floats: split and correction are chosen with them, from public parameters; no co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, FINITE, POSITIVE, TRUTH, Number
+from sordino.constraints import (
+    COUNT,
+    DOMAIN_SIZE,
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    Number,
+    OrNone,
+    WordOr,
+    to_fraction,
+)
 from sordino.cost import Pure
+from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.mechanisms._branches import LAWS, Noise, cuts_of, divided, family_of
 from sordino.mechanisms._correction import Family
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._split import Plan, Task
-from sordino.mechanisms._statements import checked_sensitivity, checked_size, each_answer, set_fields
+from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, one_of_the_laws
 from sordino.mechanisms._stream import Stream
 from sordino.mechanisms._thresholds import Cut
 from sordino.mechanisms._transcripts import released
-from sordino.releases import Positives, parameters, pictured
+from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class SparseVector:
+class SparseVector(Mechanism):
     """Find the first answers above a public threshold; those below cost nothing, however many they are.
-
-    Parameters
-    ----------
-    threshold : number
-        Public threshold, in the unit of the answers.
-    positives : int
-        After so many it stops, at least 1.
-    epsilon : number
-        Budget of the whole, in (0, inf); what is not found is not spent.
-    sensitivity : Sensitivity
-        A statement about each answer (norm "each"), such as `COUNTING`.
-    noise, threshold_noise : {"exponential", "laplace"}
-        Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided.
-    split : {"variance", "success"} or number
-        Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of a comparison; or the one with
-        which a task most likely succeeds: `correction_run` answers below the threshold by `correction_margin`, then one as far above,
-        again and again ("success" is searched for, which takes up to two seconds).
-    correction : number or "optimal", optional
-        Public number added to the threshold, so that a long run of answers below it is passed; "optimal": for the task.
-    correction_run : int, optional
-        How many answers below come before one above; needed with "optimal" and "success".
-    correction_margin : number, optional
-        How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 with "success".
-    passes : int
-        With more than one, answers that were below are asked again, in the same order, until enough are found.
-    resample : bool
-        Draw a new threshold after each positive. It costs more, and has its use in other accountings than that of pure epsilons.
-    domain_size : int, optional
-        Public number of items. If given, `release` takes only the answers that are not 0, with their positions.
-
-    Attributes
-    ----------
-    noise, threshold_noise : Geometric or DiscreteLaplace
-        The laws of the noise, in steps.
-    threshold_epsilon, positive_epsilon : Fraction
-        What each threshold and each positive costs, exactly.
-    threshold_correction : Fraction
-        The number that is added to every threshold, in the unit of the answers.
-    step : Fraction
-        Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that is about
-        2^31 noise scales.
-    cost : Pure
-        What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are what it did spend.
 
     Raises
     ------
@@ -91,92 +60,93 @@ class SparseVector:
     ([1], Pure(epsilon=2), Pure(epsilon=4))
     """
 
-    threshold: Number
-    positives: int
-    epsilon: Number
-    sensitivity: Sensitivity
-    noise: Noise
-    threshold_noise: Noise
-    split: Number | str
-    correction: Number | str | None
-    correction_run: int | None
-    correction_margin: Number | None
-    passes: int
-    resample: bool
-    domain_size: int | None
-    step: Fraction = field(init=False)
-    threshold_epsilon: Fraction = field(init=False)
-    positive_epsilon: Fraction = field(init=False)
-    threshold_correction: Fraction = field(init=False)
-    cost: Pure = field(init=False)
-
+    threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
+    positives: int = parameter(COUNT, "After so many it stops, at least 1.")
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole; what is not found is not spent.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Converted[Family | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    threshold_noise: Converted[Family | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    split: Number | Literal["variance", "success"] = parameter(
+        WordOr(("variance", "success"), SHARE),
+        (
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
+            "variance of a comparison; or the one with which a task most likely succeeds: "
+            "`correction_run` answers below the threshold by `correction_margin`, then one as far above, "
+            'again and again ("success" is searched for, which takes up to two seconds).'
+        ),
+        default="variance",
+    )
+    correction: Number | Literal["optimal"] | None = parameter(
+        OrNone(WordOr(("optimal",), FINITE)),
+        ('Public number added to the threshold, so that a long run of answers below it is passed; "optimal": for the task.'),
+        default=None,
+    )
+    correction_run: int | None = parameter(
+        OrNone(DOMAIN_SIZE), ('How many answers below come before one above; needed with "optimal" and "success".'), default=None
+    )
+    correction_margin: Number | None = parameter(
+        OrNone(NOT_NEGATIVE),
+        ('How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 with "success".'),
+        default=None,
+    )
+    passes: int = parameter(
+        COUNT,
+        ("With more than one, answers that were below are asked again, in the same order, until enough are found."),
+        default=1,
+    )
+    resample: bool = parameter(
+        TRUTH,
+        (
+            "Draw a new threshold after each positive. It costs more, and has its use in other "
+            "accountings than that of pure epsilons."
+        ),
+        default=False,
+    )
+    domain_size: int | None = parameter(
+        DOMAIN,
+        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        default=None,
+    )
+    step: Fraction = derived(STEP_MEANS)
+    threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
+    positive_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
+    threshold_correction: Fraction = derived("The number that is added to every threshold, in the unit of the answers.")
+    cost: Pure = derived(
+        "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are what it did spend."
+    )
     per_transcript: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        threshold: Number,
-        positives: int,
-        epsilon: Number,
-        sensitivity: Sensitivity,
-        noise: Family | Noise = "exponential",
-        threshold_noise: Family | Noise = "exponential",
-        split: Number | Literal["variance", "success"] = "variance",
-        correction: Number | Literal["optimal"] | None = None,
-        correction_run: int | None = None,
-        correction_margin: Number | None = None,
-        passes: int = 1,
-        resample: bool = False,
-        domain_size: int | None = None,
-    ) -> None:
-        name = "SparseVector."
-        FINITE(name + "threshold", threshold)
-        c = COUNT(name + "positives", positives)
-        budget = POSITIVE(name + "epsilon", epsilon)
-        each_answer(checked_sensitivity(sensitivity, "SparseVector"), "SparseVector")
-        query, limit = family_of(name + "noise", noise), family_of(name + "threshold_noise", threshold_noise)
-        TRUTH(name + "resample", resample)
-        passes = COUNT(name + "passes", passes)
-        size = checked_size(domain_size, "SparseVector")
-        if size is not None and passes > 1:
-            raise InvalidParameter(f"{name}passes must be 1 with a domain size; got {passes}.")
-        plan = Plan.checked("SparseVector", split, correction, correction_run, correction_margin)
-        bound = POSITIVE("Sensitivity.bound", sensitivity.bound)
-        kappa, stages = 1 if sensitivity.monotone else 2, c if resample else 1
-        share, added = plan.share(Task(query, limit, kappa, c, resample), bound / budget)
-        step, moves, threshold_rate, rate = divided("SparseVector", sensitivity, budget, share, c, stages=stages)
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        if self.domain_size is not None and self.passes > 1:
+            raise InvalidParameter(f"SparseVector.passes must be 1 with a domain size; got {self.passes}.")
+        plan = Plan.checked("SparseVector", self.split, self.correction, self.correction_run, self.correction_margin)
+        budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        c, kappa = self.positives, 1 if self.sensitivity.monotone else 2
+        stages = c if self.resample else 1
+        query, limit = family_of(self.noise), family_of(self.threshold_noise)
+        share, added = plan.share(Task(query, limit, kappa, c, self.resample), bound / budget)
+        step, moves, threshold_rate, rate = divided("SparseVector", self.sensitivity, budget, share, c, stages=stages)
         if added is None:
             added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
-        set_fields(
-            self,
-            threshold=threshold,
-            positives=c,
-            epsilon=epsilon,
-            sensitivity=sensitivity,
+        self._set(
             noise=LAWS[query](rate),
             threshold_noise=LAWS[limit](threshold_rate),
-            split=split,
-            correction=correction,
-            correction_run=correction_run,
-            correction_margin=correction_margin,
-            passes=passes,
-            resample=resample,
-            domain_size=size,
             step=step,
             threshold_epsilon=moves * threshold_rate,
             positive_epsilon=kappa * moves * rate,
             threshold_correction=added,
         )
-        set_fields(self, cost=self.spent(c, stages))
+        self._set(cost=self.spent(c, stages))
         self.cut()  # refuse a threshold beyond the clamp now
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
 
     def spent(self, positives: int, thresholds: int = 1) -> Pure:
         """Return the cost of a transcript with so many positives, in which questions met so many thresholds (1 unless `resample`)."""
@@ -192,8 +162,6 @@ class SparseVector:
         """
         [only] = cuts_of(self, self.threshold if threshold is None else threshold)
         return only
-
-    # One branch, and a token is a positive: what lists and streams ask of every sparse vector.
 
     @property
     def tokens(self) -> int:
