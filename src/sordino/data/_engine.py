@@ -27,9 +27,10 @@ UNPLANNED = "The engine cannot plan this question for the declared column types;
 POLL = 0.1
 """Seconds between two looks at the progress."""
 
-JOINING = ("in_clause", "statistics_propagation", "join_filter_pushdown")
+JOINING = ("in_clause", "statistics_propagation", "join_filter_pushdown", "common_subexpressions")
 """Optimizers that make one row's evaluation depend on others, and are off: lists become joins, which takes work out of TRY; statistics over
-all rows fold comparisons; the least and largest keys of one side of a join filter the other side."""
+all rows fold comparisons; the least and largest keys of one side of a join filter the other side; work that stands in two places is done
+once, before both, and outside of the TRY around each."""
 
 MEMORY = 4 << 30
 """The engine may use this many bytes, or 60 % of the machine's memory if that is less; then it spills to its private folder."""
@@ -215,6 +216,7 @@ def engine(*, ordered: bool = False) -> Iterator[Engine]:
             connection.execute("SET enable_progress_bar = true")
             connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
             connection.execute("SET enable_progress_bar_print = false")
+            connection.execute("SET arrow_large_buffer_size = true")  # else a block of rows with 2 GiB of text cannot be handed on
             connection.execute("SET TimeZone = 'UTC'")
             yield opened
         finally:
