@@ -1,0 +1,4 @@
+"""Twins"""
+TWINS={}
+PLACES={}
+def install(name): ...
