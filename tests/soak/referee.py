@@ -167,7 +167,9 @@ def holds(told: Told, charge: Charge, verdict: Verdict) -> bool:
 def _one(told: Told, charge: Charge, draws: list[int], said: Said, verdict: Verdict) -> None:
     """Judge one charge by all that was said of it."""
     if (charge.account, charge.reserved) != (told.account, up(told.amount)):
-        verdict.found("amount", f"{told.label} asked {told.account} for {up(told.amount)} and got {charge.account}, {charge.reserved}")
+        verdict.found(
+            "amount", f"{told.label} asked {told.account} for {up(told.amount)} and got {charge.account}, {charge.reserved}"
+        )
     if not holds(told, charge, verdict):
         return
     worst = [0, *(up(sum(told.about[: k + 1], Fraction(0))) for k in range(len(told.about)))]

@@ -1,4 +1,7 @@
 """Twins"""
-TWINS={}
-PLACES={}
+
+TWINS = {}
+PLACES = {}
+
+
 def install(name): ...

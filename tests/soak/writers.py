@@ -164,8 +164,11 @@ def start(job: Job) -> int:
     parent = os.getpid()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads; there are none
+        # A clock that is set at once waits until the child knows how.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         process = os.fork()
     if process:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
         return process
     try:
         _live(job, parent)
@@ -179,6 +182,7 @@ def _live(job: Job, parent: int) -> None:
     chance = random.Random(f"{job.seed}/{job.life}")
     # An odd life begins with a clock that is wrong; any may have it set while it charges.
     signal.signal(signal.SIGUSR1, lambda *_: set_clock(chance.randrange(-70, 100)))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
     if job.life % 2:
         set_clock(chance.randrange(-70, 100))
     witness = Witness(job.witness / str(job.life))
