@@ -16,7 +16,7 @@ from typing import Any
 
 from soak import twins
 from soak.happenings import possible
-from soak.places import FilePlace, Place, ServerPlace, scratch, small_disk
+from soak.places import FilePlace, Place, ServerPlace, remove_small_disk, scratch, small_disk
 from soak.rounds import Plan, Round
 from sordino.errors import LedgerError
 from support.postgres import started_server
@@ -75,6 +75,8 @@ class _Slice:
         disk.mkdir()
         # First of all: a process with threads may not do it, and a server that is started later is to see it too.
         self.small = "memory" in places and small_disk(disk)
+        if self.small:
+            stack.callback(remove_small_disk, disk)
         self.places: dict[str, Place] = {}
         for name in dict.fromkeys(places):
             if name == "memory":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -274,8 +273,3 @@ def possible(place: FilePlace | ServerPlace) -> dict[str, tuple[int, Happening]]
     elif hasattr(resource, "prlimit"):
         found["full disk"] = (3, no_room)
     return found
-
-
-def room(folder: Path) -> int:
-    """Return how many bytes are left."""
-    return shutil.disk_usage(folder).free

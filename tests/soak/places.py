@@ -18,6 +18,7 @@ MEMORY = Path("/dev/shm")
 _SMALL = 256 << 20
 """Bytes of a file system that is made to be full at times."""
 _NEW_MOUNTS, _NEW_USERS, _PRIVATE = 0x20000, 0x10000000, 1 << 18 | 1 << 14
+_DETACH = 2
 
 
 def small_disk(folder: Path) -> bool:
@@ -40,6 +41,11 @@ def small_disk(folder: Path) -> bool:
         return not alone and not system.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, size)
     except (AttributeError, OSError):
         return False
+
+
+def remove_small_disk(folder: Path) -> None:
+    """Take the small file system away, so that its folder can be removed."""
+    ctypes.CDLL(None).umount2(os.fsencode(folder), _DETACH)
 
 
 @contextmanager

@@ -157,7 +157,10 @@ class Round:
         while not all(self.gate.parked):
             self.look_after()
             if time.monotonic() > give_up:
-                raise AssertionError("writers did not come to rest")
+                self.verdict.found("stuck", "writers do not come to rest")
+                self.kill(*self.lives)
+                self.start_all()
+                return
             time.sleep(0.002)
 
     def go_on(self) -> None:

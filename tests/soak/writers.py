@@ -16,7 +16,7 @@ from datetime import MAXYEAR, UTC, datetime
 from fractions import Fraction
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from soak.witness import Witness
 from sordino.cost import ZCDP, Pure
@@ -120,6 +120,10 @@ class Left(Exception):
     """A block is left by an error of its own."""
 
 
+def leave() -> NoReturn:
+    raise Left
+
+
 def cost(nano: Fraction, meter: str) -> Any:
     """Return the cost of some billionths."""
     return Pure(epsilon=nano / NANO) if meter == "pure" else ZCDP(rho=nano / NANO)
@@ -219,7 +223,7 @@ class _Writer:
                 if not count % 100:
                     self.look_at_the_file()
             self.job.gate.parked[self.number] = 1
-        except BaseException:  # whatever it is, the witness must hear it
+        except BaseException:  # noqa: BLE001  (whatever it is, the witness must hear it)
             self.witness.say("B", traceback.format_exc().replace("\n", " | "))
             os._exit(97)
 
@@ -284,6 +288,6 @@ class _Writer:
         elif ending == "error":
             try:
                 with charge:
-                    raise Left
+                    leave()
             except Left:
                 self.witness.say("K", label)
