@@ -16,7 +16,7 @@ from typing import Any
 
 from soak import twins
 from soak.happenings import possible
-from soak.places import FilePlace, Place, ServerPlace, remove_small_disk, scratch, small_disk
+from soak.places import FilePlace, Place, ServerPlace, own_mounts, remove_small_disk, scratch, small_disk
 from soak.rounds import Plan, Round
 from sordino.errors import LedgerError
 from support.postgres import started_server
@@ -71,22 +71,27 @@ class _Slice:
         self.begun = time.monotonic()
         self.end = self.begun + 60 * asked.minutes
         self.total: Counter[str] = Counter()
-        disk = work / "small"
-        disk.mkdir()
         # First of all: a process with threads may not do it, and a server that is started later is to see it too.
-        self.small = "memory" in places and small_disk(disk)
-        if self.small:
-            stack.callback(remove_small_disk, disk)
-        self.places: dict[str, Place] = {}
-        for name in dict.fromkeys(places):
-            if name == "memory":
-                self.places[name] = FilePlace(name, disk, small=self.small)
-            elif name == "disk":
-                self.places[name] = FilePlace(name, Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder))))
-            else:
-                tempfile.tempdir = str(work.parent) if work.parent != Path(tempfile.gettempdir()) else None
-                self.places[name] = ServerPlace(stack.enter_context(started_server()))
-                tempfile.tempdir = None
+        self.small = own_mounts()
+        self.places = {name: self.place(name, work, stack) for name in dict.fromkeys(places)}
+
+    def place(self, name: str, work: Path, stack: ExitStack) -> Place:
+        """Make a place, if possible in a small file system of its own; what is on the disk has to do without."""
+        if name == "disk":
+            return FilePlace(name, Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder))))
+        folder = work / name
+        folder.mkdir()
+        small = self.small and small_disk(name, folder)
+        if small:
+            stack.callback(remove_small_disk, folder)
+        if name == "memory":
+            return FilePlace(name, folder, small=small)
+        folder.chmod(0o777)
+        tempfile.tempdir = str(folder)  # where servers of the tests are made
+        try:
+            return ServerPlace(stack.enter_context(started_server()), small=small)
+        finally:
+            tempfile.tempdir = None
 
     def run(self) -> int:
         full = "a file system of its own" if self.small else "a limit on the size of files"

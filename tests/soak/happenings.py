@@ -187,20 +187,23 @@ def backup(round_: Round) -> None:
 
 
 def full_disk(round_: Round) -> None:
-    """Fill the disk of the ledger to its last byte for a while."""
-    ballast, block = _file(round_).folder / "ballast", bytes(1 << 20)
+    """Fill the disk of the ledger, or of its server, to its last byte for a while."""
+    ballast, block = round_.place.folder / "ballast", bytes(1 << 20)
     round_.full = True
     with ballast.open("wb", buffering=0) as file:
-        until = time.monotonic() + round_.chance.uniform(0.05, 0.5)
-        while time.monotonic() < until:
+        until = None  # it is full for a while from when it is full
+        while until is None or time.monotonic() < until:
             try:
                 file.write(block)
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
+                until = until or time.monotonic() + round_.chance.uniform(0.05, 0.5 if isinstance(round_.place, FilePlace) else 2)
                 block = block[: len(block) // 2] or bytes(1)
                 time.sleep(0.001)
     ballast.unlink()
+    if isinstance(round_.place, ServerPlace) and round_.place.revived():
+        round_.counts["servers that a full disk ended"] += 1
     round_.counts["full disks"] += 1
 
 
@@ -265,11 +268,9 @@ OF_SERVERS: dict[str, tuple[int, Happening]] = {"restart": (3, restart), "sessio
 
 def possible(place: FilePlace | ServerPlace) -> dict[str, tuple[int, Happening]]:
     """Return what may happen to a ledger at a place, with how often."""
-    if isinstance(place, ServerPlace):
-        return ANYWHERE | OF_SERVERS
-    found = ANYWHERE | OF_FILES
+    found = ANYWHERE | (OF_SERVERS if isinstance(place, ServerPlace) else OF_FILES)
     if place.small:
         found["full disk"] = (3, full_disk)
-    elif hasattr(resource, "prlimit"):
+    elif isinstance(place, FilePlace) and hasattr(resource, "prlimit"):
         found["full disk"] = (3, no_room)
     return found

@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,16 +16,17 @@ import psycopg
 from support.postgres import Cluster
 
 MEMORY = Path("/dev/shm")
-_SMALL = 256 << 20
-"""Bytes of a file system that is made to be full at times."""
+_SMALL = {"memory": 256 << 20, "server": 640 << 20}
+"""Bytes of file systems that are made to be full at times."""
 _NEW_MOUNTS, _NEW_USERS, _PRIVATE = 0x20000, 0x10000000, 1 << 18 | 1 << 14
 _DETACH = 2
+_RECOVERS = 60.0
 
 
-def small_disk(folder: Path) -> bool:
-    """Put a small file system of our own at a folder, which only this process and its children see; tell whether that is allowed.
+def own_mounts() -> bool:
+    """Let what this process mounts be seen by it and its children alone; tell whether that is allowed.
 
-    It needs Linux and the right to make a mount namespace. The system removes it when the last of these processes has ended.
+    It needs Linux and the right to make a mount namespace; a process with threads may not have one.
     """
     try:
         system = ctypes.CDLL(None, use_errno=True)
@@ -35,16 +37,19 @@ def small_disk(folder: Path) -> bool:
             Path("/proc/self/setgroups").write_text("deny")
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-        size = f"size={_SMALL},mode=755".encode()
-        # Nothing that is mounted here is seen outside.
-        alone = system.mount(b"none", b"/", None, _PRIVATE, None)
-        return not alone and not system.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, size)
+        return not system.mount(b"none", b"/", None, _PRIVATE, None)
     except (AttributeError, OSError):
         return False
 
 
+def small_disk(kind: str, folder: Path) -> bool:
+    """Put a small file system at a folder; the system removes it when the last process that sees it has ended."""
+    size = f"size={_SMALL[kind]},mode=777".encode()
+    return not ctypes.CDLL(None).mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, size)
+
+
 def remove_small_disk(folder: Path) -> None:
-    """Take the small file system away, so that its folder can be removed."""
+    """Take a small file system away, so that its folder can be removed."""
     ctypes.CDLL(None).umount2(os.fsencode(folder), _DETACH)
 
 
@@ -53,6 +58,7 @@ def scratch(folder: Path | None = None) -> Iterator[Path]:
     """Lend a folder for files that nobody keeps, in memory unless another place is named."""
     place = folder or (MEMORY if os.access(MEMORY, os.W_OK) else None)
     with tempfile.TemporaryDirectory(prefix="sordino-soak-", dir=place, ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o711)  # the user of the server passes through
         yield Path(name)
 
 
@@ -108,12 +114,31 @@ class ServerPlace:
 
     kind = "server"
 
-    def __init__(self, server: Cluster) -> None:
-        self.server = server
+    def __init__(self, server: Cluster, *, small: bool = False) -> None:
+        self.server, self.small = server, small
+
+    @property
+    def folder(self) -> Path:
+        return self.server.folder
 
     @property
     def url(self) -> str:
         return self.server.url()
+
+    def revived(self) -> bool:
+        """Start the server if it has ended by itself; tell whether it had. One that is recovering is waited for."""
+        give_up = time.monotonic() + _RECOVERS
+        while self.server.is_running():
+            try:
+                self.server.superuser().close()
+            except psycopg.OperationalError:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.05)
+            else:
+                return False
+        self.server.start()
+        return True
 
     def clear(self) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
