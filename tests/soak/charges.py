@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from soak import twins
-from soak.happenings import possible
+from soak.happenings import KINDS, possible
 from soak.places import FilePlace, Place, ServerPlace, own_mounts, remove_small_disk, scratch, small_disk
 from soak.rounds import Plan, Round
 from sordino.errors import LedgerError
@@ -35,6 +35,7 @@ def run(arguments: list[str]) -> int:
     folder = Path(asked.folder)
     folder.mkdir(parents=True, exist_ok=True)
     if asked.broken is not None:
+        asked.kinds = asked.kinds or twins.KINDS.get(asked.broken)
         twins.install(asked.broken)
     places = asked.places or (twins.PLACES[asked.broken] if asked.broken else ORDER)
     with ExitStack() as stack:
@@ -53,7 +54,7 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=8, help="processes that the writers are threads of")
     parser.add_argument("--seed", type=int, help="what is chosen; instants are never the same. By default, what the clock says")
     parser.add_argument("--places", nargs="+", choices=sorted({*ORDER}), help="where ledgers are kept, one round after the other")
-    parser.add_argument("--kinds", nargs="+", help="let only these things happen")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, help="let only these things happen")
     parser.add_argument("--everything", action="store_true", help="let each thing happen at least once in each round")
     parser.add_argument("--broken", choices=sorted(twins.TWINS), help="break the library on purpose, and stop when that is found")
     parser.add_argument("--folder", default=str(FOLDER), help="where results are added up, and what is found is kept")

@@ -264,6 +264,7 @@ OF_FILES: dict[str, tuple[int, Happening]] = {
     "backup": (1, backup),
 }
 OF_SERVERS: dict[str, tuple[int, Happening]] = {"restart": (3, restart), "sessions": (3, sessions)}
+KINDS = sorted({*ANYWHERE, *OF_FILES, *OF_SERVERS, "full disk"})
 
 
 def possible(place: FilePlace | ServerPlace) -> dict[str, tuple[int, Happening]]:

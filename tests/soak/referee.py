@@ -69,7 +69,7 @@ def judge(tables: Tables, said: Said, budgets: dict[str, int], *, verdict: Verdi
 def _history(tables: Tables, name: str, verdict: Verdict) -> None:
     """Replay the history of an account: numbers, hashes, sums; at no moment more than the allowance."""
     account = tables.accounts[name]
-    spent, allowance, head, over = 0, 0, "", False
+    spent, allowance, head, over = 0, 0, "", 0
     for place, event in enumerate(tables.events.get(name, ()), 1):
         charge = tables.charges.get(event.charge)
         match event.kind:
@@ -84,16 +84,17 @@ def _history(tables: Tables, name: str, verdict: Verdict) -> None:
         if (event.number, event.spent, event.allowance, event.head) != (place, spent, allowance, head):
             verdict.found("history", f"event {event.number} of {name!r} does not follow from those before")
             break
-        over = over or not 0 <= spent <= allowance
+        over = max(over, spent - allowance, -spent)
     if (account.number, account.head) != (len(tables.events.get(name, ())), head):
         verdict.found("history", f"the account {name!r} is not at the end of its history")
     of_charges = sum(charge.charged for charge in tables.charges.values() if charge.account == name)
     shares = sum(child.allowance for child in tables.accounts.values() if child.parent == name)
     if (account.spent, account.allowance) != (of_charges + shares, allowance):
         verdict.found("sums", f"{name!r} says {account.spent} spent; its charges and shares are {of_charges} and {shares}")
-    if over or of_charges + shares > account.allowance:
+    over = max(over, of_charges + shares - account.allowance)
+    if over > 0:
         verdict.overspent += 1
-        verdict.found("overspent", f"{name!r} was charged more than its {account.allowance} by {of_charges + shares - allowance}")
+        verdict.found("overspent", f"{name!r} was charged {over} more than its {account.allowance} at some moment")
 
 
 def _budgets(tables: Tables, said: Said, budgets: dict[str, int], verdict: Verdict) -> None:

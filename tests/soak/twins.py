@@ -203,6 +203,9 @@ PLACES: dict[str, tuple[str, ...]] = dict.fromkeys(TWINS, ("memory",)) | {
 }
 """Where each of them is looked for."""
 
+KINDS: dict[str, tuple[str, ...]] = {"asynchronous": ("kill", "restart"), "hasty": ("kill", "restart")}
+"""What happens while some are looked for; by default, everything."""
+
 
 def install(name: str) -> None:
     """Break the library in this process, and in all that it starts."""
