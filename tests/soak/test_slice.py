@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -53,6 +54,8 @@ def test_a_slice_finds_nothing(tmp_path, place, kinds):
     assert counts["kills"] > 0
     happened = {"full disk": "full disks", "copied back": "moves", "moved alone": "moves alone", "backup": "backups"}
     happened |= {"restart": "restarts", "clock": "clocks", "stop": "stops"}
+    if not hasattr(resource, "prlimit"):  # a full disk needs a system that can limit one, or the files of a process
+        happened.pop("full disk")
     assert all(counts[happened[kind]] for kind in kinds if kind in happened)
     assert (counts["overspent"], counts["lost"], counts["unsound"], counts["findings"]) == (0, 0, 0, 0)
     assert counts["verified"] == counts["accounts"] == 6
