@@ -203,7 +203,11 @@ PLACES: dict[str, tuple[str, ...]] = dict.fromkeys(TWINS, ("memory",)) | {
 }
 """Where each of them is looked for."""
 
-KINDS: dict[str, tuple[str, ...]] = {"asynchronous": ("kill", "restart"), "hasty": ("kill", "restart")}
+KINDS: dict[str, tuple[str, ...]] = {
+    "asynchronous": ("kill", "restart"),
+    "hasty": ("kill", "restart"),
+    "any-journal": ("moved alone",),  # few kills leave a journal that matters
+}
 """What happens while some are looked for; by default, everything."""
 
 
