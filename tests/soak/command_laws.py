@@ -123,9 +123,9 @@ def _stderr(case: Case, seen: Outcome) -> Iterator[str]:
     talks = {"--no-quiet", "--seed"} & set(case.arguments)
     if seen.code == 0 and seen.err and not talks:
         yield f"{len(seen.err)} bytes on stderr of a quiet release"
-    if seen.code not in {0, 6} and not seen.err:
+    if seen.code not in {0, 6} and not seen.err and not seen.signalled:
         yield f"nothing on stderr of a run that ended with {seen.code}"
-    if seen.err.count(b"Error: ") > 1 and not any("Error: " in word for word in case.arguments):
+    if sum(line.startswith(b"Error: ") for line in seen.err.splitlines()) > 1:
         yield "more than one error"
 
 

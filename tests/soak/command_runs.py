@@ -61,6 +61,7 @@ class Stage:
         self.home = home
         self.library, self.folder, self.temporary = home / "library", home / "case", home / "tmp"
         home.chmod(0o755)
+        self.shared = _readable_by_others()
 
     def prepare(self, case: Case, variant: str) -> set[str]:
         """Write the files that a case names; return the names of what is there."""
@@ -70,7 +71,7 @@ class Stage:
         self.temporary.mkdir()
         for name in command_files.named([*case.arguments, case.stdin, *case.environment.values()]):
             command_files.write(name, self.folder, self.library, case.seed, variant)
-        if case.nobody:
+        if case.nobody and self.shared:
             for path in (self.folder, self.temporary, *self.folder.iterdir()):
                 if path.name not in {"closed.csv", "readonly.db"}:
                     os.chown(path, NOBODY, NOBODY)
@@ -109,6 +110,13 @@ class Stage:
                 elif not known and path.is_dir():
                     found[name + "/"] = b""
         return found
+
+
+def _readable_by_others() -> bool:
+    """Tell whether somebody else, too, can import what a run imports late."""
+    places = [Path(path) for path in (os.__file__, __file__, command_files.__file__, *sys.path) if path]
+    whole = {parent for place in places if place.exists() for parent in (place, *place.resolve().parents)}
+    return os.geteuid() == 0 and all(path.stat().st_mode & 0o005 >= 0o004 for path in whole)
 
 
 def environment_of(case: Case, stage: Stage) -> dict[str, str]:
@@ -289,6 +297,8 @@ def run_forked(case: Case, stage: Stage, variant: str = "plain") -> Outcome:
             os.write(told, b".")
             os.close(told)
             code = finish(play(case))
+        except KeyboardInterrupt:  # outside of what the command can catch
+            code = 130
         finally:
             os._exit(code)
     os.close(told)
@@ -308,7 +318,7 @@ def _enter(case: Case, stage: Stage) -> None:
     bound()
     for name in ("SIGTERM", "SIGHUP", "SIGINT"):  # as `main` has it: so no signal of ours comes too early
         signal.signal(getattr(signal, name), signal.default_int_handler)
-    if case.nobody:
+    if case.nobody and stage.shared:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
