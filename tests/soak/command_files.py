@@ -168,12 +168,12 @@ def _answers(kind: str) -> Maker:
         other = _answer(rng)
         if variant != "plain" and answers:
             answers[rng.randrange(len(answers))] = other
-        lines = [f"{rng.choice(LABELS)}{i},{answer}".encode() for i, answer in enumerate(answers)]
+        lines = [b"first,0", *(f"{rng.choice(LABELS)}{i},{answer}".encode() for i, answer in enumerate(answers))]
         if kind == "refused":
             wrong = rng.choice((f'"a,{TEXT}', f'a"b,5.{NUMBER}', f'"a"b,{TEXT}', f'"" ,{TEXT}')).encode()
-            lines.insert(rng.randrange(len(lines) + 1), wrong)
+            lines.insert(rng.randrange(1, len(lines) + 1), wrong)
         if kind == "long":
-            lines.insert(rng.randrange(len(lines) + 1), b"long," + TEXT.encode() * rng.choice((300, 262_144, 500_000)))
+            lines.insert(rng.randrange(1, len(lines) + 1), b"long," + TEXT.encode() * rng.choice((300, 262_144, 500_000)))
         return b"\n".join(lines) + (b"" if rng.random() < 0.3 else b"\n")
 
     return make

@@ -124,6 +124,9 @@ def _end(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if _heard:  # an engine that is interrupted raises errors of its own, and forgets the cause
+        say(INTERRUPTED)
+        return 130
     if isinstance(error, BrokenPipeError | SystemExit):  # click leaves this way when the reader of stdout has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
@@ -141,6 +144,15 @@ def _end(error: BaseException) -> int:
     return 4 if isinstance(error, OSError) else 1
 
 
+_heard: list[int] = []
+"""The signals that came."""
+
+
+def _hear(number: int, _frame: Any) -> None:
+    _heard.append(number)
+    raise KeyboardInterrupt
+
+
 def _let_go(place: int, stream: Any) -> None:
     """Flush a stream; where that fails, as on a full disk, what it holds goes nowhere: else it fails again, and decides the exit code."""
     try:
@@ -151,8 +163,9 @@ def _let_go(place: int, stream: Any) -> None:
 
 def main() -> None:
     """Run the command and leave with its exit code."""
-    for name in ("SIGTERM", "SIGHUP"):  # like Ctrl-C: what lies in private folders is removed on the way out
-        signal.signal(getattr(signal, name), signal.default_int_handler)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # all alike: what lies in private folders is removed on the way out
+        if signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:  # nohup, and shells for what runs behind them, ask for that
+            signal.signal(getattr(signal, name), _hear)
     try:
         code = run()
         for place, stream in ((1, sys.stdout), (2, sys.stderr)):
