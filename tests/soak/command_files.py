@@ -264,7 +264,17 @@ def write(name: str, folder: Path, library: Path, seed: int, variant: str) -> bo
     return True
 
 
-OTHERS = ("cut-t.parquet", "rotten-t.parquet", "cut-t.duckdb", "rotten-t.duckdb", "cut-l.db", "rotten-l.db", "closed.csv", "readonly.db", "folder")
+OTHERS = (
+    "cut-t.parquet",
+    "rotten-t.parquet",
+    "cut-t.duckdb",
+    "rotten-t.duckdb",
+    "cut-l.db",
+    "rotten-l.db",
+    "closed.csv",
+    "readonly.db",
+    "folder",
+)
 NAMES = (*PRIVATE, *PUBLIC, *BINARY, *LEDGERS, *OTHERS)
 
 

@@ -19,6 +19,19 @@ ACCOUNTS = (
     ("rho", "10", ("--unit", "user"), "t.csv", ("--meter", "zcdp", "--delta", "0.000001")),
 )
 
+ODD_COLUMNS = (
+    '"user"',
+    "item",
+    "price::FLOAT AS price",
+    "price::DECIMAL(38, 10) AS exact",
+    "[note] AS list",
+    "note::BLOB AS bytes",
+    "TIMESTAMP '2024-01-01' AS day",
+    "{'a': note} AS record",
+    "NULL AS nothing",
+    "hash(note)::HUGEINT AS whole",
+)
+
 
 def make_library(library: Path, folder: Path, seed: int) -> None:
     """Write the library for cases that are played in `folder`, in a process of its own."""
@@ -43,11 +56,11 @@ def _make(library: Path, folder: Path, seed: int) -> None:
         place.mkdir(parents=True)
         rows = _typed_rows(random.Random(seed), variant)
         con = duckdb.connect(str(place / "t.duckdb"))
-        con.execute("CREATE TABLE t (\"user\" VARCHAR, item VARCHAR, price DOUBLE, note VARCHAR)")
+        con.execute('CREATE TABLE t ("user" VARCHAR, item VARCHAR, price DOUBLE, note VARCHAR)')
         con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
         con.execute(f"COPY t TO '{place / 't.parquet'}'")
         con.execute(f"COPY (SELECT unnest({list(LABELS)!r}) AS name) TO '{place / 'd.parquet'}'")
-        odd = "SELECT \"user\", item, price::FLOAT AS price, price::DECIMAL(38, 10) AS exact, [note] AS list, note::BLOB AS bytes, TIMESTAMP '2024-01-01' AS day, {'a': note} AS record, NULL AS nothing, hash(note)::HUGEINT AS whole"
+        odd = f"SELECT {', '.join(ODD_COLUMNS)}"
         con.execute(f"COPY ({odd} FROM t WHERE isfinite(price) AND abs(price) < 1e20) TO '{place / 'odd.parquet'}'")
         con.close()
     folder.mkdir(exist_ok=True)
@@ -61,8 +74,8 @@ def _typed_rows(rng: random.Random, variant: str) -> list[tuple[str | None, str 
         return f"{TEXT}u{rng.randrange(12)}", label, float(f"{rng.randrange(100)}.{NUMBER}"), f"{TEXT}note"
 
     rows = [row() for _ in range(50)]
-    for value in (None, float("nan"), float("inf"), -float("inf"), -0.0, 1e308, 5e-324):
-        rows.append((f"{TEXT}odd", None if value is None else f"{TEXT}label", value, f"{TEXT}note"))
+    numbers = (None, float("nan"), float("inf"), -float("inf"), -0.0, 1e308, 5e-324)
+    rows += [(f"{TEXT}odd", None if value is None else f"{TEXT}label", value, f"{TEXT}note") for value in numbers]
     if variant == "added":
         rows.append((None, f"{TEXT}new", 3.5, f"{TEXT}new"))
     elif variant == "replaced":

@@ -158,11 +158,20 @@ def _select(rng: random.Random) -> list[Group]:
         return [["m.csv"], *counts, *label, _epsilon(rng), *paid]
     label = [["--label", "label"]] if rng.random() < 0.5 else []
     paid += [["--adjacency", "replace-one"]] if paid else []
-    return [[rng.choice(("s.csv", "s.csv", "s2.csv", "refused.csv"))], ["--score", "score"], ["--sensitivity", "1"], *label, _epsilon(rng), *paid]
+    return [
+        [rng.choice(("s.csv", "s.csv", "s2.csv", "refused.csv"))],
+        ["--score", "score"],
+        ["--sensitivity", "1"],
+        *label,
+        _epsilon(rng),
+        *paid,
+    ]
 
 
 def _accuracy(rng: random.Random) -> list[Group]:
-    which = rng.choice(("sparse-vector", "adaptive-sparse-vector", "noisy-top-k", "exponential", "permute-and-flip", "hybrid-top-k"))
+    which = rng.choice(
+        ("sparse-vector", "adaptive-sparse-vector", "noisy-top-k", "exponential", "permute-and-flip", "hybrid-top-k")
+    )
     needed = {
         "sparse-vector": [["--threshold", "5"], ["-c", "2"]],
         "adaptive-sparse-vector": [["--threshold", "5"], ["--at-least", "2"]],
@@ -240,7 +249,9 @@ def _wild(rng: random.Random, command: click.Command) -> list[Group]:
     """Return any options of a command, most values right."""
     from soak.command_words import value_for
 
-    groups = [words_of(rng, option, right=rng.random() < 0.8) for option in options_of(command) if rng.random() < 0.4 or option.required]
+    groups = [
+        words_of(rng, option, right=rng.random() < 0.8) for option in options_of(command) if rng.random() < 0.4 or option.required
+    ]
     return groups + [[value_for(rng, one, right=rng.random() < 0.8)] for one in command.params if isinstance(one, click.Argument)]
 
 

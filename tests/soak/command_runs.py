@@ -133,6 +133,8 @@ class Streams:
         self.case, self.ours, self.theirs = case, list[int](), [-1, -1, -1]
         self.read: dict[int, tuple[str, bytearray]] = {}
         self.files = {"out": stage.home / "out", "err": stage.home / "err"}
+        for path in self.files.values():
+            path.write_bytes(b"")
         self.theirs[0] = self._input(case.stdin, stage)
         self.theirs[1] = self._output(case.stdout, "out")
         terminal = case.stderr == case.stdout == "terminal"
@@ -150,7 +152,6 @@ class Streams:
         return os.open(path, os.O_RDONLY)
 
     def _output(self, kind: str, name: str) -> int:
-        self.files[name].write_bytes(b"")
         if kind == "closed":
             return -1
         if kind == "full":
@@ -262,7 +263,7 @@ def _open_streams(case: Case) -> None:
         except OSError:
             return None
         lines = place == 2 or os.isatty(place)
-        raw = open(place, mode + "b", closefd=False)  # noqa: SIM115, PTH123
+        raw = open(place, mode + "b", closefd=False)  # noqa: SIM115
         return io.TextIOWrapper(raw, encoding=encoding, errors=errors, line_buffering=lines and mode == "w", newline=None)
 
     sys.stdin, sys.stdout, sys.stderr = (  # type: ignore[assignment]

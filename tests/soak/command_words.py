@@ -10,7 +10,19 @@ import random
 
 import click
 
-TABLES = ("t.csv", "t.csv", "t.csv", "messy.csv", "crlf.csv", "mark.csv", "cut.csv", "part*.csv", "t.parquet", "odd.parquet", "duckdb:t.duckdb#t")
+TABLES = (
+    "t.csv",
+    "t.csv",
+    "t.csv",
+    "messy.csv",
+    "crlf.csv",
+    "mark.csv",
+    "cut.csv",
+    "part*.csv",
+    "t.parquet",
+    "odd.parquet",
+    "duckdb:t.duckdb#t",
+)
 ODD_TABLES = (
     "missing.csv",
     "empty.csv",
@@ -44,7 +56,21 @@ ODD_TABLES = (
 )
 DOMAINS = ("d.csv", "d.csv", "dodd.csv", "dcrlf.csv", "d.parquet")
 ODD_DOMAINS = ("dtwice.csv", "dempty.csv", "dhead.csv", "dbytes.csv", "missing.csv", "folder", "text.db", "")
-LEDGERS = ("l.db", "l.db", "l.db", "cut-l.db", "rotten-l.db", "readonly.db", "text.db", "zero.db", "new.db", "folder", "no/new.db", "", "t.csv")
+LEDGERS = (
+    "l.db",
+    "l.db",
+    "l.db",
+    "cut-l.db",
+    "rotten-l.db",
+    "readonly.db",
+    "text.db",
+    "zero.db",
+    "new.db",
+    "folder",
+    "no/new.db",
+    "",
+    "t.csv",
+)
 LEDGERS = (*LEDGERS, "postgresql://nobody@127.0.0.1:9/none")
 COLUMNS = ("user", "item", "price", "note")
 WHERES = (
@@ -74,18 +100,108 @@ ODD_WHERES = (
 )
 NUMBERS = ("0.1", "0.5", "1", "2", "3", "10", "100", "1e3", "0.25")
 ODD_NUMBERS = (
-    *("0", "-0", "-1", "-0.5", "nan", "NaN", "inf", "-inf", "1e99", "1e-99", "1e400", "1e-400", "9" * 40, "9" * 41, "1/3", "0x10", "1_0"),
-    *("", " ", " 1", "\u0661", ".5", "5.", "+2", ".", "1e", "e5", "1e5", "1000000000", "1e-9", "1e30", "1,5", "1e90", "0.999999999999", "-"),
+    *(
+        "0",
+        "-0",
+        "-1",
+        "-0.5",
+        "nan",
+        "NaN",
+        "inf",
+        "-inf",
+        "1e99",
+        "1e-99",
+        "1e400",
+        "1e-400",
+        "9" * 40,
+        "9" * 41,
+        "1/3",
+        "0x10",
+        "1_0",
+    ),
+    *(
+        "",
+        " ",
+        " 1",
+        "\u0661",
+        ".5",
+        "5.",
+        "+2",
+        ".",
+        "1e",
+        "e5",
+        "1e5",
+        "1000000000",
+        "1e-9",
+        "1e30",
+        "1,5",
+        "1e90",
+        "0.999999999999",
+        "-",
+    ),
 )
 WHOLES = ("1", "1", "2", "3", "5", "10")
 ODD_WHOLES = (
-    *("0", "-1", "4", "1000", "1048576", "1048577", "2147483648", "9223372036854775807", "9223372036854775808", "9" * 30, "1.5", "1e3"),
+    *(
+        "0",
+        "-1",
+        "4",
+        "1000",
+        "1048576",
+        "1048577",
+        "2147483648",
+        "9223372036854775807",
+        "9223372036854775808",
+        "9" * 30,
+        "1.5",
+        "1e3",
+    ),
     *("", " ", " 2 ", "nan", "0x2", "1_0", "\u0662", "+1", "-0", "True", "-9223372036854775809"),
 )
 TEXTS = ("user", "item", "label", "x", "shop", "note", "tea")
 ODD_TEXTS = (
-    *("", " ", "é", "漢字", "a,b", '"', "'", "\n", "\r\n", "\t", "\x1b[31m", "\x07", "-", "--", "--help", "-h", "-k", "{}", "%s", "%n", "\u202e"),
-    *("x" * 5000, "\udcff", "\ufeff", "$HOME", "~", "*", "a\x1fb", "ITEM", "User", "item ", "NULL", "None", "0", "\\", "a;b", "=", "\U0001f600"),
+    *(
+        "",
+        " ",
+        "é",
+        "漢字",
+        "a,b",
+        '"',
+        "'",
+        "\n",
+        "\r\n",
+        "\t",
+        "\x1b[31m",
+        "\x07",
+        "-",
+        "--",
+        "--help",
+        "-h",
+        "-k",
+        "{}",
+        "%s",
+        "%n",
+        "\u202e",
+    ),
+    *(
+        "x" * 5000,
+        "\udcff",
+        "\ufeff",
+        "$HOME",
+        "~",
+        "*",
+        "a\x1fb",
+        "ITEM",
+        "User",
+        "item ",
+        "NULL",
+        "None",
+        "0",
+        "\\",
+        "a;b",
+        "=",
+        "\U0001f600",
+    ),
 )
 RIGHT: dict[str, tuple[str, ...]] = {
     "source": TABLES,
@@ -144,10 +260,42 @@ RIGHT: dict[str, tuple[str, ...]] = {
 }
 ODD: dict[str, tuple[str, ...]] = {
     "source": ODD_TABLES,
-    "scores": ("missing.csv", "empty.csv", "folder", "t.csv", "t.parquet", "noise.csv", "header.csv", "-", "", "closed.csv", "long.csv"),
+    "scores": (
+        "missing.csv",
+        "empty.csv",
+        "folder",
+        "t.csv",
+        "t.parquet",
+        "noise.csv",
+        "header.csv",
+        "-",
+        "",
+        "closed.csv",
+        "long.csv",
+    ),
     "domain": ODD_DOMAINS,
-    "domain_range": ("5:0", "0:0", "0:99999999999", ":", "a:b", "1:", "-9223372036854775808:9223372036854775807", "0:1048577", "1:2:3", ""),
-    "domain_sql": ("", "SELECT", "SELECT 1, 2", "SELECT * FROM t", "SELECT getenv('HOME')", "DROP TABLE x", "SELECT error('x')", "SELECT 'x' LIMIT 0"),
+    "domain_range": (
+        "5:0",
+        "0:0",
+        "0:99999999999",
+        ":",
+        "a:b",
+        "1:",
+        "-9223372036854775808:9223372036854775807",
+        "0:1048577",
+        "1:2:3",
+        "",
+    ),
+    "domain_sql": (
+        "",
+        "SELECT",
+        "SELECT 1, 2",
+        "SELECT * FROM t",
+        "SELECT getenv('HOME')",
+        "DROP TABLE x",
+        "SELECT error('x')",
+        "SELECT 'x' LIMIT 0",
+    ),
     "where": ODD_WHERES,
     "url": LEDGERS,
     "ledger_url": LEDGERS,

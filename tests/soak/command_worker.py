@@ -24,7 +24,17 @@ from soak.commands import shell_line
 SAID = 20
 """After so many cases it says what it saw."""
 
-WARMED = ("duckdb", "rich.console", "rich.table", "rich.text", "rich.progress", "sordino.genomics", "sordino.plan", "sordino.session", "json")
+WARMED = (
+    "duckdb",
+    "rich.console",
+    "rich.table",
+    "rich.text",
+    "rich.progress",
+    "sordino.genomics",
+    "sordino.plan",
+    "sordino.session",
+    "json",
+)
 
 
 def work(asked: argparse.Namespace) -> int:
@@ -95,7 +105,9 @@ def _look(case: Case, stage: Stage, seen: dict[str, Any]) -> None:
     for name in ("stdout", "stderr"):
         around[f"{name} {getattr(case, name)}"] += getattr(case, name) != "file"
     for what in found:
-        seen["found"].append({"law": what, "like": _like(case, what), "seed": case.seed, "line": shell_line(case), "case": asdict(case)})
+        seen["found"].append(
+            {"law": what, "like": _like(case, what), "seed": case.seed, "line": shell_line(case), "case": asdict(case)}
+        )
 
 
 def _like(case: Case, what: str) -> str:

@@ -99,7 +99,7 @@ def look(asked: argparse.Namespace) -> Summary:
         finally:
             for one in workers:
                 one.terminate()
-                one.wait()
+                one.communicate()
     summary.seconds = time.monotonic() - begun
     return summary
 
@@ -132,7 +132,8 @@ def _listen(workers: list[subprocess.Popen[str]], summary: Summary, begun: float
             if not line:
                 waiting.unregister(key.fileobj)
                 if key.data.wait():
-                    summary.found.append({"law": "a worker is lost", "like": "worker", "seed": -1, "line": f"exit code {key.data.returncode}"})
+                    lost = {"law": "a worker is lost", "like": "worker", "seed": -1, "line": f"exit code {key.data.returncode}"}
+                    summary.found.append(lost)
                 continue
             _add(summary, json.loads(line))
             if stop and summary.found:
