@@ -164,7 +164,9 @@ def _let_go(place: int, stream: Any) -> None:
 def main() -> None:
     """Run the command and leave with its exit code."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # all alike: what lies in private folders is removed on the way out
-        if signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:  # nohup, and shells for what runs behind them, ask for that
+        if (
+            signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN
+        ):  # nohup, and shells for what runs behind them, ask for that
             signal.signal(getattr(signal, name), _hear)
     try:
         code = run()
