@@ -23,7 +23,7 @@ import pytest
 from sordino import cli
 
 LOST = "Error: The release could not be written to stdout: it is lost, and its charge stays.\n"
-STOPPED = "The operating system refused a file or folder that sordino needs. Nothing more is released; whatever was charged stays charged.\n"
+STOPPED = cli.SYSTEM + "\n"
 MAIN = "from sordino import cli; cli.main()"
 
 

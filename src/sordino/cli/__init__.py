@@ -124,7 +124,7 @@ def _end(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if _heard:  # an engine that is interrupted raises errors of its own, and forgets the cause
+    if _heard or isinstance(error, click.Abort | KeyboardInterrupt):  # an engine that is interrupted raises errors of its own
         say(INTERRUPTED)
         return 130
     if isinstance(error, BrokenPipeError | SystemExit):  # click leaves this way when the reader of stdout has gone
@@ -137,9 +137,6 @@ def _end(error: BaseException) -> int:
     if isinstance(error, errors.SordinoError):
         say(f"Error: {error}")
         return code_of(error)
-    if isinstance(error, click.Abort | KeyboardInterrupt):
-        say(INTERRUPTED)
-        return 130
     say(SYSTEM if isinstance(error, OSError) else BUG)
     return 4 if isinstance(error, OSError) else 1
 
