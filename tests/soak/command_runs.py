@@ -314,8 +314,9 @@ def run_forked(case: Case, stage: Stage, variant: str = "plain") -> Outcome:
 
 def _enter(case: Case, stage: Stage) -> None:
     os.chdir(stage.folder)
+    environment = environment_of(case, stage)
     os.environ.clear()
-    os.environ.update(environment_of(case, stage))
+    os.environ.update(environment)
     bound()
     for name in ("SIGTERM", "SIGHUP", "SIGINT"):  # as `main` has it: so no signal of ours comes too early
         signal.signal(getattr(signal, name), signal.default_int_handler)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import gc
 import importlib
 import json
 import os
@@ -54,8 +53,6 @@ def work(asked: argparse.Namespace) -> int:
         command_twins.install(asked.broken)
     if asked.case is not None:
         return _show(make_case(asked.case), stage)
-    gc.collect()
-    gc.freeze()  # what the collector writes to would be copied in every fork
     end, number, done = time.monotonic() + 60 * asked.minutes, asked.seed * 10_000_000 + asked.worker, 0
     seen = _nothing()
     while time.monotonic() < end and (asked.cases is None or done < asked.cases):
