@@ -306,3 +306,12 @@ def test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path):
             tracemalloc.stop()
         assert result.code == 4
         assert peak < 24 << 20
+
+
+def test_a_domain_that_is_read_whole_would_be_seen(sordino, orders, tmp_path, monkeypatch):
+    """Broken twin: lines of any length."""
+    from sordino.data import _domain
+
+    monkeypatch.setattr(_domain, "_bounded_lines", lambda file: file)
+    with pytest.raises(AssertionError):
+        test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path)
