@@ -9,6 +9,7 @@ import click
 
 from sordino.cli._options import ADJACENCY, EPSILON, chosen_format, chosen_quiet, csv_format, release_options, statement_options
 from sordino.cli._output import facts_of, warnings_of, write_rows
+from sordino.cli._say import say
 from sordino.cli._select_markers import check_no_statistic, select_markers, statistic_options
 from sordino.cli._work import entropy_of, payer_of, statement_of
 from sordino.data import CsvFormat, open_scores
@@ -66,7 +67,7 @@ def select(scores: Path, **options: Any) -> None:
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     file = open_scores(scores, score=options["score"], label=options["label"], form=form)
     if not chosen_quiet(options["quiet"]):
-        click.echo(LOWEST, err=True)
+        say(LOWEST)
     public = ("score", "label", "k", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"method": method, "source": str(scores.absolute())}
     with payer_of(options, mechanism, "select", detail) as payer:

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from sordino.cli._options import NUMBER, chosen_quiet, stacked
 from sordino.cli._output import facts_of, warnings_of, write_rows
+from sordino.cli._say import say
 from sordino.cli._work import entropy_of, payer_of
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import Pure
@@ -95,7 +96,7 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     file = open_markers(path, b=options["b"], c=options["c"], label=options["label"], form=form)
     if not chosen_quiet(options["quiet"]):
-        click.echo(NO_COUNT, err=True)
+        say(NO_COUNT)
     method_of(options, markers=2)  # what no number of markers allows is refused before the charge
     public = ("statistic", "b", "c", "label", "families", "scale", "damping", "k", "allow_approximate")
     detail = {name: options[name] for name in public} | {"source": str(path.absolute())}

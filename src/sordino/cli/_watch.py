@@ -11,10 +11,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-import click
-
 from sordino.cli._options import chosen_format, chosen_quiet
 from sordino.cli._output import SIMULATED, csv_line, shown, visible, write_lines
+from sordino.cli._say import say
 from sordino.cli._work import entropy_of, payer_of, statement_of
 from sordino.data import Answer, CsvFormat, answer_lines
 from sordino.errors import InvalidParameter
@@ -39,7 +38,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     chosen = chosen_format(options["form"])
     if not chosen_quiet(options["quiet"]):
-        click.echo(LOWEST, err=True)
+        say(LOWEST)
     header, line = _writer(chosen, options["adjacency"])
     public = ("threshold", "positives", "adaptive", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"source": "stdin"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -245,12 +246,13 @@ def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[st
         If the engine cannot plan one of them.
     """
     listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
-    with engine() as opened:
+    # In a thread of its own: a signal is heard in this one, and what arrives in a callback of the engine could only be ignored there.
+    with engine() as opened, ThreadPoolExecutor(1, "sordino-rehearsal") as aside:
         opened.rows = f"SELECT {listed} WHERE FALSE"
         opened.close_doors(())
         try:
             for question, labels in asked:
-                opened.ask(question, labels)
+                aside.submit(opened.ask, question, labels).result()
         except duckdb.Error:
             raise DataSourceError(UNPLANNED) from None
 
