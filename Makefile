@@ -1,5 +1,5 @@
 # Everything happens in .venv. Stamp files in it remember what is installed, so a second call starts at once and needs no network.
-#   make demo test test-all fuzz lint types docs bench audit house clean        PYTHON=python3.12 make test
+#   make demo test test-all fuzz soak lint types docs bench audit house clean        PYTHON=python3.12 make test
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 BUDGET := --ledger demo/budget.db --account flights
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz lint types docs bench audit house clean
+.PHONY: help demo test test-all fuzz soak lint types docs bench audit house clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -21,6 +21,7 @@ help:
 	@echo "make demo      install, fetch public data, release a private top 10 and show the ledger"
 	@echo "make test      the default tests      make test-all   also the slow ones"
 	@echo "make fuzz      look for neighbors that a release could tell apart, for MINUTES=10; what is found is kept in tests/fuzz/found"
+	@echo "make soak      charge and command for MINUTES=10 while processes are killed, servers restarted, disks full, files moved; sums in build/soak"
 	@echo "make lint      style and layers       make types      mypy --strict"
 	@echo "make audit     every claim audited, every broken control convicted, proof pages signed"
 	@echo "make docs      docs/_build/html       make bench      benchmarks/results.md"
@@ -68,6 +69,11 @@ test-all: $(VENV)/.test
 
 fuzz: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(MINUTES) --processes $(JOBS) $(if $(SEED),--seed $(SEED))
+
+HALF = $(shell awk 'BEGIN { print $(MINUTES) / 2 }')
+soak: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m soak charges --minutes $(HALF) $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=tests $(BIN)/python -m soak commands --minutes $(HALF) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/.lint $(VENV)/.test
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import json
 import math
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import polars as pl
 import psycopg
@@ -235,12 +236,20 @@ def test_means_of_a_public_number_of_rows(frame, tmp_path):
 
 def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path):
     frame.write_csv(tmp_path / "x.csv")
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as con:
+        con.execute("CREATE TABLE t AS SELECT i AS x FROM range(9) t(i)")
+        con.execute("CREATE VIEW seen AS SELECT * FROM t WHERE x < 5")
+    stored = session(f"duckdb:{tmp_path / 'x.duckdb'}#t", REPLACED).mean("x", epsilon=500, cap=30, bounds=(0, 30))
+    assert stored.value == pytest.approx(4, abs=0.5)
     for source, unit, more, words in [
         (frame, ROW, {}, "the adjacency is add-remove"),
         (frame, sd.PrivacyUnit("u", adjacency="replace-one", max_rows=1), {}, "a column"),
         (frame, REPLACED, {"where": "x < 3"}, "a predicate"),
         (frame, REPLACED, {"by": "g", "domain": ["a"]}, "grouped"),
         (tmp_path / "x.csv", REPLACED, {}, "CSV"),
+        (frame.lazy(), REPLACED, {}, "a lazy frame may drop rows"),
+        (duckdb.sql("SELECT i AS x FROM range(9) t(i) WHERE i < 5"), REPLACED, {}, "a relation"),
+        (f"duckdb:{tmp_path / 'x.duckdb'}#seen", REPLACED, {}, "a view"),
     ]:
         with pytest.raises(
             sd.InvalidParameter, match=rf"mean\.bounds must go with a public number of rows.*{words}.*Ask for a sum"

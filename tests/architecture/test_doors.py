@@ -119,7 +119,9 @@ def test_each_method_of_a_session_is_a_door():
     import sordino as sd
 
     methods = {name: value for name, value in vars(sd.Session).items() if callable(value) and not name.startswith("_")}
-    assert {name for name, value in methods.items() if not hasattr(value, "__wrapped__")} == set()
+    # Only doors are asked for: other decorators wrap, too. A batch reads rows at its end, behind the door of `Desk.run`.
+    assert {name for name, value in methods.items() if value.__code__.co_name != "door"} == {"batch"}
+    assert sd.session._desk.Desk.run.__code__.co_name == "door"
     assert {"top_k", "watch", "sum", "randomize", "batch"} <= set(methods)
 
 

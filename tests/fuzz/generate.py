@@ -14,7 +14,25 @@ from fuzz.tables import Row, Rows, Table
 from fuzz.values import FLOATS, MINUS_NAN, NAN, NO_UNICODE, SPECIAL, TEXTS, WHOLE, decimal_digits, random_value, text_of
 
 NAMES = ("usr", "x", "y", "z", "amount", "item", "unit", "grp", "rows", "label", "position", "c0", "c1", "place", "n", "order")
-ODD_NAMES = ("User", "user", "USER", "a b", 'q"uote', "naïve", "select", "%s", "Ünït", "1st", "x.y", "\u017f", "s")
+ODD_NAMES = (
+    "User",
+    "user",
+    "USER",
+    "a b",
+    'q"uote',
+    "naïve",
+    "select",
+    "%s",
+    "Ünït",
+    "1st",
+    "x.y",
+    "\u017f",
+    "s",
+    "*",
+    "^.*$",
+    "^x$",
+    "(x)",
+)
 CAN_BE_LABELS = (*WHOLE, "BOOLEAN", "DATE", "VARCHAR", "DECIMAL", "ENUM")
 MANY = 2049
 """Rows that fill more than one vector of the engine."""

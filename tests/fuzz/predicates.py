@@ -101,6 +101,8 @@ class Maker:
             return [f"{rng.choice(('', 'not '))}in", self.value(1, kind), constants]
         if dice < 0.97 and "VARCHAR" in self.columns.values():
             return [f"{rng.choice(('', 'not '))}like", self.value(0, "VARCHAR"), rng.choice(PATTERNS)]
+        if dice < 0.985:  # a value where a condition is meant: refused, for whatever it is
+            return self.value(1)
         truths = [name for name, kind in self.columns.items() if kind == "BOOLEAN"]
         return ["col", rng.choice(truths)] if truths else ["=", self.value(1, "number"), self.value(1, "number")]
 

@@ -159,7 +159,10 @@ def _work(work: Work, first: int, end: float, said: Any, at: Any) -> None:
     known: set[Any] = set()
     looked, spent, number = Summary(), time.process_time(), first
     total = 0
+    parent = multiprocessing.parent_process()
     while time.monotonic() < end and (work.most is None or total * work.processes < work.most):
+        if parent is not None and not parent.is_alive():
+            return  # it was killed: nobody will read what is found
         at.value = number
         case = make_case(number)
         number += work.processes

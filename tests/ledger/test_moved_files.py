@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import struct
 from contextlib import closing
 from fractions import Fraction
 from functools import partial
@@ -395,3 +396,19 @@ def test_a_file_without_its_journal_is_checked_once(tmp_path, monkeypatch):
         for _ in range(3):
             ledger.reserve(Pure(epsilon=TINY))
         assert len(checks) == k
+
+
+def test_of_a_journal_that_is_too_long_to_be_looked_at_nobody_says_that_it_fits(tmp_path):
+    """Its old first page may stand farther back than it is looked at, and tell of another state."""
+    ledger = make(tmp_path / "budget.db")
+    _sqlite.close_all()
+    size = Path(ledger.url).stat().st_size
+    head = _journal._JOURNAL + struct.pack(">5I", 1, 0, size // PAGE, 512, PAGE)
+    for length, fits in ((_journal._MOST // 2, True), (_journal._MOST, False)):
+        Path(f"{ledger.url}-journal").write_bytes(head.ljust(length, b"\0"))
+        with Path(ledger.url).open("rb") as file:
+            seen = partial(_journal.look, file.fileno(), ledger.url, ledger.url)
+            if fits:
+                assert not seen().alone
+            else:
+                refused(seen, "belongs to it as it was before")

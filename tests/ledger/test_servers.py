@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 import time
+import warnings
 from fractions import Fraction
 
 import psycopg
@@ -13,6 +16,7 @@ import pytest
 from ledger.fakes import PLACE, REAL, Mechanism, child, finished, in_child, in_threads, make, raw, refused, spent
 from ledger.test_many import EACH, fill
 from sordino.cost import Pure
+from sordino.errors import BudgetExceeded
 from sordino.ledger import Budget, Ledger, _postgres, _store
 from sordino.ledger._schema import OPERATIONS
 from support.postgres import fresh, own_server
@@ -58,6 +62,46 @@ def test_writers_go_on_by_themselves_when_the_server(own, how):
     assert spent(ledger) == (len(keys) - 4) * EACH
 
 
+def test_the_first_charge_of_a_ledger_waits_for_a_server_too(own):
+    """A ledger that was opened before, or by its name alone, asks the server what the account is for."""
+    made = make(own.url(), EACH)
+    at_once = Ledger(own.url(), "orders")
+    _postgres.close_all()
+    own.stop(signal.SIGQUIT)
+    keys, waiting = [], threading.Event()
+
+    def write():
+        waiting.set()
+        keys.append(at_once.reserve(Pure(epsilon=EACH)).id)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    waiting.wait()
+    time.sleep(0.2)
+    own.start()
+    writer.join()
+    assert [line.id for line in made.statement().charges] == keys
+
+
+def test_a_refusal_waits_for_a_server_that_goes_after_the_charge_was_tried(own, monkeypatch):
+    """Whether it fits is asked once more, to say how much remains."""
+    ledger, applied, back = make(own.url(), EACH), _postgres.PostgresStore.apply, []
+    ledger.reserve(Pure(epsilon=EACH))
+
+    def apply(self, operation, parameters):
+        done = applied(self, operation, parameters)
+        own.stop(signal.SIGQUIT)
+        back.append(threading.Timer(0.2, own.start))
+        back[0].start()
+        return done
+
+    monkeypatch.setattr(_postgres.PostgresStore, "apply", apply)
+    with pytest.raises(BudgetExceeded, match="but 0 remains"):
+        ledger.reserve(Pure(epsilon=EACH))
+    back[0].join()
+    assert len(back) == 1
+
+
 def test_a_server_that_stays_away_is_given_up(own, monkeypatch):
     monkeypatch.setattr(_store, "PATIENCE", 0.2)
     ledger, mechanism = make(own.url()), Mechanism(0.1)
@@ -67,6 +111,7 @@ def test_a_server_that_stays_away_is_given_up(own, monkeypatch):
         started = time.monotonic()
         refused(lambda: ledger.reserve(Mechanism(0.1)), "cannot be reached")
         assert 0.2 <= time.monotonic() - started < 60
+        refused(lambda: Ledger(own.url(), "orders").reserve(Mechanism(0.1)), "cannot be reached")
         refused(lambda: charge.release(mechanism, [1], entropy=REAL), "cannot be reached")
         refused(lambda: ledger.remaining, "cannot be reached")
         refused(lambda: Ledger.open(own.url(), account="orders"), "cannot be reached")
@@ -152,7 +197,11 @@ def test_a_fork_opens_connections_of_its_own(server):
     assert before
 
     def work():
+        dropped = []
+        sys.unraisablehook = dropped.append
+        warnings.simplefilter("error")  # a connection that is dropped while it is open warns of that
         fill(ledger, 3)
+        assert dropped == []
         mine = [connection.pgconn.backend_pid for _, connection in _postgres._idle[server]]
         assert mine
         assert not set(mine) & set(before)
@@ -160,7 +209,7 @@ def test_a_fork_opens_connections_of_its_own(server):
     assert in_child(work) == 0
     assert [finished(process) for process in [child(lambda: fill(ledger, 3)) for _ in range(3)]] == [0] * 3
     keys += fill(ledger, 1)
-    assert [connection.pgconn.backend_pid for _, connection in _postgres._idle[server]] == before  # the parent's still works
+    assert {process for process, _ in _postgres._idle[server]} == {os.getpid()}
     assert spent(ledger) == 14 * EACH
 
 

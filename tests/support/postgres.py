@@ -197,6 +197,9 @@ class Cluster:
     def superuser(self) -> psycopg.Connection:
         return psycopg.connect(self.url(database="postgres"), autocommit=True)
 
+    def is_running(self) -> bool:
+        return bool(self._order("look"))
+
     def start(self) -> None:
         """Start the server; from its second start on at the address that it had."""
         assert not self._order("look"), "it runs already"

@@ -6,15 +6,20 @@ interrupted.
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sordino import errors
+from sordino.cli._say import say
 from sordino.constraints import is_unicode
 from sordino.remnants import sweep
 
@@ -93,7 +98,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ready(arguments: Sequence[str]) -> None:
-    """Refuse what would only fail after the charge: a closed stdout, and arguments that are no text."""
+    """Refuse what would only fail after the charge: a closed stdout, arguments that are no text; let stdout take every label."""
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (for the rest of the process)
     if sys.stdout is None:
@@ -102,37 +107,70 @@ def _ready(arguments: Sequence[str]) -> None:
     for argument in arguments:
         if not is_unicode(argument):
             raise errors.InvalidParameter(f"Arguments must be text in the encoding of this terminal; got {argument!a}.")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("sordino.spelled", _spelled)
+        sys.stdout.reconfigure(errors="sordino.spelled")
+
+
+def _spelled(error: UnicodeError) -> tuple[str, int]:
+    """Spell characters that the encoding of stdout lacks as JSON does: a release is not lost because of a label."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{text[i]:02x}{text[i + 1]:02x}" for i in range(0, len(text), 2)), error.end
 
 
 def _end(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if _heard or isinstance(error, click.Abort | KeyboardInterrupt):  # an engine that is interrupted raises errors of its own
+        say(INTERRUPTED)
+        return 130
     if isinstance(error, BrokenPipeError | SystemExit):  # click leaves this way when the reader of stdout has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     if isinstance(error, click.ClickException):
-        error.show()
+        with suppress(OSError):  # nothing about stderr decides an exit code
+            error.show()
         return 2
     if isinstance(error, errors.SordinoError):
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}")
         return code_of(error)
-    if isinstance(error, click.Abort | KeyboardInterrupt):
-        click.echo(INTERRUPTED, err=True)
-        return 130
-    click.echo(SYSTEM if isinstance(error, OSError) else BUG, err=True)
+    say(SYSTEM if isinstance(error, OSError) else BUG)
     return 4 if isinstance(error, OSError) else 1
+
+
+_heard: list[int] = []
+"""The signals that came."""
+
+
+def _hear(number: int, _frame: Any) -> None:
+    _heard.append(number)
+    raise KeyboardInterrupt
+
+
+def _let_go(place: int, stream: Any) -> None:
+    """Flush a stream; where that fails, as on a full disk, what it holds goes nowhere: else it fails again, and decides the exit code."""
+    try:
+        stream.flush()
+    except (OSError, ValueError):  # full, gone, or closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), place)
 
 
 def main() -> None:
     """Run the command and leave with its exit code."""
-    for name in ("SIGTERM", "SIGHUP"):  # like Ctrl-C: what lies in private folders is removed on the way out
-        signal.signal(getattr(signal, name), signal.default_int_handler)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # all alike: what lies in private folders is removed on the way out
+        if (
+            signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN
+        ):  # nohup, and shells for what runs behind them, ask for that
+            signal.signal(getattr(signal, name), _hear)
     try:
         code = run()
+        for place, stream in ((1, sys.stdout), (2, sys.stderr)):
+            _let_go(place, stream)
     except KeyboardInterrupt:  # one more, while the first was answered
         code = 130
-    sys.stderr.flush()
     if code == 130:
         os._exit(code)  # a second interrupt must not find a half closed interpreter
     sys.exit(code)

@@ -27,6 +27,7 @@ from sordino.cli._options import (
     unit_options,
 )
 from sordino.cli._output import SIMULATED, about, csv_line, shown, visible, write_lines, write_rows
+from sordino.cli._say import say
 from sordino.cli._work import domain_of, entropy_of, payer_of, session_of, shown_progress, statement_of
 from sordino.data import Answer, CsvFormat, answer_lines
 from sordino.errors import InvalidParameter
@@ -136,7 +137,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     chosen = chosen_format(options["form"])
     if not chosen_quiet(options["quiet"]):
-        click.echo(LOWEST, err=True)
+        say(LOWEST)
     header, line = _writer(chosen, options["adjacency"])
     public = ("threshold", "positives", "adaptive", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"source": "stdin"}

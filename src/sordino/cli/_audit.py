@@ -13,6 +13,7 @@ import click
 from sordino import audit as audits
 from sordino.cli._options import NUMBER, QUIET, chosen_format, chosen_quiet, exactly_one
 from sordino.cli._output import visible, write_lines
+from sordino.cli._say import say
 from sordino.cli._work import shown_progress
 from sordino.constraints import shown
 from sordino.cost import Approximate, Pure
@@ -116,9 +117,7 @@ def _program(command: str, options: dict[str, Any]) -> Any:
         for given in inputs
     )
     if not chosen_quiet(options["quiet"]):
-        click.echo(
-            "Runs must be independent, each with fresh noise, and the inputs made up: their releases are not charged.", err=True
-        )
+        say("Runs must be independent, each with fresh noise, and the inputs made up: their releases are not charged.")
     with shown_progress(options["quiet"]) as progress:
         return audits.statistical(
             a,

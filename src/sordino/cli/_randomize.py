@@ -25,6 +25,7 @@ from sordino.cli._options import (
     csv_format,
 )
 from sordino.cli._output import SIMULATED, csv_line, write_lines
+from sordino.cli._say import say
 from sordino.cli._work import entropy_of, payer_of, session_of, shown_progress, unit_of
 from sordino.data import CsvFormat, PrivacyUnit, check_unit, open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
@@ -103,9 +104,9 @@ def randomize(source: str, **options: Any) -> None:
     writer.end()
     if not chosen_quiet(options["quiet"]):
         told = f"Spent: epsilon {float(writer.reports.cost.pure()):.12g}. Protects: the numbers of"
-        click.echo(f"{told} {unit.identity}, {unit.adjacency}.", err=True)
+        say(f"{told} {unit.identity}, {unit.adjacency}.")
     if options["seed"] is not None:
-        click.echo(SIMULATED, err=True)
+        say(SIMULATED)
 
 
 def _from_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _Writer) -> None:
@@ -117,7 +118,7 @@ def _from_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _Writer) -> 
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     blocks = open_record_lines(file, form, unit, column=options["column"])
     if not chosen_quiet(options["quiet"]):
-        click.echo(KEPT, err=True)
+        say(KEPT)
     names = ("column", "lower", "upper", "activation", "user", "max_rows")
     detail = {name: options[name] for name in names} | {"source": "stdin", "public": "the number of records and their order"}
     with payer_of(options, writer.reports, "randomize", detail, unit=unit) as payer:

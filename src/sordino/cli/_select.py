@@ -20,6 +20,7 @@ from sordino.cli._options import (
     statement_options,
 )
 from sordino.cli._output import facts_of, warnings_of, write_rows
+from sordino.cli._say import say
 from sordino.cli._work import entropy_of, payer_of, statement_of
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import Pure
@@ -110,7 +111,7 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     file = open_markers(path, b=options["b"], c=options["c"], label=options["label"], form=form)
     if not chosen_quiet(options["quiet"]):
-        click.echo(NO_COUNT, err=True)
+        say(NO_COUNT)
     method_of(options, markers=2)  # what no number of markers allows is refused before the charge
     public = ("statistic", "b", "c", "label", "families", "scale", "damping", "k", "allow_approximate")
     detail = {name: options[name] for name in public} | {"source": str(path.absolute())}
@@ -224,7 +225,7 @@ def select(scores: Path, **options: Any) -> None:
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     file = open_scores(scores, score=options["score"], label=options["label"], form=form)
     if not chosen_quiet(options["quiet"]):
-        click.echo(LOWEST, err=True)
+        say(LOWEST)
     public = ("score", "label", "k", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"method": method, "source": str(scores.absolute())}
     with payer_of(options, mechanism, "select", detail) as payer:

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import click
-
 from sordino.cli._options import chosen_quiet, exactly_one
+from sordino.cli._say import say
 from sordino.constraints import shown
 from sordino.data import CsvFormat, Domain, PrivacyUnit
 from sordino.entropy import SYSTEM, Entropy, Seeded
@@ -101,7 +100,7 @@ def payer_of(
     ledger = ledger_of(options)
     if ledger is None:
         if not chosen_quiet(options["quiet"]):
-            click.echo(UNRECORDED, err=True)
+            say(UNRECORDED)
         yield Uncharged()
         return
     known = {name: value for name, value in detail.items() if value is not None}
@@ -118,9 +117,9 @@ def session_of(source: str, options: dict[str, Any], rule: str = DROPPED) -> Ite
     csv = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"], null=options["null"])
     ledger = ledger_of(options)
     if not chosen_quiet(options["quiet"]):
-        click.echo(rule, err=True)
+        say(rule)
         if ledger is None:
-            click.echo(UNRECORDED, err=True)
+            say(UNRECORDED)
     with Session(source, unit=unit, ledger=ledger, entropy=entropy, csv=csv) as session:
         yield session
 

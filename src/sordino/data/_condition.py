@@ -125,4 +125,18 @@ class Connected:
         return sum(1 + operand.size for operand in self.operands)
 
 
+def parts_of(node: Node) -> tuple[Node, ...]:
+    """Return the nodes that stand directly below a node."""
+    match node:
+        case Negative() | TryCast() | IsNull() | Not():
+            return (node.operand,)
+        case Arithmetic():
+            return (node.first, *(operand for _, operand in node.rest))
+        case Comparison():
+            return (node.left, node.right)
+        case Connected():
+            return node.operands
+    return ()
+
+
 Node: TypeAlias = Column | Constant | Negative | Arithmetic | TryCast | Comparison | IsNull | Not | Connected

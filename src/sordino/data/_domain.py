@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, final, overload
+from typing import Any, Literal, TextIO, final, overload
 
 from sordino.constraints import DOMAIN_SIZE, is_unicode, shown, text
 from sordino.data._domain_sql import labels_of_parquet, labels_of_query
+from sordino.data._lines import LONGEST
 from sordino.data._source import Source
 from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, UnsafePredicate
 
@@ -219,7 +220,7 @@ class Domain:
             return labels_of_parquet(path, self.column)
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
-                rows = csv.reader(file, strict=True)
+                rows = csv.reader(_bounded_lines(file), strict=True)
                 names = next(rows, [])
                 name = one_column(names, self.column, path)
                 position = names.index(name)
@@ -228,6 +229,14 @@ class Domain:
             raise DataSourceError(
                 f"The domain file must be UTF-8 CSV with a header line, or Parquet; {path} is not ({type(error).__name__})."
             ) from None
+
+
+def _bounded_lines(file: TextIO) -> Iterator[str]:
+    """Yield the lines of a file, and stop at one that is too long before it is in memory."""
+    while line := file.readline(LONGEST + 1):
+        if len(line) > LONGEST:
+            raise csv.Error
+        yield line
 
 
 def one_column(names: list[str], wanted: str | None, path: Path) -> str:

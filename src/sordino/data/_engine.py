@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,9 +28,10 @@ UNPLANNED = "The engine cannot plan this question for the declared column types;
 POLL = 0.1
 """Seconds between two looks at the progress."""
 
-JOINING = ("in_clause", "statistics_propagation", "join_filter_pushdown")
+JOINING = ("in_clause", "statistics_propagation", "join_filter_pushdown", "common_subexpressions")
 """Optimizers that make one row's evaluation depend on others, and are off: lists become joins, which takes work out of TRY; statistics over
-all rows fold comparisons; the least and largest keys of one side of a join filter the other side."""
+all rows fold comparisons; the least and largest keys of one side of a join filter the other side; work that stands in two places is done
+once, before both, and outside of the TRY around each."""
 
 MEMORY = 4 << 30
 """The engine may use this many bytes, or 60 % of the machine's memory if that is less; then it spills to its private folder."""
@@ -215,6 +217,7 @@ def engine(*, ordered: bool = False) -> Iterator[Engine]:
             connection.execute("SET enable_progress_bar = true")
             connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
             connection.execute("SET enable_progress_bar_print = false")
+            connection.execute("SET arrow_large_buffer_size = true")  # else a block of rows with 2 GiB of text cannot be handed on
             connection.execute("SET TimeZone = 'UTC'")
             yield opened
         finally:
@@ -243,12 +246,13 @@ def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[st
         If the engine cannot plan one of them.
     """
     listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
-    with engine() as opened:
+    # In a thread of its own: a signal is heard in this one, and what arrives in a callback of the engine could only be ignored there.
+    with engine() as opened, ThreadPoolExecutor(1, "sordino-rehearsal") as aside:
         opened.rows = f"SELECT {listed} WHERE FALSE"
         opened.close_doors(())
         try:
             for question, labels in asked:
-                opened.ask(question, labels)
+                aside.submit(opened.ask, question, labels).result()
         except duckdb.Error:
             raise DataSourceError(UNPLANNED) from None
 

@@ -76,7 +76,7 @@ class FrameReader:
         if _is_pandas(self.frame):
             arrays = [_pandas_column(self.frame[name], pa) for name in names]
         else:
-            table = _collected(self.frame, names)
+            table = _collected(self.frame, indices)
             arrays = [table.column(position) for position in range(len(names))]
         sent = pa.table([_as_bytes(array, pa) for array in arrays], names=[f"c{index}" for index in indices])
         engine.lend(lambda: sent)
@@ -87,11 +87,20 @@ class FrameReader:
 def _as_bytes(array: Any, pa: Any) -> Any:
     """Return a column of texts as bytes: whether they are valid is a question about each row, and Arrow does not ask it."""
     if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
+        array = _decoded(array, pa)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return array.cast(pa.large_binary())
     return array
+
+
+def _decoded(array: Any, pa: Any) -> Any:
+    """Return a dictionary-encoded column as what it stands for, texts as bytes with 64-bit offsets: together they may be long."""
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    texts = pa.types.is_string(array.type.value_type) or pa.types.is_large_string(array.type.value_type)
+    wanted = pa.large_binary() if texts or pa.types.is_string_view(array.type.value_type) else array.type.value_type
+    plain = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(wanted)).dictionary_decode() for one in chunks]
+    return pa.chunked_array(plain, type=wanted)
 
 
 def _received(name: str, declared: str, sent: Any, pa: Any) -> str:
@@ -178,8 +187,9 @@ def _height(frame: Any) -> int:
     return int(lazy.select(nw.len()).collect().item())
 
 
-def _collected(frame: Any, names: Sequence[str]) -> Any:
-    chosen = nw.from_native(frame).select(*names)
+def _collected(frame: Any, indices: Sequence[int]) -> Any:
+    # By their places: Polars takes a column that is called `*` or `^x.*$` for a pattern, and returns others.
+    chosen = nw.from_native(frame).select(nw.nth(*indices))
     return (chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen).to_arrow()
 
 

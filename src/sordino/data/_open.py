@@ -70,12 +70,12 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     identity = None if name is None else f"name:{name}"  # never a path, whatever the name
     if isinstance(source, duckdb.DuckDBPyRelation):
         relation, columns = open_relation(source)
-        return Source("relation", identity, columns, (), ReaderBackend(relation))
+        return Source("relation", identity, columns, (), ReaderBackend(relation), computed=True)
     from sordino.data._frames import open_frame  # noqa: PLC0415 - narwhals is needed for tables in memory only
 
     reader, columns = open_frame(source)
     kind = "lazy frame" if reader.lazy else "frame"
-    return Source(kind, identity, columns, (), ReaderBackend(reader), inferred=reader.inferred)
+    return Source(kind, identity, columns, (), ReaderBackend(reader), computed=reader.lazy, inferred=reader.inferred)
 
 
 def _open_path(path: Any, form: CsvFormat) -> Source:
@@ -87,10 +87,11 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(path)}.")
         where = Path(_absolute(file))
         database, columns = open_database(where, table)
-        return Source("duckdb", f"duckdb:{where}#{duckdb_table(table)}", columns, tuple(database.paths), ReaderBackend(database))
+        identity = f"duckdb:{where}#{duckdb_table(table)}"
+        return Source("duckdb", identity, columns, tuple(database.paths), ReaderBackend(database), computed=database.is_view)
     if path.startswith("postgresql://"):
         server, columns, identity = open_postgres(path)
-        return Source("postgres", identity, columns, (), server)
+        return Source("postgres", identity, columns, (), server, computed=server.computed)
     if "://" in path:
         raise UnsupportedBackend(f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first.")
     path = _absolute(path)  # what is opened is what the ledger calls it, also where `..` stands behind a link

@@ -41,6 +41,7 @@ _SCHEMA = (
     "SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype = 'e' FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
     " WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
 )
+_STORED = "SELECT relkind IN ('r', 'p') AND NOT relrowsecurity FROM pg_class WHERE oid = %s"
 # What decides how a value is written, how a name is understood and what can fail is ours; a setting of the server, the
 # role or the address is not. Each entry says what another value would do.
 _VALUES = {
@@ -83,6 +84,7 @@ class PostgresBackend:
     table: str
     names: tuple[str, ...]
     enumerated: frozenset[str] = frozenset()  # columns of types that list their values
+    computed: bool = False  # a view, or a table that shows each user other rows
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Ask the server; the transaction is over when the scan is."""
@@ -168,9 +170,10 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
     with reaching(path), _transaction(address) as connection:
         identity, oid = identify(connection, path)
         columns = connection.execute(_SCHEMA.encode(), [oid]).fetchall()
+        [(stored,)] = connection.execute(_STORED.encode(), [oid]).fetchall()
     declared = {str(column): _declared(str(kind), enumerated=bool(labels)) for column, kind, labels in columns}
     listed = frozenset(str(column) for column, _, labels in columns if labels)
-    return PostgresBackend(address, f"{quoted(schema)}.{quoted(name)}", tuple(declared), listed), declared, identity
+    return PostgresBackend(address, f"{quoted(schema)}.{quoted(name)}", tuple(declared), listed, not stored), declared, identity
 
 
 def _declared(kind: str, *, enumerated: bool) -> str:

@@ -24,7 +24,7 @@ from sordino.data._condition import (
     Not,
     TryCast,
 )
-from sordino.data._predicate_sql import render_plain, render_total
+from sordino.data._predicate_sql import render_operands, render_plain, render_total
 from sordino.data._tokens import KEYWORDS, RESERVED, Token, refuse, tokens
 from sordino.errors import UnsafePredicate
 
@@ -56,6 +56,11 @@ class Predicate:
     def sql(self) -> str:
         """The condition over columns c<index> as it was meant, which may fail; to be asked of no private row."""
         return render_plain(self.condition)
+
+    @property
+    def operands(self) -> list[str]:
+        """The values that stand where a condition is meant, over columns c<index>; each must be a truth value by its type."""
+        return render_operands(self.condition)
 
     @property
     def total(self) -> str:

@@ -7,7 +7,9 @@ Hence the rule of this module:
 
 - Each `TRY` holds one operator, its casts included. Each of these gives NULL if an operand is NULL. So it makes
   no difference whether the engine skips an operand: what fails and what is skipped is NULL either way.
-- `AND`, `OR`, `NOT`, `IS NULL` and `COALESCE` stand above, follow three-valued logic and cannot fail.
+- `AND`, `OR`, `NOT`, `IS NULL` and `COALESCE` stand above, follow three-valued logic and cannot fail: their operands are
+  conditions. An operand that is a value (a column, say) becomes a condition inside a `TRY` of its own. The engine would do
+  that outside of it, and a text that is no truth value would end the query.
 
 So the value is a function of the row alone, and an overflow is NULL, as it is for the `try_` functions of other
 engines. Proof: docs/proofs/predicates.md.
@@ -15,7 +17,7 @@ engines. Proof: docs/proofs/predicates.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from sordino.data._condition import (
     Arithmetic,
@@ -28,18 +30,56 @@ from sordino.data._condition import (
     Node,
     Not,
     TryCast,
+    parts_of,
 )
 from sordino.data._engine import literal
 
 
 def render_total(condition: Node) -> str:
     """Return SQL that is true or false for every row, and never fails."""
-    return f"COALESCE({_rendered(condition, lambda operator: f'TRY{operator}')}, FALSE)"
+    return f"COALESCE({_as_condition(condition, _tried)}, FALSE)"
 
 
 def render_plain(condition: Node) -> str:
     """Return SQL without any TRY, in which what does not fit the declared types is an error."""
-    return _rendered(condition, lambda operator: operator)
+    return _rendered(condition, _plain)
+
+
+def render_operands(condition: Node) -> list[str]:
+    """Return SQL without any TRY for each value that stands where a condition is meant: of AND, OR, NOT, or alone."""
+    values = [_rendered(node, _plain) for node in (condition, *_operands_inside(condition)) if _is_value(node)]
+    return list(dict.fromkeys(values))
+
+
+def _operands_inside(node: Node) -> Iterator[Node]:
+    """Yield what AND, OR and NOT connect, anywhere in a tree."""
+    if isinstance(node, Connected):
+        yield from node.operands
+    elif isinstance(node, Not):
+        yield node.operand
+    for part in parts_of(node):
+        yield from _operands_inside(part)
+
+
+def _is_value(node: Node) -> bool:
+    """Tell whether a node is no condition by itself; NULL is one, in three-valued logic."""
+    if isinstance(node, Constant):
+        return node.kind not in {"truth", "null"}
+    return isinstance(node, Column | Negative | Arithmetic | TryCast)
+
+
+def _tried(operator: str) -> str:
+    return f"TRY{operator}"
+
+
+def _plain(operator: str) -> str:
+    return operator
+
+
+def _as_condition(node: Node, attempt: Callable[[str], str]) -> str:
+    """Return SQL for an operand of AND, OR or NOT."""
+    sql = _rendered(node, attempt)
+    return attempt(f"(CAST({sql} AS BOOLEAN))") if _is_value(node) else sql
 
 
 def _rendered(node: Node, attempt: Callable[[str], str]) -> str:
@@ -66,9 +106,9 @@ def _rendered(node: Node, attempt: Callable[[str], str]) -> str:
         case IsNull():
             sql = f"({inside(node.operand)} IS NULL)"
         case Not():
-            sql = f"(NOT {inside(node.operand)})"
+            sql = f"(NOT {_as_condition(node.operand, attempt)})"
         case Connected():
-            sql = f"({f' {node.operator} '.join(map(inside, node.operands))})"
+            sql = f"({f' {node.operator} '.join(_as_condition(operand, attempt) for operand in node.operands)})"
     return sql
 
 

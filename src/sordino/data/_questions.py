@@ -241,7 +241,8 @@ def _domain(domain: Any) -> Domain:
 def _check_whole(source: Source, item: str) -> None:
     """Refuse a column of which no value could belong to a range; its declared type is public."""
     kind = source.columns[item]
-    if not _WHOLE.fullmatch(kind):
+    # In pandas a column of truth values becomes one of texts where a value is something else: neither is refused.
+    if not _WHOLE.fullmatch(kind) and not (source.inferred and kind == "BOOLEAN"):
         raise InvalidParameter(
             "Domain.range and Domain.indexed must go with a column of whole numbers, or of texts that are such numbers; got "
             f"{item!r} of type {shown(kind)[1:-1]}. Convert the column at its source, or list its labels."

@@ -87,6 +87,9 @@ class Source:
         Names and declared types, in the engine's words.
     files : tuple of Path
         The files that hold the rows; none for tables in memory.
+    computed : bool
+        Whether its rows are computed from others (a view, a relation, a lazy frame), so that neighbors of those need not have equally
+        many rows here.
     inferred : bool
         Whether types may have been found out from values, as pandas does: then no question is refused for a type that one value more
         could have brought about.
@@ -97,6 +100,7 @@ class Source:
     columns: Mapping[str, str]
     files: tuple[Path, ...]
     backend: Backend = field(repr=False)
+    computed: bool = False
     inferred: bool = False
 
     def __post_init__(self) -> None:
@@ -162,8 +166,8 @@ class Source:
             names = list(self.columns)
             used = ", ".join(f"{names[index]} {shown(kind)[1:-1]}" for index, kind in kinds.items()) or "no column"
             raise InvalidParameter(
-                f"{role} must be a condition that fits the declared types ({used}); got {shown(where)}. Convert texts first, for example "
-                "TRY_CAST(price AS DOUBLE) > 10."
+                f"{role} must be a condition that fits the declared types ({used}), and so must what AND, OR and NOT join; got "
+                f"{shown(where)}. Compare, or convert texts first, for example flag = 'true' or TRY_CAST(price AS DOUBLE) > 10."
             )
         return predicate
 
@@ -194,10 +198,14 @@ def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
             con.execute("INSERT INTO nothing DEFAULT VALUES")
             con.execute(f"SELECT {predicate.sql} FROM nothing WHERE {predicate.sql}").fetchall()
             con.execute(f"SELECT * FROM nothing WHERE {predicate.total}").fetchall()
-            described = con.execute(f"DESCRIBE SELECT {predicate.sql} AS answer FROM nothing").fetchall()
+            # The engine would make a condition of a text or a number that AND, OR or NOT is handed: for some of them it fails.
+            types = [
+                con.execute(f"DESCRIBE SELECT {each} AS answer FROM nothing").fetchall()
+                for each in (predicate.sql, *predicate.operands)
+            ]
         except duckdb.Error:
             return False
-    return bool(described[0][1] == "BOOLEAN")
+    return all(described[0][1] == "BOOLEAN" for described in types)
 
 
 def _same_file(one: Path, other: Path) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import duckdb
 
@@ -100,6 +101,7 @@ class DatabaseReader:
     file: Path
     table: str
     schema: Mapping[str, str] = field(repr=False)
+    is_view: bool
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -143,7 +145,16 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
             ) from None
         opened.close_doors([file])
         schema = described(opened, f"SELECT * FROM {_table(table)}", f"table {table!r} of {file}")
-    return DatabaseReader(file, table, schema), schema
+        is_view = _is_view(opened, table)
+    return DatabaseReader(file, table, schema, is_view), schema
+
+
+def _is_view(opened: Engine, table: str) -> bool:
+    schema, _, name = table.rpartition(".")
+    views = opened.connection.execute(
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'private'"
+    ).fetchall()
+    return (schema.lower() or "main", name.lower()) in {(one.lower(), other.lower()) for one, other in views}
 
 
 _VIEW = "sordino_private_rows"
@@ -165,8 +176,16 @@ class RelationReader:
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the relation, and return the SELECT over them."""
         select = f"SELECT {sent(self.types, indices)} FROM {_VIEW} AS found({_all(self.types)})"
-        engine.lend(lambda: self.value.query(_VIEW, select))
+        engine.lend(lambda: _in_blocks(self.value.query(_VIEW, select)))
         return received(self.types, indices)
+
+
+_BLOCK = 2048  # rows; with larger blocks less text fits into a row
+
+
+def _in_blocks(rows: Any) -> Any:
+    """Return a stream in small blocks: the texts of a block must have less than 2 GiB, and whose connection it is may not be told more."""
+    return rows.to_arrow_reader(_BLOCK) if find_spec("pyarrow") is not None else rows
 
 
 def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[str, str]]:

@@ -50,8 +50,10 @@ def look(descriptor: int, path: str, real: str) -> Beside:
     journal = _read(f"{real}-journal", _MOST)
     before = _changes_before(journal)
     if journal.startswith(_JOURNAL):
-        # Without an old first page nothing was written to the file yet: SQLite would only cut it down to its former size.
-        fits = size == _number(journal, 16) * _number(journal, 24) if before is None else (changes - before) % 2**32 <= 1
+        # Without an old first page nothing was written to the file yet: SQLite would only cut it down to its former size. Of a journal
+        # of which only the beginning was looked at, nobody knows that.
+        untouched = len(journal) < _MOST and size == _number(journal, 16) * _number(journal, 24)
+        fits = untouched if before is None else (changes - before) % 2**32 <= 1
         if not fits:
             raise LedgerError(_STRANGE.format(path=path, other=f"{real}-journal"))
         return Beside(version, in_log, alone=False)

@@ -11,7 +11,7 @@ from sordino.errors import BudgetExceeded, LedgerConflict, LedgerError
 from sordino.ledger import _schema
 from sordino.ledger._amounts import MEASURES, decimal
 from sordino.ledger._history import FACTS, Account, ChargeRow, Replay, Row, Verification, json_of
-from sordino.ledger._store import Rows, Store
+from sordino.ledger._store import Rows, Store, patiently
 
 _AT_ONCE = 5_000  # events that are held in memory
 
@@ -47,7 +47,7 @@ class Pages:
     @property
     def facts(self) -> Account:
         """The account as it was seen last, for what never changes: a charge checks that it still holds."""
-        return self._seen or self.account()
+        return self._seen or patiently(self.account)
 
     def charge(self, key: str) -> ChargeRow:
         """Return one charge."""
@@ -87,7 +87,7 @@ class Pages:
 
     def refuse(self, needed: int, *, what: str, then: str) -> None:
         """Say why an amount was refused; return if it would fit by now, because others gave something back."""
-        known, row = self.facts, self.account()
+        known, row = self.facts, patiently(self.account)
         if any(getattr(known, fact) != getattr(row, fact) for fact in FACTS):
             raise LedgerConflict(
                 f"Account {self.name!r} at {self.store.url!r} is not the one that was opened; open it again. {then}"

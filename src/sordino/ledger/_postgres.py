@@ -64,11 +64,10 @@ _CHECKED = {  # a role that may charge must not be able to write what nobody can
 }
 _idle: dict[str, list[tuple[int, Connection]]] = {}  # connections that wait, with the process that opened them
 _guard = threading.RLock()
-os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_guard.release)
 
 
 def close_all() -> None:
-    """Close the connections of this process that wait; those of a process that was forked are its parent's to close."""
+    """Close the connections of this process that wait; those that a fork outside of Python left here are its parent's to close."""
     with _guard:
         for waiting in _idle.values():
             while waiting:
@@ -77,6 +76,13 @@ def close_all() -> None:
                     connection.close()
 
 
+def _before_fork() -> None:
+    """Close what waits: a child must not use it, and could not let go of it without a warning."""
+    _guard.acquire()
+    close_all()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_guard.release, after_in_child=_guard.release)
 atexit.register(close_all)
 
 
@@ -166,7 +172,7 @@ class PostgresStore:
         connection.close()
 
     def _waiting(self) -> Connection | None:
-        """Return a connection that waits. Those of a process that was forked are left alone: its parent uses them."""
+        """Return a connection that waits. Those of a process that was forked outside of Python are left alone: its parent uses them."""
         with _guard:
             waiting = _idle.get(self.address, [])
             while waiting:

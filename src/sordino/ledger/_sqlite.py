@@ -190,8 +190,8 @@ def _lent(path: str, kind: str) -> tuple[_Open, Beside]:
     try:
         if kept is not None:
             _take(kept.descriptor, path)
-            beside = look(kept.descriptor, path, kept.real)
-            if beside.in_log or kept.file != _identity(path):
+            # Of a file that was replaced nothing is looked at: what lies beside the name belongs to the other one.
+            if kept.file != _identity(path) or (beside := look(kept.descriptor, path, kept.real)).in_log:
                 _drop(path, kept)
                 kept = None
         if kept is None:

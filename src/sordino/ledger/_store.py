@@ -6,13 +6,14 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from sordino.constraints import text
 from sordino.errors import LedgerConflict, LedgerError
 from sordino.ledger import _schema
 from sordino.ledger._schema import Operation
 
+_Answer = TypeVar("_Answer")
 Rows = Callable[..., Sequence[tuple[Any, ...]]]
 PATIENCE = 20.0  # seconds that a server may be away before a charge is given up
 _FIRST_WAIT = 0.05
@@ -104,6 +105,19 @@ def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *,
             if not operation.again or time.monotonic() > give_up:
                 raise LedgerError(str(unknown)) from None
             lost = True
+            time.sleep(wait)
+            wait = min(2 * wait, 1.0)
+
+
+def patiently(ask: Callable[[], _Answer]) -> _Answer:
+    """Ask what a charge has to know, and wait for a server that is away as long as its other steps do."""
+    give_up, wait = time.monotonic() + PATIENCE, _FIRST_WAIT
+    while True:
+        try:
+            return ask()
+        except TryAgainError as away:
+            if time.monotonic() > give_up:
+                raise LedgerError(str(away)) from None
             time.sleep(wait)
             wait = min(2 * wait, 1.0)
 

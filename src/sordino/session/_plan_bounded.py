@@ -108,6 +108,7 @@ def _check_records(source: Source, unit: PrivacyUnit, rows: Rows) -> None:
         "a predicate drops rows": rows.where is not None,
         "rows are grouped": rows.by is not None,
         "lines of a CSV file are dropped if they do not parse (write it as Parquet)": source.kind == "csv",
+        "a view, a relation or a lazy frame may drop rows (name a table, or write the rows to Parquet)": source.computed,
     }
     found = next(reason for reason, holds in reasons.items() if holds)
     raise InvalidParameter(

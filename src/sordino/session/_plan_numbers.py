@@ -75,8 +75,8 @@ def _shared(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str,
 
 
 def size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
-    """Tell whether neighbors have equally many rows: nothing filters or groups them, and no rule of the format drops any."""
-    whole = rows.where is None and rows.by is None and source.kind != "csv"
+    """Tell whether neighbors have equally many rows: nothing filters or groups or computes them, and no rule of the format drops any."""
+    whole = rows.where is None and rows.by is None and source.kind != "csv" and not source.computed
     return whole and unit.column is None and unit.adjacency == "replace-one"
 
 

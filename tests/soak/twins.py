@@ -1,0 +1,216 @@
+"""Twins of the library with one of its promises broken: the soak must convict each of them.
+
+Each is what somebody in a hurry would write, or what stood there before a breach was found. They are put at named seams; where a seam
+moves, its twin moves with it: a twin that is never convicted is a defect of this file.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sordino.errors import BudgetExceeded, LedgerError
+from sordino.ledger import Charge, Ledger, _journal, _pages, _postgres, _schema, _sqlite, _sqlite_schema
+from sordino.ledger._amounts import amount_of, exact_cost
+
+
+def _put(owner: Any, name: str, value: Any) -> None:
+    setattr(owner, name, value)
+
+
+# ---- overspending ---------------------------------------------------------------------------------------------------------
+
+
+def checked_first() -> None:
+    """What remains is asked first, and charged without a condition: two that ask at once both fit."""
+    first, *rest = _schema.RESERVE.statements
+    unconditional = replace(_schema.RESERVE, statements=(first.replace(" AND spent <= allowance - :amount", ""), *rest))
+    tables = tuple(table.replace("CHECK (spent >= 0 AND spent <= allowance)", "CHECK (spent >= 0)") for table in _schema.TABLES)
+    _put(_schema, "RESERVE", unconditional)
+    operations = (unconditional, *_schema.OPERATIONS[1:])
+    for module in (_schema, _postgres):
+        _put(module, "OPERATIONS", operations)
+    for module in (_schema, _postgres, _sqlite_schema):
+        _put(module, "TABLES", tables)
+    reserve = Ledger.reserve
+
+    def checked(self: Ledger, chargeable: Any, **options: Any) -> Charge:
+        account = self._pages.account()
+        if amount_of(account.allowance - account.spent) < exact_cost(chargeable, account.meter):
+            raise BudgetExceeded(f"but {float(amount_of(account.allowance - account.spent)):.9f} remains")
+        return reserve(self, chargeable, **options)
+
+    _put(Ledger, "reserve", checked)
+
+
+def generous() -> None:
+    """What comes back is counted by the last draw alone."""
+    settle = Charge.settle
+
+    def settled(self: Charge) -> None:
+        spent, drawn = self._spent, self.drawn
+        if len(spent) > 1:
+            self._spent = [(worst, type(drawn)(0)) for worst, _ in spent[:-1]] + spent[-1:]
+        settle(self)
+
+    _put(Charge, "settle", settled)
+
+
+def forgiving() -> None:
+    """A block that is left by an error settles as well."""
+
+    def leave(self: Charge, *_: Any) -> None:
+        if self._state == "open":
+            self._settle_at_the_end()
+        self._close_streams()
+
+    _put(Charge, "__exit__", leave)
+
+
+# ---- draws that are forgotten ---------------------------------------------------------------------------------------------
+
+
+def behind() -> None:
+    """A draw is written a moment later by a thread of its own, so that a release has not to wait for the disk."""
+    do = Charge._do
+    late: dict[str, threading.Event] = {}
+    jobs: queue.Queue[tuple[Charge, Any, Any]] = queue.Queue()
+    begun: dict[int, threading.Thread] = {}
+
+    def work() -> None:
+        while True:
+            charge, operation, parameters = jobs.get()
+            time.sleep(0.002)
+            try:
+                do(charge, operation, parameters)
+            except LedgerError:  # nobody waits for an answer
+                pass
+            finally:
+                late[charge.id].set()
+
+    def done(self: Charge, operation: Any, parameters: Any) -> bool:
+        if self.id in late:
+            late[self.id].wait()
+        if operation is not _schema.DRAW:
+            return do(self, operation, parameters)
+        if os.getpid() not in begun:  # a fork has no thread yet
+            begun[os.getpid()] = threading.Thread(target=work, daemon=True)
+            begun[os.getpid()].start()
+        late[self.id] = threading.Event()
+        jobs.put((self, operation, parameters))
+        return True
+
+    _put(Charge, "_do", done)
+
+
+def noise_first() -> None:
+    """The noise is drawn, and then the draw is recorded."""
+    release = Charge.release
+
+    class Before:
+        """A mechanism that has released before anybody asks it to."""
+
+        def __init__(self, mechanism: Any, answers: Any, entropy: Any) -> None:
+            self.mechanism, self.result = mechanism, mechanism.release(answers, entropy=entropy)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.mechanism, name)
+
+        def release(self, answers: Any, *, entropy: Any) -> Any:
+            return self.result
+
+    def released(self: Charge, mechanism: Any, answers: Any, *, entropy: Any = None, **private: Any) -> Any:
+        return release(self, Before(mechanism, answers, entropy), answers, entropy=entropy, **private)
+
+    _put(Charge, "release", released)
+
+
+def asynchronous() -> None:
+    """A server may answer before what it has committed is written."""
+    _put(_postgres, "_DURABLE", "PERFORM set_config('synchronous_commit', 'off', true);")
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------------
+
+
+def in_log() -> None:
+    """What is charged lies in a log beside the file, as it did before decision 0015."""
+    connect, look = _sqlite._connect, _journal.look
+
+    def connected(path: str, kind: str, *, in_log: bool) -> Any:
+        connection = connect(path, kind, in_log=True)
+        connection.execute("PRAGMA journal_mode = WAL")
+        return connection
+
+    def looked(*where: Any) -> _journal.Beside:
+        try:
+            version = look(*where).version
+        except LedgerError:
+            version = _schema.VERSION
+        return _journal.Beside(version=version, in_log=False, alone=False)
+
+    _put(_sqlite, "_connect", connected)
+    _put(_sqlite, "look", looked)
+    _put(_sqlite, "_check_counted", lambda *_: None)
+
+
+def any_journal() -> None:
+    """Nobody looks at the journal beside a file, nor at a file without one, before SQLite does what it does with them."""
+
+    def looked(*_: Any) -> _journal.Beside:
+        return _journal.Beside(version=_schema.VERSION, in_log=False, alone=False)
+
+    _put(_sqlite, "look", looked)
+    _put(_sqlite, "_check_counted", lambda *_: None)
+
+
+def posix_locks() -> None:
+    """Only SQLite's own locks keep processes apart, which a process loses when it closes the file anywhere."""
+    _put(_sqlite, "_take", lambda *_: None)
+    _put(_sqlite, "_check_counted", lambda *_: None)
+
+
+# ---- servers --------------------------------------------------------------------------------------------------------------
+
+
+def hasty() -> None:
+    """The first question about an account does not wait for a server."""
+    _put(_pages, "patiently", lambda ask: ask())
+
+
+TWINS: dict[str, Callable[[], None]] = {
+    "checked-first": checked_first,
+    "generous": generous,
+    "forgiving": forgiving,
+    "behind": behind,
+    "noise-first": noise_first,
+    "asynchronous": asynchronous,
+    "in-log": in_log,
+    "any-journal": any_journal,
+    "posix-locks": posix_locks,
+    "hasty": hasty,
+}
+
+PLACES: dict[str, tuple[str, ...]] = dict.fromkeys(TWINS, ("memory",)) | {
+    "asynchronous": ("server",),
+    "hasty": ("server",),
+    "any-journal": ("disk",),
+}
+"""Where each of them is looked for."""
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "asynchronous": ("kill", "restart"),
+    "hasty": ("kill", "restart"),
+    "any-journal": ("moved alone",),  # few kills leave a journal that matters
+}
+"""What happens while some are looked for; by default, everything."""
+
+
+def install(name: str) -> None:
+    """Break the library in this process, and in all that it starts."""
+    TWINS[name]()
