@@ -286,4 +286,4 @@ def test_a_command_that_hangs_ends_the_audit_and_leaves_nothing_behind(tmp_path,
     assert time.monotonic() - started < 25
     child = mark.read_text(encoding="utf-8").strip()
     state = subprocess.run(["ps", "-o", "stat=", "-p", child], capture_output=True, text=True, check=False).stdout.strip()
-    assert state in {"", "Z", "Z+"}
+    assert state[:1] in {"", "Z"}, "gone, or waiting to be asked how it ended"

@@ -15,7 +15,7 @@ import pytest
 
 from ledger.fakes import PLACE, REAL, Mechanism, child, finished, make, raw, refused, spent
 from sordino.cost import Pure
-from sordino.errors import InvalidParameter, LedgerConflict
+from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger import Budget, Ledger, _sqlite
 
 
@@ -204,3 +204,30 @@ def test_the_ledger_alone_is_light():
 def test_the_examples_are_true(module):
     result = doctest.testmod(importlib.import_module(f"sordino.ledger.{module}"))
     assert (result.failed, result.attempted > 0) == (0, True)
+
+
+def test_a_schema_that_is_no_text_is_a_damaged_ledger(tmp_path):
+    """SQLite quotes what it found there, and Python cannot read that."""
+    ledger = make(tmp_path / "budget.db")
+    _sqlite.close_all()
+    path, seen = Path(ledger.url), 0
+    whole = path.read_bytes()
+    for place in range(100, 4096):
+        if whole[place : place + 6] == b"CREATE":
+            path.write_bytes(whole[:place] + b"\xcf\xdc" + whole[place + 2 :])
+            seen += 1
+            for use in (lambda: ledger.remaining, lambda: ledger.reserve(Pure(epsilon=0.1)), lambda: Ledger.accounts(path)):
+                with pytest.raises(LedgerError, match="damaged"):
+                    use()
+            _sqlite.close_all()
+    assert seen > 1
+
+
+def test_an_account_whose_name_is_no_text_is_listed_and_no_defect(tmp_path):
+    ledger = make(tmp_path / "budget.db")
+    make(tmp_path / "budget.db", 1, "other")
+    _sqlite.close_all()
+    raw(ledger.url, "UPDATE account SET name = CAST(name AS BLOB) WHERE name = 'other'")
+    assert len(Ledger.accounts(ledger.url)) == 2
+    with pytest.raises(LedgerError, match="no account"):
+        _ = Ledger.open(ledger.url, account="missing")

@@ -111,4 +111,4 @@ def pages(rows: Rows, account: str, number: int, end: int) -> Iterator[Row]:
 
 def names(rows: Rows) -> tuple[str, ...]:
     """Return the names of all accounts, sorted."""
-    return tuple(sorted(row[0] for row in rows(_schema.ACCOUNTS)))
+    return tuple(sorted(str(row[0]) for row in rows(_schema.ACCOUNTS)))  # in a damaged file it may be no text

@@ -53,6 +53,7 @@ _TORN = (
     "The ledger at {!r} holds half of a write: a process was killed, and the file was moved without the file -journal beside it. Put that "
     "file beside it again, or restore a backup; `sordino ledger verify` tells which account is concerned. Nothing was charged."
 )
+_DAMAGED = "The ledger at {} is damaged; restore it from a backup and charge what was released since."
 _IN_LOG = (
     "The ledger at {!r} is kept open by an older version of sordino, or another program, that leaves charges outside of the file (WAL); "
     "end it, and try again. Nothing was charged."
@@ -171,6 +172,8 @@ def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterato
                 fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
     except sqlite3.Error as error:
         raise _explained(error, path) from None
+    except UnicodeDecodeError:  # SQLite says what it found in a damaged schema, and Python cannot read that
+        raise LedgerError(_DAMAGED.format(repr(path))) from None
 
 
 def _check_counted(lent: _Open, path: str, before: int) -> None:
@@ -361,7 +364,7 @@ def _explained(error: sqlite3.Error, path: str) -> LedgerError:
         sqlite3.SQLITE_PERM: f"{where} may not be opened by this user.",
         sqlite3.SQLITE_CANTOPEN: f"{where} {_NOT_OPENED}",
         sqlite3.SQLITE_NOTADB: f"{path!r} is not a sordino ledger.",
-        sqlite3.SQLITE_CORRUPT: f"{where} is damaged; restore it from a backup and charge what was released since.",
+        sqlite3.SQLITE_CORRUPT: _DAMAGED.format(repr(path)),
         sqlite3.SQLITE_IOERR: f"{where} could not be read or written: the operating system reports an input/output error.",
     }
     if extended == sqlite3.SQLITE_READONLY_ROLLBACK:

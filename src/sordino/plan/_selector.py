@@ -13,12 +13,22 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number
+from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Constraint, Number
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import PermuteAndFlip, RandomizedResponse, SmoothSelection, SmoothStepSelection, StepSelection
 from sordino.plan._winning import Design, noise_alone, winning
 from sordino.sensitivity import Sensitivity
 
+_MOST = 1 << 22
+"""More candidates than this are not tried: a design holds a score for each of them."""
+
+
+def _candidates(value: Any) -> int | None:
+    count: int | None = COUNT.convert(value)
+    return count if count is not None and count <= _MOST else None
+
+
+_CANDIDATES = Constraint("a whole number from 1 to 2^22", _candidates, (1, 20), (0, -1, 1.5, True, None, 1 << 23))
 _CLOSE = 0.002
 """Figures that lie closer together are equal, and the simpler mechanism is chosen."""
 
@@ -106,7 +116,7 @@ def choose_selector(
     Parameters
     ----------
     m : int
-        How many candidates there are: public, at least 1.
+        How many candidates there are: public, from 1 to 2^22.
     epsilon : number
         Budget of the selection, in (0, inf).
     sensitivity : Sensitivity, optional
@@ -147,7 +157,7 @@ def choose_selector(
     SmoothStepSelection selects the best of 20 with probability 0.99 on the public design: ... Next: ...
     """
     owner = "plan.choose_selector"
-    count, budget, only_exact = COUNT(f"{owner}.m", m), POSITIVE(f"{owner}.epsilon", epsilon), TRUTH(f"{owner}.exact", exact)
+    count, budget, only_exact = _CANDIDATES(f"{owner}.m", m), POSITIVE(f"{owner}.epsilon", epsilon), TRUTH(f"{owner}.exact", exact)
     smooth = {"beta": beta, "floor": floor, "typical": typical}
     given = [name for name, value in smooth.items() if value is not None]
     if given and len(given) < len(smooth):
