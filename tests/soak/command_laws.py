@@ -190,8 +190,19 @@ def _ledger(case: Case, seen: Outcome) -> Iterator[str]:
     if seen.code in {2, 3} and rising:
         yield f"a charge of a run that ended with {seen.code}"
     charging = case.path[0] not in {"ledger", "plan", "audit"} and {"--help", "-h", "--version"}.isdisjoint(case.arguments)
-    if seen.code == 0 and charging and "--ledger" in case.arguments and not rising and seen.out:
+    if seen.code == 0 and charging and _charged(case) == "l.db" and not rising and seen.out:
         yield "a release without a charge"
+
+
+def _charged(case: Case) -> str | None:
+    """Return the ledger that a line names last, which is the one that is charged."""
+    named = None
+    for word, value in zip(case.arguments, [*case.arguments[1:], ""], strict=True):
+        if word == "--ledger":
+            named = value
+        elif word.startswith("--ledger="):
+            named = word.removeprefix("--ledger=")
+    return named
 
 
 def differences(case: Case, one: Outcome, other: Outcome) -> Iterator[str]:
