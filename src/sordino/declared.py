@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeVar, cast, dataclass_transform
 
 from sordino.constraints import Check
+from sordino.releases import parameters, pictured
 
 Given_contra = TypeVar("Given_contra", contravariant=True)
 Kept_co = TypeVar("Kept_co", covariant=True)
@@ -78,8 +79,6 @@ class Declared:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        from sordino.releases import parameters, pictured  # noqa: PLC0415 - results know of parameters, not the other way round
-
         return pictured(self, parameters(self))
 
 
