@@ -148,7 +148,9 @@ FLAGS = {"flag": pl.String, "age": pl.Int32, "on": pl.Boolean, "at": pl.Time, "s
     "flag AND age > 3", "age > 3 OR flag", "NOT flag", "flag", "age", "NOT age", "on AND at", "share OR on", "NOT (on AND flag)",
     "(flag AND on) = TRUE", "(age > 3 AND (on OR flag)) IS NULL", "'true' AND on", "1 OR on", "NOT - age", "TRY_CAST(flag AS DATE) OR on",
 ])  # fmt: skip
-@pytest.mark.parametrize("kind", ["csv", "parquet", "polars", "pandas"])
+@pytest.mark.parametrize(
+    "kind", ["csv", "parquet", pytest.param("polars", marks=pytest.mark.slow), pytest.param("pandas", marks=pytest.mark.slow)]
+)
 def test_a_value_that_is_no_condition_is_refused_before_the_charge(tmp_path, kind, where):
     """The engine makes a condition of it outside of every TRY, and fails for some rows: a text that is no truth value."""
     frame = pl.DataFrame([("true", 44, True, dt.time(1), 1)], schema=FLAGS, orient="row")

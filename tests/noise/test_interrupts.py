@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from itertools import count
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from sordino import Seeded, entropy
 from sordino.entropy import System
+from support.interrupts import interrupted as interrupted_by_keyboard
 
 
 class Interrupt(BaseException):
@@ -170,3 +172,23 @@ def test_a_child_that_is_forked_in_the_middle_of_a_draw_draws_words_of_its_own()
     handler = "lambda *_: (setattr(entropy, '_fill', done), found.append(os.fork()))"
     done = ran(HANDLED.format(source="sd.SYSTEM", handler=handler, inside="_fill") + FORKING)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("drawn", [0, 1, 8000])
+def test_an_interrupt_anywhere_keeps_no_lock(drawn):
+    """Other threads would wait for ever."""
+    for at in count(1):
+        source, taken = System(), []
+        source.words(drawn)
+        ended = interrupted_by_keyboard(lambda source=source: (source.words(37), source.renew()), at) is None
+
+        def other(source=source, taken=taken):
+            taken.append(source._stream.lock.acquire(timeout=5))
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert taken == [True], f"line {at}"
+        if ended:
+            assert at > 10
+            return
