@@ -214,3 +214,9 @@ def test_public_mistakes_are_refused(wrong):
         given |= {"floor": None, "typical": None}
     with pytest.raises(InvalidParameter):
         choose_selector(**given)
+
+
+@pytest.mark.parametrize("m", [0, 2**22 + 1, 2**63])
+def test_so_many_candidates_as_no_design_can_hold_are_refused(m):
+    with pytest.raises(InvalidParameter, match=r"choose_selector\.m must be a whole number from 1 to 2\^22"):
+        choose_selector(m=m, epsilon=3)

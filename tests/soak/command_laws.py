@@ -167,7 +167,8 @@ def _shape(case: Case, seen: Outcome) -> Iterator[str]:
     if given or (forms and set(forms) != {"json"}) or case.path[0] == "randomize" or case.path[-1] == "export":
         return
     try:
-        out = seen.out.decode(case.environment.get("PYTHONIOENCODING", "utf-8").partition(":")[0] or "utf-8")
+        encoding = case.environment.get("PYTHONIOENCODING", "utf-8")
+        out = seen.out.decode("utf-8" if encoding == "ascii" else encoding)  # click takes ASCII for a mistake, and writes UTF-8
         lines = out.splitlines() if case.path[0] == "above" and "-" in case.arguments else [out]
         for line in lines:
             json.loads(line)
