@@ -160,11 +160,10 @@ def _let_go(place: int, stream: Any) -> None:
 
 def main() -> None:
     """Run the command and leave with its exit code."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # all alike: what lies in private folders is removed on the way out
-        if (
-            signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN
-        ):  # nohup, and shells for what runs behind them, ask for that
-            signal.signal(getattr(signal, name), _hear)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # all alike: private folders are removed on the way out
+        # nohup, and shells for what runs in the background, ask that a signal stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _hear)
     try:
         code = run()
         for place, stream in ((1, sys.stdout), (2, sys.stderr)):

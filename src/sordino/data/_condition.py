@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, final
+from typing import TypeAlias, cast, final
 
 
 @final
@@ -29,100 +29,89 @@ class Constant:
     size: int = 1
 
 
-@final
-@dataclass(frozen=True)
-class Negative:
-    """Minus an operand."""
+class _Inner:
+    """A node with others below it."""
 
-    operand: Node
+    @property
+    def operators(self) -> int:
+        """How many operators stand in it."""
+        return 1
 
     @cached_property
     def size(self) -> int:
         """How many nodes are rendered."""
-        return 1 + self.operand.size
+        return self.operators + sum(part.size for part in parts_of(cast("Node", self)))
 
 
 @final
 @dataclass(frozen=True)
-class Arithmetic:
+class Negative(_Inner):
+    """Minus an operand."""
+
+    operand: Node
+
+
+@final
+@dataclass(frozen=True)
+class Arithmetic(_Inner):
     """`first`, then one operator and operand after the other, from left to right."""
 
     first: Node
     rest: tuple[tuple[str, Node], ...]
 
-    @cached_property
-    def size(self) -> int:
-        """How many nodes are rendered."""
-        return self.first.size + sum(1 + operand.size for _, operand in self.rest)
+    @property
+    def operators(self) -> int:
+        """How many operators the chain has."""
+        return len(self.rest)
 
 
 @final
 @dataclass(frozen=True)
-class TryCast:
+class TryCast(_Inner):
     """An operand as a value of another type, NULL where it is none."""
 
     operand: Node
     kind: str
 
-    @cached_property
-    def size(self) -> int:
-        """How many nodes are rendered."""
-        return 1 + self.operand.size
-
 
 @final
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(_Inner):
     """Two operands with an operator between them, LIKE among the operators."""
 
     left: Node
     operator: str
     right: Node
 
-    @cached_property
-    def size(self) -> int:
-        """How many nodes are rendered."""
-        return 1 + self.left.size + self.right.size
-
 
 @final
 @dataclass(frozen=True)
-class IsNull:
+class IsNull(_Inner):
     """Whether an operand is NULL."""
 
     operand: Node
 
-    @cached_property
-    def size(self) -> int:
-        """How many nodes are rendered."""
-        return 1 + self.operand.size
-
 
 @final
 @dataclass(frozen=True)
-class Not:
+class Not(_Inner):
     """The opposite; NULL stays NULL."""
 
     operand: Node
 
-    @cached_property
-    def size(self) -> int:
-        """How many nodes are rendered."""
-        return 1 + self.operand.size
-
 
 @final
 @dataclass(frozen=True)
-class Connected:
+class Connected(_Inner):
     """Two operands or more, all joined by AND or all by OR."""
 
     operator: str
     operands: tuple[Node, ...]
 
-    @cached_property
-    def size(self) -> int:
-        """How many nodes are rendered."""
-        return sum(1 + operand.size for operand in self.operands)
+    @property
+    def operators(self) -> int:
+        """How many operators the chain has, and one more."""
+        return len(self.operands)
 
 
 def parts_of(node: Node) -> tuple[Node, ...]:
