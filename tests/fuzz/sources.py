@@ -277,5 +277,6 @@ def _polars(spec: Spec, table: Table, folder: Path) -> Any:
     frame = pl.from_arrow(_chunked(arrow(table), spec.get("chunk", 0), "string"), rechunk=False)
     if spec.get("categories"):
         texts = [name for name, kind in zip(table.names, table.kinds, strict=True) if kind == "VARCHAR"]
-        frame = frame.with_columns(pl.col(name).cast(pl.Categorical) for name in texts)
+        # Columns by their names alone: `pl.col("^c1$")` would be a pattern.
+        frame = frame.with_columns(frame.get_column(name).cast(pl.Categorical) for name in texts)
     return frame.lazy() if spec["kind"] == "lazy" else frame

@@ -104,12 +104,11 @@ DOORS: dict[str, Door] = {
     ),
     "BoundedTotal.release": _figure,
     "ClipSearch.release": lambda plant, entropy: _clipped_sum().search.release(_counts(_clipped_sum(), plant), entropy=entropy),
-    "ClippedMean.clip_from": lambda plant, entropy: _clipped_mean().clip_from(_counts(_clipped_mean(), plant), entropy=entropy),
+    "ClippedColumn.clip_from": lambda plant, entropy: _clipped_mean().clip_from(_counts(_clipped_mean(), plant), entropy=entropy),
     "ClippedMean.finish": lambda plant, entropy: _clipped_mean().finish(
         int(plant), 3, _clip(_clipped_mean(), sd.SYSTEM), entropy=entropy
     ),
     "ClippedMean.release": _release(_clipped_mean),
-    "ClippedSum.clip_from": lambda plant, entropy: _clipped_sum().clip_from(_counts(_clipped_sum(), plant), entropy=entropy),
     "ClippedSum.finish": lambda plant, entropy: _clipped_sum().finish(
         int(plant), _clip(_clipped_sum(), sd.SYSTEM), entropy=entropy
     ),

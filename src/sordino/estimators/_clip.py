@@ -13,12 +13,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import ADJACENCY, COUNT, FINITE, GROWTH, POSITIVE, SHARE, Number, shown
 from sordino.cost import Cost, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
@@ -191,65 +190,6 @@ class ClipSearch:
         All edges together: noise of at least ln(pi^2 k^2 / (6 wrong)) / rate at test k has a probability of at most 6 wrong / (pi k)^2.
         """
         return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(self.scan.noise.rate)
-
-
-def clip_search(
-    owner: str,
-    *,
-    epsilon: Number,
-    clip_share: Number,
-    adjacency: Adjacency,
-    lower: Number | None,
-    cap: Number,
-    growth: Number,
-    unit: Number,
-    rows_per_unit: int,
-    one_distance: bool,
-) -> tuple[ClipSearch, Fraction]:
-    """Return the search that these parameters of `owner` ask for, and what is left of epsilon for the sum.
-
-    `one_distance`: values of both signs get one search over their distance from 0, if units come or go.
-
-    The records beyond the best clip are as many as the noise grows by when the clip rises by one: rows_per_unit / epsilon of the sum.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter does not satisfy its constraint.
-    """
-    budget = POSITIVE(f"{owner}.epsilon", epsilon)
-    share = SHARE(f"{owner}.clip_share", clip_share) * budget
-    ADJACENCY(f"{owner}.adjacency", adjacency)
-    rows = COUNT(f"{owner}.rows_per_unit", rows_per_unit)
-    largest = FINITE(f"{owner}.cap", cap)
-    smallest = -largest if lower is None else FINITE(f"{owner}.lower", lower)
-    GROWTH(f"{owner}.growth", growth)
-    POSITIVE(f"{owner}.unit", unit)
-    if largest <= max(smallest, 0):
-        raise InvalidParameter(f"{owner}.cap must be positive and above lower; got {shown(cap)}.")
-    signed = smallest < 0
-    if signed:
-        grid = BucketGrid.geometric(lower=None, cap=max(largest, -smallest), growth=growth, unit=unit)
-    else:
-        grid = BucketGrid.geometric(lower=smallest, cap=largest, growth=growth, unit=unit)
-    sides: Sides = "above" if not signed else "magnitude" if one_distance and adjacency == "add-remove" else "both"
-    search = ClipSearch(
-        epsilon=share,
-        grid=grid,
-        sides=sides,
-        lower=smallest,
-        cap=largest,
-        tail=math.ceil(rows / (budget - share)),
-        rows_per_unit=rows,
-        adjacency=adjacency,
-    )
-    return search, budget - share
-
-
-def checked_clip(clip: Any, search: ClipSearch, owner: str) -> None:
-    """Raise `InvalidParameter` unless `clip` is what this search released."""
-    if not isinstance(clip, Clip) or clip.mechanism != search:
-        raise InvalidParameter(f"{owner} needs the Clip that clip_from of the same parameters released; got another one.")
 
 
 def _in_runs(beyond: NDArray[np.int64]) -> Runs:

@@ -10,68 +10,32 @@ Floats: none after records are whole numbers of steps; the released floats are e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, final
 
 from sordino.claims import Claim
-from sordino.constraints import TRUTH, Number
-from sordino.cost import Cost, Pure, compose
+from sordino.constraints import TRUTH, OrNone
+from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
-from sordino.estimators._bucket_grid import BucketGrid
-from sordino.estimators._clip import Clip, ClipSearch, checked_clip, clip_search
+from sordino.estimators._clip import Clip
+from sordino.estimators._clipped_column import ClippedColumn
 from sordino.estimators._clipped_noise import TotalNoise
 from sordino.estimators._clipped_steps import clipped_steps
-from sordino.estimators._clipped_value import ClippedValue, clipped_ends
-from sordino.releases import parameters, pictured
+from sordino.estimators._clipped_value import ClippedValue
 from sordino.remnants import no_remnants
-from sordino.sensitivity import Adjacency
 
 
 @final
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ClippedMean:
+class ClippedMean(ClippedColumn):
     """Average a private column whose range nobody knows.
 
     A share of the budget finds the clip, as for `ClippedSum`. Where the number of records is public, the rest goes to the sum of the
     clipped records. Where it is not, it goes to two totals at once: the distances of the records from the lower end, and from the upper
     end. One record adds the width of the clip to both together, so the two share one budget without dividing it; their sum tells the
     number of records, their ratio the mean.
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of clip and mean together, in (0, inf).
-    adjacency : {"add-remove", "replace-one"}
-        Which data sets are neighbors: one unit more or less, or one unit exchanged for another.
-    cap : number
-        Public, above 0 and above `lower`: the largest clip. In the unit of the values.
-    lower : number or None
-        Public: no record counts as less. From 0 on it is the lower end of the clip; the closer to the values, the less noise. None:
-        minus the cap; then, and for every number below 0, there is a search on either side of 0.
-    growth : number
-        In (1, inf): by which factor edges grow.
-    unit : number
-        In (0, inf), in the unit of the values: nearer than this to 0 (to `lower`) edges are about unit (growth - 1) apart.
-    rows_per_unit : int
-        How many records a unit has at most. You bound them; see `Session.mean` for a table where sordino does.
-    clip_share : number
-        In (0, 1): which share of epsilon finds the clip.
-    size_is_public : bool, optional
-        Whether the number of records is public: only under replace-one, where a unit is one record and none was left out because of
-        what it holds. None: True under replace-one with `rows_per_unit=1`.
-
-    Attributes
-    ----------
-    cost : Cost
-        What a release spends, at most epsilon; fixed before any data are seen.
-    search : ClipSearch
-        The first stage: `cost` and `release`.
-    grid : BucketGrid
-        The edges that records are compared with.
 
     Raises
     ------
@@ -96,61 +60,33 @@ class ClippedMean:
     True
     """
 
-    epsilon: Number
-    adjacency: Adjacency
-    cap: Number
-    lower: Number | None = 0.0
-    growth: Number = 1.05
-    unit: Number = 1.0
-    rows_per_unit: int = 1
-    clip_share: Number = 0.35
-    size_is_public: bool | None = None
+    size_is_public: bool | None = parameter(
+        OrNone(TRUTH),
+        (
+            "Whether the number of records is public: only under replace-one, where a unit is one record and none was left out because of "
+            "what it holds. None: True under replace-one with `rows_per_unit=1`."
+        ),
+        default=None,
+    )
 
-    def __post_init__(self) -> None:
-        search, _ = self._stages
-        could = self.adjacency == "replace-one" and self.rows_per_unit == 1
+    def derive(self) -> None:
+        """Set the search for the clip, and divide the budget."""
+        super().derive()
+        could_be = self.adjacency == "replace-one" and self.rows_per_unit == 1
         if self.size_is_public is None:
-            object.__setattr__(self, "size_is_public", could)
-        if TRUTH("ClippedMean.size_is_public", self.size_is_public) and not could:
+            self._set(size_is_public=could_be)
+        if self.size_is_public and not could_be:
             raise InvalidParameter(
                 "ClippedMean.size_is_public must be False under add-remove and for units with several records: the number of records is "
                 "private there."
             )
-        for tests in (1, None):  # the narrowest and the widest clip: what is too fine or too coarse is refused now
-            _ = self.noise_for(search.clip((tests,) * len(search.runs(BucketCounts.empty(search.grid))), simulated=True)).mechanism
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @cached_property
-    def _stages(self) -> tuple[ClipSearch, Fraction]:
-        return clip_search("ClippedMean", **{name: getattr(self, name) for name in _SEARCHED}, one_distance=False)
-
-    @property
-    def search(self) -> ClipSearch:
-        """What finds the clip."""
-        return self._stages[0]
-
-    @property
-    def grid(self) -> BucketGrid:
-        """The edges that records are compared with."""
-        return self.search.grid
-
-    @cached_property
-    def cost(self) -> Cost:
-        """What a release spends: the search and the noise of the totals."""
-        return compose(self.search.cost, Pure(epsilon=self._stages[1]))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law that is proved is the law that is sampled."""
-        return True
+        self.check_noise()
 
     def noise_for(self, clip: Clip) -> TotalNoise:
         """Return the noise of the totals for this clip; its bound is how far those of neighbors may be apart, in the L1 norm."""
         exchanged = self.adjacency == "replace-one" and not self.size_is_public  # one unit goes and another one comes
         return TotalNoise(
-            epsilon=self._stages[1],
+            epsilon=self.total_epsilon,
             bound=self.rows_per_unit * (clip.high - clip.low) * (2 if exchanged else 1),
             totals=1 if self.size_is_public else 2,
             record_step=clip.step,
@@ -178,11 +114,6 @@ class ClippedMean:
         return self._finished(self.totals(values, clip), clip, known=len(values) if self.size_is_public else None, entropy=entropy)
 
     @no_remnants
-    def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
-        """Find the clip, with fresh noise: the first stage of `release`, for counts that an engine made over `grid`."""
-        return self.search.release(counts, entropy=entropy)
-
-    @no_remnants
     def finish(self, total: int | None, records: int, clip: Clip, *, entropy: Entropy = SYSTEM) -> ClippedValue:
         """Add noise to the totals of the clipped records: the second stage of `release`, once for each clip.
 
@@ -205,7 +136,7 @@ class ClippedMean:
             If the clip is that of another search.
         """
         fresh_entropy(entropy, "ClippedMean.finish")
-        checked_clip(clip, self.search, "ClippedMean.finish")
+        self.check_clip(clip, "finish")
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:
             return self._finished((whole,), clip, known=n, entropy=entropy)
@@ -224,22 +155,8 @@ class ClippedMean:
         renew(entropy)  # the second stage: the values were read since the clip was found
         noise = self.noise_for(clip)
         noisy = noise.noisy(totals, entropy)
-        ends = clipped_ends(clip, noise, noisy, known, Fraction(1, 20))
         value, error = _estimate(clip, noise, noisy, known)
-        return ClippedValue(
-            value=float(value),
-            clip=clip.ends,
-            capped=clip.capped,
-            standard_error=error,
-            interval=(float(ends[0]), float(ends[1])),
-            found=clip,
-            noise=noise,
-            noisy=noisy,
-            records=known,
-            mechanism=self,
-            cost=self.cost,
-            simulated=clip.simulated or entropy.simulated,
-        )
+        return self.result(value, error, clip=clip, noise=noise, noisy=noisy, records=known, simulated=entropy.simulated)
 
 
 def _estimate(clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None) -> tuple[Fraction, float]:
@@ -256,7 +173,6 @@ def _estimate(clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: in
 
 
 _BELOW = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole
-_SEARCHED = ("epsilon", "clip_share", "adjacency", "lower", "cap", "growth", "unit", "rows_per_unit")
 CLAIMS = (
     Claim(
         name="ClippedMean",

@@ -9,65 +9,29 @@ Floats: none after records are whole numbers of steps; the released floats are e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from sordino.claims import Claim
-from sordino.constraints import Number, shown
-from sordino.cost import Cost, Pure, compose
+from sordino.constraints import FINITE, Number, OrNone, shown
+from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
-from sordino.estimators._bucket_grid import BucketGrid
-from sordino.estimators._clip import Clip, ClipSearch, checked_clip, clip_search
+from sordino.estimators._clip import Clip
+from sordino.estimators._clipped_column import ClippedColumn
 from sordino.estimators._clipped_noise import TotalNoise
 from sordino.estimators._clipped_steps import clipped_steps
-from sordino.estimators._clipped_value import ClippedValue, clipped_ends
-from sordino.releases import parameters, pictured
+from sordino.estimators._clipped_value import ClippedValue
 from sordino.remnants import no_remnants
-from sordino.sensitivity import Adjacency
 
 
 @final
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ClippedSum:
+class ClippedSum(ClippedColumn):
     """Add up a private column whose range nobody knows.
 
     A share of the budget finds an edge that few records reach; each record is moved below it, rounded down to a whole number of small
     steps, and the sum of these gets noise of the size of the clip. Nothing but a cap has to be known, and only as a safeguard: now and
     then (about once in a thousand times) the search runs far past the largest record, and the cap ends it.
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of clip and sum together, in (0, inf).
-    adjacency : {"add-remove", "replace-one"}
-        Which data sets are neighbors: one unit more or less, or one unit exchanged for another.
-    cap : number
-        Public, above 0: the largest clip, in the unit of the values. Most releases do not notice a generous one; see Notes.
-    lower : number or None
-        Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: minus the cap; then, and for every number
-        below 0, there is a clip on either side.
-    growth : number
-        In (1, inf): by which factor edges grow.
-    unit : number
-        In (0, inf), in the unit of the values: below it edges are about unit (growth - 1) apart. Where typical values are far from 1,
-        give their order of magnitude, as far as it is public.
-    rows_per_unit : int
-        How many records a unit has at most. You bound them; see `Session.sum` for a table where sordino does.
-    clip_share : number
-        In (0, 1): which share of epsilon finds the clip.
-
-    Attributes
-    ----------
-    cost : Cost
-        What a release spends, at most epsilon; fixed before any data are seen.
-    search : ClipSearch
-        The first stage: `cost` and `release`.
-    grid : BucketGrid
-        The edges that records are compared with.
 
     Raises
     ------
@@ -94,56 +58,30 @@ class ClippedSum:
     True
     """
 
-    epsilon: Number
-    adjacency: Adjacency
-    cap: Number
-    lower: Number | None = 0.0
-    growth: Number = 1.05
-    unit: Number = 1.0
-    rows_per_unit: int = 1
-    clip_share: Number = 0.35
+    lower: Number | None = parameter(
+        OrNone(FINITE),
+        (
+            "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: minus the cap; then, and for every number "
+            "below 0, there is a clip on either side."
+        ),
+        default=0.0,
+    )
+    one_distance: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        search, _ = self._stages
-        if search.sides == "above" and search.lower > 0:
+    def derive(self) -> None:
+        """Set the search for the clip, and divide the budget."""
+        super().derive()
+        if self.search.lower > 0:
             raise InvalidParameter(
                 f"ClippedSum.lower must be at most 0, or None, because a sum gains nothing from a larger one; got {shown(self.lower)}."
             )
-        for tests in (1, None):  # the narrowest and the widest clip: what is too fine or too coarse is refused now
-            _ = self.noise_for(search.clip((tests,) * len(search.runs(BucketCounts.empty(search.grid))), simulated=True)).mechanism
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @cached_property
-    def _stages(self) -> tuple[ClipSearch, Fraction]:
-        return clip_search("ClippedSum", **{name: getattr(self, name) for name in _SEARCHED}, one_distance=True)
-
-    @property
-    def search(self) -> ClipSearch:
-        """What finds the clip."""
-        return self._stages[0]
-
-    @property
-    def grid(self) -> BucketGrid:
-        """The edges that records are compared with."""
-        return self.search.grid
-
-    @cached_property
-    def cost(self) -> Cost:
-        """What a release spends: the search and the noise of the sum."""
-        return compose(self.search.cost, Pure(epsilon=self._stages[1]))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law that is proved is the law that is sampled."""
-        return True
+        self.check_noise()
 
     def noise_for(self, clip: Clip) -> TotalNoise:
         """Return the noise of the sum for this clip; its bound is how far the sums of neighbors may be apart."""
         apart = clip.high - clip.low if self.adjacency == "replace-one" else max(-clip.low, clip.high)
         return TotalNoise(
-            epsilon=self._stages[1],
+            epsilon=self.total_epsilon,
             bound=self.rows_per_unit * apart,
             totals=1,
             record_step=clip.step,
@@ -171,11 +109,6 @@ class ClippedSum:
         return self.finish(*self.totals(values, clip), clip, entropy=entropy)
 
     @no_remnants
-    def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
-        """Find the clip, with fresh noise: the first stage of `release`, for counts that an engine made over `grid`."""
-        return self.search.release(counts, entropy=entropy)
-
-    @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int]:
         """Return what meets the noise, in record steps: the sum of the clipped records. Private."""
         return (clipped_steps(values, clip.low, clip.high, clip.step, missing=0, owner="ClippedSum.release: values"),)
@@ -200,28 +133,16 @@ class ClippedSum:
             If the clip is that of another search.
         """
         fresh_entropy(entropy, "ClippedSum.finish")
-        checked_clip(clip, self.search, "ClippedSum.finish")
+        self.check_clip(clip, "finish")
         noise = self.noise_for(clip)
         noisy = noise.noisy([0 if total is None else int(total)], entropy)
-        ends = clipped_ends(clip, noise, noisy, None, Fraction(1, 20))
-        return ClippedValue(
-            value=float(noisy[0] * noise.step),
-            clip=clip.ends,
-            capped=clip.capped,
-            standard_error=math.sqrt(noise.mechanism.noise.variance) * float(noise.step),
-            interval=(float(ends[0]), float(ends[1])),
-            found=clip,
-            noise=noise,
-            noisy=noisy,
-            records=None,
-            mechanism=self,
-            cost=self.cost,
-            simulated=clip.simulated or entropy.simulated,
+        error = math.sqrt(noise.mechanism.noise.variance) * float(noise.step)
+        return self.result(
+            noisy[0] * noise.step, error, clip=clip, noise=noise, noisy=noisy, records=None, simulated=entropy.simulated
         )
 
 
 _BELOW = 8 - 2**-40  # just below an edge, which is where a record loses most: it is beyond all edges before, and added nearly whole
-_SEARCHED = ("epsilon", "clip_share", "adjacency", "lower", "cap", "growth", "unit", "rows_per_unit")
 CLAIMS = (
     Claim(
         name="ClippedSum",

@@ -10,26 +10,38 @@ Floats: the edges, which are public, and what is computed from the edge or bucke
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, final
 
 from sordino.claims import Claim
-from sordino.constraints import ADJACENCY, COUNT, FINITE, GROWTH, POSITIVE, PROPORTION, Number, one_of, shown
+from sordino.constraints import (
+    ADJACENCY,
+    COUNT,
+    FINITE,
+    GROWTH,
+    POSITIVE,
+    PROPORTION,
+    Number,
+    OrNone,
+    one_of,
+    shown,
+    to_fraction,
+)
 from sordino.cost import Cost
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
 from sordino.estimators._bucket_grid import BucketGrid
 from sordino.estimators._quantile_plan import Adjacency, Plan, flips
 from sordino.estimators._rank_search import RankFlip, RankSearch, Runs
-from sordino.mechanisms._statements import set_fields
-from sordino.releases import Release, parameters, pictured
+from sordino.mechanisms._mechanism import Mechanism
+from sordino.releases import Release
 from sordino.remnants import no_remnants
 
 CONFIDENCE = 0.95
 _DENOMINATOR = 1 << 20
-_METHOD = one_of("above-threshold", "permute-and-flip")
 
 
 @final
@@ -64,49 +76,65 @@ class QuantileValue(Release):
     rank_error_high: float
 
 
+class ColumnQuantiles(Mechanism):
+    """What quantiles of a column have in common: a grid of edges, from public numbers, and neighbors."""
+
+    q: Any = parameter(PROPORTION, "Which quantile.")
+    epsilon: Number = parameter(POSITIVE, "Budget of the release.")
+    adjacency: Adjacency = parameter(ADJACENCY, "What neighbors are. The number of records is private under both.")
+    lower: Number | None = parameter(
+        OrNone(FINITE), "Public lower bound; smaller values count as equal to it. None: values have both signs."
+    )
+    cap: Number = parameter(
+        FINITE,
+        (
+            "Public; the largest value that is released, and with `lower=None` its negative the smallest. It can be generous: the steps "
+            "up to it cost little. In the unit of the values, as `lower` and `unit`."
+        ),
+    )
+    growth: Number = parameter(
+        GROWTH,
+        (
+            "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, at least 1.0005, tells single records "
+            "apart; finer is no use."
+        ),
+        default=1.01,
+    )
+    unit: Number = parameter(
+        POSITIVE,
+        ("The edges are lower + unit (growth^i - 1); near `lower` they lie about unit (growth - 1) apart."),
+        default=1.0,
+    )
+    size_hint: int | None = parameter(
+        OrNone(COUNT),
+        (
+            "About how many records there are, as far as that is public; it never has to be right, and nothing reads the real number. It "
+            "chooses directions and how `lower=None` is searched, and corrects thresholds where edges are crowded."
+        ),
+        default=None,
+    )
+    rows_per_unit: int = parameter(COUNT, "How many records one unit has at most; it is up to the caller to bound them.", default=1)
+    grid: BucketGrid = derived("The edges, for `BucketCounts.of`.")
+    cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
+
+    def derive(self) -> None:
+        """Set the grid.
+
+        Raises
+        ------
+        InvalidParameter
+            If the cap is not above `lower` (0 where there is none), or there are too many edges.
+        """
+        low = Fraction(0) if self.lower is None else to_fraction(self.lower)
+        if to_fraction(self.cap) <= low:
+            lowest = "0, where lower is None" if self.lower is None else f"lower, {shown(self.lower)}"
+            raise InvalidParameter(f"{type(self).__name__}.cap must be above {lowest}; got {shown(self.cap)}.")
+        self._set(grid=BucketGrid.geometric(lower=self.lower, cap=self.cap, growth=self.growth, unit=self.unit))
+
+
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class Quantile:
+class Quantile(ColumnQuantiles):
     """Release a quantile of a column without a range to guess: fine steps near `lower`, a constant factor far from it.
-
-    Parameters
-    ----------
-    q : number
-        In [0, 1]: the share of the records below the value; taken as the nearest fraction with a denominator of at most 2^20.
-    epsilon : number
-        Budget of the release, in (0, inf).
-    adjacency : {"add-remove", "replace-one"}
-        What neighbors are. The number of records is private under both.
-    lower : number or None
-        Public lower bound; smaller values count as equal to it. None: values have both signs.
-    cap : number
-        Public; the largest value that is released, and with `lower=None` its negative the smallest. It can be generous: the steps up to
-        it cost little. In the unit of the values, as `lower` and `unit`.
-    growth : number
-        In (1, inf): the factor between one edge and the next. With a size hint about 1 + 2 / size_hint, at least 1.0005, tells single
-        records apart; finer is no use.
-    unit : number
-        In (0, inf): the edges are lower + unit (growth^i - 1); near `lower` they lie about unit (growth - 1) apart.
-    size_hint : int, optional
-        About how many records there are, as far as that is public; it never has to be right, and nothing reads the real number. It
-        chooses the method, the direction, and how `lower=None` is searched, and corrects thresholds where edges are crowded.
-    method : {"above-threshold", "permute-and-flip"}, optional
-        None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / (2 rows_per_unit) >= ln(edges) + 5, else
-        above-threshold.
-    rows_per_unit : int
-        How many records one unit has at most, at least 1; it is up to the caller to bound them.
-    ratio : number
-        e1/e2, in (0, inf), for above-threshold: more means fewer values far beyond the target, and more noise near it.
-
-    Attributes
-    ----------
-    grid : BucketGrid
-        The edges, for `BucketCounts.of`.
-    parts : tuple
-        What is done, in this order: one search over all edges or one choice among all buckets; with `lower=None` and no size hint that
-        allows one search, a search through what is not negative, and if that ends at once one through what is not positive.
-    cost : Cost
-        What a release spends, exactly; its pure epsilon is at most `epsilon`.
 
     Raises
     ------
@@ -122,58 +150,44 @@ class Quantile:
     True
     """
 
-    q: Number
-    epsilon: Number
-    adjacency: Adjacency
-    lower: Number | None
-    cap: Number
-    growth: Number
-    unit: Number
-    size_hint: int | None
-    method: Literal["above-threshold", "permute-and-flip"] | None
-    rows_per_unit: int
-    ratio: Number
-    grid: BucketGrid = field(init=False)
-    parts: tuple[RankSearch | RankFlip, ...] = field(init=False)
-    cost: Cost = field(init=False)
+    q: Number = parameter(
+        PROPORTION,
+        "The share of the records below the value; taken as the nearest fraction with a denominator of at most 2^20.",
+    )
+    method: Literal["above-threshold", "permute-and-flip"] | None = parameter(
+        OrNone(one_of("above-threshold", "permute-and-flip")),
+        (
+            "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / (2 rows_per_unit) >= ln(edges) + 5, else "
+            "above-threshold."
+        ),
+        default=None,
+    )
+    ratio: Number = parameter(
+        POSITIVE,
+        "e1/e2, for above-threshold: more means fewer values far beyond the target, and more noise near it.",
+        default=1,
+    )
+    parts: tuple[RankSearch | RankFlip, ...] = derived(
+        "What is done, in this order: one search over all edges or one choice among all buckets; with `lower=None` and no size hint that "
+        "allows one search, a search through what is not negative, and if that ends at once one through what is not positive."
+    )
 
-    def __init__(
-        self,
-        *,
-        q: Number,
-        epsilon: Number,
-        adjacency: Adjacency,
-        lower: Number | None,
-        cap: Number,
-        growth: Number = 1.01,
-        unit: Number = 1.0,
-        size_hint: int | None = None,
-        method: Literal["above-threshold", "permute-and-flip"] | None = None,
-        rows_per_unit: int = 1,
-        ratio: Number = 1,
-    ) -> None:
-        name = "Quantile."
-        share: Fraction = PROPORTION(name + "q", q).limit_denominator(_DENOMINATOR)
-        budget: Fraction = POSITIVE(name + "epsilon", epsilon)
-        ADJACENCY(name + "adjacency", adjacency)
-        grid = column_grid("Quantile", lower, cap, growth, unit)
-        hint = None if size_hint is None else COUNT(name + "size_hint", size_hint)
-        rows = COUNT(name + "rows_per_unit", rows_per_unit)
-        chosen = None if method is None else _METHOD(name + "method", method)
-        tilt: Fraction = POSITIVE(name + "ratio", ratio)
-        plan = Plan(share, grid, GROWTH("growth", growth), hint, rows, adjacency, tilt)
-        flip = chosen == "permute-and-flip" or (chosen is None and flips(share, budget / rows, grid.size, hint))
-        parts, cost = plan.flip(budget) if flip else plan.searches(budget, signed=lower is None)
-        set_fields(self, q=q, epsilon=epsilon, adjacency=adjacency, lower=lower, cap=cap, growth=growth, unit=unit)
-        set_fields(self, size_hint=hint, method=chosen, rows_per_unit=rows, ratio=ratio, grid=grid, parts=parts, cost=cost)
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law computed in the audit is the law that is sampled."""
-        return True
+    def derive(self) -> None:
+        """Choose the method, and set what it does and costs."""
+        super().derive()
+        share = to_fraction(self.q).limit_denominator(_DENOMINATOR)
+        budget, rows = to_fraction(self.epsilon), self.rows_per_unit
+        growth, ratio = to_fraction(self.growth), to_fraction(self.ratio)
+        plan = Plan(share, self.grid, growth, self.size_hint, rows, self.adjacency, ratio)
+        parts: tuple[RankSearch | RankFlip, ...]
+        method = self.method
+        if method is None and flips(share, budget / rows, self.grid.size, self.size_hint):
+            method = "permute-and-flip"
+        if method == "permute-and-flip":
+            parts, cost = plan.flip(budget)
+        else:
+            parts, cost = plan.searches(budget, signed=self.lower is None)
+        self._set(parts=parts, cost=cost)
 
     @no_remnants
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValue:
@@ -234,24 +248,6 @@ class Quantile:
         if place and edge == part.last - 1 and isinstance(before, RankSearch):  # both searches ended at once: each bounds one side
             return 0.0 - before.errors(before.first, wrong)[0], short
         return 0.0 - over, short
-
-
-def column_grid(owner: str, lower: Number | None, cap: Number, growth: Number, unit: Number) -> BucketGrid:
-    """Return the grid of a column, with what is refused said of `owner`.
-
-    Raises
-    ------
-    InvalidParameter
-        If a parameter does not satisfy its constraint, the cap is not above `lower` (0 where there is none), or there are too many edges.
-    """
-    low = Fraction(0) if lower is None else FINITE(f"{owner}.lower", lower)
-    if FINITE(f"{owner}.cap", cap) <= low:
-        raise InvalidParameter(
-            f"{owner}.cap must be above {'0, where lower is None' if lower is None else f'lower, {shown(lower)}'}; got {shown(cap)}."
-        )
-    GROWTH(f"{owner}.growth", growth)
-    POSITIVE(f"{owner}.unit", unit)
-    return BucketGrid.geometric(lower=lower, cap=cap, growth=growth, unit=unit)
 
 
 def counted(values: Any, grid: BucketGrid, owner: str) -> Runs:

@@ -11,25 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 from sordino.claims import Claim
-from sordino.constraints import ADJACENCY, COUNT, GROWTH, POSITIVE, PROPORTION, TRUTH, Number, shown
+from sordino.constraints import PROPORTION, TRUTH, Number, OrNone, shown, to_fraction
 from sordino.cost import Cost, Pure, Range, compose, repeat
+from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
-from sordino.estimators._bucket_grid import BucketGrid
-from sordino.estimators._quantile import CONFIDENCE, QuantileValue, beyond, column_grid, counted, value_at
+from sordino.estimators._quantile import CONFIDENCE, ColumnQuantiles, QuantileValue, beyond, counted, value_at
 from sordino.estimators._quantile_plan import Adjacency, correction, walk_is_safe
 from sordino.estimators._rank_search import RankSearch, Runs
 from sordino.grid import fit_rate
-from sordino.mechanisms._statements import set_fields
 from sordino.mechanisms._threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import DiscreteLaplace, Geometric
-from sordino.releases import parameters, pictured
 from sordino.remnants import no_remnants
 
 _DENOMINATOR = 1 << 20
@@ -94,52 +92,23 @@ class Place(NamedTuple):
     high: float = 0.0
 
 
+def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
+    """Return several quantiles as they were given, or raise `InvalidParameter`."""
+    given = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else ()
+    shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_DENOMINATOR) for one in given]
+    if not shares or any(one >= other for one, other in pairwise(shares)):
+        raise InvalidParameter(
+            f"{name} must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; got "
+            f"{shown(value) if not shares else 'numbers in another order, or equal ones'}. For one quantile there is Quantile."
+        )
+    return given
+
+
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class Quantiles:
+class Quantiles(ColumnQuantiles):
     """Release several quantiles of a column in ceil(log2(m + 1)) searches' budget, without a range to guess.
 
     For one quantile take `Quantile`. Where very many records share one value, a quantile may come out as its neighbor among `q`.
-
-    Parameters
-    ----------
-    q : tuple of numbers
-        In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at most 2^20.
-    epsilon : number
-        Budget of the release, in (0, inf): equal parts for each level, and for the number of records where it is private.
-    adjacency : {"add-remove", "replace-one"}
-        What neighbors are.
-    lower : number or None
-        Public lower bound; smaller values count as equal to it. None: values have both signs.
-    cap : number
-        Public; the largest value that is released, and with `lower=None` its negative the smallest. In the unit of the values.
-    growth : number
-        In (1, inf): the factor between one edge and the next.
-    unit : number
-        In (0, inf): the edges are lower + unit (growth^i - 1).
-    size_hint : int, optional
-        About how many records there are, as far as that is public: chooses directions, and corrects thresholds where edges are crowded. It
-        never has to be right.
-    rows_per_unit : int
-        How many records one unit has at most, at least 1; it is up to the caller to bound them.
-    size_is_public : bool, optional
-        Whether neighbors have equally many records: only under replace-one with one row for each unit, if nothing filters or drops rows.
-        None: if the first two hold.
-
-    Attributes
-    ----------
-    grid : BucketGrid
-        The edges, for `BucketCounts.of`.
-    levels : int
-        How many searches each record is in.
-    noise : Geometric
-        The law of the noise of thresholds and counts, in records.
-    size_noise : DiscreteLaplace or None
-        The law of the noise of the number of records; None where it is public.
-    threshold_correction : int
-        By how many records thresholds are raised, so that searches end near their targets on average; 0 without a size hint.
-    cost : Cost
-        What a release spends, exactly; its pure epsilon is at most `epsilon`.
 
     Raises
     ------
@@ -154,71 +123,58 @@ class Quantiles:
     [250.0, 500.0, 750.0]
     """
 
-    q: tuple[Number, ...]
-    epsilon: Number
-    adjacency: Adjacency
-    lower: Number | None
-    cap: Number
-    growth: Number
-    unit: Number
-    size_hint: int | None
-    rows_per_unit: int
-    size_is_public: bool
-    grid: BucketGrid = field(init=False)
-    levels: int = field(init=False)
-    noise: Geometric = field(init=False)
-    size_noise: DiscreteLaplace | None = field(init=False)
-    cost: Cost = field(init=False)
-    _shares: tuple[Fraction, ...] = field(init=False)
-    threshold_correction: int = field(init=False)
+    q: Converted[Iterable[Number], tuple[Number, ...]] = parameter(
+        _check_rising, "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at most 2^20."
+    )
+    size_is_public: bool | None = parameter(
+        OrNone(TRUTH),
+        (
+            "Whether neighbors have equally many records: only under replace-one with one row for each unit, if nothing filters or drops "
+            "rows. None: if the first two hold."
+        ),
+        default=None,
+    )
+    levels: int = derived("How many searches each record is in.")
+    noise: Geometric = derived("The law of the noise of thresholds and counts, in records.")
+    size_noise: DiscreteLaplace | None = derived("The law of the noise of the number of records; None where it is public.")
+    threshold_correction: int = derived(
+        "By how many records thresholds are raised, so that searches end near their targets on average; 0 without a size hint."
+    )
 
-    def __init__(
-        self,
-        *,
-        q: Iterable[Number],
-        epsilon: Number,
-        adjacency: Adjacency,
-        lower: Number | None,
-        cap: Number,
-        growth: Number = 1.01,
-        unit: Number = 1.0,
-        size_hint: int | None = None,
-        rows_per_unit: int = 1,
-        size_is_public: bool | None = None,
-    ) -> None:
-        name = "Quantiles."
-        given, shares = _rising(q)
-        budget: Fraction = POSITIVE(name + "epsilon", epsilon)
-        ADJACENCY(name + "adjacency", adjacency)
-        grid = column_grid("Quantiles", lower, cap, growth, unit)
-        hint = None if size_hint is None else COUNT(name + "size_hint", size_hint)
-        rows = COUNT(name + "rows_per_unit", rows_per_unit)
-        fixed = adjacency == "replace-one" and rows == 1
-        public = fixed if size_is_public is None else TRUTH(name + "size_is_public", size_is_public)
-        if public and not fixed:
+    def derive(self) -> None:
+        """Divide the budget into equal parts, one for each level, and one for the number of records where it is private."""
+        super().derive()
+        rows = self.rows_per_unit
+        same_size = self.adjacency == "replace-one" and rows == 1
+        is_public = same_size if self.size_is_public is None else self.size_is_public
+        if is_public and not same_size:
             raise InvalidParameter(
-                f"{name}size_is_public must be False unless adjacency is 'replace-one' and rows_per_unit is 1: otherwise neighbors have "
-                "different numbers of records; got True."
+                "Quantiles.size_is_public must be False unless adjacency is 'replace-one' and rows_per_unit is 1: otherwise neighbors "
+                "have different numbers of records; got True."
             )
-        levels = len(given).bit_length()
-        part = budget / (levels if public else levels + 1)
-        searches = 1 if adjacency == "add-remove" else 2  # that a unit is in: where it was, and where it goes
+        levels = len(self.q).bit_length()
+        part = to_fraction(self.epsilon) / (levels if is_public else levels + 1)
+        searches = 1 if self.adjacency == "add-remove" else 2  # that a unit is in: where it was, and where it goes
         rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
-        count = None if public else DiscreteLaplace(fit_rate(part / rows, "Quantiles", stepped=False))
-        level = _level_cost(adjacency, rows, rate * rows)
-        cost = repeat(level, levels) if count is None else compose(Pure(epsilon=count.rate * rows), repeat(level, levels))
-        set_fields(self, q=given, epsilon=epsilon, adjacency=adjacency, lower=lower, cap=cap, growth=growth, unit=unit)
-        set_fields(self, size_hint=hint, rows_per_unit=rows, size_is_public=public, grid=grid, levels=levels, cost=cost)
-        set_fields(self, noise=Geometric(rate), size_noise=count, _shares=shares)
-        set_fields(self, threshold_correction=round(correction(rate, rate, GROWTH("growth", growth), hint)))
+        cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
+        size_noise = None
+        if not is_public:
+            size_noise = DiscreteLaplace(fit_rate(part / rows, "Quantiles", stepped=False))
+            cost = compose(Pure(epsilon=size_noise.rate * rows), cost)
+        self._set(
+            size_is_public=is_public,
+            levels=levels,
+            noise=Geometric(rate),
+            size_noise=size_noise,
+            threshold_correction=round(correction(rate, rate, to_fraction(self.growth), self.size_hint)),
+            cost=cost,
+        )
 
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law computed in the audit is the law that is sampled."""
-        return True
+    @cached_property
+    def _shares(self) -> tuple[Fraction, ...]:
+        """The quantiles as exact shares, between the ends 0 and 1."""
+        shares = [to_fraction(one).limit_denominator(_DENOMINATOR) for one in self.q]
+        return (Fraction(0), *shares, Fraction(1))
 
     @no_remnants
     def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValues:
@@ -326,18 +282,6 @@ class Quantiles:
     def _size_error(self) -> float:
         """Return how far targets may be off because the number of records is noisy."""
         return 0.0 if self.size_noise is None else 1 - math.log(self._wrong) / float(self.size_noise.rate)
-
-
-def _rising(q: Any) -> tuple[tuple[Number, ...], tuple[Fraction, ...]]:
-    """Return the quantiles as they were given, and exactly, between the ends 0 and 1."""
-    listed = tuple(q) if isinstance(q, Iterable) and not isinstance(q, str | bytes) else ()
-    shares = [PROPORTION("Each of Quantiles.q", one).limit_denominator(_DENOMINATOR) for one in listed]
-    if not shares or any(one >= other for one, other in pairwise(shares)):
-        raise InvalidParameter(
-            "Quantiles.q must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; got "
-            f"{shown(q) if not shares else 'numbers in another order, or equal ones'}. For one quantile there is Quantile."
-        )
-    return listed, (Fraction(0), *shares, Fraction(1))
 
 
 def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:

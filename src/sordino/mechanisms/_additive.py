@@ -9,37 +9,29 @@ Floats: none after the answers are on the grid; the released float is the whole 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import POSITIVE, Number
+from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import ZCDP, Cost, Pure
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import RATE_DENOMINATOR, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
-from sordino.mechanisms._statements import checked_sensitivity, whole_vector
+from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._statements import ANY_STATEMENT, STEP_MEANS, whole_vector
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
-from sordino.releases import Value, Values, parameters, pictured
+from sordino.releases import Value, Values
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Norm, Sensitivity
 
 
 @final
-@dataclass(frozen=True, kw_only=True, repr=False)
-class LaplaceMechanism:
+class LaplaceMechanism(Mechanism):
     """Release a number, or a list of numbers together, with discrete Laplace noise.
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of the whole release, in (0, inf).
-    sensitivity : Sensitivity
-        For a list: norm "l1" (`COUNTING.over(n)`); for one number: any norm.
 
     Raises
     ------
@@ -54,41 +46,20 @@ class LaplaceMechanism:
     True
     """
 
-    epsilon: Number
-    sensitivity: Sensitivity
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole release.")
+    sensitivity: Sensitivity = parameter(ANY_STATEMENT, 'For a list: norm "l1" (`COUNTING.over(n)`); for one number: any norm.')
+    noise: DiscreteLaplace = derived("The law of the noise on each answer, in steps.")
+    step: Fraction = derived(STEP_MEANS)
+    cost: Pure = derived("What a release spends: the bound times the rate, exactly; at most epsilon.")
 
-    def __post_init__(self) -> None:
-        POSITIVE("LaplaceMechanism.epsilon", self.epsilon)
-        checked_sensitivity(self.sensitivity, "LaplaceMechanism")
-        _ = self.noise
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @cached_property
-    def step(self) -> Fraction:
-        """Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: about 2^31 noise scales by default."""
-        scale = POSITIVE("bound", self.sensitivity.bound) / POSITIVE("epsilon", self.epsilon)
-        return step_for(self.sensitivity, scale**2, "LaplaceMechanism")
-
-    @cached_property
-    def _bound(self) -> Fraction:
-        return bound_in_steps(self.sensitivity, self.step, "LaplaceMechanism")
-
-    @cached_property
-    def noise(self) -> DiscreteLaplace:
-        """The law of the noise on each answer, in steps."""
-        return DiscreteLaplace(fit_rate(POSITIVE("epsilon", self.epsilon) / self._bound, "LaplaceMechanism"))
-
-    @cached_property
-    def cost(self) -> Pure:
-        """What a release spends: the bound times the rate, exactly; at most epsilon."""
-        return Pure(epsilon=self._bound * self.noise.rate)
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
+    def derive(self) -> None:
+        """Set the grid, the noise and the cost."""
+        epsilon = to_fraction(self.epsilon)
+        scale = to_fraction(self.sensitivity.bound) / epsilon
+        step = step_for(self.sensitivity, scale**2, "LaplaceMechanism")
+        bound = bound_in_steps(self.sensitivity, step, "LaplaceMechanism")
+        rate = fit_rate(epsilon / bound, "LaplaceMechanism")
+        self._set(noise=DiscreteLaplace(rate), step=step, cost=Pure(epsilon=bound * rate))
 
     @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:
@@ -103,16 +74,8 @@ class LaplaceMechanism:
 
 
 @final
-@dataclass(frozen=True, kw_only=True, repr=False)
-class GaussianMechanism:
+class GaussianMechanism(Mechanism):
     """Release a number, or a list of numbers together, with discrete Gaussian noise.
-
-    Parameters
-    ----------
-    rho : number
-        Budget of the whole release in zero-concentrated privacy, in (0, inf).
-    sensitivity : Sensitivity
-        For a list: norm "l2" (`COUNTING.over(n, "l2")`); for one number: any norm.
 
     Raises
     ------
@@ -127,42 +90,23 @@ class GaussianMechanism:
     (3,)
     """
 
-    rho: Number
-    sensitivity: Sensitivity
+    rho: Number = parameter(POSITIVE, "Budget of the whole release in zero-concentrated privacy.")
+    sensitivity: Sensitivity = parameter(
+        ANY_STATEMENT, 'For a list: norm "l2" (`COUNTING.over(n, "l2")`); for one number: any norm.'
+    )
+    noise: DiscreteGaussian = derived("The law of the noise on each answer, in steps.")
+    step: Fraction = derived(STEP_MEANS)
+    cost: ZCDP = derived("What a release spends: the squared bound times the rate, exactly; at most rho.")
 
-    def __post_init__(self) -> None:
-        POSITIVE("GaussianMechanism.rho", self.rho)
-        checked_sensitivity(self.sensitivity, "GaussianMechanism")
-        _ = self.noise
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @cached_property
-    def step(self) -> Fraction:
-        """Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: about 2^31 noise scales by default."""
-        variance = POSITIVE("bound", self.sensitivity.bound) ** 2 / (2 * POSITIVE("rho", self.rho))
-        return step_for(self.sensitivity, variance, "GaussianMechanism")
-
-    @cached_property
-    def _bound(self) -> Fraction:
-        return bound_in_steps(self.sensitivity, self.step, "GaussianMechanism")
-
-    @cached_property
-    def noise(self) -> DiscreteGaussian:
-        """The law of the noise on each answer, in steps."""
-        ideal = POSITIVE("rho", self.rho) / self._bound**2
-        return DiscreteGaussian(fit_rate(ideal, "GaussianMechanism", RATE_DENOMINATOR**2))
-
-    @cached_property
-    def cost(self) -> ZCDP:
-        """What a release spends: the squared bound times the rate, exactly; at most rho."""
-        return ZCDP(rho=self._bound**2 * self.noise.rate)
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
+    def derive(self) -> None:
+        """Set the grid, the noise and the cost."""
+        rho = to_fraction(self.rho)
+        variance = to_fraction(self.sensitivity.bound) ** 2 / (2 * rho)
+        step = step_for(self.sensitivity, variance, "GaussianMechanism")
+        bound = bound_in_steps(self.sensitivity, step, "GaussianMechanism")
+        # A rate of squared steps needs squared digits.
+        rate = fit_rate(rho / bound**2, "GaussianMechanism", RATE_DENOMINATOR**2)
+        self._set(noise=DiscreteGaussian(rate), step=step, cost=ZCDP(rho=bound**2 * rate))
 
     @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Value | Values:

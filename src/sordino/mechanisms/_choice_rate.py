@@ -9,7 +9,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from sordino.grid import bound_in_steps, fit_rate, step_for
-from sordino.mechanisms._statements import checked_sensitivity, each_answer
 from sordino.sensitivity import Sensitivity
 
 
@@ -19,9 +18,8 @@ def choice_rate(budget: Fraction, sensitivity: Sensitivity, owner: str) -> tuple
     Raises
     ------
     InvalidParameter
-        If the statement is not about each answer, or the grid or the rate would be far from ideal.
+        If the grid or the rate would be far from ideal.
     """
-    each_answer(checked_sensitivity(sensitivity, owner), owner)
     step = step_for(sensitivity, (sensitivity.spread / budget) ** 2, owner)
     bound = bound_in_steps(sensitivity, step, owner)
     spread = bound if sensitivity.monotone else 2 * bound

@@ -14,12 +14,28 @@ from typing import Any
 
 import numpy as np
 
+from sordino.constraints import Number, shown, to_fraction
 from sordino.errors import InvalidParameter
 from sordino.grid import _array as as_array
 from sordino.grid import _is_nan as is_nan
 from sordino.grid import _is_whole as is_whole
 
+MOST_BOUND = Fraction(1 << 500)
+"""No ceiling is larger, and no floor smaller than its inverse: floats hold what is computed with them."""
 _DIGITS = 5000  # a decimal whose exponent lies beyond is 0, or beyond the ceiling
+
+
+def checked_limits(floor: Number, ceiling: Number, owner: str, unit_of: str) -> tuple[Fraction, Fraction]:
+    """Return floor and ceiling of a private bound, in the unit of `unit_of`, or raise `InvalidParameter`."""
+    low, high = to_fraction(floor), to_fraction(ceiling)
+    if low > high:
+        raise InvalidParameter(f"{owner}.ceiling must be at least the floor {shown(low)}; got {shown(high)}.")
+    if low < 1 / MOST_BOUND or high > MOST_BOUND:
+        raise InvalidParameter(
+            f"{owner}.floor and ceiling must lie between 2^-500 and 2^500; got {shown(low)} and {shown(high)}. Change the unit of the "
+            f"{unit_of}."
+        )
+    return low, high
 
 
 def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fraction, owner: str) -> Fraction:

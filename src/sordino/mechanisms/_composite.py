@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, final
@@ -21,17 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import FINITE, Constraint, Number, exact, one_of, shown
+from sordino.constraints import FINITE, Constraint, Number, OrNone, exact, one_of, shown, to_fraction
 from sordino.cost import Pure
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import KEPT
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._perturbation import Activation, Cells, Perturbation, TwoPoints
 from sordino.mechanisms._random_rounding import largest_between
-from sordino.mechanisms._range_grid import RangeGrid, checked_range
-from sordino.mechanisms._statements import set_fields
+from sordino.mechanisms._range_grid import RangeGrid, check_range
+from sordino.mechanisms._statements import ANY_STATEMENT
 from sordino.noise._probability import contexts, exp_bounds
-from sordino.releases import Value, Values, parameters, pictured
+from sordino.releases import Value, Values
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 
@@ -54,8 +56,6 @@ def _within(low: int, high: int, *ends: int) -> Callable[[Any], Fraction | None]
     return convert
 
 
-ACTIVATION = one_of("rectangle", "sine", "triangle", "mixture")
-BASE = one_of("constant", "quartic")
 BUDGET = Constraint(
     "a number in (0, 20], beyond which the grid would decide how accurate a release is",
     _within(0, 20, 20),
@@ -66,47 +66,17 @@ TUNED = Constraint(
     "'center', 'worst', 'uniform' or a number in [0, 1]", _tuned, ("worst", "uniform", 0.5), ("best", -1, 2, math.nan, None)
 )
 WIDTH = Constraint("a number in (0, 2)", _within(0, 2), (1, 0.5), (0, 2, -1, math.nan, "1"))
+_HUMP = Fraction(11, 10)  # of a quartic base, unless another one is given
 HUMP = Constraint("a number in [1, 16]", _within(1, 16, 1, 16), (1, 1.5), (0.5, 17, math.nan, "1"))
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class CompositeMechanism:
+class CompositeMechanism(Mechanism):
     """Release one number that may be anything between two public ends: bounded, unbiased, and private whatever it is.
 
     That is local privacy: each person reports one value of a public range. It also fits a query in the middle whose answer one unit can
     move from one end to the other. Where a unit moves the answer by less than that, `FoldedMechanism` is far more accurate; composite noise
     scaled to the sensitivity alone, as it was published, is not private there.
-
-    Parameters
-    ----------
-    lower, upper : number
-        Every value that the query can take lies between them, whatever the data. Values beyond are moved to the nearer one by rule.
-    epsilon : number
-        Budget, in (0, 20].
-    activation : {"rectangle", "sine", "triangle", "mixture"}
-        The bump over the value. "rectangle" is the best of the three at every value; "mixture" adds two far points with the probability
-        that makes the worst variance least.
-    base : {"constant", "quartic"}
-        What lies under the bump. "quartic" is there to be compared with: its variance was larger wherever it was tried.
-    tuned_for : {"center", "worst", "uniform"} or number
-        Where the variance is to be least: in the middle of the range, at its worst, on average over the range, or on average over
-        values with this mean of t², in [0, 1], t their distance from the middle in halves of the range.
-    width : number, optional
-        Width of the bump where outputs are 2 wide, in (0, 2), instead of the best one.
-    hump : number, optional
-        Height of a quartic base in the middle over that at its ends, in [1, 16]; 1.1 unless given.
-    sensitivity : Sensitivity, optional
-        A statement to be held against the range: it is refused if its bound is below `upper - lower`.
-
-    Attributes
-    ----------
-    cost : Pure
-        What one release, or one report, spends.
-    output_range : tuple of float
-        The smallest and the largest release, in the unit of the values.
-    noise : CompositeNoise
-        The whole weights, on the grid.
 
     Raises
     ------
@@ -124,59 +94,70 @@ class CompositeMechanism:
     True
     """
 
-    lower: Number
-    upper: Number
-    epsilon: Number
-    activation: Literal["rectangle", "sine", "triangle", "mixture"]
-    base: Literal["constant", "quartic"]
-    tuned_for: str | Number
-    width: Number | None
-    hump: Number | None
-    sensitivity: Sensitivity | None
-    noise: CompositeNoise = field(init=False)
-    cost: Pure = field(init=False)
+    lower: Number = parameter(
+        FINITE, "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule."
+    )
+    upper: Number = parameter(
+        FINITE, "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule."
+    )
+    epsilon: Number = parameter(BUDGET, "Budget.")
+    activation: Literal["rectangle", "sine", "triangle", "mixture"] = parameter(
+        one_of("rectangle", "sine", "triangle", "mixture"),
+        (
+            'The bump over the value. "rectangle" is the best of the three at every value; "mixture" adds two far points with the '
+            "probability that makes the worst variance least."
+        ),
+        default="rectangle",
+    )
+    base: Literal["constant", "quartic"] = parameter(
+        one_of("constant", "quartic"),
+        ('What lies under the bump. "quartic" is there to be compared with: its variance was larger wherever it was tried.'),
+        default="constant",
+    )
+    tuned_for: str | Number = parameter(
+        TUNED,
+        (
+            "Where the variance is to be least: in the middle of the range, at its worst, on average over the range, or on average over "
+            "values with this mean of t², in [0, 1], t their distance from the middle in halves of the range."
+        ),
+        default="worst",
+    )
+    width: Number | None = parameter(
+        OrNone(WIDTH), "Width of the bump where outputs are 2 wide, instead of the best one.", default=None
+    )
+    hump: Number | None = parameter(
+        OrNone(HUMP), "Height of a quartic base in the middle over that at its ends; 1.1 unless given.", default=None
+    )
+    sensitivity: Sensitivity | None = parameter(
+        OrNone(ANY_STATEMENT),
+        "A statement to be held against the range: it is refused if its bound is below `upper - lower`.",
+        default=None,
+    )
+    noise: CompositeNoise = derived("The whole weights, on the grid.")
+    cost: Pure = derived("What one release, or one report, spends.")
 
-    def __init__(
-        self,
-        *,
-        lower: Number,
-        upper: Number,
-        epsilon: Number,
-        activation: Literal["rectangle", "sine", "triangle", "mixture"] = "rectangle",
-        base: Literal["constant", "quartic"] = "constant",
-        tuned_for: str | Number = "worst",
-        width: Number | None = None,
-        hump: Number | None = None,
-        sensitivity: Sensitivity | None = None,
-    ) -> None:
-        checked_range(lower, upper, sensitivity, "CompositeMechanism")
-        budget: Fraction = BUDGET("CompositeMechanism.epsilon", epsilon)
-        ACTIVATION("CompositeMechanism.activation", activation)
-        BASE("CompositeMechanism.base", base)
-        wanted = TUNED("CompositeMechanism.tuned_for", tuned_for)
-        if base == "constant" and hump is not None:
-            raise InvalidParameter(f"CompositeMechanism.hump must be None with a constant base; got {shown(hump)}.")
-        if base == "quartic" and activation == "mixture":
+    def derive(self) -> None:
+        """Choose the weights and set the cost."""
+        check_range(self.lower, self.upper, self.sensitivity, "CompositeMechanism")
+        if self.base == "constant" and self.hump is not None:
+            raise InvalidParameter(f"CompositeMechanism.hump must be None with a constant base; got {shown(self.hump)}.")
+        if self.base == "quartic" and self.activation == "mixture":
             raise InvalidParameter("CompositeMechanism.base must be 'constant' in a mixture; got 'quartic'.")
-        tall = Fraction(1) if base == "constant" else HUMP("CompositeMechanism.hump", Fraction(11, 10) if hump is None else hump)
-        wide = None if width is None else WIDTH("CompositeMechanism.width", width)
-        moment = _MOMENTS[wanted] if isinstance(wanted, str) else wanted
-        set_fields(self, lower=lower, upper=upper, epsilon=epsilon, activation=activation, base=base, tuned_for=tuned_for)
-        noise = designed(activation, epsilon=budget, hump=tall, tuned_for=moment, width=wide)
-        set_fields(self, width=width, hump=hump, sensitivity=sensitivity, noise=noise, cost=Pure(epsilon=budget))
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
+        quartic = _HUMP if self.hump is None else to_fraction(self.hump)
+        budget = to_fraction(self.epsilon)
+        noise = designed(
+            self.activation,
+            epsilon=budget,
+            hump=Fraction(1) if self.base == "constant" else quartic,
+            tuned_for=_MOMENTS[self.tuned_for] if isinstance(self.tuned_for, str) else to_fraction(self.tuned_for),
+            width=None if self.width is None else to_fraction(self.width),
+        )
+        self._set(noise=noise, cost=Pure(epsilon=budget))
 
     @cached_property
     def grid(self) -> RangeGrid:
         """The range in cells: what releases and variances are computed with."""
-        return RangeGrid(noise=self.noise, low=FINITE("lower", self.lower), high=FINITE("upper", self.upper))
+        return RangeGrid(noise=self.noise, low=to_fraction(self.lower), high=to_fraction(self.upper))
 
     @property
     def output_range(self) -> tuple[float, float]:

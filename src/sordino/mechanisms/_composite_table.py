@@ -21,17 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import FINITE, Constraint, Number, exact
+from sordino.constraints import FINITE, Constraint, Number, exact, to_fraction
 from sordino.cost import Pure
+from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter, UnsupportedBackend
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._perturbation import Cells, read_only
 from sordino.mechanisms._random_rounding import between, largest_between
-from sordino.mechanisms._range_grid import RangeGrid, checked_range
-from sordino.mechanisms._statements import set_fields
+from sordino.mechanisms._range_grid import RangeGrid, check_range
 from sordino.noise import uniform_below
 from sordino.noise._probability import contexts, exp_bounds
-from sordino.releases import Value, Values, parameters, pictured
+from sordino.releases import Value, Values
 from sordino.remnants import no_remnants
 
 
@@ -47,23 +48,12 @@ INPUTS = Constraint(
 
 
 @final
-@dataclass(frozen=True, kw_only=True, repr=False)
-class CompositeTable:
+class CompositeTable(Mechanism):
     """Release one number that may be anything between two public ends, with nearly the least variance that is possible at the worst value.
 
     It is used as `CompositeMechanism`, and private in the same cases. Values are rounded at random to a few inputs first. Its law has no
     formula: a linear program proposes whole weights, which are checked in whole numbers. That takes some tenths of a second at the first
     use of each epsilon, and scipy (`pip install 'sordino[tables]'`).
-
-    Parameters
-    ----------
-    lower, upper : number
-        Every value that the query can take lies between them, whatever the data. Values beyond are moved to the nearer one by rule.
-    epsilon : number
-        Budget, in [0.1, 5].
-    inputs : {5, 9}
-        To how many values of the range a value is rounded at random, the ends among them. With 5, and an epsilon above 3.3, a mixture
-        (`CompositeMechanism(activation="mixture")`) has less variance.
 
     Raises
     ------
@@ -78,39 +68,41 @@ class CompositeTable:
     2.0
     """
 
-    lower: Number
-    upper: Number
-    epsilon: Number
-    inputs: Literal[5, 9] = 9
+    lower: Number = parameter(
+        FINITE, "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule."
+    )
+    upper: Number = parameter(
+        FINITE, "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule."
+    )
+    epsilon: Number = parameter(BUDGET, "Budget.")
+    inputs: Literal[5, 9] = parameter(
+        INPUTS,
+        (
+            "To how many values of the range a value is rounded at random, the ends among them. With 5, and an epsilon above 3.3, a "
+            'mixture (`CompositeMechanism(activation="mixture")`) has less variance.'
+        ),
+        default=9,
+    )
 
-    def __post_init__(self) -> None:
-        checked_range(self.lower, self.upper, None, "CompositeTable")
-        BUDGET("CompositeTable.epsilon", self.epsilon)
-        set_fields(self, inputs=INPUTS("CompositeTable.inputs", self.inputs))
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
+    def derive(self) -> None:
+        """Check the range; the table itself waits until somebody asks for it."""
+        check_range(self.lower, self.upper, None, "CompositeTable")
 
     @cached_property
     def noise(self) -> TableNoise:
         """The whole weights, on the grid."""
-        return designed_table(BUDGET("epsilon", self.epsilon), self.inputs // 2)
+        return designed_table(to_fraction(self.epsilon), self.inputs // 2)
 
     @cached_property
     def cost(self) -> Pure:
         """What one release, or one report, spends. Whoever asks for it waits for the table, so that no charge is made without one."""
         _ = self.noise
-        return Pure(epsilon=BUDGET("epsilon", self.epsilon))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
+        return Pure(epsilon=to_fraction(self.epsilon))
 
     @cached_property
     def grid(self) -> RangeGrid:
         """The range in cells: what releases and variances are computed with."""
-        return RangeGrid(noise=self.noise, low=FINITE("lower", self.lower), high=FINITE("upper", self.upper))
+        return RangeGrid(noise=self.noise, low=to_fraction(self.lower), high=to_fraction(self.upper))
 
     @property
     def output_range(self) -> tuple[float, float]:

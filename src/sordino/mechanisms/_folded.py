@@ -12,7 +12,6 @@ Floats: none before the release, a whole number of steps as a float, beyond the 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, Literal, final
@@ -20,63 +19,34 @@ from typing import Any, Literal, final
 import numpy as np
 
 from sordino.claims import Claim
-from sordino.constraints import FINITE, POSITIVE, Number, one_of, shown
+from sordino.constraints import FINITE, POSITIVE, Number, OrNone, shown, to_fraction
 from sordino.cost import Pure
+from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import CLAMP, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.grid import _array as as_array
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._random_rounding import between, largest_between, round_at_random
-from sordino.mechanisms._statements import checked_sensitivity, set_fields, whole_vector
+from sordino.mechanisms._statements import ANY_STATEMENT, one_of_the_laws, whole_vector
 from sordino.noise import DiscreteLaplace, Staircase
 from sordino.noise._probability import exp_bounds
 from sordino.noise._staircase import best_flat
-from sordino.releases import Value, Values, parameters, pictured
+from sordino.releases import Value, Values
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
-_NOISE = one_of("laplace", "staircase")
+Family = DiscreteLaplace | Staircase
 _DIGITS = 40
 _NOTHING = 2000  # e^-2000 steps are no float, whatever the step
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class FoldedMechanism:
+class FoldedMechanism(Mechanism):
     """Release a number, or a list of numbers together, inside a declared range and without bias.
 
     The range of the releases exceeds that of the answers by a known amount on either side, `excess`. No unbiased private mechanism can
     do without: `least_excess` is what each needs. The variance is below that of `LaplaceMechanism` everywhere, most at the ends.
-
-    Parameters
-    ----------
-    lower, upper : number
-        All answers lie between them, on your word, and they are public. Answers beyond are moved to the nearer one by rule.
-    epsilon : number
-        Budget of the whole release, in (0, inf).
-    sensitivity : Sensitivity
-        Its bound is at most `upper - lower` an answer. For a list: norm "l1" (`COUNTING.over(n)`). With a step, answers are rounded
-        down to it; without one they are rounded at random to a fine grid, so that no real answer has a bias.
-    noise : {"laplace", "staircase"}
-        "laplace" has the smaller excess. "staircase" is for one number, and has the smaller variance where the bound is many steps and
-        epsilon above 1 or so: by 15 % in the middle at epsilon 2.
-    margin : number, optional
-        How far releases may lie beyond the range, at most, in the unit of the answers. Too small a margin is refused.
-
-    Attributes
-    ----------
-    noise : DiscreteLaplace or Staircase
-        The law of the noise before it is folded, in steps.
-    step : Fraction
-        Width of the grid, in the unit of the answers.
-    cost : Pure
-        What a release spends: the rate of a move by the bound, exactly; at most epsilon.
-    output_range : tuple of float
-        The smallest and the largest release, in the unit of the answers.
-    excess : float
-        How far that is beyond the ends of the range, these moved outwards to the grid.
-    least_excess : float
-        What every unbiased mechanism needs whose answers move by the bound next to an end: bound/(e^epsilon - 1).
 
     Raises
     ------
@@ -96,74 +66,94 @@ class FoldedMechanism:
     -0.582
     """
 
-    lower: Number
-    upper: Number
-    epsilon: Number
-    sensitivity: Sensitivity
-    noise: DiscreteLaplace | Staircase
-    margin: Number | None
-    step: Fraction = field(init=False)
-    cost: Pure = field(init=False)
-    output_range: tuple[float, float] = field(init=False)
-    excess: float = field(init=False)
-    least_excess: float = field(init=False)
+    lower: Number = parameter(
+        FINITE, "All answers lie above it, on your word, and it is public. Lower answers are moved to it by rule."
+    )
+    upper: Number = parameter(
+        FINITE, "All answers lie below it, on your word, and it is public. Higher answers are moved to it by rule."
+    )
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole release.")
+    sensitivity: Sensitivity = parameter(
+        ANY_STATEMENT,
+        (
+            'Its bound is at most `upper - lower` an answer. For a list: norm "l1" (`COUNTING.over(n)`). With a step, answers are '
+            "rounded down to it; without one they are rounded at random to a fine grid, so that no real answer has a bias."
+        ),
+    )
+    noise: Converted[Literal["laplace", "staircase"] | Family, Family] = parameter(
+        one_of_the_laws("laplace", "staircase"),
+        (
+            '"laplace" has the smaller excess. "staircase" is for one number, and has the smaller variance where the bound is many '
+            "steps and epsilon above 1 or so: by 15 % in the middle at epsilon 2. Kept as the law of the noise before it is folded, "
+            "in steps."
+        ),
+        default="laplace",
+    )
+    margin: Number | None = parameter(
+        OrNone(POSITIVE),
+        (
+            "How far releases may lie beyond the range, at most, in the unit of the answers. Too small a margin is refused. By default "
+            "there is no limit."
+        ),
+        default=None,
+    )
+    step: Fraction = derived("Width of the grid, in the unit of the answers.")
+    cost: Pure = derived("What a release spends: the rate of a move by the bound, exactly; at most epsilon.")
+    output_range: tuple[float, float] = derived("The smallest and the largest release, in the unit of the answers.")
+    excess: float = derived("How far that is beyond the ends of the range, these moved outwards to the grid.")
+    least_excess: float = derived(
+        "What every unbiased mechanism needs whose answers move by the bound next to an end: bound/(e^epsilon - 1)."
+    )
 
-    def __init__(
-        self,
-        *,
-        lower: Number,
-        upper: Number,
-        epsilon: Number,
-        sensitivity: Sensitivity,
-        noise: Literal["laplace", "staircase"] = "laplace",
-        margin: Number | None = None,
-    ) -> None:
-        low, high = FINITE("FoldedMechanism.lower", lower), FINITE("FoldedMechanism.upper", upper)
+    def derive(self) -> None:
+        """Check the range against the statement, and set the grid, the noise, the cost and the range of releases."""
+        low, high = to_fraction(self.lower), to_fraction(self.upper)
         if high <= low:
             raise InvalidParameter(f"FoldedMechanism.upper must be above lower, {shown(low)}; got {shown(high)}.")
-        budget = POSITIVE("FoldedMechanism.epsilon", epsilon)
-        bound = POSITIVE("bound", checked_sensitivity(sensitivity, "FoldedMechanism").bound)
-        answers = _about(sensitivity)
+        budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        answers = _about(self.sensitivity)
         if answers is not None and bound > (high - low) * answers:
             raise InvalidParameter(
                 f"FoldedMechanism.sensitivity must have a bound of at most upper - lower, {shown(high - low)}, an answer; got "
                 f"{shown(bound)}. No two answers are farther apart than the range is wide."
             )
-        step = step_for(sensitivity, (bound / budget) ** 2, "FoldedMechanism")
+        step = step_for(self.sensitivity, (bound / budget) ** 2, "FoldedMechanism")
         if max(abs(low), abs(high)) > (CLAMP - 1) * step:
             raise InvalidParameter(
                 f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and {shown(high)}. Give "
                 "Sensitivity(step=), a larger power of two."
             )
-        law, spent = _noise(noise, budget, bound_in_steps(sensitivity, step, "FoldedMechanism"))
-        covered(law, sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1)
+        law, spent = _noise(str(self.noise), budget, bound_in_steps(self.sensitivity, step, "FoldedMechanism"))
+        covered(law, self.sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1)
         excess = step * (_period(law) - 1 + _mean_tail(law))
-        outer = math.floor(low / step) * step, math.ceil(high / step) * step
-        beyond = excess + max(low - outer[0], outer[1] - high)
+        outer_low, outer_high = math.floor(low / step) * step, math.ceil(high / step) * step
         least = float(min(bound, high - low) * _geometric_mean(budget))
-        allowed = None if margin is None else POSITIVE("FoldedMechanism.margin", margin)
-        if allowed is not None and float(min(allowed, beyond)) < float(beyond):  # what is published is a float, too
+        self._check_margin(excess + max(low - outer_low, outer_high - high), least)
+        self._set(
+            noise=law,
+            step=step,
+            cost=Pure(epsilon=spent),
+            output_range=(float(outer_low - excess), float(outer_high + excess)),
+            excess=float(excess),
+            least_excess=least,
+        )
+
+    def _check_margin(self, beyond: Fraction, least: float) -> None:
+        """Raise `InvalidParameter` if releases lie farther beyond the range than the margin allows."""
+        if self.margin is None:
+            return
+        allowed = to_fraction(self.margin)
+        if float(min(allowed, beyond)) < float(beyond):  # what is published is a float, too
             raise InvalidParameter(
                 f"FoldedMechanism.margin must be at least {float(beyond)!r}, by which this noise exceeds the range; got "
                 f"{shown(allowed)}. Every unbiased private mechanism needs bound/(e^epsilon - 1) = {least:.12g}; this one does with that "
                 "where the bound is one step. Raise the margin or epsilon."
             )
-        ends = float(outer[0] - excess), float(outer[1] + excess)
-        set_fields(self, lower=lower, upper=upper, epsilon=epsilon, sensitivity=sensitivity, noise=law, margin=margin)
-        set_fields(self, step=step, cost=Pure(epsilon=spent), output_range=ends, excess=float(excess), least_excess=least)
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
 
     @property
     def ends(self) -> tuple[int, int]:
         """The ends of the range in steps: the lower one rounded down, the upper one rounded up."""
-        low, high = FINITE("lower", self.lower), FINITE("upper", self.upper)
+        low, high = to_fraction(self.lower), to_fraction(self.upper)
         return math.floor(low / self.step), math.ceil(high / self.step)
 
     @property
@@ -183,7 +173,7 @@ class FoldedMechanism:
             If `at` does not lie between `lower` and `upper`.
         """
         answer = FINITE("FoldedMechanism.variance.at", at)
-        if not FINITE("lower", self.lower) <= answer <= FINITE("upper", self.upper):
+        if not to_fraction(self.lower) <= answer <= to_fraction(self.upper):
             raise InvalidParameter(f"FoldedMechanism.variance.at must lie between lower and upper; got {shown(answer)}.")
         place = answer / self.step
         whole = math.floor(place)
@@ -249,7 +239,7 @@ def decide(noisy: Steps, low: int, high: int, period: int) -> Steps:
     return folded
 
 
-def covered(law: DiscreteLaplace | Staircase, sensitivity: Sensitivity, n: int) -> None:
+def covered(law: Family, sensitivity: Sensitivity, n: int) -> None:
     """Raise `InvalidParameter` unless `n` answers may be released together."""
     if isinstance(law, Staircase) and n > 1:
         raise InvalidParameter(
@@ -266,21 +256,21 @@ def _about(sensitivity: Sensitivity) -> int | None:
     return sensitivity.size
 
 
-def _noise(name: str, budget: Fraction, bound: Fraction) -> tuple[DiscreteLaplace | Staircase, Fraction]:
+def _noise(name: str, budget: Fraction, bound: Fraction) -> tuple[Family, Fraction]:
     """Return the law of the noise for a bound in steps, and what a move by the bound costs."""
-    if _NOISE("FoldedMechanism.noise", name) == "laplace":
+    if name == "laplace":
         rate = fit_rate(budget / bound, "FoldedMechanism")
         return DiscreteLaplace(rate), bound * rate
     rate, period = fit_rate(budget, "FoldedMechanism", stepped=False), math.ceil(bound)
     return Staircase(rate, period, best_flat(rate, period)), rate
 
 
-def _period(law: DiscreteLaplace | Staircase) -> int:
+def _period(law: Family) -> int:
     """Return after how many steps the law falls by one factor."""
     return law.period if isinstance(law, Staircase) else 1
 
 
-def _mean_tail(law: DiscreteLaplace | Staircase) -> Fraction:
+def _mean_tail(law: Family) -> Fraction:
     """Return the mean of what is taken away from an answer beyond an end, in steps."""
     return _period(law) * _geometric_mean(law.rate)
 
@@ -295,7 +285,7 @@ def _geometric_mean(rate: Fraction) -> Fraction:
     return q / (1 - q)
 
 
-def _variance(law: DiscreteLaplace | Staircase, x: int, low: int, high: int) -> float:
+def _variance(law: Family, x: int, low: int, high: int) -> float:
     """Return the variance of a folded release whose answer is `x`, in steps squared; all in steps."""
     folded = float(law.sf(x - low - 1)) + float(law.sf(high - x - 1))
     return law.variance - folded * _period(law) ** 2 * math.exp(-law.rate) / math.expm1(-law.rate) ** 2

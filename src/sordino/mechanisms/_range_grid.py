@@ -15,13 +15,13 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.constraints import FINITE, POSITIVE, shown
+from sordino.constraints import FINITE, Number, shown, to_fraction
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import _array as as_array
 from sordino.mechanisms._perturbation import Cells
 from sordino.mechanisms._random_rounding import round_at_random
-from sordino.mechanisms._statements import checked_sensitivity
+from sordino.sensitivity import Sensitivity
 
 _FARTHEST = 1 << 900
 
@@ -144,16 +144,16 @@ class RangeGrid:
         return released
 
 
-def checked_range(lower: Any, upper: Any, sensitivity: Any, owner: str) -> None:
+def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, owner: str) -> None:
     """Raise `InvalidParameter` unless the ends are a range, and a statement, if there is one, is about a move across all of it."""
-    low, high = FINITE(f"{owner}.lower", lower), FINITE(f"{owner}.upper", upper)
+    low, high = to_fraction(lower), to_fraction(upper)
     if high <= low:
         raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}; got {shown(high)}.")
     if max(abs(low), abs(high)) > _FARTHEST or (high - low) * _FARTHEST < 1:
         raise InvalidParameter(f"{owner} needs a range within 2^900, at least 2^-900 wide. Change the unit of the values.")
     if sensitivity is None:
         return
-    bound = POSITIVE("bound", checked_sensitivity(sensitivity, owner).bound)
+    bound = to_fraction(sensitivity.bound)
     if bound < high - low:
         raise InvalidParameter(
             f"{owner} is private where the query takes values in a range no wider than the bound, as where each person reports one value; "

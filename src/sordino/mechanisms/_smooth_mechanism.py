@@ -12,31 +12,29 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
 from sordino.claims import Claim
-from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number, one_of, shown
+from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number, one_of, shown, to_fraction
 from sordino.cost import Pure
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import HeavyTailWarning, InvalidParameter
 from sordino.grid import CLAMP
 from sordino.grid import _array as as_array
 from sordino.grid import _chosen_step as chosen_step
-from sordino.mechanisms._clamped_bound import clamped_bound
+from sordino.mechanisms._clamped_bound import MOST_BOUND, checked_limits, clamped_bound
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._private_floats import floats_of
 from sordino.mechanisms._scaled_noise import largest_alpha, power_loss
-from sordino.mechanisms._statements import set_fields
 from sordino.noise import GeneralizedCauchy
-from sordino.releases import SmoothValue, parameters, pictured
+from sordino.releases import SmoothValue
 from sordino.remnants import no_remnants
 
-_LAW = one_of("cauchy", "quartic")
 _POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
-_LIMIT = Fraction(1 << 500)
 _MOST = Fraction(1000)  # nats: larger budgets buy no less noise, and no two scales are farther apart
 _INFLATED = 1 + 2.0**-40
 """Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
@@ -45,43 +43,12 @@ _ROUNDED = 2.0**-40
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class SmoothMechanism:
+class SmoothMechanism(Mechanism):
     """Release a number with noise that follows a smooth bound of how far one unit moves it on data like these.
 
     The bound S is private, too: at least the largest change of the number between the data and a neighbour, and at most e^beta times the
     bound of any neighbour; `sd.smooth` makes such bounds. Where data are far from their worst case, S is far below the global sensitivity,
     and the noise with it.
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of the release, in (0, inf).
-    beta : number
-        How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below epsilon/3 for the quartic law. 0 only where floor =
-        ceiling: a bound that is the same for all data. With Cauchy noise anything up to ln(2 cosh(epsilon) - 1) costs nothing.
-    ceiling : number
-        Public: larger bounds are lowered to it, in the unit of the number. It must be at least the global sensitivity, or nothing is
-        private; 2^500 at most.
-    floor : number
-        Public: smaller bounds are raised to it, in (0, ceiling], 2^-500 at least. The grid of the releases is about a millionth of it
-        (of floor/alpha, where that is more), and their range reaches at least 2^31 times as far on both sides of 0.
-    law : {"cauchy", "quartic"}
-        "cauchy" takes the smoother bounds and less noise in the middle, but has neither mean nor variance: a few releases in a hundred
-        are far off. "quartic", with density proportional to 1/(1 + z^4), has a standard deviation of S/alpha.
-
-    Attributes
-    ----------
-    alpha : float
-        The noise is multiplied by S/alpha.
-    noise : GeneralizedCauchy
-        Its law, of scale 1.
-    step : Fraction
-        Releases are multiples of this power of two, in the unit of the number.
-    output_range : tuple of float
-        The smallest and the largest release: numbers beyond are moved to them, before and after the noise.
-    cost : Pure
-        What a release spends: epsilon.
 
     Raises
     ------
@@ -111,44 +78,65 @@ class SmoothMechanism:
     (Pure(epsilon=1), False, 0.2592)
     """
 
-    epsilon: Number
-    beta: Number
-    ceiling: Number
-    floor: Number
-    law: str
-    alpha: float = field(init=False)
-    noise: GeneralizedCauchy = field(init=False)
-    step: Fraction = field(init=False)
-    output_range: tuple[float, float] = field(init=False)
-    cost: Pure = field(init=False)
+    epsilon: Number = parameter(POSITIVE, "Budget of the release.")
+    beta: Number = parameter(
+        NOT_NEGATIVE,
+        (
+            "How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below epsilon/3 for the quartic law. 0 only where "
+            "floor = ceiling: a bound that is the same for all data. With Cauchy noise anything up to "
+            "ln(2 cosh(epsilon) - 1) costs nothing."
+        ),
+    )
+    ceiling: Number = parameter(
+        POSITIVE,
+        (
+            "Public: larger bounds are lowered to it, in the unit of the number. It must be at least the global sensitivity, or nothing is "
+            "private; 2^500 at most."
+        ),
+    )
+    floor: Number = parameter(
+        POSITIVE,
+        (
+            "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least. The grid of the releases is about a millionth "
+            "of it (of floor/alpha, where that is more), and their range reaches at least 2^31 times as far on both sides of 0."
+        ),
+    )
+    law: Literal["cauchy", "quartic"] = parameter(
+        one_of("cauchy", "quartic"),
+        (
+            '"cauchy" takes the smoother bounds and less noise in the middle, but has neither mean nor variance: a few releases in a '
+            'hundred are far off. "quartic", with density proportional to 1/(1 + z^4), has a standard deviation of S/alpha.'
+        ),
+        default="cauchy",
+    )
+    alpha: float = derived("The noise is multiplied by S/alpha.")
+    noise: GeneralizedCauchy = derived("Its law, of scale 1.")
+    step: Fraction = derived("Releases are multiples of this power of two, in the unit of the number.")
+    output_range: tuple[float, float] = derived(
+        "The smallest and the largest release: numbers beyond are moved to them, before and after the noise."
+    )
+    cost: Pure = derived("What a release spends: epsilon.")
     exact: ClassVar[bool] = False
     adjacency: ClassVar[str] = "replace-one"
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        beta: Number,
-        ceiling: Number,
-        floor: Number,
-        law: Literal["cauchy", "quartic"] = "cauchy",
-    ) -> None:
-        budget, smooth = POSITIVE("SmoothMechanism.epsilon", epsilon), NOT_NEGATIVE("SmoothMechanism.beta", beta)
-        low, high = _limits(floor, ceiling)
-        power = _POWERS[_LAW("SmoothMechanism.law", law)]
+    def derive(self) -> None:
+        """Set the scale of the noise, the grid and the cost."""
+        budget, smooth = to_fraction(self.epsilon), to_fraction(self.beta)
+        low, high = checked_limits(self.floor, self.ceiling, "SmoothMechanism", "number")
+        power = _POWERS[self.law]
         if smooth == 0 and low < high:
             raise InvalidParameter(
                 "SmoothMechanism.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be the same for all data; got "
-                f"{shown(beta)}. Give the beta of your bound, or floor = ceiling, the constant."
+                f"{shown(self.beta)}. Give the beta of your bound, or floor = ceiling, the constant."
             )
         steep = steepness(smooth, low, high)
         alpha = largest_alpha(float(min(budget, _MOST)) * (1 - 2.0**-50), steep, float(power))
         if alpha <= 0:
             raise InvalidParameter(
-                f"SmoothMechanism.beta must leave a part of epsilon for the number; got {shown(beta)}, of which {law} noise loses "
-                f"{power_loss(steep, float(power)):.6g} of epsilon {shown(budget)}. Lower beta, or raise epsilon."
+                f"SmoothMechanism.beta must leave a part of epsilon for the number; got {shown(self.beta)}, of which {self.law} noise "
+                f"loses {power_loss(steep, float(power)):.6g} of epsilon {shown(budget)}. Lower beta, or raise epsilon."
             )
-        if high / Fraction(alpha) > _LIMIT**2:
+        if high / Fraction(alpha) > MOST_BOUND**2:
             raise InvalidParameter("SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change the unit.")
         step = chosen_step((low * max(Fraction(1), 1 / Fraction(alpha))) ** 2)
         if power <= 3:
@@ -156,14 +144,10 @@ class SmoothMechanism:
                 "Cauchy noise has neither mean nor variance: a few releases in a hundred are far off, and averages of releases do not "
                 "settle. law='quartic' has both; ignore sordino.HeavyTailWarning to silence this.",
                 HeavyTailWarning,
-                stacklevel=2,
+                stacklevel=4,  # whoever calls the constructor, which calls the check of a declared object, which calls this
             )
         end = float(CLAMP * step)
-        set_fields(self, epsilon=epsilon, beta=beta, ceiling=ceiling, floor=floor, law=law, alpha=alpha)
-        set_fields(self, noise=GeneralizedCauchy(power), step=step, output_range=(-end, end), cost=Pure(epsilon=budget))
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
+        self._set(alpha=alpha, noise=GeneralizedCauchy(power), step=step, output_range=(-end, end), cost=Pure(epsilon=budget))
 
     @no_remnants
     def release(self, value: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> SmoothValue:
@@ -193,7 +177,7 @@ class SmoothMechanism:
             raise InvalidParameter(
                 "SmoothMechanism.release needs a single number; got a list. Each number needs a release of its own."
             )
-        low, high = POSITIVE("floor", self.floor), POSITIVE("ceiling", self.ceiling)
+        low, high = to_fraction(self.floor), to_fraction(self.ceiling)
         scale = float(clamped_bound(smooth_bound, 1, low, high, "SmoothMechanism")) * _INFLATED / self.alpha
         [inside] = np.clip(floats_of(value, 1, "SmoothMechanism"), *self.output_range)
         with np.errstate(over="ignore"):
@@ -214,19 +198,6 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction) -> float:
         return 0.0
     ratio = high / low
     return min(float(min(beta, _MOST)), math.log(ratio.numerator) - math.log(ratio.denominator)) + _ROUNDED
-
-
-def _limits(floor: Any, ceiling: Any) -> tuple[Fraction, Fraction]:
-    """Return floor and ceiling, or raise `InvalidParameter`."""
-    low, high = POSITIVE("SmoothMechanism.floor", floor), POSITIVE("SmoothMechanism.ceiling", ceiling)
-    if low > high:
-        raise InvalidParameter(f"SmoothMechanism.ceiling must be at least the floor {shown(low)}; got {shown(high)}.")
-    if low < 1 / _LIMIT or high > _LIMIT:
-        raise InvalidParameter(
-            f"SmoothMechanism.floor and ceiling must lie between 2^-500 and 2^500; got {shown(low)} and {shown(high)}. Change the unit of "
-            "the number."
-        )
-    return low, high
 
 
 def _at(beta: float, law: Literal["cauchy", "quartic"]) -> SmoothMechanism:

@@ -10,7 +10,7 @@ Floats: scores, bound and noise are floats; the claim is about ideal arithmetic 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, final
@@ -19,22 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, one_of, shown
+from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, one_of, shown, to_fraction
 from sordino.cost import Pure
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.mechanisms._clamped_bound import clamped_bound
+from sordino.mechanisms._clamped_bound import checked_limits, clamped_bound
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._private_floats import floats_of
-from sordino.mechanisms._statements import set_fields
 from sordino.noise._generalized_cauchy import GAMMA, GeneralizedCauchy
-from sordino.releases import Choice, parameters, pictured
+from sordino.releases import Choice
 from sordino.remnants import no_remnants
 
-SIDED = one_of("one", "two")
-ACCOUNTING = one_of("tight", "published")
 INFLATED = 1 + 2.0**-40
 """Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
-_LIMITS = Fraction(1, 1 << 500), Fraction(1 << 500)
 _CLAMP = 2.0**52
 _HUGE = Fraction(1 << 1000)
 """A budget beyond buys no less noise, a beta beyond leaves nothing of any budget."""
@@ -42,43 +40,12 @@ _MOST_CANDIDATES = 1 << 53
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class SmoothSelection:
+class SmoothSelection(Mechanism):
     """Select the largest of m private scores, with noise that follows a smooth bound of how far they move on data like these.
 
     The bound S is private, too: a number with S >= the local sensitivity of every score, and S <= e^beta times that of any neighbouring
     data set. Where data are far from their worst case, it is far below the global sensitivity, and the noise with it. The
     noise has a heavy tail, because a scale that differs between neighbours shows in lighter ones.
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of the selection, in (0, inf).
-    beta : number
-        How smooth the bound is, >= 0, in nats a record. 0 only where floor = ceiling: a bound that is the same for all data sets.
-    candidates : int
-        Number of scores, from 1 to 2^53: public, because noise depends on it.
-    ceiling : number
-        Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the global sensitivity, or nothing is
-        private; 2^500 at most.
-    floor : number
-        Public: smaller bounds are raised to it, in (0, ceiling], 2^-500 at least.
-    gamma : number
-        Power of the noise, from 1.1 to 100. The larger, the lighter the tail and the more beta costs.
-    sided : str
-        "one": magnitudes of the noise, better in all cases. "two": signed noise.
-    accounting : str
-        "tight": the least loss that is proved here. "published": that of the paper, for comparison; its noise is larger. Two-sided noise
-        has one accounting.
-
-    Attributes
-    ----------
-    alpha : float
-        The noise is multiplied by S/alpha, the unit of the scores.
-    noise : GeneralizedCauchy
-        Its law, of scale 1.
-    cost : Pure
-        What a release spends: epsilon.
 
     Raises
     ------
@@ -101,60 +68,62 @@ class SmoothSelection:
     (Pure(epsilon=1), False, 0.2264)
     """
 
-    epsilon: Number
-    beta: Number
-    candidates: int
-    ceiling: Number
-    floor: Number
-    gamma: Number
-    sided: Sided
-    accounting: Accounting
-    alpha: float = field(init=False)
-    noise: GeneralizedCauchy = field(init=False)
-    cost: Pure = field(init=False)
+    epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
+    beta: Number = parameter(
+        NOT_NEGATIVE,
+        "How smooth the bound is, in nats a record. 0 only where floor = ceiling: a bound that is the same for all data sets.",
+    )
+    candidates: int = parameter(COUNT, "Number of scores, at most 2^53: public, because noise depends on it.")
+    ceiling: Number = parameter(
+        POSITIVE,
+        (
+            "Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the global sensitivity, or nothing is "
+            "private; 2^500 at most."
+        ),
+    )
+    floor: Number = parameter(POSITIVE, "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least.")
+    gamma: Number = parameter(
+        GAMMA, "Power of the noise, from 1.1 to 100. The larger, the lighter the tail and the more beta costs.", default=4.0
+    )
+    sided: Sided = parameter(
+        one_of("one", "two"), '"one": magnitudes of the noise, better in all cases. "two": signed noise.', default="one"
+    )
+    accounting: Accounting = parameter(
+        one_of("tight", "published"),
+        (
+            '"tight": the least loss that is proved here. "published": that of the paper, for comparison; its noise is larger. Two-sided '
+            "noise has one accounting."
+        ),
+        default="tight",
+    )
+    alpha: float = derived("The noise is multiplied by S/alpha, the unit of the scores.")
+    noise: GeneralizedCauchy = derived("Its law, of scale 1.")
+    cost: Pure = derived("What a release spends: epsilon.")
     exact: ClassVar[bool] = False
     adjacency: ClassVar[str] = "replace-one"
 
-    def __init__(
-        self,
-        *,
-        epsilon: Number,
-        beta: Number,
-        candidates: int,
-        ceiling: Number,
-        floor: Number,
-        gamma: Number = 4.0,
-        sided: Sided = "one",
-        accounting: Accounting = "tight",
-    ) -> None:
-        budget = POSITIVE("SmoothSelection.epsilon", epsilon)
-        smooth = NOT_NEGATIVE("SmoothSelection.beta", beta)
-        count = COUNT("SmoothSelection.candidates", candidates)
+    def derive(self) -> None:
+        """Set the scale of the noise and the cost."""
+        budget, smooth, count = to_fraction(self.epsilon), to_fraction(self.beta), self.candidates
         if count > _MOST_CANDIDATES:
             raise InvalidParameter(f"SmoothSelection.candidates must be at most 2^53; got {shown(count)}.")
-        low, high = checked_limits(floor, ceiling, "SmoothSelection")
-        law = GeneralizedCauchy(GAMMA("SmoothSelection.gamma", gamma))
-        SIDED("SmoothSelection.sided", sided)
-        ACCOUNTING("SmoothSelection.accounting", accounting)
+        low, high = checked_limits(self.floor, self.ceiling, "SmoothSelection", "scores")
+        law = GeneralizedCauchy(to_fraction(self.gamma))
         if smooth == 0 and low < high:
             raise InvalidParameter(
                 "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be the same for all data sets; "
-                f"got {shown(beta)}. Give the beta of your bound, or floor = ceiling, the constant."
+                f"got {shown(self.beta)}. Give the beta of your bound, or floor = ceiling, the constant."
             )
-        steep = steepness(smooth, low, high, accounting)
-        alpha = largest_alpha(float(min(budget, _HUGE)) * (1 - 2.0**-50), steep, count, law, sided, accounting)
+        steep = steepness(smooth, low, high, self.accounting)
+        most = float(min(budget, _HUGE)) * (1 - 2.0**-50)
+        alpha = largest_alpha(most, steep, count, law, self.sided, self.accounting)
         if alpha <= 0:
-            least = scale_loss(steep, count, law, sided, accounting)
+            least = scale_loss(steep, count, law, self.sided, self.accounting)
             raise InvalidParameter(
-                f"SmoothSelection.beta must leave a part of epsilon for the scores; got {shown(beta)}, of which the noise of {count} "
+                f"SmoothSelection.beta must leave a part of epsilon for the scores; got {shown(self.beta)}, of which the noise of {count} "
                 f"candidates with gamma {shown(law.gamma)} loses {least:.6g} of epsilon {shown(budget)}. Lower beta, or raise epsilon."
             )
-        given = {"epsilon": epsilon, "beta": beta, "candidates": count, "ceiling": ceiling, "floor": floor, "gamma": gamma}
-        made = {"sided": sided, "accounting": accounting, "alpha": alpha, "noise": law, "cost": Pure(epsilon=budget)}
-        set_fields(self, **given, **made)
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
+        self._set(alpha=alpha, noise=law, cost=Pure(epsilon=budget))
 
     @no_remnants
     def release(self, scores: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> Choice:
@@ -181,7 +150,7 @@ class SmoothSelection:
             If the scores are not `candidates` numbers, or the bound is neither one number nor as many.
         """
         fresh_entropy(entropy, "SmoothSelection.release")
-        end = _CLAMP * float(POSITIVE("ceiling", self.ceiling))
+        end = _CLAMP * float(to_fraction(self.ceiling))
         values = np.clip(floats_of(scores, self.candidates, "SmoothSelection"), -end, end)
         scale = scale_of(self, smooth_bound)
         draw = self.noise.sample if self.sided == "one" else self.noise.sample_signed
@@ -193,26 +162,13 @@ class SmoothSelection:
 
 def scale_of(mechanism: SmoothSelection, smooth_bound: Any) -> float:
     """Return what the noise is multiplied by: private."""
-    low, high = POSITIVE("floor", mechanism.floor), POSITIVE("ceiling", mechanism.ceiling)
+    low, high = to_fraction(mechanism.floor), to_fraction(mechanism.ceiling)
     return float(clamped_bound(smooth_bound, mechanism.candidates, low, high, "SmoothSelection")) * INFLATED / mechanism.alpha
 
 
 def decide(scaled: NDArray[np.float64], noise: NDArray[np.float64]) -> int:
     """Return the position of the largest noisy score, the smaller one among equals."""
     return int((scaled + noise).argmax())
-
-
-def checked_limits(floor: Any, ceiling: Any, owner: str) -> tuple[Fraction, Fraction]:
-    """Return floor and ceiling of a private bound, or raise `InvalidParameter`."""
-    low, high = POSITIVE(f"{owner}.floor", floor), POSITIVE(f"{owner}.ceiling", ceiling)
-    if low > high:
-        raise InvalidParameter(f"{owner}.ceiling must be at least the floor {shown(low)}; got {shown(high)}.")
-    if low < _LIMITS[0] or high > _LIMITS[1]:
-        raise InvalidParameter(
-            f"{owner}.floor and ceiling must lie between 2^-500 and 2^500; got {shown(low)} and {shown(high)}. Change the unit of the "
-            "scores."
-        )
-    return low, high
 
 
 def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Accounting) -> float:

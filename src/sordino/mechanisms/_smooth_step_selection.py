@@ -9,7 +9,6 @@ Floats: none after scores and bound are on their grids; a bound may be off by a 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -19,18 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.claims import Claim
-from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, shown
+from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, shown, to_fraction
 from sordino.cost import Pure
+from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import RATE_DENOMINATOR, Steps, fit_rate, step_for, to_steps
 from sordino.mechanisms._clamped_bound import clamped_bound
-from sordino.mechanisms._statements import set_fields
+from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._step_atoms import DIGITS, Heights, heights, levels_needed, ratio_for
 from sordino.mechanisms._step_success import success
 from sordino.noise import Geometric
 from sordino.noise._probability import Bounds, contexts, exp_bounds
-from sordino.releases import Choice, parameters, pictured
+from sordino.releases import Choice
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 
@@ -42,40 +42,12 @@ _MOST_LEVELS = 1 << 20
 
 
 @final
-@dataclass(frozen=True, init=False, repr=False)
-class SmoothStepSelection:
+class SmoothStepSelection(Mechanism):
     """Select the largest of `candidates` private scores, with noise in proportion to a smooth bound of how far they move.
 
     For scores that could move far for some data, but do not for most: a smooth bound S says how far one unit can move any score *at these
     data*, and itself changes by a factor of at most e^beta between neighbours. The noise is the least that hides the winner's own move;
     that all losers feel the change of the scale costs the rest of the budget, nothing if the scale is public (`floor` equal to `ceiling`).
-
-    Parameters
-    ----------
-    epsilon : number
-        Budget of the selection, in (0, inf). The losers' share is at most ln(candidates), and close to nothing from epsilon =
-        ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then `SmoothSelection` may be better.
-    beta : number
-        The bound is beta-smooth, in [0, inf): S <= e^beta S' between neighbours. 0 only where `floor` equals `ceiling`.
-    candidates : int
-        Number of scores, public.
-    ceiling : number
-        Public bound of how far one unit can move any score of any data, in (0, inf), in the unit of the scores.
-    floor : number
-        Public, in (0, ceiling]: smaller bounds are raised to it. It sets the grid.
-
-    Attributes
-    ----------
-    rate : Fraction
-        Rate of the geometric law of the levels: the winner's share of the cost.
-    noise : Geometric
-        That law.
-    split : Shares
-        What the winner costs, and what all losers cost together, in nats.
-    step : Fraction
-        Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores beyond 2^52 steps are clamped.
-    cost : Pure
-        What a release spends: the sum of both shares, at most epsilon.
 
     Raises
     ------
@@ -98,22 +70,34 @@ class SmoothStepSelection:
     [3.999, 0.001]
     """
 
-    epsilon: Number
-    beta: Number
-    candidates: int
-    ceiling: Number
-    floor: Number
-    rate: Fraction = field(init=False)
-    noise: Geometric = field(init=False)
-    split: Shares = field(init=False)
-    step: Fraction = field(init=False)
-    cost: Pure = field(init=False)
+    epsilon: Number = parameter(
+        POSITIVE,
+        (
+            "Budget of the selection. The losers' share is at most ln(candidates), and close to nothing from epsilon = "
+            "ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then `SmoothSelection` may be better."
+        ),
+    )
+    beta: Number = parameter(
+        NOT_NEGATIVE,
+        "The bound is beta-smooth: S <= e^beta S' between neighbours. 0 only where `floor` equals `ceiling`.",
+    )
+    candidates: int = parameter(COUNT, "Number of scores, public.")
+    ceiling: Number = parameter(
+        POSITIVE, "Public bound of how far one unit can move any score of any data, in the unit of the scores."
+    )
+    floor: Number = parameter(POSITIVE, "Public, at most the ceiling: smaller bounds are raised to it. It sets the grid.")
+    rate: Fraction = derived("Rate of the geometric law of the levels: the winner's share of the cost.")
+    noise: Geometric = derived("That law.")
+    split: Shares = derived("What the winner costs, and what all losers cost together, in nats.")
+    step: Fraction = derived(
+        "Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores beyond 2^52 steps are clamped."
+    )
+    cost: Pure = derived("What a release spends: the sum of both shares, at most epsilon.")
     adjacency: ClassVar[str] = "replace-one"
 
-    def __init__(self, *, epsilon: Number, beta: Number, candidates: int, ceiling: Number, floor: Number) -> None:
-        budget, smooth = POSITIVE(f"{_OWNER}.epsilon", epsilon), NOT_NEGATIVE(f"{_OWNER}.beta", beta)
-        count = COUNT(f"{_OWNER}.candidates", candidates)
-        high, low = POSITIVE(f"{_OWNER}.ceiling", ceiling), POSITIVE(f"{_OWNER}.floor", floor)
+    def derive(self) -> None:
+        """Divide the budget between the winner and the losers, and set the noise and the grid."""
+        high, low, smooth = to_fraction(self.ceiling), to_fraction(self.floor), to_fraction(self.beta)
         if low > high:
             raise InvalidParameter(f"{_OWNER}.floor must be at most ceiling, {shown(high)}; got {shown(low)}.")
         if not smooth and low < high:
@@ -122,17 +106,8 @@ class SmoothStepSelection:
                 "number. Give it as both floor and ceiling, or give the beta of your bound."
             )
         step = step_for(Sensitivity(bound=low, monotone=False, adjacency="replace-one"), low**2, _OWNER)
-        split = _split(budget, count, ratio_for(smooth, low, high))
-        set_fields(self, epsilon=epsilon, beta=beta, candidates=count, ceiling=ceiling, floor=floor)
-        set_fields(self, rate=split.winner, noise=Geometric(split.winner), split=split, step=step, cost=Pure(epsilon=sum(split)))
-
-    def __repr__(self) -> str:
-        return pictured(self, parameters(self))
-
-    @property
-    def exact(self) -> bool:
-        """True: the law enumerated in the audit is the law that is sampled."""
-        return True
+        split = _split(to_fraction(self.epsilon), self.candidates, ratio_for(smooth, low, high))
+        self._set(rate=split.winner, noise=Geometric(split.winner), split=split, step=step, cost=Pure(epsilon=sum(split)))
 
     @property
     def heights(self) -> Heights:
@@ -219,7 +194,7 @@ class SmoothStepSelection:
     @property
     def _numbers(self) -> tuple[Fraction, Fraction, Fraction]:
         """Return beta, floor and ceiling as exact numbers."""
-        return NOT_NEGATIVE("beta", self.beta), POSITIVE("floor", self.floor), POSITIVE("ceiling", self.ceiling)
+        return to_fraction(self.beta), to_fraction(self.floor), to_fraction(self.ceiling)
 
     def on_grids(self, scores: Any, smooth_bound: Any) -> tuple[NDArray[np.int64], int]:
         """Return the scores in steps, shape (candidates,), and the scale in steps/2^24: the bound and two steps, rounded up. Private."""

@@ -10,15 +10,6 @@ from sordino.errors import InvalidParameter
 from sordino.sensitivity import Norm, Sensitivity
 
 
-def checked_sensitivity(sensitivity: Any, owner: str) -> Sensitivity:
-    """Return `sensitivity` if it is a `Sensitivity`, else raise `InvalidParameter`."""
-    if not isinstance(sensitivity, Sensitivity):
-        raise InvalidParameter(
-            f"{owner}.sensitivity must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; got {shown(sensitivity)}."
-        )
-    return sensitivity
-
-
 @dataclass(frozen=True, slots=True)
 class _Statement:
     """The check of a sensitivity statement; with `each` it must be about each answer."""
@@ -27,9 +18,13 @@ class _Statement:
     each: bool
 
     def __call__(self, name: str, value: Any, /) -> Sensitivity:
-        owner = name.removesuffix(".sensitivity")
-        statement = checked_sensitivity(value, owner)
-        return each_answer(statement, owner) if self.each else statement
+        if not isinstance(value, Sensitivity):
+            raise InvalidParameter(
+                f"{name} must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; got {shown(value)}."
+            )
+        if self.each and value.norm != "each":
+            raise InvalidParameter(f"{name} must be a statement about each answer (norm 'each'); got norm {value.norm!r}.")
+        return value
 
 
 def one_of_the_laws(*names: str) -> Constraint:
@@ -52,27 +47,13 @@ class _DomainSize:
 
 
 DOMAIN = _DomainSize()
+ANY_STATEMENT = _Statement("Sensitivity", each=False)
 EACH_ANSWER = _Statement("Sensitivity", each=True)
 EACH_ANSWER_MEANS = 'A statement about each answer (norm "each"), such as `COUNTING`.'
 STEP_MEANS = (
     "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that "
     "is about 2^31 noise scales."
 )
-
-
-def set_fields(mechanism: object, **values: Any) -> None:
-    """Set the fields of a frozen mechanism while it is made."""
-    for name, value in values.items():
-        object.__setattr__(mechanism, name, value)
-
-
-def each_answer(sensitivity: Sensitivity, owner: str) -> Sensitivity:
-    """Return the statement if it is about each answer, else raise `InvalidParameter`."""
-    if sensitivity.norm != "each":
-        raise InvalidParameter(
-            f"{owner}.sensitivity must be a statement about each answer (norm 'each'); got norm {sensitivity.norm!r}."
-        )
-    return sensitivity
 
 
 def checked_size(domain_size: Any, owner: str, k: int = 1) -> int | None:

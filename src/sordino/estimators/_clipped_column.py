@@ -1,0 +1,158 @@
+"""What a sum, a mean and other figures of a column without a guessed bound have in common: first a clip, then totals with noise.
+
+Claim: clip and totals together cost at most epsilon, for units with at most `rows_per_unit` records [durfee2023, Sec. 6.3].
+Proof: docs/proofs/clipped-sum.md.
+Noise: that of `ClipSearch`, then that of `TotalNoise`.
+Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from sordino.constraints import ADJACENCY, COUNT, FINITE, GROWTH, POSITIVE, SHARE, Number, OrNone, shown, to_fraction
+from sordino.cost import Cost, Pure, compose
+from sordino.declared import derived, parameter
+from sordino.entropy import SYSTEM, Entropy
+from sordino.errors import InvalidParameter
+from sordino.estimators._bucket_counts import BucketCounts
+from sordino.estimators._bucket_grid import BucketGrid
+from sordino.estimators._clip import Clip, ClipSearch, Sides
+from sordino.estimators._clipped_noise import TotalNoise
+from sordino.estimators._clipped_value import ClippedValue, clipped_ends
+from sordino.mechanisms._mechanism import Mechanism
+from sordino.remnants import no_remnants
+from sordino.sensitivity import Adjacency
+
+_WRONG = Fraction(1, 20)  # how often an interval may miss
+
+
+class ClippedColumn(Mechanism):
+    """A share of the budget finds the clip; the rest of it pays for the noise on totals of the clipped records."""
+
+    epsilon: Number = parameter(POSITIVE, "Budget of the clip and of what is computed within it, together.")
+    adjacency: Adjacency = parameter(
+        ADJACENCY, "Which data sets are neighbors: one unit more or less, or one unit exchanged for another."
+    )
+    cap: Number = parameter(
+        FINITE,
+        (
+            "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most releases do not notice a generous one; "
+            "see the notes of `ClippedSum`."
+        ),
+    )
+    lower: Number | None = parameter(
+        OrNone(FINITE),
+        (
+            "Public: no record counts as less. From 0 on it is the lower end of the clip; the closer to the values, the less noise. None: "
+            "minus the cap; then, and for every number below 0, there is a search on either side of 0."
+        ),
+        default=0.0,
+    )
+    growth: Number = parameter(GROWTH, "By which factor edges grow.", default=1.05)
+    unit: Number = parameter(
+        POSITIVE,
+        (
+            "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit (growth - 1) apart. Where typical values "
+            "are far from 1, give their order of magnitude, as far as it is public."
+        ),
+        default=1.0,
+    )
+    rows_per_unit: int = parameter(
+        COUNT,
+        "How many records a unit has at most. You bound them; see `Session.sum` for a table where sordino does.",
+        default=1,
+    )
+    clip_share: Number = parameter(SHARE, "Which share of epsilon finds the clip.", default=0.35)
+    search: ClipSearch = derived("The first stage: `cost` and `release`.")
+    total_epsilon: Fraction = derived("What is left of epsilon for the noise of the totals.")
+    cost: Cost = derived("What a release spends, at most epsilon; fixed before any data are seen.")
+    one_distance: ClassVar[bool] = False
+    """Whether values of both signs get one search over their distance from 0, where units come or go."""
+
+    def derive(self) -> None:
+        """Set the search for the clip, and divide the budget."""
+        budget = to_fraction(self.epsilon)
+        share = to_fraction(self.clip_share) * budget
+        cap = to_fraction(self.cap)
+        lower = -cap if self.lower is None else to_fraction(self.lower)
+        if cap <= max(lower, Fraction(0)):
+            raise InvalidParameter(f"{type(self).__name__}.cap must be positive and above lower; got {shown(self.cap)}.")
+        signed = lower < 0
+        if signed:
+            grid = BucketGrid.geometric(lower=None, cap=max(cap, -lower), growth=self.growth, unit=self.unit)
+        else:
+            grid = BucketGrid.geometric(lower=lower, cap=cap, growth=self.growth, unit=self.unit)
+        sides: Sides = "above"
+        if signed:
+            sides = "magnitude" if self.one_distance and self.adjacency == "add-remove" else "both"
+        search = ClipSearch(
+            epsilon=share,
+            grid=grid,
+            sides=sides,
+            lower=lower,
+            cap=cap,
+            # As many records as the noise grows by when the clip rises by one: beyond the best clip there are about so many.
+            tail=math.ceil(self.rows_per_unit / (budget - share)),
+            rows_per_unit=self.rows_per_unit,
+            adjacency=self.adjacency,
+        )
+        cost = compose(search.cost, Pure(epsilon=budget - share))
+        self._set(search=search, total_epsilon=budget - share, cost=cost)
+
+    def check_noise(self) -> None:
+        """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse: that of the narrowest or the widest."""
+        searches = len(self.search.runs(BucketCounts.empty(self.grid)))
+        for tests in (1, None):
+            _ = self.noise_for(self.search.clip((tests,) * searches, simulated=True)).mechanism
+
+    @property
+    def grid(self) -> BucketGrid:
+        """The edges that records are compared with."""
+        return self.search.grid
+
+    def noise_for(self, clip: Clip) -> TotalNoise:
+        """Return the noise of the totals for this clip."""
+        raise NotImplementedError  # each figure says which totals it adds up
+
+    @no_remnants
+    def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
+        """Find the clip, with fresh noise: the first stage of `release`, for counts that an engine made over `grid`."""
+        return self.search.release(counts, entropy=entropy)
+
+    def check_clip(self, clip: Any, method: str) -> None:
+        """Raise `InvalidParameter` unless the clip is what `clip_from` of the same parameters released."""
+        if not isinstance(clip, Clip) or clip.mechanism != self.search:
+            raise InvalidParameter(
+                f"{type(self).__name__}.{method} needs the Clip that clip_from of the same parameters released; got another one."
+            )
+
+    def result(
+        self,
+        value: Fraction,
+        standard_error: float,
+        *,
+        clip: Clip,
+        noise: TotalNoise,
+        noisy: tuple[int, ...],
+        records: int | None,
+        simulated: bool,
+    ) -> ClippedValue:
+        """Return what is released: a figure, its interval, and what both rest on; `records` is their number where it is public."""
+        low, high = clipped_ends(clip, noise, noisy, records, _WRONG)
+        return ClippedValue(
+            value=float(value),
+            clip=clip.ends,
+            capped=clip.capped,
+            standard_error=standard_error,
+            interval=(float(low), float(high)),
+            found=clip,
+            noise=noise,
+            noisy=noisy,
+            records=records,
+            mechanism=self,
+            cost=self.cost,
+            simulated=clip.simulated or simulated,
+        )
