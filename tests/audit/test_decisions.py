@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sordino import COUNTING, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK, Seeded, audit, grid
-from sordino.audit._subject import subject_of
+from sordino.audit._subjects import subject_of
 from sordino.grid import largest
 from sordino.mechanisms import _additive, _noisy_top_k
 from sordino.mechanisms._noisy_top_k import decide

@@ -16,7 +16,7 @@ from sordino.audit._comparison import _times, down, log_bounds, up
 from sordino.audit._laws import gaussian_mass, levels, mass, weights
 from sordino.audit._outcomes import Book
 from sordino.audit._region import region
-from sordino.audit._subject import subject_of
+from sordino.audit._subjects import subject_of
 from sordino.cost import Pure
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from support.enumeration import by_formula, outputs

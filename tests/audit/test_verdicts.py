@@ -85,7 +85,7 @@ def test_the_float_attack_finds_nothing_on_the_grid():
     ours = Subject(
         laws=[mechanism.noise],
         decide=lambda noisy: from_steps(noisy, mechanism.step).view(np.int64),  # the very bits that are released
-        steps=audit._subject.subject_of(mechanism, 1).steps,
+        steps=audit._subjects.subject_of(mechanism, 1).steps,
         cost=mechanism.cost,
         sensitivity=statement,
     )

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from sordino.audit._laws import Finite, Noise
 from sordino.audit._neighbours import listed
 from sordino.audit._output_keys import key
-from sordino.audit._subject import Subject, nonzero, subject_of
+from sordino.audit._played import nonzero
+from sordino.audit._subject import Subject
+from sordino.audit._subjects import subject_of
 from sordino.constraints import COUNT, shown
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter

@@ -1,7 +1,7 @@
-"""How the auditor plays the mechanisms whose releases stay within a declared range: their own decisions, with the noise handed in.
+"""Mechanisms whose releases stay within a declared range, as the auditor sees them where no finite number of draws decides.
 
-Claim: none of its own. Folded answers are played from the grid on; of composite noise, which is one draw from a long table, the law is
-stated, with the rounding at random of the value to the grid.
+Claim: each listed probability lies between its two decimals. Proof: docs/proofs/folded.md; docs/proofs/composite.md.
+Floats: none.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sordino.audit._subject import Rows, Stated, Subject, counted, subject_of
+from sordino.audit._played import counted
+from sordino.audit._subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import CompositeMechanism, CompositeTable, FoldedMechanism
 from sordino.mechanisms._folded import covered
-from sordino.mechanisms._folded import decide as decide_folded
 from sordino.mechanisms._random_rounding import number
 from sordino.noise import Staircase
 from sordino.noise._probability import exp_bounds, ratio_bounds
@@ -24,22 +23,22 @@ from sordino.noise._probability import exp_bounds, ratio_bounds
 _DIGITS = 60
 
 
-@subject_of.register
-def _(mechanism: FoldedMechanism, n: int) -> Subject:
-    covered(mechanism.noise, mechanism.sensitivity, n)
+def folded(mechanism: FoldedMechanism, n: int) -> Subject | None:
+    """Return the law of a folded staircase; None for Laplace noise, which is played."""
+    law = mechanism.noise
+    if not isinstance(law, Staircase):
+        return None
+    covered(law, mechanism.sensitivity, n)
     low, high = mechanism.ends
-    on_grid, noise = counted(mechanism, n), mechanism.noise
-
-    def steps(answers: Any) -> NDArray[np.int64]:
-        return np.clip(on_grid(answers), low, high)
-
-    def decide(noisy: Rows) -> Rows:
-        return decide_folded(noisy, low, high, 1)
-
-    common: dict[str, Any] = {"cost": mechanism.cost, "sensitivity": mechanism.sensitivity, "steps": steps, "name": repr(mechanism)}
-    if isinstance(noise, Staircase):
-        return Subject(laws=[], stated=lambda answers: staircase(noise, int(answers[0]), low, high), **common)
-    return Subject(laws=[noise] * n, decide=decide, **common)
+    on_grid = counted(mechanism, n)
+    return Subject(
+        laws=[],
+        steps=lambda answers: np.clip(on_grid(answers), low, high),
+        stated=lambda steps: staircase(law, int(steps[0]), low, high),
+        cost=mechanism.cost,
+        sensitivity=mechanism.sensitivity,
+        name=repr(mechanism),
+    )
 
 
 def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
@@ -53,9 +52,8 @@ def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
         yield output, (ratio_bounds(least, _DIGITS)[0], ratio_bounds(most, _DIGITS)[1])
 
 
-@subject_of.register(CompositeMechanism)
-@subject_of.register(CompositeTable)
-def _(mechanism: CompositeMechanism | CompositeTable, n: int) -> Subject:
+def composite(mechanism: CompositeMechanism | CompositeTable, n: int) -> Subject:
+    """Return the law of composite noise, with the rounding at random of the value to the grid."""
     if n != 1:
         raise InvalidParameter(
             f"audit.exact needs one value on each side for composite noise, whose reports are drawn alone; got {n}."

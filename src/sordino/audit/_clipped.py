@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 from sordino.audit._scans import positions
-from sordino.audit._subject import Stated, Subject, subject_of
+from sordino.audit._subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts, ClippedMean, ClippedSum
 from sordino.estimators._clip import Clip
@@ -26,9 +26,8 @@ _RECORDS = 16
 Clipped = ClippedSum | ClippedMean
 
 
-@subject_of.register(ClippedSum)
-@subject_of.register(ClippedMean)
-def _(mechanism: Clipped, n: int) -> Subject:  # noqa: ARG001 - neighbours may have different numbers of records
+def clipped(mechanism: Clipped, n: int) -> Subject:  # noqa: ARG001 - neighbours may have different numbers of records
+    """Return the law of the clip, and of the noisy totals within it."""
     return Subject(laws=[], stated=partial(_stated, mechanism), cost=mechanism.cost, name=repr(mechanism))
 
 

@@ -11,17 +11,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-import sordino.audit._bounded  # tells `subject_of` how they are played
-import sordino.audit._clipped  # tells `subject_of` what their laws are
-import sordino.audit._hybrids  # tells `subject_of` how they are played
-import sordino.audit._quantiles  # tells `subject_of` what their laws are
-import sordino.audit._quiet_sparse_vectors  # tells `subject_of` how they are played
-import sordino.audit._scaled  # tells `subject_of` what its law is
-import sordino.audit._scans  # tells `subject_of` what their laws are
-import sordino.audit._selection  # tells `subject_of` how they are played
-import sordino.audit._smooth_race  # tells `subject_of` what its law is
-import sordino.audit._sparse_vector  # tells `subject_of` how it is played
-import sordino.audit._steps  # noqa: F401 - tells `subject_of` how they are played
 from sordino.audit._audit import Audit, Pair
 from sordino.audit._continuous import Asked, Continuous, points
 from sordino.audit._continuous_report import loss as continuous_loss
@@ -33,7 +22,8 @@ from sordino.audit._output_keys import Partition
 from sordino.audit._region import region
 from sordino.audit._report import ExactReport
 from sordino.audit._search import worst_pairs
-from sordino.audit._subject import Subject, subject_of
+from sordino.audit._subject import Subject
+from sordino.audit._subjects import subject_of
 from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, TRUTH, Number, shown
 from sordino.constraints import exact as exact_number
 from sordino.errors import InvalidParameter

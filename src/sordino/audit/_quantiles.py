@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from sordino.audit._scans import Listed, positions
-from sordino.audit._subject import Stated, Subject, subject_of
+from sordino.audit._subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts, Quantile, Quantiles
 from sordino.estimators._quantiles import Place
@@ -31,14 +31,14 @@ Draws = tuple[tuple[Part, int | None], ...]
 """Which part of a release was played, and the position where it ended."""
 
 
-@subject_of.register
-def _(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001 - neighbours may have different numbers of records
+def quantile(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001 - neighbours may have different numbers of records
+    """Return the law of the edge or bucket."""
     _check_edges(mechanism)
     return Subject(laws=[], stated=partial(_quantile, mechanism), cost=mechanism.cost, name=repr(mechanism))
 
 
-@subject_of.register
-def _(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001
+def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as above
+    """Return the law of all edges together."""
     _check_edges(mechanism)
     if mechanism.size_noise is not None and _farthest(mechanism.size_noise) > _MOST_SIZES:
         raise InvalidParameter(

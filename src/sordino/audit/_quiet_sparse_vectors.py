@@ -1,4 +1,4 @@
-"""The sparse vectors without gaps as the auditor sees them: one played, one by its law; an output is (asked, places of the positives).
+"""The sparse vector with Gumbel noise as the auditor sees it, by its law: an output is (asked, places of the positives).
 
 Claim: each listed probability lies between its two decimals. Proof: docs/proofs/gumbel-sparse-vector.md.
 Floats: none.
@@ -12,43 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from sordino.audit._sparse_vector import _Played
-from sordino.audit._subject import Rows, Subject, subject_of
+from sordino.audit._played import check_size
+from sordino.audit._subject import Rows, Subject
 from sordino.cost import Pure
-from sordino.entropy import SYSTEM
-from sordino.errors import InvalidParameter
-from sordino.mechanisms import GaussianSparseVector, GumbelSparseVector
-from sordino.mechanisms._gaussian_sparse_vector import play as play_gaussian
+from sordino.mechanisms import GumbelSparseVector
 from sordino.mechanisms._gumbel_sparse_vector import stages, weight
 from sordino.noise._probability import Bounds, contexts
 
 _DIGITS = 60
 
 
-@subject_of.register
-def _(mechanism: GaussianSparseVector, n: int) -> Subject:
-    def play(answers: Any, noise: Rows) -> list[tuple[int, ...]]:
-        heights, outputs = mechanism.heights(list(answers)), []
-        for row in noise:  # the very steps of `release`
-            places, asked = play_gaussian(heights, _Played(row[:1]), _Played(row[1:]), mechanism.positives, SYSTEM)
-            outputs.append((asked, *places.tolist()))
-        return outputs
+def gumbel_sparse_vector(mechanism: GumbelSparseVector, n: int) -> Subject:
+    """Return the law of every transcript."""
 
-    return Subject(
-        laws=[mechanism.threshold_noise, *[mechanism.noise] * n],
-        play=play,
-        cost=mechanism.cost,
-        sensitivity=mechanism.sensitivity,
-        name=repr(mechanism),
-    )
-
-
-@subject_of.register
-def _(mechanism: GumbelSparseVector, n: int) -> Subject:
     def heights(answers: Any) -> Rows:
         found = mechanism.heights(list(answers))
-        if found.size != n:
-            raise InvalidParameter(f"audit.exact needs the same number of answers on both sides; got {n} and {found.size}.")
+        check_size(found, n)
         return found
 
     def spent(output: tuple[int, ...]) -> Pure:

@@ -12,8 +12,7 @@ from sordino.audit._added import added
 from sordino.audit._continuous import Continuous
 from sordino.audit._continuous_laws import Law
 from sordino.audit._density import Density
-from sordino.audit._subject import subject_of
-from sordino.constraints import POSITIVE
+from sordino.constraints import to_fraction
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import SmoothMechanism
 from sordino.mechanisms._clamped_bound import clamped_bound
@@ -22,11 +21,11 @@ _WIDE = 1 << 6
 """The window reaches so many ceilings/alpha to both sides."""
 
 
-@subject_of.register
-def _(mechanism: SmoothMechanism, n: int) -> Continuous:
+def smooth_mechanism(mechanism: SmoothMechanism, n: int) -> Continuous:
+    """Return the density of the noise; answers are a number and its smooth bound."""
     if n != 2:
         raise InvalidParameter(f"audit.exact needs a pair on each side, a number and its smooth bound; got {n} numbers.")
-    low, high = POSITIVE("floor", mechanism.floor), POSITIVE("ceiling", mechanism.ceiling)
+    low, high = to_fraction(mechanism.floor), to_fraction(mechanism.ceiling)
     alpha = Fraction(mechanism.alpha)
     window = -_WIDE * high / alpha, _WIDE * high / alpha
     plain = added(Law.cauchy(mechanism.noise.gamma, 1 / alpha), window, scaled=True)

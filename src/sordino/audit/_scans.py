@@ -13,8 +13,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from sordino.audit._played import counted
 from sordino.audit._region import TOO_MANY
-from sordino.audit._subject import Subject, counted, subject_of
+from sordino.audit._subject import Subject
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps
 from sordino.mechanisms import AboveThreshold
@@ -29,8 +30,8 @@ _KEPT = 1 << 13
 Listed = list[tuple[int | None, Bounds]]
 
 
-@subject_of.register
-def _(mechanism: AboveThreshold, n: int) -> Subject:
+def above_threshold(mechanism: AboveThreshold, n: int) -> Subject:
+    """Return the law of the first answer above."""
     scan = mechanism.scan()
     return Subject(
         laws=[],

@@ -13,7 +13,6 @@ from typing import Any
 from sordino.audit._continuous import Asked, Compared, Continuous
 from sordino.audit._continuous_laws import Law
 from sordino.audit._races import Race
-from sordino.audit._subject import subject_of
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import SmoothSelection
 from sordino.mechanisms._smooth_selection import scale_of
@@ -35,8 +34,8 @@ class _Scaled(Continuous):
         return list(numbers[:-1]), Fraction(scale_of(self.mechanism, numbers[-1]))
 
 
-@subject_of.register
-def _(mechanism: SmoothSelection, n: int) -> Continuous:
+def smooth_selection(mechanism: SmoothSelection, n: int) -> Continuous:
+    """Return the race; answers are the scores, followed by their smooth bound."""
     if n != mechanism.candidates + 1 or n == 2:
         raise InvalidParameter(
             f"audit.exact needs the {mechanism.candidates} scores of SmoothSelection, at least 2, followed by their smooth bound; got {n} "

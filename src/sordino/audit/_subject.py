@@ -6,31 +6,19 @@ Floats: none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import singledispatch
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit._continuous import Continuous
-from sordino.audit._laws import Finite, Noise, checked_law
-from sordino.audit._softmax import peeled
+from sordino.audit._laws import Noise, checked_law
 from sordino.constraints import TRUTH, shown
 from sordino.cost import Cost
-from sordino.entropy import SYSTEM, Entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import to_steps
-from sordino.mechanisms import GaussianMechanism, LaplaceMechanism, NoisyTopK, _additive, _noisy_top_k
-from sordino.mechanisms._gumbel_top_k import Gumbel
-from sordino.mechanisms._implicit_zeros import DENSE, listed, noisy_domain
-from sordino.mechanisms._race import decide as decide_race
-from sordino.mechanisms._statements import whole_vector
-from sordino.noise import Geometric
 from sordino.noise._probability import Bounds
-from sordino.sensitivity import Norm, Sensitivity
+from sordino.sensitivity import Sensitivity
 
 Rows = NDArray[np.int64]
 Stated = Iterable[tuple[Any, Bounds]]
@@ -185,120 +173,3 @@ class Subject:
         if self.play is not None:
             return self.play(private, noise)
         return None if self.decide is None else self.decide(private + noise)
-
-
-@singledispatch
-def subject_of(mechanism: Any, n: int) -> Subject | Continuous:
-    """Return the mechanism, for `n` answers, as the auditor sees it; a mechanism of yours has a method `audited(n)` for that."""
-    made = mechanism.audited(n) if hasattr(mechanism, "audited") else mechanism
-    if isinstance(made, Subject | Continuous):
-        return made
-    raise InvalidParameter(
-        f"audit.exact needs a mechanism of this library, an audit.Subject, or an object whose audited(n) returns one; "
-        f"got {shown(mechanism)}."
-    )
-
-
-@subject_of.register
-def _(mechanism: Subject, n: int) -> Subject:  # noqa: ARG001 - a subject has its own number of laws
-    return mechanism
-
-
-@subject_of.register
-def _(mechanism: NoisyTopK, n: int) -> Subject:
-    def play(steps: Rows, noise: Rows) -> Rows:
-        return np.concatenate(_noisy_top_k.play(steps, noise, mechanism.k), axis=-1)  # the very steps of `release`
-
-    if mechanism.k > n:
-        raise InvalidParameter(f"NoisyTopK.k must be at most the number of answers {n}; got {mechanism.k}.")
-    common: dict[str, Any] = {"cost": mechanism.cost, "sensitivity": mechanism.sensitivity, "name": repr(mechanism)}
-    if isinstance(mechanism.noise, Gumbel):
-        k, rate, counts = mechanism.k, mechanism.noise.rate, counted(mechanism, n)
-        if k == 1:
-            return raced(rate, counts, n, **common)
-        return Subject(laws=[], steps=counts, stated=lambda steps: peeled(steps.tolist(), k, rate), **common)
-    if mechanism.domain_size is None:
-        steps = counted(mechanism, n)
-        return Subject(laws=[mechanism.noise] * n, play=play, steps=steps, added=True, shifts=True, **common)
-    check_domain(mechanism.domain_size)
-    return Subject(laws=[mechanism.noise] * mechanism.domain_size, play=_listed(mechanism), **common)
-
-
-def check_domain(size: int | None) -> None:
-    """Raise `InvalidParameter` for a domain that is not computed item by item."""
-    if size is not None and size > DENSE:
-        raise InvalidParameter(
-            f"audit.exact plays domains of at most {DENSE} items, which are computed item by item; got {size}. Audit a smaller domain: "
-            "larger ones draw only the zeros that matter; that this is the same law is proved, and enumerated by the tests, not here."
-        )
-
-
-def raced(rate: Fraction, steps: Callable[[Any], NDArray[np.int64]], n: int, **common: Any) -> Subject:
-    """Return a race among `n` places: one try, drawn again until it arrives."""
-
-    def play(answers: Any, noise: Rows) -> Rows:
-        place, level = noise[:, 0], noise[:, 1]
-        return np.where(decide_race(steps(answers), place, level) >= 0, place, -1)
-
-    return Subject(laws=[Finite([1] * n), Geometric(rate)], play=play, again=-1, **common)
-
-
-def _listed(mechanism: NoisyTopK) -> Callable[[Any, Rows], list[Any]]:
-    """Return the play of a top-k over a public domain: its own code, from the listed answers to the output, with noise handed in."""
-    size = mechanism.domain_size or 0
-
-    def play(answers: Any, noise: Rows) -> list[Any]:
-        steps, at = listed(*nonzero(answers), mechanism.step, "NoisyTopK")
-        outputs = []
-        for row in noise:
-            law: Any = _Handed(row)
-            noisy, places = noisy_domain(steps, at, size, law, min(mechanism.k + 1, size), SYSTEM)
-            winners, gaps = _noisy_top_k.decide(noisy, mechanism.k)
-            outputs.append((*places[winners].tolist(), *gaps.tolist()))
-        return outputs
-
-    return play
-
-
-def nonzero(answers: Any) -> tuple[list[Any], list[int]]:
-    """Return the answers that are not 0, as a release over a domain takes them, and their positions."""
-    known = answers if isinstance(answers, Mapping) else {i: value for i, value in enumerate(answers) if value}
-    return list(known.values()), list(known)
-
-
-@dataclass(frozen=True)
-class _Handed:
-    """A law whose sample is the noise that the auditor plays."""
-
-    noise: NDArray[np.int64]
-
-    def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:  # noqa: ARG002 - the signature of a law
-        return self.noise[:n]
-
-
-@subject_of.register(LaplaceMechanism)
-@subject_of.register(GaussianMechanism)
-def _(mechanism: LaplaceMechanism | GaussianMechanism, n: int) -> Subject:
-    norm: Norm = "l1" if isinstance(mechanism, LaplaceMechanism) else "l2"
-    whole_vector(mechanism.sensitivity, norm, n, type(mechanism).__name__)
-    return Subject(
-        laws=[mechanism.noise] * n,
-        play=_additive.play,  # the very function of `release`
-        steps=counted(mechanism, n),
-        added=True,
-        cost=mechanism.cost,
-        sensitivity=mechanism.sensitivity,
-        name=repr(mechanism),
-    )
-
-
-def counted(mechanism: Any, n: int) -> Callable[[Any], NDArray[np.int64]]:
-    """Return the function that turns answers into `n` whole numbers of steps."""
-
-    def steps(answers: Any) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = np.atleast_1d(to_steps(answers, mechanism.step, type(mechanism).__name__))
-        if found.size != n:
-            raise InvalidParameter(f"audit.exact needs the same number of answers on both sides; got {n} and {found.size}.")
-        return found
-
-    return steps

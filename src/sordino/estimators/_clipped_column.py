@@ -9,6 +9,7 @@ Floats: none after records are whole numbers of steps; the released floats are e
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -113,9 +114,9 @@ class ClippedColumn(Mechanism):
         """The edges that records are compared with."""
         return self.search.grid
 
+    @abstractmethod
     def noise_for(self, clip: Clip) -> TotalNoise:
-        """Return the noise of the totals for this clip."""
-        raise NotImplementedError  # each figure says which totals it adds up
+        """Return the noise of the totals for this clip: each figure says which totals it adds up."""
 
     @no_remnants
     def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:

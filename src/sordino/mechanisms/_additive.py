@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from sordino.claims import Claim
 from sordino.constraints import POSITIVE, Number, to_fraction
-from sordino.cost import ZCDP, Cost, Pure
+from sordino.cost import ZCDP, Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import RATE_DENOMINATOR, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._rules import Draws, Rules
 from sordino.mechanisms._statements import ANY_STATEMENT, STEP_MEANS, whole_vector
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import Value, Values
@@ -70,7 +71,12 @@ class LaplaceMechanism(Mechanism):
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, "l1", answers, fresh_entropy(entropy, "LaplaceMechanism.release"))
+        return _released(self, answers, fresh_entropy(entropy, "LaplaceMechanism.release"))
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: noise is added to every answer."""
+        return _rules(self, "l1")
 
 
 @final
@@ -117,28 +123,38 @@ class GaussianMechanism(Mechanism):
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, "l2", answers, fresh_entropy(entropy, "GaussianMechanism.release"))
+        return _released(self, answers, fresh_entropy(entropy, "GaussianMechanism.release"))
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: noise is added to every answer."""
+        return _rules(self, "l2")
 
 
-def _released(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm, answers: Any, entropy: Entropy) -> Value | Values:
+def _rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules:
+    """Return how both mechanisms make a release; their statements are about different norms."""
+    owner = type(mechanism).__name__
+
+    def draws(n: int) -> Draws:
+        whole_vector(mechanism.sensitivity, norm, n, owner)
+        return ((mechanism.noise, n),)
+
+    return Rules(draws=draws, steps=lambda answers: to_steps(answers, mechanism.step, owner), decide=decide, added=True)
+
+
+def _released(mechanism: LaplaceMechanism | GaussianMechanism, answers: Any, entropy: Entropy) -> Value | Values:
     """Return what the mechanism releases for these answers, with fresh noise."""
-    steps = to_steps(answers, mechanism.step, type(mechanism).__name__)
-    whole_vector(mechanism.sensitivity, norm, steps.size, type(mechanism).__name__)
-    noisy = from_steps(play(steps.reshape(-1), mechanism.noise.sample(steps.size, entropy)), mechanism.step)
+    rules = mechanism.rules
+    steps = rules.steps(answers)
+    noisy = from_steps(rules.play(steps.reshape(-1), steps.size, entropy), mechanism.step)
     error = math.sqrt(mechanism.noise.variance) * float(mechanism.step)
-    cost: Cost = mechanism.cost
+    common: dict[str, Any] = {"mechanism": mechanism, "cost": mechanism.cost, "simulated": entropy.simulated}
     if steps.ndim == 0:
-        return Value(
-            value=float(noisy[0]),
-            standard_error=error,
-            mechanism=mechanism,
-            cost=cost,
-            simulated=entropy.simulated,
-        )
-    return Values(values=noisy, standard_error=error, mechanism=mechanism, cost=cost, simulated=entropy.simulated)
+        return Value(value=float(noisy[0]), standard_error=error, **common)
+    return Values(values=noisy, standard_error=error, **common)
 
 
-def play(steps: NDArray[np.int64], noise: Steps) -> Steps:
+def decide(steps: NDArray[np.int64], noise: Steps) -> Steps:
     """Return answers plus noise in steps, shape (n,), or (N, n) for N rows of noise: the identity is all that there is to decide."""
     return add(steps, noise)
 

@@ -28,6 +28,7 @@ from sordino.grid import CLAMP, Steps, add, bound_in_steps, fit_rate, from_steps
 from sordino.grid import _array as as_array
 from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._random_rounding import between, largest_between, round_at_random
+from sordino.mechanisms._rules import Draws, Rules
 from sordino.mechanisms._statements import ANY_STATEMENT, one_of_the_laws, whole_vector
 from sordino.noise import DiscreteLaplace, Staircase
 from sordino.noise._probability import exp_bounds
@@ -204,7 +205,7 @@ class FoldedMechanism(Mechanism):
         else:
             steps = to_steps(array, self.step, "FoldedMechanism")
         inside = np.clip(steps.reshape(-1), low, high)
-        folded = decide(add(inside, self.noise.sample(steps.size, entropy)), low, high, _period(self.noise))
+        folded = self.rules.play(inside, inside.size, entropy)
         released = np.asarray(from_steps(folded, self.step), dtype=np.float64)
         for output in set(folded[(folded <= low) | (folded >= high)].tolist()):
             released[folded == output] = self._moved(output)
@@ -213,6 +214,22 @@ class FoldedMechanism(Mechanism):
         if steps.ndim == 0:
             return Value(value=float(released[0]), standard_error=error, **common)
         return Values(values=released, standard_error=error, **common)
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made of answers on the grid: noise is added, and what lies beyond an end is folded."""
+        low, high = self.ends
+
+        def draws(n: int) -> Draws:
+            covered(self.noise, self.sensitivity, n)
+            return ((self.noise, n),)
+
+        return Rules(
+            draws=draws,
+            steps=lambda answers: np.clip(to_steps(answers, self.step, "FoldedMechanism"), low, high),
+            decide=lambda steps, noise: decide(add(steps, noise), low, high, _period(self.noise)),
+            added=True,
+        )
 
     def _moved(self, output: int) -> float:
         """Return what is released for a folded answer at an end or beyond it: a public constant farther out."""

@@ -38,6 +38,7 @@ from sordino.mechanisms._counted_stream import CountedStream
 from sordino.mechanisms._crossings import crossings
 from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
+from sordino.mechanisms._rules import Rules
 from sordino.mechanisms._statements import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, one_of_the_laws
 from sordino.mechanisms._thresholds import Cut
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
@@ -170,8 +171,19 @@ class GaussianSparseVector(Mechanism):
         """
         fresh_entropy(entropy, "GaussianSparseVector.release")
         heights = self.heights(answers, thresholds)
-        places, asked = play(heights, self.threshold_noise, self.noise, self.positives, entropy)
+        places, asked = self.rules.play(heights, heights.size, entropy)
         return quiet_positives(self, places, asked, self.cost, simulated=entropy.simulated)
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: one noisy threshold, and fresh noise for each question; an outcome is (asked, places)."""
+        return Rules(
+            draws=lambda n: ((self.threshold_noise, 1), (self.noise, n)),
+            steps=self.heights,
+            decide=lambda heights, entropy, limit, law: play(heights, limit, law, self.positives, entropy),
+            walks=True,
+            written=lambda found: (found[1], *found[0].tolist()),
+        )
 
     @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> CountedStream:

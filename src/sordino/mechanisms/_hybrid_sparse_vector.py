@@ -8,7 +8,7 @@ Floats: the split is chosen with them, from public parameters; no comparison and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, cast, final
@@ -31,11 +31,11 @@ from sordino.cost import Pure
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, largest
-from sordino.mechanisms._ahead import Sampler
 from sordino.mechanisms._branches import LAWS, Noise, divided, family_of
 from sordino.mechanisms._correction import Family
-from sordino.mechanisms._implicit_zeros import dense, listed, noisy_domain
+from sordino.mechanisms._implicit_zeros import Listed, dense, listed, noisy_domain
 from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._rules import Draws, Rules
 from sordino.mechanisms._split import Plan, Task
 from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, checked_size, one_of_the_laws
 from sordino.mechanisms._thresholds import Cut, cut_at
@@ -153,8 +153,10 @@ class HybridSparseVector(Mechanism):
             If the answers are not a list of at least k numbers, or positions do not go with them.
         """
         fresh_entropy(entropy, "HybridSparseVector.release")
-        run, asked = self._prepared(answers, positions)
-        items, lifts = run(self.threshold_noise, self.noise, entropy)
+        rules = self.rules
+        steps = rules.steps(answers, positions)
+        asked = self.domain_size or steps.size
+        items, lifts = rules.play(steps, asked, entropy)
         kept = [(item, lift) for item, lift in zip(items.tolist(), lifts.tolist(), strict=True) if item >= 0]
         center = (self.noise.mean - self.threshold_noise.mean) * float(self.step)
         return Positives(
@@ -169,29 +171,40 @@ class HybridSparseVector(Mechanism):
             simulated=entropy.simulated,
         )
 
-    def _prepared(self, answers: Any, positions: Any) -> tuple[Callable[[Sampler, Sampler, Entropy], Found], int]:
-        """Return what only waits for noise (laws of threshold and answers, entropy), and the public number of items."""
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: one noisy threshold, and the largest noisy answers that reach it."""
+
+        def draws(n: int) -> Draws:
+            return ((self.threshold_noise, 1), (self.noise, n))
+
         if self.domain_size is not None:
-            return partial(self._of_domain, *listed(answers, positions, self.step, "HybridSparseVector")), self.domain_size
-        steps = dense(answers, positions, self.k, self.step, "HybridSparseVector")
+            return Rules(
+                draws=draws,
+                steps=partial(listed, step=self.step, owner="HybridSparseVector"),
+                decide=self._decide_domain,
+                walks=True,
+                spent_by=self._spent_by,
+            )
+        return Rules(
+            draws=draws,
+            steps=lambda answers, positions=None: dense(answers, positions, self.k, self.step, "HybridSparseVector"),
+            decide=lambda steps, limit, noise: decide(add(steps, noise), self._cut.steps + limit, self.k),
+            spent_by=self._spent_by,
+        )
 
-        def run(limit: Sampler, law: Sampler, entropy: Entropy) -> Found:
-            threshold = self._cut.steps + limit.sample(1, entropy)
-            return play(steps, threshold, law.sample(steps.size, entropy), self.k)
-
-        return run, steps.size
-
-    def _of_domain(self, steps: NDArray[np.int64], at: NDArray[np.int64], limit: Sampler, law: Sampler, entropy: Entropy) -> Found:
+    def _decide_domain(self, given: Listed, entropy: Entropy, limit: Noise, law: Noise) -> Found:
+        """Return the items and the lifts where only some items of the domain are listed: most zeros are never drawn."""
+        steps, positions = given
         size = cast("int", self.domain_size)
         threshold = self._cut.steps + limit.sample(1, entropy)
-        noisy, places = noisy_domain(steps, at, size, cast("Noise", law), min(self.k, size), entropy)
+        noisy, places = noisy_domain(steps, positions, size, law, min(self.k, size), entropy)
         items, lifts = decide(noisy, threshold, self.k)
         return np.where(items < 0, -1, places[items]), lifts
 
-
-def play(steps: NDArray[np.int64], threshold: Steps, noise: Steps, k: int) -> Found:
-    """Return what is released of answers (n,), a noisy threshold (1,) and noise (n,), or of rows of both: (N, 1) and (N, n)."""
-    return decide(add(steps, noise), threshold, k)
+    def _spent_by(self, output: Sequence[int]) -> Pure:
+        """Return what an output spends: the items (-1 after the last), then the lifts."""
+        return self.spent(sum(item >= 0 for item in output[: self.k]))
 
 
 def decide(noisy: Steps, threshold: Steps, k: int) -> Found:

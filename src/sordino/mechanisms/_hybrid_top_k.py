@@ -9,7 +9,7 @@ Floats: none after the answers are on the grid; gaps are whole steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, cast, final
@@ -30,10 +30,10 @@ from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_for
 from sordino.mechanisms import _noisy_top_k
-from sordino.mechanisms._ahead import Sampler
 from sordino.mechanisms._branches import LAWS, Noise, family_of
-from sordino.mechanisms._implicit_zeros import dense, listed, noisy_domain
+from sordino.mechanisms._implicit_zeros import Listed, dense, listed, noisy_domain
 from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._rules import Draws, Rules
 from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, checked_size, one_of_the_laws
 from sordino.mechanisms._thresholds import Cut, cut_at
 from sordino.releases import HybridTop
@@ -132,7 +132,9 @@ class HybridTopK(Mechanism):
             If the answers are not a list of at least k numbers, or positions do not go with them.
         """
         fresh_entropy(entropy, "HybridTopK.release")
-        items, gaps = self._prepared(answers, positions)(self.noise, entropy)
+        rules = self.rules
+        steps = rules.steps(answers, positions)
+        items, gaps = rules.play(steps, self.domain_size or steps.size - 1, entropy)
         selected = int(np.count_nonzero(items >= 0))
         crossed = selected < self.k
         kept = gaps[:selected]
@@ -149,28 +151,46 @@ class HybridTopK(Mechanism):
             simulated=entropy.simulated,
         )
 
-    def _prepared(self, answers: Any, positions: Any) -> Callable[[Sampler, Entropy], Found]:
-        """Return what only waits for noise (a law, entropy): the threshold takes the last draw of a list, the first of a domain."""
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: the threshold is one more item, which takes the last draw of a list, the first of a domain."""
+
+        def draws(n: int) -> Draws:
+            return ((self.noise, n + 1),)
+
+        def steps(answers: Any, positions: Any = None) -> NDArray[np.int64]:
+            items = dense(answers, positions, self.k, self.step, "HybridTopK")
+            return np.append(items, np.int64(self._cut.steps))
+
         if self.domain_size is not None:
-            return partial(self._of_domain, *listed(answers, positions, self.step, "HybridTopK"))
-        steps = self._competing(dense(answers, positions, self.k, self.step, "HybridTopK"))
-        return lambda law, entropy: play(steps, law.sample(steps.size, entropy), self.k)
+            return Rules(
+                draws=draws,
+                steps=partial(listed, step=self.step, owner="HybridTopK"),
+                decide=self._decide_domain,
+                walks=True,
+                spent_by=self._spent_by,
+            )
+        return Rules(
+            draws=draws,
+            steps=steps,
+            decide=lambda steps, noise: decide(add(steps, noise), self.k),
+            added=True,
+            shifts=True,
+            spent_by=self._spent_by,
+        )
 
-    def _competing(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return answers in steps, shape (n,), with the threshold as the last item, shape (n + 1,)."""
-        return np.append(steps, np.int64(self._cut.steps))
-
-    def _of_domain(self, steps: NDArray[np.int64], at: NDArray[np.int64], law: Sampler, entropy: Entropy) -> Found:
+    def _decide_domain(self, given: Listed, entropy: Entropy, law: Noise) -> Found:
+        """Return the items and the gaps where only some items of the domain are listed: most zeros are never drawn."""
+        steps, positions = given
         size = cast("int", self.domain_size)
         threshold = self._cut.steps + law.sample(1, entropy)
-        noisy, places = noisy_domain(steps, at, size, cast("Noise", law), min(self.k + 1, size), entropy)
+        noisy, places = noisy_domain(steps, positions, size, law, min(self.k + 1, size), entropy)
         items, gaps = decide(np.append(noisy, threshold), self.k)
         return np.where(items < 0, -1, places[items]), gaps
 
-
-def play(steps: NDArray[np.int64], noise: Steps, k: int) -> Found:
-    """Return what is released of items (n + 1,), the threshold last, with noise (n + 1,), or for each row of noise (N, n + 1)."""
-    return decide(add(steps, noise), k)
+    def _spent_by(self, output: Sequence[int]) -> Pure:
+        """Return what an output spends: the items (-1 from the threshold on), then the gaps."""
+        return self.spent(sum(item >= 0 for item in output[: self.k]))
 
 
 def decide(noisy: Steps, k: int) -> Found:

@@ -26,9 +26,11 @@ DENSE = 1 << 16
 """Domains of at most this size are computed densely."""
 
 OneSided = Geometric | DiscreteLaplace
+Listed = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""The answers that are not 0, in steps, and their positions in the domain."""
 
 
-def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> Listed:
     """Return the listed answers as steps with their positions; an empty list is an answer like any other."""
     lengths = [len(part) if hasattr(part, "__len__") and getattr(part, "ndim", 1) == 1 else -1 for part in (answers, positions)]
     if lengths[0] < 0 or lengths[0] != lengths[1]:

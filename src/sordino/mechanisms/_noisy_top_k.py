@@ -10,6 +10,7 @@ Floats: none after the answers are on the grid; gaps are whole steps.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, cast, final
 
 import numpy as np
@@ -23,8 +24,9 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for
 from sordino.mechanisms._gumbel_top_k import Gumbel, select
-from sordino.mechanisms._implicit_zeros import OneSided, dense, listed, noisy_domain
+from sordino.mechanisms._implicit_zeros import Listed, OneSided, dense, listed, noisy_domain
 from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._rules import Draws, Rules
 from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, checked_size, one_of_the_laws
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK
@@ -114,18 +116,12 @@ class NoisyTopK(Mechanism):
             If the answers are not a list of at least k numbers, or positions do not go with them.
         """
         fresh_entropy(entropy, "NoisyTopK.release")
-        if self.domain_size is None:
-            steps = dense(answers, positions, self.k, self.step, "NoisyTopK")
-            if isinstance(self.noise, Gumbel):
-                return self._released(select(steps, self.k, self.noise.rate, entropy), np.zeros(0), entropy)
-            return self._released(*play(steps, self.noise.sample(steps.size, entropy), self.k), entropy)
-        steps, at = listed(answers, positions, self.step, "NoisyTopK")
-        m, law = min(self.k + 1, self.domain_size), cast("OneSided", self.noise)  # Gumbel noise takes no domain size
-        noisy, places = noisy_domain(steps, at, self.domain_size, law, m, entropy)
-        winners, gaps = decide(noisy, self.k)
-        return self._released(places[winners], gaps, entropy)
-
-    def _released(self, indices: NDArray[np.int64], gaps: Steps, entropy: Entropy) -> TopK:
+        rules = self.rules
+        steps = rules.steps(answers, positions)
+        if isinstance(self.noise, Gumbel):
+            indices, gaps = select(steps, self.k, self.noise.rate, entropy), np.zeros(0)
+        else:
+            indices, gaps = rules.play(steps, self.domain_size or steps.size, entropy)
         return TopK(
             indices=indices,
             gaps=from_steps(gaps, self.step),
@@ -134,10 +130,31 @@ class NoisyTopK(Mechanism):
             simulated=entropy.simulated,
         )
 
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: the largest noisy answers win; with Gumbel noise it is a race, whose draws have no end."""
 
-def play(steps: NDArray[np.int64], noise: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
-    """Return what is released of answers (n,) with noise (n,), or for each row of noise (N, n): winners, and gaps in steps."""
-    return decide(add(steps, noise), k)
+        def draws(n: int) -> Draws:
+            return ((cast("OneSided", self.noise), n),)
+
+        if self.domain_size is not None:
+            steps = partial(listed, step=self.step, owner="NoisyTopK")
+            return Rules(draws=draws, steps=steps, decide=self._decide_domain, walks=True)
+        return Rules(
+            draws=draws,
+            steps=lambda answers, positions=None: dense(answers, positions, self.k, self.step, "NoisyTopK"),
+            decide=lambda steps, noise: decide(add(steps, noise), self.k),
+            added=True,
+            shifts=True,
+        )
+
+    def _decide_domain(self, given: Listed, entropy: Entropy, law: OneSided) -> tuple[NDArray[np.int64], Steps]:
+        """Return the winners and the gaps where only some items of the domain are listed: most zeros are never drawn."""
+        steps, positions = given
+        size = cast("int", self.domain_size)
+        noisy, places = noisy_domain(steps, positions, size, law, min(self.k + 1, size), entropy)
+        winners, gaps = decide(noisy, self.k)
+        return places[winners], gaps
 
 
 def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:

@@ -21,6 +21,7 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, step_for, to_steps
 from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms._rules import Rules
 from sordino.mechanisms._statements import EACH_ANSWER
 from sordino.mechanisms._step_success import success
 from sordino.noise import Geometric
@@ -121,9 +122,19 @@ class StepSelection(Mechanism):
             If the answers are not a list of at least one number.
         """
         fresh_entropy(entropy, "StepSelection.release")
-        steps = np.atleast_1d(to_steps(answers, self.step, "StepSelection"))
-        index = int(decide(steps, self.noise.sample(steps.size, entropy), self.window))
+        rules = self.rules
+        steps = rules.steps(answers)
+        index = int(rules.play(steps, steps.size, entropy))
         return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: so many windows are added to each answer as its draw says."""
+        return Rules(
+            draws=lambda n: ((self.noise, n),),
+            steps=lambda answers: np.atleast_1d(to_steps(answers, self.step, "StepSelection")),
+            decide=lambda steps, windows: decide(steps, windows, self.window),
+        )
 
 
 def decide(steps: NDArray[np.int64], windows: Steps, window: int) -> Any:

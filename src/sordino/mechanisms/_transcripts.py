@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sordino.cost import Pure
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import add, to_steps
@@ -21,6 +22,7 @@ from sordino.mechanisms._ahead import Ahead, Sampler
 from sordino.mechanisms._branches import Branching, centers, cuts_of
 from sordino.mechanisms._crossings import Part, Transcript, affordable, crossings, decide, lifted, paid
 from sordino.mechanisms._implicit_zeros import DENSE, _fresh_ranks, distinct, listed
+from sordino.mechanisms._rules import Draws, Rules
 from sordino.mechanisms._thresholds import Cut, cuts_at
 from sordino.noise import DiscreteLaplace, Geometric, binomial
 from sordino.releases import Positives
@@ -59,6 +61,39 @@ def prepared(
     return partial(crossings, heights, **rules), cuts.__getitem__
 
 
+def ask_all(run: Callable[..., Transcript], entropy: Entropy, threshold: Sampler, *branches: Sampler) -> Transcript:
+    """Ask prepared questions, with noise of these laws."""
+    return run(thresholds=threshold, queries=branches, entropy=entropy)
+
+
+def rules_of(mechanism: Branching) -> Rules:
+    """Return how a sparse vector makes a release: noise of the threshold, and for each question noise in every branch."""
+
+    def draws(n: int) -> Draws:
+        asked = n * mechanism.passes
+        thresholds = min(mechanism.tokens // mechanism.branch_tokens[0], asked) if mechanism.resample else 1
+        return ((mechanism.threshold_noise, thresholds), *((law, asked) for law in mechanism.branch_noise))
+
+    def spent_by(output: Sequence[int]) -> Pure:
+        branches = output[3 + 3 * output[2] :]
+        return mechanism.spent(sum(mechanism.branch_tokens[branch] for branch in branches), output[1])
+
+    return Rules(
+        draws=draws,
+        steps=lambda answers, positions=None: prepared(mechanism, answers, None, positions)[0],
+        decide=ask_all,
+        walks=True,
+        written=_written,
+        spent_by=spent_by,
+    )
+
+
+def _written(found: Transcript) -> tuple[int, ...]:
+    """Return a transcript as numbers: asked, thresholds met, positives, and of these the places, lifts, passes and branches."""
+    columns = (found.places, found.lifts, found.passes, found.branches)
+    return (found.asked, found.stages, found.places.size, *np.concatenate(columns).tolist())
+
+
 def released(mechanism: Branching, answers: Any, thresholds: Any, positions: Any, entropy: Entropy) -> Positives:
     """Ask all answers with fresh noise, and return what was found in the unit of the answers.
 
@@ -68,7 +103,7 @@ def released(mechanism: Branching, answers: Any, thresholds: Any, positions: Any
         As in `prepared`.
     """
     run, cuts_at_place = prepared(mechanism, answers, thresholds, positions)
-    found = run(thresholds=mechanism.threshold_noise, queries=mechanism.branch_noise, entropy=entropy)
+    found = ask_all(run, entropy, mechanism.threshold_noise, *mechanism.branch_noise)
     step, prices = mechanism.step, mechanism.branch_tokens
     means = centers(mechanism)
     branches = found.branches.tolist()
