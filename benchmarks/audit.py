@@ -7,8 +7,8 @@ import time
 
 from benchmarks.measuring import table, verdict
 from sordino import COUNTING, NoisyTopK, Sensitivity, audit
-from sordino.audit._broken import CONTROLS
-from sordino.audit._broken_continuous import CONTINUOUS
+from sordino.audit.controls.continuous import CONTINUOUS
+from sordino.audit.controls.enumerated import CONTROLS
 
 EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CASES = (

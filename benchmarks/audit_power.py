@@ -24,7 +24,7 @@ from sordino import (
     audit,
 )
 from sordino.audit import Subject
-from sordino.audit._broken import CONTROLS
+from sordino.audit.controls.enumerated import CONTROLS
 from sordino.cost import Pure
 
 EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)

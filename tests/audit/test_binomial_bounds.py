@@ -10,7 +10,7 @@ import mpmath
 import pytest
 from scipy import stats
 
-from sordino.audit._binomial_bounds import at_least, at_most, log_term, lower_tail
+from sordino.audit.black_boxes.binomial_bounds import at_least, at_most, log_term, lower_tail
 
 CASES = [
     (hits, runs)

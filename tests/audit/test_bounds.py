@@ -22,8 +22,8 @@ from sordino import (
     audit,
 )
 from sordino.audit import Finite, Subject
-from sordino.audit._broken_sparse_vectors import EITHER_WAY, play
-from sordino.audit._subjects import subject_of
+from sordino.audit.controls.sparse_vectors import EITHER_WAY, play
+from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import ZCDP, Pure
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from support.enumeration import neighbours

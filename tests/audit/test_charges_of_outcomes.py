@@ -8,9 +8,9 @@ from dataclasses import dataclass, make_dataclass
 import pytest
 
 from sordino import Seeded, audit
-from sordino.audit._columns import columns
-from sordino.audit._runs import CHARGED, Part
-from sordino.audit._shape import seen
+from sordino.audit.black_boxes.columns import columns
+from sordino.audit.black_boxes.runs import CHARGED, Part
+from sordino.audit.black_boxes.shape import seen
 from sordino.cost import Pure
 from sordino.noise._uniform import uniform_below
 

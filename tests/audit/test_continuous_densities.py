@@ -13,7 +13,7 @@ import pytest
 
 from sordino import COUNTING, ClaimBroken, InvalidParameter, audit
 from sordino.audit import Density, Law
-from sordino.audit import _enclosures as floats
+from sordino.audit.continuous import enclosures as floats
 from sordino.cost import ZCDP, Approximate, Pure
 
 ONE = Pure(epsilon=1)

@@ -12,11 +12,11 @@ import pytest
 
 from sordino import InvalidParameter, audit
 from sordino.audit import Crossings, Density, Law, Race
-from sordino.audit import _enclosures as floats
-from sordino.audit import _series as series
-from sordino.audit._continuous import Asked
-from sordino.audit._integrals import Budget
-from sordino.audit._ratios import atom, difference
+from sordino.audit.continuous import enclosures as floats
+from sordino.audit.continuous import series
+from sordino.audit.continuous.continuous import Asked
+from sordino.audit.continuous.integrals import Budget
+from sordino.audit.continuous.ratios import atom, difference
 from sordino.cost import Pure
 
 F = Fraction

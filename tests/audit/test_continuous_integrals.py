@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sordino.audit import Law
-from sordino.audit._integrals import Budget, Factor, Integrals, mass
+from sordino.audit.continuous.integrals import Budget, Factor, Integrals, mass
 from support import quadrature
 
 ONE = Fraction(1)

@@ -11,8 +11,8 @@ import pytest
 
 from sordino import InvalidParameter, audit
 from sordino.audit import Law
-from sordino.audit import _enclosures as floats
-from sordino.audit import _series as series
+from sordino.audit.continuous import enclosures as floats
+from sordino.audit.continuous import series
 from sordino.cost import Pure
 from support import quadrature
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sordino import InvalidParameter
-from sordino.audit._envelopes import Piece, checked, lines, summed
+from sordino.audit.continuous.envelopes import Piece, checked, lines, summed
 
 X = np.linspace(-3, 5, 41)
 

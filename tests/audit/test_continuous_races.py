@@ -11,7 +11,7 @@ import pytest
 
 from sordino import ClaimBroken, InvalidParameter, Sensitivity, audit
 from sordino.audit import Crossings, Law, Race
-from sordino.audit._broken_continuous import CONTINUOUS
+from sordino.audit.controls.continuous import CONTINUOUS
 from sordino.cost import BoundedRange, Pure
 from support import quadrature
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sordino import COUNTING, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK, Seeded, audit, grid
-from sordino.audit._subjects import subject_of
+from sordino.audit.enumeration.subjects import subject_of
 from sordino.grid import largest
 from sordino.mechanisms import _additive, _noisy_top_k
 from sordino.mechanisms._noisy_top_k import decide
@@ -107,8 +107,8 @@ def test_numbers_that_are_released_without_noise_are_convicted(monkeypatch):
 def test_a_release_has_the_law_that_was_audited():
     """The sampler is proved elsewhere; here only that release and audit speak of the same mechanism."""
     mechanism = NoisyTopK(k=1, epsilon=2, sensitivity=COUNTING)
-    book = audit._outcomes.Book(
-        subject_of(mechanism, 2), audit._region.region((mechanism.noise,) * 2, 1e-9, 10**6), lambda output: output[0]
+    book = audit.enumeration.outcomes.Book(
+        subject_of(mechanism, 2), audit.enumeration.region.region((mechanism.noise,) * 2, 1e-9, 10**6), lambda output: output[0]
     )
     law = book.outcomes(np.array([1, 0]))
     wins = float(law.certified(book._numbers[0])[0] / law.region.total[0])

@@ -50,8 +50,10 @@ def test_each_of_two_bounds_of_each_question_has_its_share_of_the_level(epsilons
 def test_charges_under_concentrated_privacy_have_their_share(monkeypatch):
     """One class of charges, both sides of both orders, beside the questions of the claim."""
     levels = []
-    beyond = audit._statistical.beyond_zcdp
-    monkeypatch.setattr(audit._statistical, "beyond_zcdp", lambda costs, level: levels.append(level) or beyond(costs, level))
+    beyond = audit.black_boxes.statistical.beyond_zcdp
+    monkeypatch.setattr(
+        audit.black_boxes.statistical, "beyond_zcdp", lambda costs, level: levels.append(level) or beyond(costs, level)
+    )
     found = report([0.5], lambda _: ZCDP(rho=1), ZCDP(rho=2))
     assert levels == [pytest.approx(0.1 / 3 / 2)]
     assert np.isfinite(found.beyond_at_least)

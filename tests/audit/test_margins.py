@@ -13,9 +13,9 @@ import pytest
 
 from sordino import audit
 from sordino.audit import Finite, Subject
-from sordino.audit._comparison import Comparison
-from sordino.audit._outcomes import Book
-from sordino.audit._region import region
+from sordino.audit.enumeration.comparison import Comparison
+from sordino.audit.enumeration.outcomes import Book
+from sordino.audit.enumeration.region import region
 from sordino.cost import Pure
 from sordino.noise import DiscreteLaplace, Geometric
 
@@ -157,5 +157,5 @@ def test_noise_that_was_not_played_counts_more_where_much_is_drawn_again():
 
 def test_too_little_noise_to_ever_be_released_is_refused():
     subject = Subject(laws=[Geometric(Fraction(2))], play=lambda q, z: np.minimum(z[:, 0], 5), cost=Pure(epsilon=1), again=0)
-    with pytest.raises(audit._outcomes.InvalidParameter, match="must not be the output of all noise"):
+    with pytest.raises(audit.enumeration.outcomes.InvalidParameter, match="must not be the output of all noise"):
         Book(subject, region(subject.laws, 0.3, 100), None).outcomes(0)

@@ -12,11 +12,11 @@ import pytest
 
 from sordino import COUNTING, NoisyTopK, Sensitivity
 from sordino.audit import Finite, Subject
-from sordino.audit._comparison import _times, down, log_bounds, up
-from sordino.audit._laws import gaussian_mass, levels, mass, weights
-from sordino.audit._outcomes import Book
-from sordino.audit._region import region
-from sordino.audit._subjects import subject_of
+from sordino.audit.enumeration.comparison import _times, down, log_bounds, up
+from sordino.audit.enumeration.laws import gaussian_mass, levels, mass, weights
+from sordino.audit.enumeration.outcomes import Book
+from sordino.audit.enumeration.region import region
+from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import Pure
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from support.enumeration import by_formula, outputs

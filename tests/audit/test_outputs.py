@@ -12,9 +12,9 @@ import pytest
 
 from sordino import COUNTING, InvalidParameter, LaplaceMechanism, audit
 from sordino.audit import Finite, Subject
-from sordino.audit._outcomes import Book
-from sordino.audit._output_keys import key, seen, unique_rows
-from sordino.audit._region import region
+from sordino.audit.enumeration.outcomes import Book
+from sordino.audit.enumeration.output_keys import key, seen, unique_rows
+from sordino.audit.enumeration.region import region
 from sordino.cost import Pure
 from sordino.noise import DiscreteLaplace, Geometric
 
@@ -48,7 +48,7 @@ def test_large_weights_that_fit_are_counted_exactly():
 
 
 def test_a_mass_that_does_not_add_up_is_a_fault(monkeypatch):
-    monkeypatch.setattr(audit._region, "weights", lambda law, x: np.full(x.size, 2))
+    monkeypatch.setattr(audit.enumeration.region, "weights", lambda law, x: np.full(x.size, 2))
     with pytest.raises(InvalidParameter, match="a fault of the audit"):
         region((Finite([1, 2]),), 1e-15, 100)
     with pytest.raises(InvalidParameter, match="a fault of the audit"):

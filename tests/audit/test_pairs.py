@@ -21,11 +21,11 @@ from sordino import (
     audit,
 )
 from sordino.audit import Finite, Subject
-from sordino.audit._audit import Audit
-from sordino.audit._neighbours import checked_pair, covered, listed, moves
-from sordino.audit._outcomes import Book
-from sordino.audit._region import region
-from sordino.audit._search import _bases, worst_pairs
+from sordino.audit.enumeration.neighbours import checked_pair, covered, listed, moves
+from sordino.audit.enumeration.outcomes import Book
+from sordino.audit.enumeration.pairs import Audit
+from sordino.audit.enumeration.region import region
+from sordino.audit.enumeration.search import _bases, worst_pairs
 from sordino.cost import Pure
 from sordino.grid import largest
 from sordino.mechanisms._implicit_zeros import DENSE
@@ -199,8 +199,8 @@ def test_a_search_starts_with_as_many_answers_as_it_is_about():
 
 @pytest.mark.parametrize(("kept", "size"), [(3, 1 << 28), (64, 3000)])
 def test_laws_that_are_not_needed_any_more_are_forgotten(kept, size, monkeypatch):
-    monkeypatch.setattr(audit._audit, "_KEPT", kept)
-    monkeypatch.setattr(audit._audit, "_BYTES", size)
+    monkeypatch.setattr(audit.enumeration.pairs, "_KEPT", kept)
+    monkeypatch.setattr(audit.enumeration.pairs, "_BYTES", size)
     subject = Subject(laws=[Finite([1, 1])], play=lambda q, z: z[:, 0] + q[0], cost=Pure(epsilon=1))
     book = Book(subject, region(subject.laws, 1e-15, 10), None)
     watched = Audit(subject=subject, book=book, slack=1e-6)

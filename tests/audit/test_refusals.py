@@ -19,7 +19,7 @@ from sordino import (
     audit,
 )
 from sordino.audit import Finite, Subject
-from sordino.audit._softmax import leads
+from sordino.audit.enumeration.softmax import leads
 from sordino.cost import ZCDP, Pure
 from sordino.noise import DiscreteLaplace, Geometric
 
@@ -232,7 +232,7 @@ def test_orders_about_which_a_claim_says_nothing_are_refused():
 
 
 def test_long_lists_are_refused_before_their_noise_is_looked_for(monkeypatch):
-    monkeypatch.setattr(audit._region, "_budget", lambda *_: pytest.fail("this takes minutes"))
+    monkeypatch.setattr(audit.enumeration.region, "_budget", lambda *_: pytest.fail("this takes minutes"))
     for n, noise in ((1000, "exponential"), (3000, "laplace")):
         with pytest.raises(InvalidParameter, match="would have to play more than 4000000 noise vectors"):
             audit.exact(NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise=noise), answers_a=[0] * n, answers_b=[1] * n)

@@ -16,8 +16,8 @@ import pytest
 import sordino
 from sordino import COUNTING, ClaimBroken, GaussianMechanism, LaplaceMechanism, NoisyTopK, Sensitivity, audit
 from sordino.audit import Finite, Subject
-from sordino.audit._broken import raw_last_gap
-from sordino.audit._neighbours import covered, listed
+from sordino.audit.controls.enumerated import raw_last_gap
+from sordino.audit.enumeration.neighbours import covered, listed
 from sordino.cost import Pure
 from sordino.noise import Geometric
 

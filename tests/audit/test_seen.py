@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sordino import COUNTING, InvalidParameter, LaplaceMechanism, Seeded, audit
-from sordino.audit._shape import classed, raised, seen
+from sordino.audit.black_boxes.shape import classed, raised, seen
 
 
 class Color(enum.Enum):
@@ -95,7 +95,7 @@ def test_a_release_shows_what_left_the_building():
 
 
 def test_named_tuples_are_seen_by_their_names():
-    said = audit._command.Said(exit_code=0, stdout="a 3", stderr="", length=3)
+    said = audit.black_boxes.command.Said(exit_code=0, stdout="a 3", stderr="", length=3)
     assert {mark.path for mark in seen(said).shape} == {"exit_code", "stdout#1", "stdout", "stderr", "length", ""}
 
 

@@ -13,8 +13,8 @@ from scipy import stats
 
 from sordino import COUNTING, ClaimBroken, GaussianMechanism, LaplaceMechanism, NoisyTopK, Seeded, Sensitivity, audit
 from sordino.audit import Finite, Subject
-from sordino.audit._broken import CONTROLS
-from sordino.audit._outcome_costs import beyond_zcdp
+from sordino.audit.black_boxes.outcome_costs import beyond_zcdp
+from sordino.audit.controls.enumerated import CONTROLS
 from sordino.cost import Pure
 from sordino.noise._uniform import uniform_below
 
@@ -292,13 +292,13 @@ def test_chance_alone_shows_no_loss():
 
 def test_features_are_learned_on_the_first_quarter(monkeypatch):
     runs = []
-    learned = audit._statistical.learned
+    learned = audit.black_boxes.statistical.learned
 
     def watched(*parts):
         runs.extend(abs(number) for part in parts for _, table in part.tables() for number in table[:, 0].tolist())
         return learned(*parts)
 
-    monkeypatch.setattr("sordino.audit._statistical.learned", watched)
+    monkeypatch.setattr("sordino.audit.black_boxes.statistical.learned", watched)
     count = itertools.count()
     audit.statistical(lambda: next(count), lambda: -next(count), samples=404, confidence=0.9)
     assert sorted(runs) == list(range(202)), "the first 101 of each, and no others"

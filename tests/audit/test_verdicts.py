@@ -12,7 +12,7 @@ import pytest
 
 from sordino import ClaimBroken, LaplaceMechanism, Sensitivity, audit
 from sordino.audit import Finite, Subject
-from sordino.audit._broken import CONTROLS, float_laplace
+from sordino.audit.controls.enumerated import CONTROLS, float_laplace
 from sordino.cost import Pure
 from sordino.grid import from_steps
 from sordino.noise import DiscreteLaplace, Geometric
@@ -85,7 +85,7 @@ def test_the_float_attack_finds_nothing_on_the_grid():
     ours = Subject(
         laws=[mechanism.noise],
         decide=lambda noisy: from_steps(noisy, mechanism.step).view(np.int64),  # the very bits that are released
-        steps=audit._subjects.subject_of(mechanism, 1).steps,
+        steps=audit.enumeration.subjects.subject_of(mechanism, 1).steps,
         cost=mechanism.cost,
         sensitivity=statement,
     )
@@ -99,7 +99,7 @@ def test_the_float_attack_finds_nothing_on_the_grid():
 @pytest.mark.slow
 def test_the_price_of_ignoring_the_number_of_positives_grows_with_it():
     """Published as (1 + 6c)/4 epsilon and as (1/2 + t) epsilon."""
-    from sordino.audit._broken_sparse_vectors import sparse
+    from sordino.audit.controls.sparse_vectors import sparse
 
     for c in (1, 2):
         lee = sparse(name="Lee, Clifton", epsilon=4, rates=([1], [3] * (c + 1)), positives=c)
@@ -113,7 +113,7 @@ def test_the_price_of_ignoring_the_number_of_positives_grows_with_it():
 @pytest.mark.slow
 def test_the_right_sparse_vector_stays_right_with_two_sided_noise():
     """With Laplace noise the loss is below the claim: it is only approached in limits."""
-    from sordino.audit._broken_sparse_vectors import EITHER_WAY, play
+    from sordino.audit.controls.sparse_vectors import EITHER_WAY, play
 
     laws = [DiscreteLaplace(Fraction(2)), DiscreteLaplace(Fraction(1)), DiscreteLaplace(Fraction(1))]
     subject = Subject(laws=laws, play=play, cost=Pure(epsilon=4), sensitivity=EITHER_WAY)

@@ -144,7 +144,7 @@ def test_the_exponential_mechanism_is_held_to_its_range():
     right = audit.exact(mechanism, **pair)
     assert not right.broken
     assert right.interval_beyond_at_least == pytest.approx(0, abs=1e-3), "the width is attained, nearly"
-    subject = audit._subjects.subject_of(mechanism, 3)
+    subject = audit.enumeration.subjects.subject_of(mechanism, 3)
     wide = Subject(laws=subject.laws, play=subject.play, again=-1, cost=BoundedRange(epsilon=Fraction(19, 10)))
     assert audit.exact(wide, **pair).interval_beyond_at_least > 0.09
 

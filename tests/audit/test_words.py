@@ -54,7 +54,11 @@ def test_answers_that_reach_the_output_around_the_noise_are_found_out():
     with pytest.raises(InvalidParameter, match="noise allows 1 if .* what the subject declares is false"):
         audit.exact(sneaky, answers_a=[0], answers_b=[1])
     gaussian = Subject(
-        laws=[audit._laws.DiscreteGaussian(Fraction(1))], play=lambda s, z: z * 0 + s, steps=steps, added=True, cost=ZCDP(rho=9)
+        laws=[audit.enumeration.laws.DiscreteGaussian(Fraction(1))],
+        play=lambda s, z: z * 0 + s,
+        steps=steps,
+        added=True,
+        cost=ZCDP(rho=9),
     )
     with pytest.raises(InvalidParameter, match="what the subject declares is false"):
         audit.exact(gaussian, answers_a=[0], answers_b=[1])

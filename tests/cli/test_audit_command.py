@@ -12,8 +12,8 @@ import pytest
 
 from sordino import audit
 from sordino.audit import Finite, Subject
-from sordino.audit._broken import CONTROLS
-from sordino.audit._broken_continuous import CONTINUOUS
+from sordino.audit.controls.continuous import CONTINUOUS
+from sordino.audit.controls.enumerated import CONTROLS
 from sordino.claims import Claim
 from sordino.cost import Pure
 
@@ -47,8 +47,8 @@ def few(monkeypatch):
     def leave(*claims):
         for place in ("sordino.audit.claims", "sordino.audit._registry.claims", "sordino.audit._unaudited.claims"):
             monkeypatch.setattr(place, lambda: claims)
-        monkeypatch.setattr("sordino.audit._broken.CONTROLS", CONTROLS[-1:])
-        monkeypatch.setattr("sordino.audit._broken_continuous.CONTINUOUS", ())
+        monkeypatch.setattr("sordino.audit.controls.enumerated.CONTROLS", CONTROLS[-1:])
+        monkeypatch.setattr("sordino.audit.controls.continuous.CONTINUOUS", ())
 
     return leave
 
@@ -94,8 +94,8 @@ def test_a_broken_claim_ends_with_its_exit_code_after_everything_was_written(sor
 
 def test_a_control_that_is_misjudged_is_a_broken_claim(sordino, monkeypatch):
     wrong = dataclasses.replace(CONTROLS[0], broken=not CONTROLS[0].broken)
-    monkeypatch.setattr("sordino.audit._broken.CONTROLS", (wrong,))
-    monkeypatch.setattr("sordino.audit._broken_continuous.CONTINUOUS", ())
+    monkeypatch.setattr("sordino.audit.controls.enumerated.CONTROLS", (wrong,))
+    monkeypatch.setattr("sordino.audit.controls.continuous.CONTINUOUS", ())
     monkeypatch.setattr("sordino.audit.claims", lambda: audit._registry.claims()[:1])
     result = sordino("audit", "--all")
     assert result.code == 6

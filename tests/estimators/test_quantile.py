@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from sordino import BucketCounts, BucketGrid, Quantile, QuantileValue, Seeded
-from sordino.audit._scans import positions
+from sordino.audit.enumeration.scans import positions
 from sordino.estimators._quantile import middle_of
 from sordino.estimators._rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms._threshold_scan import ThresholdScan

@@ -10,7 +10,7 @@ import mpmath
 import pytest
 from scipy import integrate
 
-from sordino.audit._broken_sparse_vectors import SPARSE_VECTORS
+from sordino.audit.controls.sparse_vectors import SPARSE_VECTORS
 from sordino.mechanisms._correction import best_correction, reaches, stays
 from sordino.mechanisms._split import Task, log_success
 from sordino.noise import Geometric

@@ -14,7 +14,7 @@ from scipy import stats
 
 from sordino import COUNTING, AboveThreshold, Seeded, Sensitivity, audit
 from sordino.audit import Crossings, Law, Subject
-from sordino.audit._scans import positions
+from sordino.audit.enumeration.scans import positions
 from sordino.cost import Pure, Range
 from sordino.errors import InvalidParameter
 from sordino.mechanisms._threshold_scan import ThresholdScan, general_cost, monotone_cost, nested_cost

@@ -12,7 +12,7 @@ from scipy import integrate
 
 from sordino import AdaptiveSparseVector, Sensitivity, audit
 from sordino.audit import Subject
-from sordino.audit._subjects import subject_of
+from sordino.audit.enumeration.subjects import subject_of
 from support.adaptive import Rules, by_formula, by_play, transcripts, worst
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)

@@ -11,8 +11,8 @@ from scipy import stats
 
 from sordino import ClippedMean, ClippedSum, Seeded, audit
 from sordino.audit import Subject
-from sordino.audit._clipped import clips, reach, thirds
-from sordino.audit._subjects import subject_of
+from sordino.audit.enumeration.clipped import clips, reach, thirds
+from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter
 from sordino.noise import DiscreteLaplace

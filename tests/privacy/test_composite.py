@@ -12,7 +12,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from sordino import COUNTING, CompositeMechanism, InvalidParameter, Seeded, Sensitivity, audit
-from sordino.audit._bounded import law
+from sordino.audit.enumeration.bounded import law
 from sordino.cost import Pure
 from sordino.mechanisms._composite import SHAPES, CompositeNoise, best_width, decide, mixed, objective, two_points, variances
 from sordino.mechanisms._perturbation import Perturbation, TwoPoints

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from sordino import CompositeMechanism, CompositeTable, InvalidParameter, Seeded, audit
-from sordino.audit._bounded import law
+from sordino.audit.enumeration.bounded import law
 from sordino.cost import Pure
 from sordino.errors import UnsupportedBackend
 from sordino.mechanisms import _composite_table

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from sordino import COUNTING, Choice, ExponentialMechanism, InvalidParameter, NoisyTopK, Seeded, Sensitivity, audit, p_value
-from sordino.audit._softmax import leads, peeled
+from sordino.audit.enumeration.softmax import leads, peeled
 from sordino.cost import BoundedRange, Pure
 from sordino.mechanisms import _exponential_mechanism
 from sordino.mechanisms._exponential_mechanism import _handicap, decide, with_lead

@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 from sordino import COUNTING, FoldedMechanism, InvalidParameter, LaplaceMechanism, Seeded, Sensitivity, audit
-from sordino.audit._bounded import staircase
+from sordino.audit.enumeration.bounded import staircase
 from sordino.cost import Pure
 from sordino.mechanisms._folded import _variance, decide
 from sordino.noise import DiscreteLaplace, Staircase

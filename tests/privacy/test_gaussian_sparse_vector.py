@@ -13,7 +13,7 @@ import pytest
 
 from sordino import COUNTING, GaussianSparseVector, Sensitivity, audit
 from sordino.audit import Subject
-from sordino.audit._subjects import subject_of
+from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import RDP, ZCDP, Pure
 from sordino.mechanisms._gaussian_sparse_vector import choices
 from support.quiet import TAILS, gaussian_law, renyi

@@ -13,8 +13,8 @@ from scipy import stats
 
 from sordino import COUNTING, GumbelSparseVector, Seeded, Sensitivity, audit
 from sordino.audit import Subject
-from sordino.audit._quiet_sparse_vectors import transcripts
-from sordino.audit._subjects import subject_of
+from sordino.audit.enumeration.gumbel_sparse_vector import transcripts
+from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import BoundedRange, Pure, Range, repeat
 from sordino.mechanisms import _gumbel_sparse_vector
 from sordino.mechanisms._gumbel_sparse_vector import Uniform, decide, select, stages

@@ -12,7 +12,7 @@ import pytest
 
 from sordino import COUNTING, HybridSparseVector, Seeded, Sensitivity, audit
 from sordino.audit import Subject
-from sordino.audit._subjects import subject_of
+from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import Pure
 from sordino.mechanisms._hybrid_sparse_vector import decide
 from support.enumeration import pmf

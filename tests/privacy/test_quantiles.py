@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from sordino import BucketCounts, Quantile, Quantiles, Seeded, audit
-from sordino.audit._quantiles import law_of, quantiles_paths
+from sordino.audit.enumeration.quantiles import law_of, quantiles_paths
 from sordino.cost import Pure, Range
 from sordino.errors import InvalidParameter
 from sordino.estimators._rank_search import Runs

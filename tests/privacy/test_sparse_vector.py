@@ -11,7 +11,7 @@ import pytest
 
 from sordino import COUNTING, Sensitivity, SparseVector, audit
 from sordino.audit import Subject
-from sordino.audit._subjects import subject_of
+from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import Pure
 from sordino.noise import Geometric
 from support.sparse_vectors import Rules, by_formula, by_play, outcome, transcripts, worst

@@ -14,7 +14,7 @@ from scipy import stats
 
 from sordino import COUNTING, AboveThreshold, InvalidParameter, Seeded, Sensitivity, audit
 from sordino.audit import Subject
-from sordino.audit._scans import positions
+from sordino.audit.enumeration.scans import positions
 from sordino.grid import CLAMP, UNCUT, to_steps, to_steps_uncut
 from sordino.mechanisms._threshold_scan import ThresholdScan
 from sordino.noise import Geometric

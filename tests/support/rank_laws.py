@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from sordino import BucketCounts, Quantile
-from sordino.audit._quantiles import quantile_paths, quantiles_paths
+from sordino.audit.enumeration.quantiles import quantile_paths, quantiles_paths
 from sordino.estimators._rank_search import RankFlip, Runs
 
 

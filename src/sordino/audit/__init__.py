@@ -6,22 +6,22 @@ bounds are proofs of a loss; what its upper bounds cover is said in each report.
 
 from __future__ import annotations
 
-from sordino.audit._black_box import black_box
-from sordino.audit._command import Command
-from sordino.audit._continuous_laws import Law
-from sordino.audit._density import Density
 from sordino.audit._exact import exact
-from sordino.audit._laws import Finite
 from sordino.audit._page import page
-from sordino.audit._races import Race
 from sordino.audit._registry import ClaimReport, claims, run_claims
 from sordino.audit._report import Delta, Divergence, ExactReport, Witness
 from sordino.audit._smooth_bound import BoundWitness, SmoothBoundReport, smooth_bound
-from sordino.audit._statistical import statistical
-from sordino.audit._statistical_report import Bar, Evidence, StatisticalReport
-from sordino.audit._subject import Subject
-from sordino.audit._transcripts import Crossings
 from sordino.audit._unaudited import Unaudited, unaudited
+from sordino.audit.black_boxes.black_box import black_box
+from sordino.audit.black_boxes.command import Command
+from sordino.audit.black_boxes.report import Bar, Evidence, StatisticalReport
+from sordino.audit.black_boxes.statistical import statistical
+from sordino.audit.continuous.crossings import Crossings
+from sordino.audit.continuous.density import Density
+from sordino.audit.continuous.laws import Law
+from sordino.audit.continuous.races import Race
+from sordino.audit.enumeration.laws import Finite
+from sordino.audit.enumeration.subject import Subject
 
 __all__ = [
     "Bar",

@@ -11,19 +11,19 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from sordino.audit._audit import Audit, Pair
-from sordino.audit._continuous import Asked, Continuous, points
-from sordino.audit._continuous_report import loss as continuous_loss
-from sordino.audit._continuous_report import report as continuous_report
-from sordino.audit._integrals import Budget
-from sordino.audit._neighbours import checked_pair, listed
-from sordino.audit._outcomes import Book
-from sordino.audit._output_keys import Partition
-from sordino.audit._region import region
 from sordino.audit._report import ExactReport
-from sordino.audit._search import worst_pairs
-from sordino.audit._subject import Subject
-from sordino.audit._subjects import subject_of
+from sordino.audit.continuous.continuous import Asked, Continuous, points
+from sordino.audit.continuous.integrals import Budget
+from sordino.audit.continuous.report import loss as continuous_loss
+from sordino.audit.continuous.report import report as continuous_report
+from sordino.audit.enumeration.neighbours import checked_pair, listed
+from sordino.audit.enumeration.outcomes import Book
+from sordino.audit.enumeration.output_keys import Partition
+from sordino.audit.enumeration.pairs import Audit, Pair
+from sordino.audit.enumeration.region import region
+from sordino.audit.enumeration.search import worst_pairs
+from sordino.audit.enumeration.subject import Subject
+from sordino.audit.enumeration.subjects import subject_of
 from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, TRUTH, Number, shown
 from sordino.constraints import exact as exact_number
 from sordino.errors import InvalidParameter

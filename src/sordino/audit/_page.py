@@ -11,7 +11,7 @@ from html import escape
 
 from sordino.audit._registry import ClaimReport
 from sordino.audit._report import ExactReport
-from sordino.audit._statistical_report import Bar, StatisticalReport
+from sordino.audit.black_boxes.report import Bar, StatisticalReport
 
 Report = ExactReport | StatisticalReport | ClaimReport
 

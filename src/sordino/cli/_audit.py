@@ -83,8 +83,8 @@ def _claims(name: str | None, quiet: bool | None) -> list[Any]:
 
 def _controls(quiet: bool | None) -> list[dict[str, Any]]:
     """Let the auditor judge the mechanisms whose verdict is known."""
-    from sordino.audit._broken import CONTROLS
-    from sordino.audit._broken_continuous import CONTINUOUS
+    from sordino.audit.controls.continuous import CONTINUOUS
+    from sordino.audit.controls.enumerated import CONTROLS
 
     controls = (*CONTROLS, *CONTINUOUS)
     judged = []

@@ -1,0 +1,132 @@
+"""Mechanisms of this library and of others as black boxes: callables without arguments.
+
+Claim: none of its own. Of this library `release` itself is called, or in batches its own noise, sampled, through its own decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.audit.enumeration.laws import Finite, Noise
+from sordino.audit.enumeration.neighbours import listed
+from sordino.audit.enumeration.output_keys import key
+from sordino.audit.enumeration.played import nonzero
+from sordino.audit.enumeration.subject import Subject
+from sordino.audit.enumeration.subjects import subject_of
+from sordino.constraints import COUNT, shown
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.errors import InvalidParameter
+from sordino.noise._uniform import uniform_below
+
+
+def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: Entropy = SYSTEM) -> Callable[[], Any]:
+    """Return a mechanism at work on made-up data, as `audit.statistical` runs it.
+
+    Parameters
+    ----------
+    mechanism : object
+        In this order: an `audit.Subject`; an object with `release(data, entropy=)` (this library) or `randomise(data)` (diffprivlib); or
+        anything that is called with the data (an OpenDP measurement, a function).
+    data : object
+        What it is given. Over a public domain: a list of all answers, or a mapping from positions to those that are not 0.
+    batch : int, optional
+        Outcomes a call, for subjects and mechanisms of this library: noise is sampled at once and played through the mechanism's own
+        decision. Give `audit.statistical` the same number. None: one run a call.
+    entropy : Entropy
+        For subjects and mechanisms of this library; others draw their own. Two boxes must not get the same seed.
+
+    Returns
+    -------
+    callable
+
+    Raises
+    ------
+    InvalidParameter
+        If the mechanism cannot be run, or not in batches.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> top = sd.NoisyTopK(k=1, epsilon=2, sensitivity=sd.COUNTING)
+    >>> sd.audit.black_box(top, [5, 7, 9], entropy=sd.Seeded(7))().indices.tolist()
+    [2]
+    >>> sd.audit.black_box(top, [5, 7, 9], entropy=sd.Seeded(7), batch=4)().shape
+    (4, 2)
+    """
+    checked_entropy(entropy, "audit.black_box")
+    if isinstance(mechanism, Subject) or batch is not None:
+        size = 1 if batch is None else COUNT("audit.black_box.batch", batch)
+        n = getattr(mechanism, "domain_size", None) or (0 if isinstance(mechanism, Subject) else len(listed(data)))
+        subject = mechanism if isinstance(mechanism, Subject) else subject_of(mechanism, n)
+        if not isinstance(subject, Subject):
+            raise InvalidParameter(
+                f"audit.black_box.batch must be None where noise is continuous; got {batch} and {shown(mechanism)}."
+            )
+        if not subject.laws:
+            if not hasattr(mechanism, "release"):
+                raise InvalidParameter("audit.black_box needs a subject with whole-number noise: a stated law has no runs.")
+            release = _release(mechanism, data, entropy)
+            return lambda: [release() for _ in range(size)]
+        private = subject.private(data)
+
+        def play() -> Any:
+            played = _outcomes(subject, private, size, entropy)
+            return played if batch is not None else played[0]
+
+        return play
+    if hasattr(mechanism, "release"):
+        return _release(mechanism, data, entropy)
+    if hasattr(mechanism, "randomise"):
+        return lambda: mechanism.randomise(data)
+    if callable(mechanism):
+        return lambda: mechanism(data)
+    raise InvalidParameter(
+        f"audit.black_box needs a mechanism with release or randomise, or one that can be called; got {shown(mechanism)}."
+    )
+
+
+def _release(mechanism: Any, data: Any, entropy: Entropy) -> Callable[[], Any]:
+    """Return the release of a mechanism on the data; one over a public domain is given the answers that are not 0 by their positions."""
+    if getattr(mechanism, "domain_size", None) is None:
+        return lambda: mechanism.release(data, entropy=entropy)
+    answers, positions = nonzero(data)
+    return lambda: mechanism.release(answers, positions=positions, entropy=entropy)
+
+
+def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
+    """Return the outcomes of `n` runs, each with all of its noise drawn anew while its outcome is the one that is never released."""
+
+    def drawn(size: int) -> Any:
+        return subject.played(private, np.column_stack([_sampled(law, size, entropy) for law in subject.laws]))
+
+    if subject.again is None:
+        return drawn(n)
+    kept: list[Any] = []
+    while len(kept) < n:
+        outcomes = drawn(n)
+        if isinstance(outcomes, np.ndarray):
+            other = outcomes != np.asarray(subject.again)
+            kept += list(outcomes[other if other.ndim == 1 else other.any(axis=1)])
+        else:
+            kept += [outcome for outcome in outcomes if not _named(outcome, subject.again)]
+    return np.array(kept[:n]) if isinstance(outcomes, np.ndarray) else kept[:n]
+
+
+def _named(outcome: Any, again: Any) -> bool:
+    """Return whether an outcome is the one that is never released; what has no key is no output that can be named."""
+    try:
+        return key(outcome) == key(again)
+    except InvalidParameter:
+        return False
+
+
+def _sampled(law: Noise, n: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return `n` draws of a law; a finite one is drawn by where a uniform whole number falls among its weights."""
+    if not isinstance(law, Finite):
+        return law.sample(n, entropy)
+    ends = np.cumsum(law.weights)
+    return law.low + np.searchsorted(ends, uniform_below(int(ends[-1]), n, entropy), side="right").astype(np.int64)

@@ -1,0 +1,180 @@
+"""Events that speak for one box and against the other, chosen before they are tested.
+
+Claim: none. Whatever is chosen here, the test that follows on other runs is right about it; a bad choice costs power only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.audit.black_boxes.features import Codes, Feature, Numeric
+from sordino.audit.black_boxes.tree import Tree, grown
+
+Counts = NDArray[np.float64]
+
+_SCREENED, _BARS = 40, 48
+
+
+class Event(Protocol):
+    """A set of outcomes."""
+
+    def hits(self, codes: Codes) -> int:
+        """Return how many rows are in it."""
+        ...
+
+
+@final
+@dataclass(frozen=True)
+class Range:
+    """The outcomes with a feature in bins `low` to `high`."""
+
+    feature: int
+    low: int
+    high: int
+
+    def hits(self, codes: Codes) -> int:
+        """Return how many rows are in it."""
+        column = codes[:, self.feature]
+        return int(((column >= self.low) & (column <= self.high)).sum())
+
+
+@final
+@dataclass(frozen=True)
+class Leaves:
+    """The outcomes in some leaves of a tree."""
+
+    tree: Tree
+    chosen: tuple[int, ...]
+
+    def hits(self, codes: Codes) -> int:
+        """Return how many rows are in it."""
+        return int(np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves)[list(self.chosen)].sum())
+
+
+@final
+@dataclass(frozen=True)
+class Question:
+    """What is asked of an event: its log ratio beyond `delta` (epsilon None), or its hockey stick at `epsilon`.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        As above.
+    runs : int
+        On how many runs of each box it will be tested.
+    width : float
+        How many standard errors the test will leave on each side.
+    """
+
+    epsilon: float | None
+    delta: float
+    runs: int
+    width: float
+
+    def worth(self, more: Counts, fewer: Counts, runs: int) -> Counts:
+        """Return about what a test will say of events with so many hits in `runs` runs of each box (Wilson's intervals)."""
+        low = self._ends(more / runs)[0]
+        high = self._ends(fewer / runs)[1]
+        if self.epsilon is not None:
+            worth: Counts = low - math.exp(self.epsilon) * high
+            return worth
+        with np.errstate(divide="ignore"):
+            logs: Counts = np.log(np.maximum(low - self.delta, 1e-300) / high)
+            return logs
+
+    def _ends(self, share: Counts) -> tuple[Counts, Counts]:
+        square = self.width**2
+        middle = share * self.runs + square / 2
+        half = self.width * np.sqrt(share * (1 - share) * self.runs + square / 4)
+        return (middle - half) / (self.runs + square), (middle + half) / (self.runs + square)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """An event and the box (0 or 1) for which it is more likely."""
+
+    event: Range | Leaves
+    more: int
+
+
+@final
+class Chooser:
+    """Learns events on some runs of both boxes, and chooses among them on others; of `runs` runs there may be fewer rows."""
+
+    def __init__(
+        self, features: list[Feature], learn: tuple[Codes, Codes], choose: tuple[Codes, Codes], *, runs: tuple[int, int]
+    ) -> None:
+        self.features = features
+        self._runs = runs
+        self._learn, self._choose = learn, choose
+        self.tree = grown(*learn)
+        leaf = [np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves) for codes in (*learn, *choose)]
+        self._learned_leaves, self._chosen_leaves = leaf[:2], leaf[2:]
+
+    def best(self, question: Question) -> tuple[Chosen, float]:
+        """Return the event that promises most, and what it promises."""
+        found: list[tuple[float, int, Chosen]] = []
+        for more in (0, 1):
+            for event, worth in [*self._ranges(question, more), *self._unions(question, more)]:
+                found.append((worth, -len(found), Chosen(event, more)))
+        worth, _, chosen = max(found, key=lambda each: each[:2])
+        return chosen, worth
+
+    def _ranges(self, question: Question, more: int) -> list[tuple[Range | Leaves, float]]:
+        """Return ranges of single features that look best on the learned runs, with their worth on the others."""
+        ranges, worths = [], []
+        for feature in range(len(self.features)):
+            counts = [np.bincount(codes[:, feature], minlength=256) for codes in self._learn]
+            size = self.features[feature].size
+            listed = [Range(feature, 1, i) for i in range(1, size - 1)] + [Range(feature, i, size - 1) for i in range(1, size)]
+            listed += [Range(feature, 0, i) for i in range(size - 1)] + [Range(feature, i, i) for i in range(size)]
+            sums = [np.concatenate([[0], np.cumsum(side)]) for side in counts]
+            low, high = np.array([(each.low, each.high + 1) for each in listed]).T
+            hits = [(side[high] - side[low]).astype(np.float64) for side in sums]
+            ranges += listed
+            worths.append(question.worth(hits[more], hits[1 - more], self._runs[0]))
+        order = np.argsort(-np.concatenate(worths), kind="stable")[:_SCREENED]
+        chosen = [ranges[i] for i in order.tolist()]
+        hits = [np.array([each.hits(codes) for each in chosen], dtype=np.float64) for codes in self._choose]
+        judged = question.worth(hits[more], hits[1 - more], self._runs[1])
+        return list(zip(chosen, judged.tolist(), strict=True))
+
+    def _unions(self, question: Question, more: int) -> list[tuple[Range | Leaves, float]]:
+        """Return the most telling leaves, one more each time, with their worth on the runs that the tree has not seen."""
+        ratio = (self._learned_leaves[more] + 0.5) / (self._learned_leaves[1 - more] + 0.5)
+        order = np.argsort(-ratio, kind="stable")
+        hits = [np.cumsum(side[order]).astype(np.float64) for side in self._chosen_leaves]
+        judged = question.worth(hits[more], hits[1 - more], self._runs[1])
+        listed = order.tolist()
+        return [(Leaves(self.tree, tuple(listed[: i + 1])), worth) for i, worth in enumerate(judged.tolist())]
+
+    def says(self, event: Range | Leaves) -> str:
+        """Return the event in words."""
+        if isinstance(event, Range):
+            return self.features[event.feature].says(event.low, event.high)
+        first = self.tree.says(self.features, event.chosen[0])
+        return first if len(event.chosen) == 1 else f"{first}, or {len(event.chosen) - 1} more such regions"
+
+    def bars(self, event: Range | Leaves, tested: tuple[Codes, Codes]) -> list[tuple[str, int, int]]:
+        """Return a partition of all outcomes around the event, each part in words with its hits in both samples."""
+        if isinstance(event, Range):
+            feature = self.features[event.feature]
+            counts = [np.bincount(codes[:, event.feature], minlength=feature.size) for codes in tested]
+            some = [i for i in range(feature.size) if counts[0][i] + counts[1][i]]
+            step = -(-len(some) // _BARS) if isinstance(feature, Numeric) else 1
+            groups = [some[i : i + step] for i in range(0, len(some), step)]
+            words = [feature.says(group[0], group[-1]) for group in groups]
+        else:
+            counts = [np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves) for codes in tested]
+            groups = [[leaf] for leaf in event.chosen] + [[i] for i in range(self.tree.leaves) if i not in event.chosen]
+            words = [self.tree.says(self.features, group[0]) for group in groups]
+        return [
+            (word, *(int(side[group].sum()) for side in counts))  # type: ignore[misc]
+            for word, group in zip(words, groups, strict=True)
+        ]

@@ -1,0 +1,217 @@
+"""Features of outcomes, learned on the first runs: each puts an outcome into one of at most 255 bins.
+
+Claim: none. A feature is a function of the outcome that is fixed before the runs on which it is tested are looked at; a bad one costs
+power and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.audit.black_boxes.columns import Columns, columns, is_number
+from sordino.audit.black_boxes.runs import CHARGED, Part, Table
+from sordino.audit.black_boxes.shape import Shape
+
+Codes = NDArray[np.uint8]
+
+_NUMBERS, _PLACES, _CLASSES, _SHAPES, _CUTS = 32, 32, 200, 5000, 64
+_SAMPLE, _ATOM = 40_000, 1 / 400
+_TAILS = (1e-4, 3e-4, 1e-3, 3e-3)
+_RARE, _SHARE = 5, 4000
+_LABEL = 60
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Numeric:
+    """A number of the outcome, or one computed from its numbers, in bins; bin 0 where an outcome has no such number."""
+
+    name: str
+    cuts: Table
+    missing: bool
+
+    @property
+    def size(self) -> int:
+        """How many bins there are."""
+        return self.cuts.size + 2
+
+    def codes(self, found: Columns) -> Codes:
+        """Return the bins of all outcomes."""
+        column = found.numbers[self.name]
+        return np.where(np.isnan(column), 0, np.searchsorted(self.cuts, column, side="right") + 1).astype(np.uint8)
+
+    def says(self, low: int, high: int) -> str:
+        """Return what it means to be in bins `low` to `high`."""
+        name = self.name or "value"
+        if high == 0:
+            return f"no {name}"
+        left = -np.inf if low <= 1 else float(self.cuts[low - 2])
+        right = np.inf if high > self.cuts.size else float(self.cuts[high - 1])
+        if right == np.nextafter(left, np.inf):
+            return f"{name} = {left:.12g}"
+        text = (f"{left:.6g} <= " if left > -np.inf else "") + name + (f" < {right:.6g}" if right < np.inf else "")
+        return f"{text}, or none" if self.missing and not low else text
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Named:
+    """What an outcome says at one place (None: all of it), ordered by how much it spoke for the first box. Bin 0: anything else."""
+
+    name: str
+    place: str | None
+    order: dict[Hashable, int]
+    labels: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """How many bins there are."""
+        return len(self.order) + 1
+
+    def codes(self, found: Columns) -> Codes:
+        """Return the bins of all outcomes."""
+        if self.place is not None:
+            return np.array([self.order.get(_said(shape, self.place), 0) for shape in found.shapes], dtype=np.uint8)[found.which]
+        known = np.array(list(self.order), dtype=np.uint64)
+        if not known.size:
+            return np.zeros(found.words.size, dtype=np.uint8)
+        bins = np.array(list(self.order.values()), dtype=np.uint8)[np.argsort(known)]
+        known.sort()
+        at = np.minimum(np.searchsorted(known, found.words), known.size - 1)
+        return np.where(known[at] == found.words, bins[at], 0).astype(np.uint8)
+
+    def says(self, low: int, high: int) -> str:
+        """Return what it means to be in bins `low` to `high`."""
+        listed = ["anything else" if i == 0 else self.labels[i - 1] for i in range(low, high + 1)]
+        few = listed if len(listed) <= 3 else [*listed[:2], f"{len(listed) - 2} more"]
+        return f"{self.name} {' or '.join(few)}"
+
+
+Feature = Numeric | Named
+
+
+def learned(a: Part, b: Part) -> tuple[tuple[str, ...], list[Feature]]:
+    """Return the paths of the numbers to look at, and the features that tell the two parts apart or may do so."""
+    shapes: Counter[Shape] = Counter()
+    for part in (a, b):
+        shapes.update({shape: table.shape[0] for shape, table in part.tables()})
+    frequent: Counter[str] = Counter()
+    for shape, count in shapes.most_common(_SHAPES):
+        frequent.update({mark.path: count for mark in shape if is_number(mark)})
+    kept = {path for path, _ in frequent.most_common(_NUMBERS)} | (frequent.keys() & {CHARGED})
+    paths = tuple(path for path in frequent if path in kept)
+    found = columns(a, paths), columns(b, paths)
+    features: list[Feature] = []
+    for name in found[0].numbers:
+        cuts = _cuts(found[0].numbers[name], found[1].numbers[name])
+        if cuts.size:
+            features.append(Numeric(name, cuts, any(np.isnan(one.numbers[name]).any() for one in found)))
+    features += [_named_place(place, found) for place in _places(shapes)]
+    features.append(_whole(found))
+    return paths, features
+
+
+def _cuts(a: Table, b: Table) -> Table:
+    """Return the ends of bins: one bin for each of few values, else quantiles, far tails, and bins of their own for frequent values."""
+    sample = np.concatenate([a[:: max(1, a.size // _SAMPLE)], b[:: max(1, b.size // _SAMPLE)]])
+    known = np.sort(np.concatenate([a, b]))
+    known = known[: np.searchsorted(known, np.nan)]  # NaN is sorted to the end
+    if not known.size:
+        return np.zeros(0)
+    values, counts = np.unique(sample[~np.isnan(sample)], return_counts=True)
+    if values.size <= _CUTS and np.unique(known).size <= _CUTS:
+        return np.unique(known)
+    shares = np.concatenate([np.linspace(0, 1, _CUTS + 1)[1:-1], _TAILS, 1 - np.array(_TAILS)])
+    quantiles = known[np.minimum((shares * known.size).astype(np.int64), known.size - 1)]
+    atoms = values[counts > _ATOM * counts.sum()]
+    largest = known[[0, -1]]  # an end of the range that only one box reaches
+    cuts = np.unique(np.concatenate([quantiles, atoms, np.nextafter(atoms, np.inf), largest[:1], largest[1:]]))
+    return cuts if cuts.size <= 250 else cuts[np.linspace(0, cuts.size - 1, 250).astype(np.int64)]
+
+
+def _said(shape: Shape, place: str) -> Hashable:
+    """Return what a shape says at a place, a number's kind included; all of it for the place "shape"."""
+    if place == "shape":
+        return shape
+    return tuple(mark.says for mark in shape if mark.path == place)
+
+
+def _places(shapes: Counter[Shape]) -> list[str]:
+    """Return the places at which outcomes say different things, in the order of first appearance, and "shape" if shapes differ."""
+    said: dict[str, set[Hashable]] = {}
+    often: Counter[str] = Counter()
+    for shape, count in shapes.most_common(_SHAPES):
+        for path in dict.fromkeys(mark.path for mark in shape):
+            said.setdefault(path, set()).add(_said(shape, path))
+            often[path] += count
+    total = shapes.total()
+    several = {path for path, words in said.items() if len(words) > 1 or often[path] < total}
+    kept = {path for path, _ in often.most_common() if path in several}
+    first = [path for path in said if path in kept][:_PLACES]
+    return [*first, "shape"] if len(shapes) > 1 else []
+
+
+def _ordered(counts: tuple[Counter[Any], Counter[Any]]) -> list[Any]:
+    """Return the most frequent words, those that spoke most for the second box first."""
+    frequent = [word for word, _ in (counts[0] + counts[1]).most_common(_CLASSES)]
+    return sorted(frequent, key=lambda word: (counts[0][word] + 0.5) / (counts[1][word] + 0.5))
+
+
+def _named_place(place: str, found: tuple[Columns, Columns]) -> Named:
+    counts: tuple[Counter[Hashable], Counter[Hashable]] = (Counter(), Counter())
+    for counter, one in zip(counts, found, strict=True):
+        for shape, count in zip(one.shapes, np.bincount(one.which, minlength=len(one.shapes)).tolist(), strict=True):
+            counter[_said(shape, place)] += count
+    order = _ordered(counts)
+    return Named(f"{place or 'outcome'}:", place, {word: i + 1 for i, word in enumerate(order)}, tuple(map(_shown_word, order)))
+
+
+def _whole(found: tuple[Columns, Columns]) -> Named:
+    """Return the feature of the most frequent whole outcomes."""
+    counts: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
+    examples: dict[int, str] = {}
+    for counter, one in zip(counts, found, strict=True):
+        words, first, often = np.unique(one.words, return_index=True, return_counts=True)
+        top = np.argsort(-often, kind="stable")[: 4 * _CLASSES]
+        top = top[often[top] >= max(_RARE, found[0].words.size / _SHARE)]
+        counter.update(dict(zip(words[top].tolist(), often[top].tolist(), strict=True)))
+        for word, at in zip(words[top].tolist(), first[top].tolist(), strict=True):
+            examples.setdefault(word, _shown_outcome(one, at))
+    order = _ordered(counts)
+    return Named("outcome", None, {word: i + 1 for i, word in enumerate(order)}, tuple(examples[word] for word in order))
+
+
+def _shown_word(word: Any) -> str:
+    parts = word if isinstance(word, tuple) else (word,)
+    text = ", ".join(_plain(part) for part in parts) or "nothing"
+    return text if len(text) <= _LABEL else text[: _LABEL - 3] + "..."
+
+
+def _plain(part: Any) -> str:
+    """Return one mark in words."""
+    says = getattr(part, "says", part)
+    if isinstance(says, tuple) and len(says) == 2:
+        said = "#".join(says[1]) if says[0] == "text" and isinstance(says[1], tuple) else says[1]
+        return repr(said) if says[0] == "text" else f"{says[0]} {said}"
+    return str(says)
+
+
+def _shown_outcome(one: Columns, at: int) -> str:
+    """Return the numbers and words of the outcome at a position."""
+    which = int(one.which[at])
+    row = one.tables[which][at - int(np.searchsorted(one.which, which))].tolist()
+    numbers = iter(row)
+    parts = [f"{next(numbers):.6g}" if is_number(mark) else _plain(mark) for mark in one.shapes[which] if _speaks(mark)]
+    text = ", ".join(parts)
+    return text if len(text) <= _LABEL else text[: _LABEL - 3] + "..."
+
+
+def _speaks(mark: Any) -> bool:
+    """Tell whether a mark says more than how long a list is."""
+    return is_number(mark) or not (isinstance(mark.says, tuple) and mark.says[0] in {"length", "mapping"})

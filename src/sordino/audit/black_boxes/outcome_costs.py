@@ -1,0 +1,106 @@
+"""Costs of single outcomes, held against black boxes: what is charged depends on what came out, and each charge must be enough.
+
+Claim: with the stated level `beyond` is below the truth. Proof: docs/proofs/statistical-audit.md, "Costs of outcomes".
+Floats: rounded down; a pure cost up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.audit.black_boxes.binomial_bounds import at_least, at_most
+from sordino.audit.black_boxes.events import Chooser, Question
+from sordino.audit.black_boxes.features import Codes, Feature
+from sordino.audit.black_boxes.report import Evidence
+from sordino.cost import ZCDP, Cost
+from sordino.errors import InvalidParameter
+
+_CLASSES = 8
+_OUTWARD = 1 - 1e-14
+
+Sides = tuple[NDArray[np.float64], NDArray[np.float64]]
+Rows = tuple[Codes, Codes]
+
+
+class Beyond(NamedTuple):
+    """By how much an outcome costs more than is charged for it, at least (nats; -inf: nothing found), and the event behind that."""
+
+    at_least: float
+    evidence: Evidence | None
+
+
+def charged(cost: Cost, claimed: Cost) -> float:
+    """Return what is charged for an outcome as a number: its pure epsilon, or its rho where no pure epsilon is claimed."""
+    value: Any = cost.pure() if isinstance(claimed.pure(), Fraction) else cost.rho if isinstance(cost, ZCDP) else None
+    if not isinstance(value, Fraction):
+        raise InvalidParameter("audit.statistical.cost_of must return pure costs where claimed is pure, else costs of zCDP.")
+    if value > (claimed.pure() if isinstance(claimed.pure(), Fraction) else getattr(claimed, "rho", math.inf)):
+        raise InvalidParameter("audit.statistical.cost_of must never be above claimed, which is what a ledger would have reserved.")
+    return float(value)
+
+
+def frequent(costs: Sides) -> list[float]:
+    """Return the most frequent charges of the runs that are learned from."""
+    both = np.concatenate(costs)
+    counted = Counter(both[~np.isnan(both)].tolist())
+    return sorted(cost for cost, _ in counted.most_common(_CLASSES))
+
+
+def beyond_pure(features: list[Feature], parts: list[Rows], costs: list[Sides], question: Question, level: float) -> Beyond:
+    """Return by how much the log ratio of an event, all of whose outcomes are charged the same, exceeds that charge."""
+    runs = [part[0].shape[0] for part in parts]
+    best: tuple[float, float, Chooser, Any] | None = None
+    for cost in frequent(costs[0]):
+        kept = [_with(part, charge, cost) for part, charge in zip(parts[:2], costs[:2], strict=True)]
+        chooser = Chooser(features, kept[0], kept[1], runs=(runs[0], runs[1]))
+        chosen, worth = chooser.best(question)
+        if best is None or worth - cost > best[0]:
+            best = worth - cost, cost, chooser, chosen
+    if best is None:
+        return Beyond(-math.inf, None)
+    _, cost, chooser, chosen = best
+    test = _with(parts[2], costs[2], cost)
+    hits, others = chosen.event.hits(test[chosen.more]), chosen.event.hits(test[1 - chosen.more])
+    evidence = Evidence(
+        event=f"charged {cost:g}, and {chooser.says(chosen.event)}",
+        more="ab"[chosen.more],
+        hits_more=hits,
+        hits_fewer=others,
+        runs=runs[2],
+        at_least=at_least(hits, runs[2], level * _OUTWARD),
+        at_most=at_most(others, runs[2], level * _OUTWARD),
+    )
+    if not evidence.at_least:
+        return Beyond(-math.inf, evidence)
+    loss = math.log(evidence.at_least / evidence.at_most)
+    return Beyond(math.nextafter(loss - abs(loss) * 1e-13 - math.nextafter(cost, math.inf), -math.inf), evidence)
+
+
+def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:
+    """Return by how much the Rényi divergence of order 2, counted with what is charged for each outcome, exceeds 0.
+
+    Classes of outcomes with one charge each: the sum of p_a^2 / p_b e^(-2 rho) is at most 1 if every charge is enough.
+    """
+    classes = frequent(costs[0])
+    found = -math.inf
+    for more in (0, 1):
+        total = 0.0
+        for cost in classes:
+            runs = costs[2][0].size
+            hits = [int((side == cost).sum()) for side in (costs[2][more], costs[2][1 - more])]
+            share = level / len(classes) / 2 * _OUTWARD  # both orders are looked at
+            low, high = at_least(hits[0], runs, share), at_most(hits[1], runs, share)
+            total += low * low / high * math.exp(-2 * math.nextafter(cost, math.inf)) * _OUTWARD
+        found = max(found, math.log(total) * (1 - 1e-13) if total > 1 else math.log(max(total, 1e-300)))
+    return Beyond(found, None)
+
+
+def _with(part: Rows, costs: Sides, cost: float) -> Rows:
+    a, b = (codes[charge == cost] for codes, charge in zip(part, costs, strict=True))
+    return a, b

@@ -1,0 +1,146 @@
+"""Runs of two black boxes, in turns, and what they left behind.
+
+Claim: none of its own. The confidence statement takes runs of one box to be independent and alike; that is the user's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.audit.black_boxes.shape import REAL, WHOLE, Mark, Seen, Shape, classed, raised, seen, tells_an_error
+from sordino.errors import InvalidParameter
+
+BlackBox = Callable[[], Any]
+Progress = Callable[[float], None]
+Table = NDArray[np.float64]
+
+CHARGED = "the charge"  # no path of an outcome: names that are not identifiers stand in quotes there
+_TURN = 64
+
+
+class NoOutcomeError(InvalidParameter):
+    """A run was cut off from outside, so that the audit cannot go on: this is no outcome."""
+
+
+@final
+@dataclass(eq=False)
+class Part:
+    """Some runs of one box: their numbers as rows, one table for each shape, in the order of first appearance."""
+
+    rows: dict[Shape, list[tuple[float, ...]]] = field(default_factory=dict)
+    blocks: dict[Shape, list[Table]] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, outcome: Seen) -> None:
+        """Keep one outcome."""
+        self.rows.setdefault(outcome.shape, []).append(outcome.numbers)
+        self.size += 1
+
+    def add_block(self, outcomes: NDArray[Any]) -> None:
+        """Keep outcomes that came as an array of numbers, shape (m,) or (m, w)."""
+        kind = REAL if outcomes.dtype.kind == "f" else WHOLE
+        shape = (Mark("", kind),) if outcomes.ndim == 1 else tuple(Mark(f"[{i}]", kind) for i in range(outcomes.shape[1]))
+        self.blocks.setdefault(shape, []).append(outcomes.reshape(outcomes.shape[0], -1).astype(np.float64))
+        self.size += outcomes.shape[0]
+
+    @property
+    def all_raised(self) -> bool:
+        """Whether no run came to an end."""
+        return not self.blocks and all(map(tells_an_error, self.rows))
+
+    def tables(self) -> Iterator[tuple[Shape, Table]]:
+        """Yield each shape with its rows, shape (m, numbers)."""
+        for shape in dict.fromkeys([*self.rows, *self.blocks]):
+            listed = self.rows.get(shape, [])
+            width = sum(mark.says in {WHOLE, REAL} for mark in shape if isinstance(mark.says, str))
+            yield (
+                shape,
+                np.concatenate([np.array(listed, dtype=np.float64).reshape(len(listed), width), *self.blocks.get(shape, [])]),
+            )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """Calls a black box and keeps what comes.
+
+    Attributes
+    ----------
+    batch : int or None
+        How many outcomes one call returns; None: a call returns one outcome.
+    partition : callable or None
+        Puts each outcome into a class.
+    charge : callable or None
+        What is charged for an outcome, as a number.
+    """
+
+    batch: int | None
+    partition: Callable[[Any], Any] | None
+    charge: Callable[[Any], float] | None = None
+
+    def run(self, box: BlackBox, part: Part, wanted: int) -> None:
+        """Add `wanted` outcomes of `box` to `part`."""
+        done = 0
+        while done < wanted:
+            if self.batch is None:
+                part.add(self._one(box))
+                done += 1
+            else:
+                done += self._many(box, part, min(self.batch, wanted - done))
+
+    def _one(self, box: BlackBox) -> Seen:
+        try:
+            outcome = box()
+        except NoOutcomeError:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (that it raised is what came out)
+            return raised(error)
+        return self._seen(outcome)
+
+    def _seen(self, outcome: Any) -> Seen:
+        found = seen(outcome) if self.partition is None else classed(self.partition(outcome))
+        if self.charge is None:
+            return found
+        return Seen((Mark(CHARGED, REAL), *found.shape), (self.charge(outcome), *found.numbers))
+
+    def _many(self, box: BlackBox, part: Part, kept: int) -> int:
+        """Call once and keep the first `kept` outcomes of the batch.
+
+        A call that raises ends the audit: the runs of its batch would share that outcome, and they must be independent.
+        """
+        outcomes = box()
+        size = len(outcomes) if hasattr(outcomes, "__len__") else -1
+        if size != self.batch:
+            raise InvalidParameter(
+                f"audit.statistical.batch must be the number of outcomes that a call returns in a list or an array; it is {self.batch}, "
+                + ("and a call returned no list." if size < 0 else f"and a call returned {size}.")
+            )
+        numbers = isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "biuf" and outcomes.ndim in {1, 2}
+        if numbers and self.partition is None and self.charge is None:
+            part.add_block(outcomes[:kept])
+        else:
+            listed = [tuple(row) if isinstance(row, list) else row for row in outcomes[:kept].tolist()] if numbers else outcomes
+            for outcome in listed[:kept]:
+                part.add(self._seen(outcome))
+        return kept
+
+    def both(self, boxes: tuple[BlackBox, BlackBox], sizes: tuple[int, ...], progress: Progress | None) -> list[tuple[Part, Part]]:
+        """Return one pair of parts for each size: the boxes take turns, so that a slow drift of a machine meets both alike."""
+        turn = _TURN if self.batch is None else self.batch
+        parts, done = [], 0
+        for size in sizes:
+            pair = Part(), Part()
+            while pair[0].size < size:
+                wanted = min(turn, size - pair[0].size)
+                for box, part in zip(boxes, pair, strict=True):
+                    self.run(box, part, wanted)
+                if progress is not None:
+                    progress(100 * (done + pair[0].size) / sum(sizes))
+            parts.append(pair)
+            done += size
+        return parts

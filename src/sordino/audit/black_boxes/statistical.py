@@ -1,0 +1,257 @@
+"""The statistical audit: run two black boxes, learn on the first runs which event tells them apart, test that event on the others.
+
+Claim: with the stated confidence every lower bound is below the truth. Proof: docs/proofs/statistical-audit.md.
+Floats: the logarithm is rounded down; see `_binomial_bounds` for the tails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, final
+
+import numpy as np
+
+from sordino.audit._report import Delta
+from sordino.audit.black_boxes.binomial_bounds import RUNS, at_least, at_most
+from sordino.audit.black_boxes.columns import Columns, columns
+from sordino.audit.black_boxes.events import Chooser, Chosen, Question
+from sordino.audit.black_boxes.features import Codes, learned
+from sordino.audit.black_boxes.outcome_costs import Beyond, Sides, beyond_pure, beyond_zcdp, charged
+from sordino.audit.black_boxes.report import Bar, Evidence, StatisticalReport
+from sordino.audit.black_boxes.runs import CHARGED, BlackBox, Part, Progress, Runner
+from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, Number, shown, text
+from sordino.cost import Cost
+from sordino.errors import InvalidParameter
+
+_LEAST = 40
+_KNOWN = 100_000
+_DELTAS = (0.1, 0.01, 0.001)
+_MOST = 500
+_OUTWARD = 1 - 1e-14
+
+
+def statistical(
+    run_a: BlackBox,
+    run_b: BlackBox,
+    *,
+    samples: int,
+    confidence: float,
+    claimed: Cost | None = None,
+    delta: float = 0.0,
+    epsilons: Iterable[Number] | None = None,
+    batch: int | None = None,
+    partition: Callable[[Any], Any] | None = None,
+    cost_of: Callable[[Any], Cost] | None = None,
+    name: str = "a black box",
+    progress: Progress | None = None,
+) -> StatisticalReport:
+    """Bound the privacy loss between two black boxes from below, with a stated confidence: nothing need be known of their insides.
+
+    The first half of the runs is spent on learning an event that is likely for one box and unlikely for the other; the second half
+    tests it. Nothing that was learned can make the bound wrong, only weak. The audit itself draws no random numbers.
+
+    Parameters
+    ----------
+    run_a, run_b : callable
+        Take no argument and return what is released from one of two neighbouring data sets: numbers, texts, arrays, lists, mappings,
+        data classes. A run that raises is an outcome, too: the type of its error. Runs must be independent of each other.
+    samples : int
+        How many runs of each, from 40 to 10^8.
+    confidence : float
+        In (0, 1): with this probability all lower bounds of the report hold.
+    claimed : Cost, optional
+        What the mechanism claims to spend between these neighbours.
+    delta : float
+        In [0, 1): the delta beside `epsilon_at_least`.
+    epsilons : iterable of number, optional
+        At which epsilons (0 to 500) delta is bounded. None: where a claim without a pure epsilon allows a delta of 0.1, 0.01 and 0.001;
+        else none. Each one shares in the confidence.
+    batch : int, optional
+        How many outcomes one call returns, in a list or an array (rows are outcomes). None: a call returns one outcome. A batch that
+        raises ends the audit, because its runs would not be independent.
+    partition : callable, optional
+        Puts each outcome into a class, a hashable value; needed for outcomes of other types.
+    cost_of : callable, optional
+        What a single outcome is claimed to spend, where that depends on the outcome: takes an outcome, returns a Cost that is at most
+        `claimed`, which must then be given. Equal outcomes cost the same; runs that raise are left out of this comparison.
+    name : str
+        What the report calls the black box.
+    progress : callable, optional
+        Is told the percentage of runs that are done.
+
+    Returns
+    -------
+    StatisticalReport
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, a batch has another size, or outcomes need a partition.
+
+    Examples
+    --------
+    Randomized response, truthful three times out of four, sold as 0.9 (its loss is ln 3 = 1.0986):
+
+    >>> import sordino as sd
+    >>> coin = sd.audit.Subject(
+    ...     laws=[sd.audit.Finite([3, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=sd.cost.Pure(epsilon=1)
+    ... )
+    >>> a, b = (sd.audit.black_box(coin, bit, entropy=sd.Seeded(bit), batch=1000) for bit in (0, 1))
+    >>> report = sd.audit.statistical(a, b, samples=100_000, confidence=0.999, claimed=sd.cost.Pure(epsilon=0.9), batch=1000)
+    >>> report.broken, 1.0 < report.epsilon_at_least < 1.0986
+    (True, True)
+    """
+    samples = COUNT("audit.statistical.samples", samples)
+    if not _LEAST <= samples <= RUNS:
+        raise InvalidParameter(f"audit.statistical.samples must be a whole number from {_LEAST} to 10^8; got {samples}.")
+    level = 1 - SHARE("audit.statistical.confidence", confidence)
+    beside = NOT_NEGATIVE("audit.statistical.delta", delta)
+    if beside >= 1:
+        raise InvalidParameter(f"audit.statistical.delta must be a number in [0, 1); got {shown(delta)}.")
+    boxes: tuple[Any, ...] = run_a, run_b
+    if not all(map(callable, boxes)):
+        raise InvalidParameter(
+            "audit.statistical needs two callables that take no argument; audit.black_box makes them of mechanisms."
+        )
+    if not isinstance(claimed, Cost | None):
+        raise InvalidParameter(f"audit.statistical.claimed must be a cost, such as cost.Pure(epsilon=1); got {shown(claimed)}.")
+    where = _epsilons(claimed, epsilons)
+    text(name, "audit.statistical.name")
+    if cost_of is not None and claimed is None:
+        raise InvalidParameter("audit.statistical.cost_of needs claimed, the most that any outcome is charged.")
+    runner = Runner(None if batch is None else COUNT("audit.statistical.batch", batch), partition, _charge(cost_of, claimed))
+    sizes = _sizes(samples)
+    parts = runner.both((run_a, run_b), sizes, progress)
+    share = level / (1 + len(where) + (cost_of is not None))
+    learning = _Learned(parts)
+    # Choosing looks at the first two parts only; the third is touched after that, by the tests and by the bars.
+    questions = [Question(epsilon, float(beside), sizes[2], _width(share)) for epsilon in (None, *where)]
+    chosen = [learning.chooser.best(question)[0] for question in questions]
+    evidence = [_tested(one, learning.codes[2], share / 2, learning.chooser) for one in chosen]
+    beyond = Beyond(-math.inf, None)
+    if claimed is not None and cost_of is not None:
+        beyond = learning.beyond(claimed, Question(None, 0.0, sizes[2], _width(share)), float(share))
+    return StatisticalReport(
+        name=name,
+        claimed=claimed,
+        confidence=float(1 - level),
+        epsilon_at_least=_loss(evidence[0], float(beside)),
+        epsilon_at_most=math.inf,
+        delta=float(beside),
+        claimed_epsilon=math.inf if claimed is None else float(claimed.pure() if beside == 0 else claimed.epsilon(float(beside))),
+        deltas=tuple(
+            Delta(epsilon=at, at_least=_hockey_stick(one, at), at_most=1.0, claimed=1.0 if claimed is None else claimed.delta(at))
+            for at, one in zip(where, evidence[1:], strict=True)
+        ),
+        witness=evidence[0],
+        evidence=tuple(evidence[1:]),
+        beyond_at_least=beyond.at_least,
+        beyond_evidence=beyond.evidence,
+        samples=samples,
+        tested=sizes[2],
+        all_raised=all(part.all_raised for pair in parts for part in pair),
+        bars=tuple(Bar(event=word, hits_a=a, hits_b=b) for word, a, b in learning.chooser.bars(chosen[0].event, learning.codes[2])),
+    )
+
+
+def _epsilons(claimed: Cost | None, epsilons: Iterable[Number] | None) -> list[float]:
+    """Return where delta is asked for."""
+    if epsilons is not None:
+        asked = [float(NOT_NEGATIVE("audit.statistical.epsilons", epsilon)) for epsilon in epsilons]
+        if any(epsilon > _MOST for epsilon in asked):
+            raise InvalidParameter(f"audit.statistical.epsilons must be numbers from 0 to {_MOST}; got {max(asked):g}.")
+        return asked
+    if claimed is None or isinstance(claimed.pure(), Fraction):
+        return []
+    return [float(claimed.epsilon(delta)) for delta in _DELTAS if claimed.epsilon(delta) < _MOST]
+
+
+def _sizes(samples: int) -> tuple[int, int, int]:
+    """Return how many runs are for learning, for choosing, and for the test."""
+    tested = samples - samples // 2
+    chosen = samples // 4
+    return samples - tested - chosen, chosen, tested
+
+
+def _width(share: Fraction) -> float:
+    return NormalDist().inv_cdf(1 - max(float(share) / 2, 1e-300)) if share / 2 > Fraction(1, 10**15) else 8.0
+
+
+def _charge(cost_of: Callable[[Any], Cost] | None, claimed: Cost | None) -> Callable[[Any], float] | None:
+    if cost_of is None or claimed is None:
+        return None
+    known: dict[Any, float] = {}
+
+    def charge(outcome: Any) -> float:
+        try:
+            if outcome in known:
+                return known[outcome]
+        except TypeError:  # it has no hash
+            return charged(cost_of(outcome), claimed)
+        value = charged(cost_of(outcome), claimed)
+        if len(known) < _KNOWN:
+            known[outcome] = value
+        return value
+
+    return charge
+
+
+@final
+class _Learned:
+    """The features and events of the first runs, and all runs in their terms."""
+
+    def __init__(self, parts: list[tuple[Part, Part]]) -> None:
+        paths, self.features = learned(*parts[0])
+        self.codes: list[tuple[Codes, Codes]] = []
+        self._costs: list[Sides] = []
+        for pair in parts:
+            a, b = (columns(part, paths) for part in pair)
+            self.codes.append((self._stacked(a), self._stacked(b)))
+            if CHARGED in paths:
+                self._costs.append((a.numbers[CHARGED], b.numbers[CHARGED]))
+        sizes = self.codes[0][0].shape[0], self.codes[1][0].shape[0]
+        self.chooser = Chooser(self.features, self.codes[0], self.codes[1], runs=sizes)
+
+    def _stacked(self, found: Columns) -> Codes:
+        stacked: Codes = np.asfortranarray(np.column_stack([feature.codes(found) for feature in self.features]))
+        return stacked
+
+    def beyond(self, claimed: Cost, question: Question, share: float) -> Beyond:
+        """Return by how much outcomes lose more than is charged for them."""
+        if not self._costs:  # every run raised
+            return Beyond(-math.inf, None)
+        if isinstance(claimed.pure(), Fraction):
+            return beyond_pure(self.features, self.codes, self._costs, question, share / 2)
+        return beyond_zcdp(self._costs, share / 2)
+
+
+def _tested(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, chooser: Chooser) -> Evidence:
+    """Return what the tested runs say about an event: each of the two bounds fails with probability `level` at most."""
+    more, fewer = test[chosen.more], test[1 - chosen.more]
+    hits, others = chosen.event.hits(more), chosen.event.hits(fewer)
+    runs = more.shape[0]
+    return Evidence(
+        event=chooser.says(chosen.event),
+        more="ab"[chosen.more],
+        hits_more=hits,
+        hits_fewer=others,
+        runs=runs,
+        at_least=at_least(hits, runs, float(level) * _OUTWARD),
+        at_most=at_most(others, runs, float(level) * _OUTWARD),
+    )
+
+
+def _loss(evidence: Evidence, delta: float) -> float:
+    """Return the largest epsilon that the two bounds refute, rounded down; 0 if they refute none."""
+    left = (evidence.at_least - delta) * _OUTWARD
+    if left <= evidence.at_most:
+        return 0.0
+    return max(0.0, math.log(left / evidence.at_most) * _OUTWARD)
+
+
+def _hockey_stick(evidence: Evidence, epsilon: float) -> float:
+    """Return the delta at `epsilon` that the two bounds show, rounded down."""
+    return max(0.0, (evidence.at_least - math.exp(epsilon) * evidence.at_most * (1 + 1e-14)) * _OUTWARD)

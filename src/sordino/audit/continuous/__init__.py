@@ -1,0 +1,1 @@
+"""Noise with a density: logarithms are enclosed, cell by cell."""

@@ -1,0 +1,1 @@
+"""Mechanisms with a known verdict, on which the auditor itself is audited."""

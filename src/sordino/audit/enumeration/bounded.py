@@ -1,0 +1,75 @@
+"""Mechanisms whose releases stay within a declared range, as the auditor sees them where no finite number of draws decides.
+
+Claim: each listed probability lies between its two decimals. Proof: docs/proofs/folded.md; docs/proofs/composite.md.
+Floats: none.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sordino.audit.enumeration.played import counted
+from sordino.audit.enumeration.subject import Stated, Subject
+from sordino.errors import InvalidParameter
+from sordino.mechanisms import CompositeMechanism, CompositeTable, FoldedMechanism
+from sordino.mechanisms._folded import covered
+from sordino.mechanisms._random_rounding import number
+from sordino.noise import Staircase
+from sordino.noise._probability import exp_bounds, ratio_bounds
+
+_DIGITS = 60
+
+
+def folded(mechanism: FoldedMechanism, n: int) -> Subject | None:
+    """Return the law of a folded staircase; None for Laplace noise, which is played."""
+    law = mechanism.noise
+    if not isinstance(law, Staircase):
+        return None
+    covered(law, mechanism.sensitivity, n)
+    low, high = mechanism.ends
+    on_grid = counted(mechanism, n)
+    return Subject(
+        laws=[],
+        steps=lambda answers: np.clip(on_grid(answers), low, high),
+        stated=lambda steps: staircase(law, int(steps[0]), low, high),
+        cost=mechanism.cost,
+        sensitivity=mechanism.sensitivity,
+        name=repr(mechanism),
+    )
+
+
+def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
+    """Yield the folded outputs of an answer with bounds of their probabilities: each rises with r above, and falls below, the line."""
+    ends = [Fraction(bound) for bound in exp_bounds(law.rate, _DIGITS)]
+    wholes = [2 * (law.flat + (law.period - law.flat) * r) / (1 - r) - 1 for r in ends]
+    for output in range(low - law.period + 1, high + law.period):
+        level = int(law.level(np.array(abs(output - x))))
+        tops = [r**level / (1 if low < output < high else 1 - r) for r in ends]
+        least, most = min(tops) / wholes[1], max(tops) / wholes[0]
+        yield output, (ratio_bounds(least, _DIGITS)[0], ratio_bounds(most, _DIGITS)[1])
+
+
+def composite(mechanism: CompositeMechanism | CompositeTable, n: int) -> Subject:
+    """Return the law of composite noise, with the rounding at random of the value to the grid."""
+    if n != 1:
+        raise InvalidParameter(
+            f"audit.exact needs one value on each side for composite noise, whose reports are drawn alone; got {n}."
+        )
+
+    def stated(values: Any) -> Stated:
+        value = np.atleast_1d(np.asarray(values, dtype=object))[0]
+        for place, probability in enumerate(law(mechanism, value)):
+            if probability:
+                yield place, ratio_bounds(probability, _DIGITS)
+
+    return Subject(laws=[], stated=stated, cost=mechanism.cost, name=repr(mechanism))
+
+
+def law(mechanism: CompositeMechanism | CompositeTable, value: Any) -> list[Fraction]:
+    """Return the probability of each output for a value, rounding to the grid included."""
+    grid = mechanism.grid
+    place = (number(value, grid.low, grid.high) - grid.low) / grid.step
+    return grid.law(max(Fraction(0), min(Fraction(2 * grid.noise.inputs), place)))

@@ -1,0 +1,94 @@
+"""Clipped sums and means as the auditor sees them: the law of the clip, then of the noisy totals, in classes that lose nothing.
+
+Claim: each listed probability lies between its two decimals, and no output loses more than its class. Proof:
+docs/proofs/above-threshold.md, "The audit".
+Floats: none.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import partial
+from itertools import product
+from typing import Any
+
+from sordino.audit.enumeration.scans import positions
+from sordino.audit.enumeration.subject import Stated, Subject
+from sordino.errors import InvalidParameter
+from sordino.estimators import BucketCounts, ClippedMean, ClippedSum
+from sordino.estimators._clip import Clip
+from sordino.noise import DiscreteLaplace
+from sordino.noise._probability import Bounds, contexts, exp_bounds
+
+_DIGITS = 60
+_RECORDS = 16
+
+Clipped = ClippedSum | ClippedMean
+
+
+def clipped(mechanism: Clipped, n: int) -> Subject:  # noqa: ARG001 - neighbours may have different numbers of records
+    """Return the law of the clip, and of the noisy totals within it."""
+    return Subject(laws=[], stated=partial(_stated, mechanism), cost=mechanism.cost, name=repr(mechanism))
+
+
+def _stated(mechanism: Clipped, values: Any) -> Stated:
+    """Return the law of (tests of each search, class of each noisy total)."""
+    if len(values) > _RECORDS:
+        raise InvalidParameter(f"audit.exact needs at most {_RECORDS} records for a clipped sum or mean; got {len(values)}.")
+    down, up = contexts(_DIGITS)
+    for tests, (low, high) in clips(mechanism, values):
+        clip = mechanism.search.clip(tests, simulated=True)
+        law, ends = mechanism.noise_for(clip).mechanism.noise, reach(mechanism, clip)
+        classes = [thirds(law, total, *end) for total, end in zip(totals(mechanism, values, clip), ends, strict=True)]
+        for each in product(*(enumerate(one) for one in classes)):
+            least, most = low, high
+            for _, (a, b) in each:
+                least, most = down.multiply(least, a), up.multiply(most, b)
+            yield (*((0 if one is None else one) for one in tests), *(place for place, _ in each)), (least, most)
+
+
+def clips(mechanism: Clipped, values: Any) -> list[tuple[tuple[int | None, ...], Bounds]]:
+    """Return what the searches may find (how many edges each tests, None for all in vain), with bounds of the probability."""
+    search = mechanism.search
+    runs = search.runs(BucketCounts.of(values, grid=mechanism.grid))
+    laws = [positions(search.scan, answers.tolist(), lengths.tolist()) for answers, lengths in runs]
+    down, up = contexts(_DIGITS)
+    found = []
+    for each in product(*laws):
+        low = high = Decimal(1)
+        for _, (least, most) in each:
+            low, high = down.multiply(low, least), up.multiply(high, most)
+        found.append((tuple(None if place is None else place + 1 for place, _ in each), (low, high)))
+    return found
+
+
+def totals(mechanism: Clipped, values: Any, clip: Clip) -> list[int]:
+    """Return the totals that meet the noise, in noise steps, as `release` does."""
+    shift = mechanism.noise_for(clip).shift
+    return [total >> shift for total in mechanism.totals(values, clip)]
+
+
+def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
+    """Return two numbers for each total, in noise steps: no small list of records has a total below the first or above the second."""
+    shift, most = mechanism.noise_for(clip).shift, _RECORDS + 1
+    if isinstance(mechanism, ClippedMean) and not mechanism.size_is_public:
+        return [(0, (most * (clip.high - clip.low) >> shift) + 1)] * 2
+    return [((most * min(clip.low, 0) >> shift) - 1, (most * max(clip.high, 0) >> shift) + 1)]
+
+
+def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds]:
+    """Return bounds of the probabilities that total plus noise is at most `low`, between, or at least `high`; low <= total <= high > low.
+
+    Two totals between the ends have the same ratio at every number up to `low`, that of the whole class, and so from `high` on: there the
+    log ratio is the rate times how far they are apart, which no number between exceeds.
+    """
+    down, up = contexts(_DIGITS)
+    r = exp_bounds(law.rate, _DIGITS)
+
+    def tail(distance: int) -> Bounds:  # P(noise >= distance) = r^distance / (1 + r), distance >= 0
+        far = exp_bounds(law.rate * distance, _DIGITS)
+        return down.divide(far[0], up.add(1, r[1])), up.divide(far[1], down.add(1, r[0]))
+
+    below, above = tail(total - low), tail(high - total)
+    middle = down.subtract(1, up.add(below[1], above[1])), up.subtract(1, down.add(below[0], above[0]))
+    return [below, (max(middle[0], Decimal(0)), middle[1]), above]

@@ -1,0 +1,198 @@
+"""Pairs of answers, compared in both orders, and the worst of what is found.
+
+Claim: a report holds the largest of each bound over all pairs and both orders. Proof: docs/proofs/exact-audit.md, "Report".
+Floats: only outward rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, final
+
+from sordino.audit._report import ExactReport, Witness
+from sordino.audit._views import Claimed, above, interval_beyond
+from sordino.audit._written import at_least
+from sordino.audit.enumeration.comparison import Comparison, down, up
+from sordino.audit.enumeration.everywhere import epsilon_everywhere, renyi_everywhere
+from sordino.audit.enumeration.outcomes import Book, Outcomes
+from sordino.audit.enumeration.region import Region
+from sordino.audit.enumeration.subject import Subject
+from sordino.errors import InvalidParameter
+
+Pair = tuple[Any, Any]
+
+_KEPT, _BYTES = 64, 1 << 28  # how many laws are kept for other pairs, and how much memory they may take
+
+
+@final
+@dataclass(eq=False)
+class Audit:
+    """Plays answers once and compares them in pairs."""
+
+    subject: Subject
+    book: Book
+    slack: float
+    _known: dict[Any, tuple[Any, Outcomes]] = field(default_factory=dict)
+
+    @property
+    def region(self) -> Region:
+        """The noise that is played."""
+        return self.book.region
+
+    def outcomes(self, answers: Any) -> Outcomes:
+        """Return the law of the outputs; the last few are kept."""
+        plain = isinstance(answers, tuple) and all(type(x) in {int, Fraction} for x in answers)
+        key = answers if plain else id(answers)  # the answers are kept, so that no other object gets their id
+        if key not in self._known:
+            found = self.book.outcomes(self.subject.private(answers))
+            while self._known and (len(self._known) >= _KEPT or self._size() + found.size > _BYTES):
+                self._known.pop(next(iter(self._known)))
+            self._known[key] = answers, found
+        return self._known[key][1]
+
+    def _size(self) -> int:
+        return sum(outcomes.size for _, outcomes in self._known.values())
+
+    @cached_property
+    def _claimed(self) -> Claimed:
+        return Claimed(self.subject.cost, self.subject.cost_of)
+
+    def epsilon(self, number: int) -> Fraction:
+        """Return the pure epsilon that is claimed for an output."""
+        return self._claimed.epsilon(self.book.outputs[number])
+
+    def divergence(self, alpha: Fraction, number: int) -> Fraction:
+        """Return the Rényi divergence of order `alpha` that is claimed for an output."""
+        return self._claimed.divergence(alpha, self.book.outputs[number])
+
+    def compared(self, a: Any, b: Any) -> Comparison:
+        """Return the comparison of two lists of answers, in this order."""
+        pure = isinstance(self.subject.cost.pure(), Fraction)
+        return Comparison(self.outcomes(a), self.outcomes(b), self.epsilon if pure else None, self.slack)
+
+    def loss(self, a: Any, b: Any) -> float:
+        """Return the lower bound of the loss less the claim, of the worse order: what a search climbs."""
+        compared = [self.compared(*pair) for pair in ((a, b), (b, a))]
+        if compared[0].claimed is None and self.subject.cost.rdp(2.0) < math.inf:
+            return max(each.renyi(Fraction(2), partial(self.divergence, Fraction(2)))[1] for each in compared)
+        return max(each.worst(beyond=True)[0] for each in compared)
+
+    def report(self, pairs: list[Pair], orders: list[Fraction] | None, epsilons: list[Fraction] | None) -> ExactReport:
+        """Return the worst over all pairs and both orders."""
+        if not pairs:
+            raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
+        cost = self.subject.cost
+        views = self._claimed.views(orders, epsilons)
+        orders, where = views.orders, views.epsilons
+        found = _Found(
+            deltas=[(0.0, 0.0)] * len(where), divergences=[(-math.inf, -math.inf, 0.0)] * len(orders), smallest=(1 << 62, 1 << 62)
+        )
+        for a, b in pairs:
+            ends = [self._compare(found, one, other, where, orders) for one, other in ((a, b), (b, a))]
+            found.interval = max(found.interval, interval_beyond(cost, *ends))
+        return self._reported(found, where, orders, len(pairs))
+
+    def _compare(self, found: _Found, a: Any, b: Any, where: list[Fraction | None], orders: list[Fraction]) -> float:
+        """Take in one order of one pair, and return the lower bound of its loss."""
+        compared = self.compared(a, b)
+        # Outputs that are drawn again are conditioned on what came out: then the noise alone proves nothing.
+        added = self.subject.added and self.subject.again is None
+        moves = self.subject.private(b) - self.subject.private(a) if added else None
+        everywhere = math.inf if moves is None else epsilon_everywhere(self.subject.laws, moves, lifted=self.subject.shifts)
+        least, most, number = compared.worst(beyond=False)
+        _checked_declaration(least, everywhere)
+        beyond = compared.worst(beyond=True) if compared.claimed is not None else (-math.inf, -math.inf, number)
+        if self.subject.cost_of is None and compared.claimed is not None:
+            beyond = beyond[0], min(beyond[1], above(everywhere - self.epsilon(number))), number
+        if found.witness is None or least > found.least:
+            found.witness = self._witness(compared, a, b, number)
+        if compared.claimed is not None and (found.overrun is None or beyond[0] > found.beyond[0]):
+            found.overrun = self._witness(compared, a, b, beyond[2])
+        found.declared |= everywhere < most
+        found.least, found.most = max(found.least, least), max(found.most, min(most, above(everywhere)))
+        found.everywhere = max(found.everywhere, above(everywhere))
+        found.beyond = max(found.beyond[0], beyond[0]), max(found.beyond[1], beyond[1])
+        found.unresolved = max(found.unresolved, compared.unresolved)
+        found.smallest = (
+            min(found.smallest[0], int(compared.audited.sum())),
+            min(found.smallest[1], compared.audited.size),
+        )
+        for i, epsilon in enumerate(where):
+            low_delta, high_delta = compared.hockey_stick(epsilon)
+            found.deltas[i] = max(found.deltas[i][0], low_delta), max(found.deltas[i][1], high_delta)
+        for i, alpha in enumerate(orders):
+            plain, counted = compared.renyi(alpha, partial(self.divergence, alpha))
+            most_everywhere = math.inf if moves is None else renyi_everywhere(self.subject.laws, moves, alpha)
+            _checked_declaration(plain, most_everywhere)
+            old = found.divergences[i]
+            found.divergences[i] = max(old[0], plain), max(old[1], counted), max(old[2], most_everywhere)
+        return least
+
+    def _witness(self, compared: Comparison, a: Any, b: Any, number: int) -> Witness:
+        low, high = compared.loss(number, beyond=False)
+        claimed = float(self.epsilon(number)) if compared.claimed is not None else math.inf
+        return Witness(
+            output=self.book.outputs[number], answers_a=a, answers_b=b, at_least=down(low), at_most=up(high), claimed=claimed
+        )
+
+    def _reported(self, found: _Found, where: list[Fraction | None], orders: list[Fraction], pairs: int) -> ExactReport:
+        if found.witness is None:
+            raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
+        at_claim, deltas = self._claimed.deltas(where, found.deltas)
+        divergences = self._claimed.divergences(orders, found.divergences)
+        return ExactReport(
+            name=repr(self.subject),
+            claimed=self.subject.cost,
+            epsilon_at_least=max(0.0, found.least),
+            epsilon_at_most=found.most,
+            epsilon_everywhere=found.everywhere,
+            beyond_at_least=found.beyond[0],
+            beyond_at_most=found.beyond[1],
+            interval_beyond_at_least=found.interval,
+            at_claim=at_claim,
+            deltas=deltas,
+            divergences=divergences,
+            witness=found.witness,
+            overrun=found.overrun,
+            audited=found.smallest[0],
+            outputs=found.smallest[1],
+            unresolved=found.unresolved,
+            tail=up(self.region.tail),
+            pairs=pairs,
+            vectors=self.region.noise.shape[0],
+            partitioned=self.book.partition is not None,
+            declared=found.declared,
+            checked=self.subject.sensitivity is not None,
+            stated=self.subject.stated is not None,
+        )
+
+
+def _checked_declaration(found: float, allowed: Fraction | float) -> None:
+    if found > allowed:
+        raise InvalidParameter(
+            f"audit.exact found a loss of at least {at_least(found)} where the noise allows {float(allowed):.9g} if outputs depend on the "
+            "answers only through their sums with the noise (and Subject.shifts is true where it is said): what the subject declares is "
+            "false."
+        )
+
+
+@final
+@dataclass(eq=False)
+class _Found:
+    """The worst so far."""
+
+    deltas: list[tuple[float, float]]
+    divergences: list[tuple[float, float, float]]
+    smallest: tuple[int, int]
+    least: float = -math.inf
+    most: float = -math.inf
+    everywhere: float = -math.inf
+    beyond: tuple[float, float] = (-math.inf, -math.inf)
+    interval: float = -math.inf
+    unresolved: float = 0.0
+    declared: bool = False
+    witness: Witness | None = None
+    overrun: Witness | None = None

@@ -1,0 +1,185 @@
+"""Quantiles as the auditor sees them: every way that their searches may end, each with the law of its position, multiplied.
+
+Claim: each listed probability lies between its two decimals. Proof: docs/proofs/above-threshold.md, "The audit".
+Floats: they say how much noise is played; none enters a probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import partial
+from itertools import product
+from typing import Any
+
+from sordino.audit.enumeration.scans import Listed, positions
+from sordino.audit.enumeration.subject import Stated, Subject
+from sordino.errors import InvalidParameter
+from sordino.estimators import BucketCounts, Quantile, Quantiles
+from sordino.estimators._quantiles import Place
+from sordino.estimators._rank_search import RankFlip, RankSearch, Runs
+from sordino.noise import DiscreteLaplace
+from sordino.noise._probability import Bounds, contexts, exp_bounds
+
+_DIGITS = 60
+_MOST_EDGES = 64
+_MOST_SIZES = 500
+
+Part = RankSearch | RankFlip
+Draws = tuple[tuple[Part, int | None], ...]
+"""Which part of a release was played, and the position where it ended."""
+
+
+def quantile(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001 - neighbours may have different numbers of records
+    """Return the law of the edge or bucket."""
+    _check_edges(mechanism)
+    return Subject(laws=[], stated=partial(_quantile, mechanism), cost=mechanism.cost, name=repr(mechanism))
+
+
+def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as above
+    """Return the law of all edges together."""
+    _check_edges(mechanism)
+    if mechanism.size_noise is not None and _farthest(mechanism.size_noise) > _MOST_SIZES:
+        raise InvalidParameter(
+            f"audit.exact plays quantiles for each of the numbers of records that the noise may say, at most {_MOST_SIZES} of them; got "
+            f"noise of the rate {float(mechanism.size_noise.rate):.3g}. Audit a larger epsilon."
+        )
+    return Subject(laws=[], stated=partial(_quantiles, mechanism), cost=mechanism.cost, name=repr(mechanism))
+
+
+def _check_edges(mechanism: Quantile | Quantiles) -> None:
+    if mechanism.grid.size > _MOST_EDGES:
+        raise InvalidParameter(
+            f"audit.exact lists all edges where a quantile may end, at most {_MOST_EDGES}; got {mechanism.grid.size}. Audit it with a "
+            "larger growth."
+        )
+
+
+def _quantile(mechanism: Quantile, values: Any) -> Stated:
+    """Return the law of (part, edge or bucket), from which everything that is released is computed."""
+    runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
+    return _multiplied(quantile_paths(mechanism, runs), runs)
+
+
+def _quantiles(mechanism: Quantiles, values: Any) -> Stated:
+    """Return the law of the edges of all quantiles; sizes that hardly ever come up are left out, and count against the mechanism."""
+    runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
+    down, up = contexts(_DIGITS)
+    for targets, (low, high) in _target_law(mechanism, runs.records).items():
+        for output, (least, most) in _multiplied(quantiles_paths(mechanism, targets), runs):
+            yield output, (down.multiply(low, least), up.multiply(high, most))
+
+
+def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bounds]:
+    """Return the target ranks with bounds of their probability: P(noise = x) = (1 - r)/(1 + r) r^|x|, and no size is below 0."""
+    noise = mechanism.size_noise
+    if noise is None:
+        return {mechanism.targets(records): (Decimal(1), Decimal(1))}
+    down, up = contexts(_DIGITS)
+    r = exp_bounds(noise.rate, _DIGITS)
+    center = down.divide(down.subtract(1, r[1]), up.add(1, r[1])), up.divide(up.subtract(1, r[0]), down.add(1, r[0]))
+    found: dict[tuple[int, ...], Bounds] = {}
+    for x in range(-_farthest(noise), _farthest(noise) + 1):
+        far, targets = exp_bounds(noise.rate * abs(x), _DIGITS), mechanism.targets(max(0, records + x))
+        low, high = found.get(targets, (Decimal(0), Decimal(0)))
+        found[targets] = down.fma(center[0], far[0], low), up.fma(center[1], far[1], high)
+    return found
+
+
+def _farthest(noise: DiscreteLaplace) -> int:
+    """Return how far the noise that is played goes: beyond it lies a probability of less than 1e-30."""
+    return math.ceil(70 / float(noise.rate))
+
+
+def quantile_paths(mechanism: Quantile, runs: Runs) -> Iterator[tuple[Any, Draws]]:
+    """Yield each output (part, edge or bucket) with what leads to it."""
+    first = mechanism.parts[0]
+    for found in _found(first, runs):
+        edge = _edge(first, found)
+        if not mechanism.goes_on(edge):
+            yield (0, edge), ((first, found),)
+            continue
+        second = mechanism.parts[1]
+        for again in _found(second, runs):
+            yield (1, _edge(second, again)), ((first, found), (second, again))
+
+
+def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[tuple[Any, Draws]]:
+    """Yield the edges of all quantiles, for these target ranks, with what leads to them."""
+
+    def split(below: Place, above: Place) -> Iterator[tuple[tuple[int, ...], Draws]]:
+        if above.number - below.number <= 1:
+            yield (), ()
+            return
+        middle, search, upward = mechanism.search(below, above, targets)
+        ends: list[tuple[int, Draws]] = [(above.edge if upward else below.edge, ())]  # as of a search that has no edge to test
+        if search is not None:
+            ends = [(search.edge(found), ((search, found),)) for found in _tests(search)]
+        for edge, draw in ends:
+            place = Place(middle, edge, upward)
+            for (left, before), (right, after) in product(split(below, place), split(place, above)):
+                yield (*left, edge, *right), (*before, *draw, *after)
+
+    return split(*mechanism.ends)
+
+
+def _found(part: Part, runs: Runs) -> list[int | None]:
+    """Return the positions where a part may end, the same for all columns."""
+    return [*range(int(part.lattice(runs)[1].sum()))] if isinstance(part, RankFlip) else _tests(part)
+
+
+def _tests(search: RankSearch) -> list[int | None]:
+    return [*range(search.last - search.first), None]
+
+
+def _edge(part: Part, found: int | None) -> int:
+    return (found or 0) if isinstance(part, RankFlip) else part.edge(found)
+
+
+def _multiplied(paths: Iterator[tuple[Any, Draws]], runs: Runs) -> Stated:
+    """Return each output with bounds of its probability; each part has fresh noise."""
+    down, up = contexts(_DIGITS)
+    laws: dict[Part, dict[int | None, Bounds]] = {}
+    for output, draws in paths:
+        low = high = Decimal(1)
+        for part, found in draws:
+            if part not in laws:
+                laws[part] = dict(law_of(part, runs))
+            least, most = laws[part][found]
+            low, high = down.multiply(low, least), up.multiply(high, most)
+        yield output, (low, high)
+
+
+def law_of(part: Part, runs: Runs) -> Listed:
+    """Return the law of the position where a part ends."""
+    answers, lengths = (array.tolist() for array in part.lattice(runs))
+    if isinstance(part, RankSearch):
+        return positions(part.scan, answers, lengths)
+    listed = [depth for depth, times in zip(answers, lengths, strict=True) for _ in range(times)]
+    known = {depth: _first_head(depth, listed, part) for depth in set(listed)}
+    return [(i, known[depth]) for i, depth in enumerate(listed)]
+
+
+def _first_head(depth: int, listed: list[int], part: RankFlip) -> Bounds:
+    """Return bounds of the probability that a candidate of this depth is the first to show heads, all in random order.
+
+    With p_j the chance of heads of j, and its place in the order uniform: the integral over t in [0, 1] of p (1 - p_j t) over all others j,
+    a polynomial whose coefficients are the elementary symmetric functions of the p_j, with alternating signs.
+    """
+    down, up = contexts(_DIGITS)
+    heads = {each: exp_bounds(part.rate * each, _DIGITS) for each in set(listed)}
+    others = list(listed)
+    others.remove(depth)
+    sums: list[Bounds] = [(Decimal(1), Decimal(1))]
+    for each in others:
+        low, high = heads[each]
+        zero = Decimal(0), Decimal(0)
+        sums = [(down.fma(low, b[0], a[0]), up.fma(high, b[1], a[1])) for a, b in zip([*sums, zero], [zero, *sums], strict=True)]
+    least = most = Decimal(0)
+    for k, (low, high) in enumerate(sums):
+        small, large = down.divide(low, k + 1), up.divide(high, k + 1)
+        if k % 2:
+            small, large = large.copy_negate(), small.copy_negate()
+        least, most = down.add(least, small), up.add(most, large)
+    return down.multiply(heads[depth][0], max(least, Decimal(0))), up.multiply(heads[depth][1], most)

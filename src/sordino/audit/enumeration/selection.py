@@ -1,0 +1,98 @@
+"""Selections as the auditor sees them where a release has no fixed number of draws: one try of a race, or a law that is stated."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.audit.enumeration.laws import Finite
+from sordino.audit.enumeration.played import check_size, counted, raced
+from sordino.audit.enumeration.softmax import leads, peeled
+from sordino.audit.enumeration.subject import Rows, Subject
+from sordino.errors import InvalidParameter
+from sordino.mechanisms import (
+    ExponentialMechanism,
+    NoisyTopK,
+    PermuteAndFlip,
+    RandomizedResponse,
+    SmoothStepSelection,
+)
+from sordino.mechanisms._gumbel_top_k import Gumbel
+from sordino.mechanisms._permute_and_flip import decide as decide_permuted
+from sordino.mechanisms._randomized_response import standing
+from sordino.mechanisms._smooth_step_selection import decide as decide_scaled
+
+_TURNS = 1 << 20
+
+
+def exponential_mechanism(mechanism: ExponentialMechanism, n: int) -> Subject:
+    """Return a race, or with the lead its law: the lead is the largest of a number of draws that has no bound."""
+    counts = counted(mechanism, n)
+    common: dict[str, Any] = {"cost": mechanism.cost, "sensitivity": mechanism.sensitivity, "name": repr(mechanism)}
+    if mechanism.gap and n > 1:
+        return Subject(laws=[], steps=counts, stated=lambda steps: leads(steps.tolist(), mechanism.rate), **common)
+    return raced(mechanism.rate, counts, n, **common)
+
+
+def randomized_response(mechanism: RandomizedResponse, n: int) -> Subject:
+    """Return a race in which the largest answer stands one step above all others."""
+
+    def steps(answers: Any) -> NDArray[np.int64]:
+        found = standing(answers)
+        check_size(found, n)
+        return found
+
+    return raced(mechanism.rate, steps, n, cost=mechanism.cost, name=repr(mechanism))
+
+
+def permute_and_flip(mechanism: PermuteAndFlip, n: int) -> Subject:
+    """Return noise on each answer, and a turn among equals."""
+    steps = counted(mechanism, n)
+    turns = math.lcm(*range(1, n + 1))  # a uniform number below it is uniform modulo every number of equals
+    if turns > _TURNS:
+        raise InvalidParameter(
+            f"audit.exact plays PermuteAndFlip with at most 16 answers, whose turns among equals can be counted; got {n}. Audit fewer "
+            "answers, or give audit.statistical its releases one by one."
+        )
+
+    def play(answers: Any, noise: Rows) -> Rows:
+        chosen: Rows = decide_permuted(steps(answers) + noise[:, :-1], noise[:, -1])
+        return chosen
+
+    return Subject(
+        laws=[*[mechanism.noise] * n, Finite([1] * turns)],
+        play=play,
+        cost=mechanism.cost,
+        sensitivity=mechanism.sensitivity,
+        name=repr(mechanism),
+    )
+
+
+def noisy_top_k(mechanism: NoisyTopK, n: int) -> Subject | None:
+    """Return the race of Gumbel noise, or the law of several one after the other; None for noise that is added."""
+    if not isinstance(mechanism.noise, Gumbel):
+        return None
+    if mechanism.k > n:
+        raise InvalidParameter(f"NoisyTopK.k must be at most the number of answers {n}; got {mechanism.k}.")
+    k, rate, steps = mechanism.k, mechanism.noise.rate, counted(mechanism, n)
+    common: dict[str, Any] = {"cost": mechanism.cost, "sensitivity": mechanism.sensitivity, "name": repr(mechanism)}
+    if k == 1:
+        return raced(rate, steps, n, **common)
+    return Subject(laws=[], steps=steps, stated=lambda found: peeled(found.tolist(), k, rate), **common)
+
+
+def smooth_step_selection(mechanism: SmoothStepSelection, n: int) -> Subject:
+    """Return noise on each score, in proportion to a private bound: answers are the scores, followed by their smooth bound."""
+    if n != mechanism.candidates + 1:
+        raise InvalidParameter(
+            f"audit.exact needs the {mechanism.candidates} scores of SmoothStepSelection, followed by their smooth bound; got {n} numbers."
+        )
+
+    def play(answers: Any, noise: Rows) -> Rows:
+        steps, scale = mechanism.on_grids(list(answers)[:-1], list(answers)[-1])
+        return decide_scaled(steps, noise, scale, mechanism.heights)
+
+    return Subject(laws=[mechanism.noise] * mechanism.candidates, play=play, cost=mechanism.cost, name=repr(mechanism))

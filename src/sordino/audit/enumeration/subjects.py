@@ -1,0 +1,96 @@
+"""From a mechanism to what the auditor looks at.
+
+Most mechanisms are played by their own rules. The others stand in a table: no finite number of draws decides what they release, so the
+law of a release is stated, or one try of it is played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sordino.audit.continuous.continuous import Continuous
+from sordino.audit.continuous.scaled import smooth_mechanism
+from sordino.audit.continuous.smooth_race import smooth_selection
+from sordino.audit.enumeration.bounded import composite, folded
+from sordino.audit.enumeration.clipped import clipped
+from sordino.audit.enumeration.gumbel_sparse_vector import gumbel_sparse_vector
+from sordino.audit.enumeration.played import subject_by_rules
+from sordino.audit.enumeration.quantiles import quantile, quantiles
+from sordino.audit.enumeration.scans import above_threshold
+from sordino.audit.enumeration.selection import (
+    exponential_mechanism,
+    noisy_top_k,
+    permute_and_flip,
+    randomized_response,
+    smooth_step_selection,
+)
+from sordino.audit.enumeration.subject import Subject
+from sordino.constraints import shown
+from sordino.errors import InvalidParameter
+from sordino.estimators import ClippedMean, ClippedSum, Quantile, Quantiles
+from sordino.mechanisms import (
+    AboveThreshold,
+    CompositeMechanism,
+    CompositeTable,
+    ExponentialMechanism,
+    FoldedMechanism,
+    GumbelSparseVector,
+    NoisyTopK,
+    PermuteAndFlip,
+    RandomizedResponse,
+    SmoothMechanism,
+    SmoothSelection,
+    SmoothStepSelection,
+)
+from sordino.mechanisms._rules import Rules
+
+Audited = Subject | Continuous
+
+STATED: dict[type, Callable[[Any, int], Audited | None]] = {
+    AboveThreshold: above_threshold,
+    ClippedMean: clipped,
+    ClippedSum: clipped,
+    CompositeMechanism: composite,
+    CompositeTable: composite,
+    ExponentialMechanism: exponential_mechanism,
+    FoldedMechanism: folded,
+    GumbelSparseVector: gumbel_sparse_vector,
+    NoisyTopK: noisy_top_k,
+    PermuteAndFlip: permute_and_flip,
+    Quantile: quantile,
+    Quantiles: quantiles,
+    RandomizedResponse: randomized_response,
+    SmoothMechanism: smooth_mechanism,
+    SmoothSelection: smooth_selection,
+    SmoothStepSelection: smooth_step_selection,
+}
+"""What is not played by its rules; None from a function says that these parameters are."""
+
+
+def subject_of(mechanism: Any, n: int) -> Audited:
+    """Return the mechanism, for `n` answers, as the auditor sees it.
+
+    A mechanism of yours has a method `audited(n)` for that.
+
+    Raises
+    ------
+    InvalidParameter
+        If the auditor knows nothing about it.
+    """
+    if isinstance(mechanism, Subject | Continuous):
+        return mechanism
+    stated = STATED.get(type(mechanism))
+    found = None if stated is None else stated(mechanism, n)
+    if found is not None:
+        return found
+    rules = getattr(mechanism, "rules", None)
+    if isinstance(rules, Rules):
+        return subject_by_rules(mechanism, rules, n)
+    made = mechanism.audited(n) if hasattr(mechanism, "audited") else None
+    if isinstance(made, Subject | Continuous):
+        return made
+    raise InvalidParameter(
+        "audit.exact needs a mechanism of this library, an audit.Subject, or an object whose audited(n) returns one; got "
+        f"{shown(mechanism)}."
+    )
