@@ -16,7 +16,7 @@ import pytest
 import sordino as sd
 from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts, prepare_numbers, prepare_records
 from sordino.data._engine import engine
-from sordino.data._frames import _as_bytes
+from sordino.data._frames import _lent
 from sordino.data._words import float_text
 from sordino.errors import UnsupportedBackend
 
@@ -181,11 +181,11 @@ def test_texts_of_a_dictionary_have_room(texts):
     """Decoded texts may be longer together than 32 bits can say, however short the dictionary is."""
     column = pa.array(["a", None, "b", "a"], type=texts).dictionary_encode()
     for array in (column, pa.chunked_array([column, column[1:]]), pa.chunked_array([], type=column.type)):
-        sent = _as_bytes(array, pa)
+        sent = _lent(array, pa)
         assert sent.type == pa.large_binary()
         assert [None if one is None else one.decode() for one in sent.to_pylist()] == array.to_pylist()
     numbers = pa.array([3, None, 3]).dictionary_encode()
-    assert _as_bytes(numbers, pa).to_pylist() == [3, None, 3]
+    assert _lent(numbers, pa).to_pylist() == [3, None, 3]
 
 
 def large(path, rows, width):

@@ -191,3 +191,32 @@ def test_odd_names_are_names(server):
     address = made(server, "odd", [[7.0, "a"]], **{'a"b %s': "double precision", "labels": "text"})
     question = asked(address, GRIDS["from 0"], column='a"b %s', by="labels", domain=["a", "%s"])
     assert [counts.records for counts in question.run()] == [0, 1]
+
+
+def test_a_type_of_somebody_elses_schema_is_not_taken_for_text(server):
+    server.execute("DROP SCHEMA IF EXISTS characters CASCADE")
+    server.execute("CREATE SCHEMA characters")
+    try:
+        server.execute("CREATE TYPE characters.varying AS (a int)")
+        server.execute("CREATE TABLE shop.typed (u characters.varying, v varchar(3), w char(2), x varchar, y character(4))")
+        columns = dict(open_source(f"{database()}#shop.typed").columns)
+    finally:
+        server.execute("DROP SCHEMA characters CASCADE")
+    assert columns == {"u": "UNUSABLE", **dict.fromkeys("vwxy", "VARCHAR")}
+
+
+def test_what_is_computed_when_it_is_read_is_not_used(server):
+    [(version,)] = server.execute("SHOW server_version_num").fetchall()
+    kind = "VIRTUAL" if int(version) >= 180000 else "STORED"  # which servers before did not know otherwise
+    server.execute("DROP TABLE IF EXISTS shop.made_up")
+    server.execute(f"CREATE TABLE shop.made_up (a int, g int GENERATED ALWAYS AS (a + 1) {kind})")
+    columns = dict(open_source(f"{database()}#shop.made_up").columns)
+    assert columns == {"a": "INTEGER", "g": "UNUSABLE" if kind == "VIRTUAL" else "INTEGER"}
+
+
+def test_the_text_of_a_whole_number_is_looked_for_in_short_texts_alone(server):
+    """A pattern widens a text fourfold: beyond 256 MiB the server would fail."""
+    address = made(server, "long", [["7"], ["-3"], ["07"], ["x" * 30]], x="text")
+    server.execute("INSERT INTO shop.long VALUES (repeat('7', 268435455))")
+    question = prepare_counts(open_source(address), ROW, kind="items", item="x", domain=sd.Domain.range(-5, 9))
+    assert question.run().values.tolist() == [1, 1]

@@ -22,6 +22,8 @@ from importlib.util import find_spec
 from typing import Any, final
 
 import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
 
 from sordino.constraints import is_unicode
 from sordino.data._engine import Engine
@@ -40,10 +42,13 @@ _SIMPLE: dict[Any, str] = {
     nw.Int16: "SMALLINT",
     nw.Int32: "INTEGER",
     nw.Int64: "BIGINT",
+    nw.Int128: "HUGEINT",
     nw.UInt8: "UTINYINT",
     nw.UInt16: "USMALLINT",
     nw.UInt32: "UINTEGER",
     nw.UInt64: "UBIGINT",
+    nw.UInt128: "UHUGEINT",
+    nw.Float16: "FLOAT",
     nw.Float32: "FLOAT",
     nw.Float64: "DOUBLE",
     nw.Binary: "BLOB",
@@ -78,20 +83,53 @@ class FrameReader:
         else:
             table = _collected(self.frame, indices)
             arrays = [table.column(position) for position in range(len(names))]
-        sent = pa.table([_as_bytes(array, pa) for array in arrays], names=[f"c{index}" for index in indices])
+        sent = pa.table([_lent(array, pa) for array in arrays], names=[f"c{index}" for index in indices])
         engine.lend(lambda: sent)
         columns = [_received(f"c{index}", self.types[index][1], sent.schema.field(f"c{index}").type, pa) for index in indices]
         return f"SELECT {', '.join(columns)} FROM lent"
 
 
-def _as_bytes(array: Any, pa: Any) -> Any:
-    """Return a column of texts as bytes: whether they are valid is a question about each row, and Arrow does not ask it."""
+def _lent(array: Any, pa: Any) -> Any:
+    """Return a column in a form in which the engine takes each value for itself, whatever the other rows hold."""
     if pa.types.is_dictionary(array.type):
         array = _decoded(array, pa)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return array.cast(pa.large_binary())
-    return array
+        return array.cast(pa.large_binary())  # whether texts are valid is a question about each row, and Arrow does not ask it
+    if pa.types.is_float16(kind):
+        return array.cast(pa.float32())
+    return _within_precision(array, pa) if pa.types.is_decimal128(kind) else array
+
+
+def _within_precision(array: Any, pa: Any) -> Any:
+    """Return decimals of which those with more digits than their type has are missing.
+
+    Arrow lets such values be: a cast that is not safe leaves them, and so may whoever wrote a file. The engine keeps narrow decimals in
+    fewer bytes. Where a value does not fit into them, it leaves what stood there before: the value of another row.
+    """
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    limit = 10**array.type.precision
+    nothing = pa.scalar(None, array.type)
+    kept = [pa.compute.if_else(pa.array(_is_below(chunk, limit)), chunk, nothing) for chunk in chunks]
+    return pa.chunked_array(kept, type=array.type)
+
+
+_HALVES = np.dtype([("low", "<u8"), ("high", "<i8")])
+
+
+def _is_below(decimals: Any, limit: int) -> NDArray[np.bool_]:
+    """Return for each whole number of 128 bits whether its magnitude is below the limit; what is missing may be anything."""
+    memory = decimals.buffers()[1]
+    if memory is None or not len(decimals):
+        return np.ones(len(decimals), dtype=bool)
+    halves = np.frombuffer(memory, _HALVES, count=len(decimals), offset=decimals.offset * _HALVES.itemsize)
+    low, high = halves["low"], halves["high"]
+    # The limit and its negative as two halves, too: the upper one with a sign, the lower one without.
+    (above, rest), (below, negative) = divmod(limit, 1 << 64), divmod(-limit, 1 << 64)
+    is_large = (high > above) | ((high == above) & (low >= np.uint64(rest)))
+    is_small = (high < below) | ((high == below) & (low <= np.uint64(negative)))
+    within: NDArray[np.bool_] = ~(is_large | is_small)
+    return within
 
 
 def _decoded(array: Any, pa: Any) -> Any:
@@ -105,8 +143,9 @@ def _decoded(array: Any, pa: Any) -> Any:
 
 def _received(name: str, declared: str, sent: Any, pa: Any) -> str:
     """Return the column in its declared type; a value that does not fit is NULL, not an error."""
-    if declared == "VARCHAR" and pa.types.is_large_binary(sent):
-        return f"TRY(decode({name})) AS {name}"
+    if pa.types.is_large_binary(sent) and declared != "BLOB":
+        text = f"TRY(decode({name}))"
+        return f"{text} AS {name}" if declared == "VARCHAR" else f"TRY(TRY_CAST({text} AS {declared})) AS {name}"
     return f"TRY(TRY_CAST({name} AS {declared})) AS {name}"
 
 
@@ -126,6 +165,8 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
         if isinstance(frame, nw.LazyFrame):
             _check_plan(value)  # first: to ask such a frame for its schema is to read rows
         schema = frame.collect_schema()
+        if isinstance(frame, nw.LazyFrame):
+            _check_folders(value, list(schema))
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError, ValueError):
         raise UnsupportedBackend(f"{SUPPORTED}; got {type(value).__module__}.{type(value).__qualname__}.") from None
     if frame.implementation not in {nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.PYARROW}:
@@ -163,6 +204,22 @@ def _check_plan(value: Any) -> None:
         )
 
 
+def _check_folders(value: Any, names: Sequence[str]) -> None:
+    """Refuse a lazy frame with columns that come from the names of folders: what type they have is found out from all of these names.
+
+    Raises
+    ------
+    UnsupportedBackend
+        If a file that its plan scans lies in a folder `NAME=...`, with the name of a column.
+    """
+    plan = value.explain(optimized=False) if hasattr(value, "explain") else ""
+    if any(re.search(rf"[/\\\\]{re.escape(name)}=", plan) for name in names):
+        raise UnsupportedBackend(
+            "A lazy frame must not take columns from the names of folders, such as year=2026, because all of these names together decide "
+            "what type the column has. Give hive_partitioning=False, or collect the frame with a declared schema."
+        )
+
+
 def _declared(kind: Any) -> str:
     if isinstance(kind, nw.Datetime):
         return _CLOCKS[kind.time_unit] if kind.time_zone is None else "TIMESTAMP WITH TIME ZONE"
@@ -175,7 +232,10 @@ def _declared(kind: Any) -> str:
 def _pandas_type(frame: Any, name: str, types: dict[str, str]) -> str:
     if name not in frame.columns:  # its real name is no text
         return UNUSABLE
-    return "VARCHAR" if str(frame.dtypes[name]) == "object" else types.get(name, UNUSABLE)
+    kind = frame.dtypes[name]
+    if kind == np.longdouble:
+        return "DOUBLE"
+    return "VARCHAR" if str(kind) == "object" else types.get(name, UNUSABLE)
 
 
 def _is_pandas(value: Any) -> bool:
@@ -189,7 +249,12 @@ def _height(frame: Any) -> int:
 
 def _collected(frame: Any, indices: Sequence[int]) -> Any:
     # By their places: Polars takes a column that is called `*` or `^x.*$` for a pattern, and returns others.
-    chosen = nw.from_native(frame).select(nw.nth(*indices))
+    chosen: Any = nw.from_native(frame).select(nw.nth(*indices))
+    # Arrow has no whole numbers of 128 bits: they travel as texts.
+    kinds = list(chosen.collect_schema().values())
+    wide = [place for place, kind in enumerate(kinds) if isinstance(kind, nw.Int128 | nw.UInt128)]
+    if wide:
+        chosen = chosen.with_columns(nw.nth(*wide).cast(nw.String))
     return (chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen).to_arrow()
 
 
@@ -199,6 +264,8 @@ def _pandas_column(series: Any, pa: Any) -> Any:
     if hasattr(series, "cat"):
         texts = [as_text(value) for value in series.cat.categories]
         return pa.array([None if code < 0 else texts[code] for code in series.cat.codes], type=pa.large_string())
+    if series.dtype == np.longdouble:
+        series = series.astype(np.float64)
     return pa.array(series, from_pandas=True)
 
 

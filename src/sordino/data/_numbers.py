@@ -66,7 +66,7 @@ class NumberKind:
         return format(Decimal(max(whole, self.smallest)).scaleb(-self.scale, _EXACT), "f")
 
 
-def number_kind(declared: str, *, text: bool, truth: bool = False) -> NumberKind | None:
+def number_kind(declared: str, *, text: bool, inferred: bool = False) -> NumberKind | None:
     """Return the kind of a declared type, or None if its values are no numbers.
 
     Parameters
@@ -75,16 +75,17 @@ def number_kind(declared: str, *, text: bool, truth: bool = False) -> NumberKind
         In the words of the engine.
     text : bool
         Whether texts are read as numbers, as those of a CSV file are: there is no other type.
-    truth : bool
-        Whether truth values are numbers, as in pandas, where one missing value makes texts of them.
+    inferred : bool
+        Whether other values may have decided the type, as in pandas. Then truth values are numbers, because one missing value makes texts
+        of them; and whole numbers of 64 bits are floats, because one text makes texts of them, which are read as floats.
     """
-    if declared in _FLOATS:
+    if declared in _FLOATS or (inferred and declared in {"BIGINT", "UBIGINT"}):
         return NumberKind("DOUBLE", text=False, scale=None)
     if declared == "NUMERIC":  # of a server that takes any number of digits, and computes with all of them
         return NumberKind(declared, text=False, scale=0)
     if declared == "VARCHAR" and text:
-        return NumberKind("DOUBLE", text=True, scale=None, truth=truth)
-    if declared == "BOOLEAN" and truth:
+        return NumberKind("DOUBLE", text=True, scale=None, truth=inferred)
+    if declared == "BOOLEAN" and inferred:
         declared = "TINYINT"
     if whole := _WHOLE.fullmatch(declared):
         unsigned, bits = bool(whole[1]), _BITS[whole[2] or whole[4]]
@@ -106,7 +107,7 @@ def number_column(source: Source, column: str, role: str) -> tuple[int, NumberKi
     """
     index = source.index(column, role)
     declared = list(source.columns.values())[index]
-    kind = number_kind(declared, text=source.inferred or source.kind == "csv", truth=source.inferred)
+    kind = number_kind(declared, text=source.inferred or source.kind == "csv", inferred=source.inferred)
     if kind is None:
         raise InvalidParameter(
             f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type {shown(declared)[1:-1]}. Convert the "

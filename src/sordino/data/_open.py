@@ -114,9 +114,14 @@ def _absolute(path: str) -> str:
 
 
 def _expanded(path: str) -> list[Path]:
-    """Return the files of a path or pattern, sorted, each once."""
+    """Return the files of a path or pattern, sorted, each once, under whatever names it is found."""
     found = [path] if Path(path).exists() else glob.glob(path, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
-    files = sorted({Path(one).absolute() for one in found if Path(one).is_file()})
+    # Of a file and its links (`latest.csv`) the first name counts: their rows are there once.
+    by_place: dict[tuple[int, int], Path] = {}
+    for one in sorted({Path(one).absolute() for one in found if Path(one).is_file()}):
+        about = one.stat()
+        by_place.setdefault((about.st_dev, about.st_ino), one)
+    files = list(by_place.values())
     if not files:
         raise DataSourceError(
             f"A source must be an existing file or a pattern that matches one; nothing was found at {shown(path)}."

@@ -36,9 +36,11 @@ _KINDS = {
     "numeric": "NUMERIC",
 }
 _WHOLE = frozenset({20, 21, 23})  # the numbers of bigint, smallint and integer
+_CHARACTERS = re.compile(r"character(?: varying)?(?:\(\d+\))?")
 _NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)")
 _SCHEMA = (
-    "SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype = 'e' FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
+    "SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype = 'e', a.attgenerated = 'v'"
+    " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
     " WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
 )
 _STORED = "SELECT relkind IN ('r', 'p') AND NOT relrowsecurity FROM pg_class WHERE oid = %s"
@@ -171,8 +173,12 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
         identity, oid = identify(connection, path)
         columns = connection.execute(_SCHEMA.encode(), [oid]).fetchall()
         [(stored,)] = connection.execute(_STORED.encode(), [oid]).fetchall()
-    declared = {str(column): _declared(str(kind), enumerated=bool(labels)) for column, kind, labels in columns}
-    listed = frozenset(str(column) for column, _, labels in columns if labels)
+    # What is computed when it is read may fail on one row.
+    declared = {
+        str(column): UNUSABLE if computed else _declared(str(kind), enumerated=bool(labels))
+        for column, kind, labels, computed in columns
+    }
+    listed = frozenset(str(column) for column, _, labels, _ in columns if labels)
     return PostgresBackend(address, f"{quoted(schema)}.{quoted(name)}", tuple(declared), listed, not stored), declared, identity
 
 
@@ -180,7 +186,7 @@ def _declared(kind: str, *, enumerated: bool) -> str:
     """Return a type of the server in the words of the embedded engine."""
     if enumerated:
         return "ENUM()"
-    if kind.startswith("character"):
+    if _CHARACTERS.fullmatch(kind):  # in full: a type of somebody's schema may be called characters.x
         return "VARCHAR"
     if numeric := _NUMERIC.fullmatch(kind):
         width, scale = int(numeric[1]), int(numeric[2])

@@ -40,6 +40,10 @@ Asked = Sequence[tuple[str, Sequence[str] | None]]
 """Questions with their labels."""
 
 
+_UNTRIED = re.compile(r"\bBIGNUM\b")
+"""Types whose casts fail in a way that TRY does not catch."""
+
+
 class Backend(Protocol):
     """What a kind of source knows about reading its rows."""
 
@@ -162,6 +166,11 @@ class Source:
             )
         predicate = parse(where, lambda name: self.index(name, role, any_case=True))
         kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
+        if any(_UNTRIED.search(kind) for kind in kinds.values()):
+            raise InvalidParameter(
+                f"{role} must not use a column of type BIGNUM, on some values of which the engine fails; got {shown(where)}. Convert the "
+                "column at its source, for example to a text."
+            )
         if not _binds(predicate, kinds):
             names = list(self.columns)
             used = ", ".join(f"{names[index]} {shown(kind)[1:-1]}" for index, kind in kinds.items()) or "no column"

@@ -1,0 +1,176 @@
+"""What somebody else left in a table decides about its own row alone: values beyond their type, links to a file, types found from rows."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import sordino as sd
+from sordino.data import PrivacyUnit, StepRange, open_source, prepare_counts, prepare_numbers
+from sordino.data._frames import _is_below
+from sordino.errors import InvalidParameter, UnsupportedBackend
+
+ROW = PrivacyUnit.row()
+GRID = sd.BucketGrid(edges=[0.0, 2.0, 50.0])
+
+# ---- decimals with more digits than their type --------------------------------------------------------------------------
+
+
+def of_numbers(numbers, kind):
+    """Return whole numbers of 128 bits as decimals of a type, which may be too small for them."""
+    memory = b"".join(number.to_bytes(16, "little", signed=True) for number in numbers)
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(memory)])
+
+
+@pytest.mark.parametrize("precision", [1, 4, 5, 9, 18, 19, 20, 37, 38])
+def test_what_a_decimal_type_holds_is_compared_in_two_halves(precision):
+    limit = 10**precision
+    near = [limit + off for off in (-2, -1, 0, 1)] + [2**64 - 1, 2**64, 2**64 + 1, 2**127 - 1, 0, 1]
+    numbers = [number for number in (*near, *(-one for one in near), -(2**127)) if -(2**127) <= number < 2**127]
+    array = of_numbers(numbers, pa.decimal128(precision, 0))
+    assert _is_below(array, limit).tolist() == [abs(number) < limit for number in numbers]
+    assert _is_below(array.slice(3, 5), limit).tolist() == [abs(number) < limit for number in numbers[3:8]]
+    assert _is_below(array[:0], limit).tolist() == []
+
+
+def crowded(first):
+    """Return decimals of five digits of which many hold 10^20: what a cast leaves that is not safe."""
+    values = [first, *[1] * 2047, *([10**20] + [1] * 2047) * 5]
+    wide = pa.array([Decimal(value) for value in values], type=pa.decimal128(38, 2))
+    return pc.cast(wide, options=pc.CastOptions(pa.decimal128(5, 2), allow_decimal_truncate=True))
+
+
+FRAMES = {
+    "Arrow": lambda column: pa.table({"x": column}),
+    "Arrow, in small chunks": lambda column: pa.table(
+        {"x": pa.chunked_array([column.slice(at, 7) for at in range(0, len(column), 7)])}
+    ),
+    "Polars": lambda column: pl.from_arrow(pa.table({"x": column})),
+    "Polars, lazy": lambda column: pl.from_arrow(pa.table({"x": column})).lazy(),
+    "pandas": lambda column: pd.DataFrame({"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))}),
+}
+
+
+def answers(frame):
+    source = open_source(frame)
+    numbers = prepare_numbers(source, ROW, column="x", grid=GRID)
+    return {
+        "kept": prepare_counts(source, ROW, kind="rows", where="x > 30").run().values.tolist(),
+        "items": prepare_counts(source, ROW, kind="items", item="x", domain=["1.00", "40.00"]).run().values.tolist(),
+        "buckets": numbers.run()[0].counts.tolist(),
+        "total": [*numbers.totals([StepRange(0, 400, Fraction(1, 4))])[0]],
+    }
+
+
+@pytest.mark.parametrize("made", FRAMES)
+def test_a_decimal_beyond_its_type_is_missing_whatever_the_other_rows_hold(made):
+    rows = 6 * 2048
+    large, small = (answers(FRAMES[made](crowded(first))) for first in (40, 1))
+    assert large == {"kept": [1], "items": [rows - 6, 1], "buckets": [5, rows - 6, 1, 0], "total": [160 + 4 * (rows - 6), rows - 5]}
+    assert small == {"kept": [0], "items": [rows - 5, 0], "buckets": [5, rows - 5, 0, 0], "total": [4 * (rows - 5), rows - 5]}
+
+
+def test_the_least_number_of_128_bits_is_missing_too():
+    frame = pa.table({"x": of_numbers([7, -(2**127), 8], pa.decimal128(38, 0))})
+    assert prepare_counts(open_source(frame), PrivacyUnit("x"), kind="units").run().values.tolist() == [2]
+
+
+# ---- numbers of other widths --------------------------------------------------------------------------------------------
+
+
+def counts(frame, column="x", grid=GRID):
+    return prepare_numbers(open_source(frame), ROW, column=column, grid=grid).run()[0].counts.tolist()
+
+
+def test_whole_numbers_of_128_bits_are_numbers_and_labels():
+    frame = pl.DataFrame(
+        {"x": pl.Series([1, 3, 2**100, -(2**127), None], dtype=pl.Int128), "y": pl.Series([2**127] * 5, dtype=pl.UInt128)}
+    )
+    assert counts(frame) == counts(frame.lazy()) == [2, 1, 1, 1]
+    labels = prepare_counts(open_source(frame), ROW, kind="items", item="x", domain=["0", str(2**100), "3"])
+    assert labels.run().values.tolist() == [0, 1, 1]
+    assert prepare_counts(open_source(frame), ROW, kind="items", item="y", domain=[str(2**127)]).run().values.tolist() == [5]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.longdouble])
+def test_floats_of_other_widths_are_those_numbers(kind):
+    numbers = [kind(1.5), kind(3), kind(0.1)]
+    alone = pd.DataFrame({"x": pd.Series(np.array(numbers, dtype=kind))})
+    among = pd.DataFrame({"x": pd.Series([*numbers, "n/a"], dtype=object)})
+    assert counts(alone) == [0, 2, 1, 0]
+    assert counts(among) == [1, 2, 1, 0]
+    for label in ("1.5", "3", repr(float(numbers[2]))):
+        both = [prepare_counts(open_source(frame), ROW, kind="items", item="x", domain=[label]) for frame in (alone, among)]
+        assert [one.run().values.tolist() for one in both] == [[1], [1]], label
+
+
+# ---- pandas -------------------------------------------------------------------------------------------------------------
+
+LARGE = sd.BucketGrid(edges=[0.0, float(2**53 + 4), float(2**54)])
+
+
+@pytest.mark.parametrize("other", ["n/a", 2**64, 0.5, None])
+@pytest.mark.parametrize("number", [2**53 + 1, 2**53 + 3, 2**62 + 1, -(2**53) - 1, 2**64 - 1])
+def test_one_other_value_does_not_round_the_whole_numbers_of_all_rows(number, other):
+    column = pd.Series([number] * 100)
+    nullable = "UInt64" if number >= 2**63 else "Int64"
+    among = pd.Series([*column, other], dtype=nullable if other is None else object)
+
+    def seen(series):
+        question = prepare_numbers(open_source(pd.DataFrame({"x": series})), ROW, column="x", grid=LARGE)
+        return np.array([*question.run()[0].counts, *question.totals([StepRange(-(2**52), 2**52, Fraction(4096))])[0]])
+
+    moved = seen(among) - seen(column)
+    assert np.abs(moved[:4]).sum() == 1
+    assert moved[5] <= 1  # how many are known
+    assert abs(moved[4]) <= 1
+
+
+def test_the_truth_values_that_a_text_made_texts_of_are_the_same_numbers():
+    grid = sd.BucketGrid(edges=[0.0, 0.5])
+    plain = counts(pd.DataFrame({"x": [True, False, True]}), grid=grid)
+    texts = counts(pd.DataFrame({"x": ["True", "False", "True", "n/b"]}), grid=grid)
+    assert (plain, texts) == ([0, 1, 2], [1, 1, 2])
+
+
+# ---- files, folders, other types ----------------------------------------------------------------------------------------
+
+
+def test_a_file_counts_once_under_whatever_names_a_pattern_finds_it(tmp_path):
+    month = tmp_path / "2026-11.csv"
+    month.write_text("u,x\n1,a\n2,b\n")
+    (tmp_path / "latest.csv").symlink_to(month)
+    (tmp_path / "copy.csv").hardlink_to(month)
+    (tmp_path / "other.csv").write_text("u,x\n3,a\n")
+    source = open_source(f"{tmp_path}/*.csv")
+    assert len(source.files) == 2
+    assert prepare_counts(source, ROW, kind="rows").run().values.tolist() == [3]
+
+
+def test_columns_from_the_names_of_folders_are_refused_in_lazy_frames(tmp_path):
+    for folder in ("u=1", "u=2"):
+        (tmp_path / folder).mkdir()
+        pl.DataFrame({"v": [1]}).write_parquet(tmp_path / folder / "part.parquet")
+    with pytest.raises(UnsupportedBackend, match="from the names of folders"):
+        open_source(pl.scan_parquet(f"{tmp_path}/"))
+    plain = pl.scan_parquet(f"{tmp_path}/**/*.parquet", hive_partitioning=False)
+    assert prepare_counts(open_source(plain), ROW, kind="rows").run().values.tolist() == [2]
+
+
+def test_numbers_without_a_width_take_no_predicate(tmp_path):
+    with duckdb.connect(tmp_path / "a.db") as con:
+        con.execute("CREATE TABLE t (n BIGNUM, l BIGNUM[], x INTEGER)")
+        con.execute("INSERT INTO t VALUES ('1000000000000000000000000000000'::BIGNUM, NULL, 3)")
+    source = open_source(f"duckdb:{tmp_path}/a.db#t")
+    for where in ("TRY_CAST(n AS BIGINT) > 1", "l IS NULL"):
+        with pytest.raises(InvalidParameter, match="BIGNUM"):
+            prepare_counts(source, ROW, kind="rows", where=where)
+    assert prepare_counts(source, ROW, kind="rows", where="x = 3").run().values.tolist() == [1]
