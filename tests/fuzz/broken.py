@@ -14,6 +14,7 @@ from typing import Any
 
 from fuzz import engines
 from fuzz.cases import Case
+from fuzz.values import is_beyond
 from sordino.data import _engine, _frames, _number_questions, _number_words, _predicate, _source, _step_query, _tables
 from sordino.data._engine import literal, quoted
 
@@ -156,6 +157,11 @@ def frame_types() -> None:
     _put(_frames, "_pandas_type", declared)
 
 
+def decimals() -> None:
+    """Decimals with more digits than their type are handed to the engine, which leaves in their place what stood there before."""
+    _put(_frames, "_within_precision", lambda array, _: array)
+
+
 TWINS: dict[str, Callable[[], None]] = {
     "where": where,
     "case": case,
@@ -163,6 +169,7 @@ TWINS: dict[str, Callable[[], None]] = {
     "nan-sign": nan_sign,
     "wide-total": wide_total,
     "frame-types": frame_types,
+    "decimals": decimals,
 }
 
 
@@ -192,6 +199,9 @@ def resembles(case: Case, law: str) -> str | None:
         return "frame-types"
     if source.get("made") == "scan_csv":
         return "frame-types"
+    rows = (*case.base.rows, *case.added, *case.instead)
+    if any(is_beyond(kind, value) for row in rows for kind, value in zip(case.base.kinds, row, strict=True)):
+        return "decimals"
     if source.get("header") is False and any(
         str(value).startswith("\ufeff") for row in case.base.rows + case.added for value in row
     ):

@@ -11,7 +11,19 @@ from fuzz.questions import Question, make_domain
 from fuzz.releases import random_release
 from fuzz.sources import HOLDS, fitted, random_spec
 from fuzz.tables import Row, Rows, Table
-from fuzz.values import FLOATS, MINUS_NAN, NAN, NO_UNICODE, SPECIAL, TEXTS, WHOLE, decimal_digits, random_value, text_of
+from fuzz.values import (
+    FLOATS,
+    MINUS_NAN,
+    NAN,
+    NO_UNICODE,
+    SPECIAL,
+    TEXTS,
+    WHOLE,
+    decimal_digits,
+    random_value,
+    text_of,
+    value_beyond,
+)
 
 NAMES = ("usr", "x", "y", "z", "amount", "item", "unit", "grp", "rows", "label", "position", "c0", "c1", "place", "n", "order")
 ODD_NAMES = (
@@ -141,8 +153,15 @@ class _Maker:
 
     def _fitted(self, rows: Rows) -> Rows:
         """Return rows as the source can hold them, so that what is another unit here is another one there."""
-        kinds = list(self.columns.values())
-        return tuple(tuple(fitted(self.spec, kind, value) for kind, value in zip(kinds, row, strict=True)) for row in rows)
+        return tuple(
+            tuple(self._fit(name, kind, value) for (name, kind), value in zip(self.columns.items(), row, strict=True))
+            for row in rows
+        )
+
+    def _fit(self, name: str, kind: str, value: Any) -> Any:
+        if self.spec.get("beyond") and decimal_digits(kind) and name != self.unit and self.rng.random() < 0.2:
+            return value_beyond(self.rng, kind)
+        return fitted(self.spec, kind, value)
 
     def _shape(self, kind: str, unit: bool) -> Any:
         """Return what makes the values of a column: constant, empty, rising, few, extreme or mixed ones."""

@@ -150,10 +150,12 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
 
 
 def _number(value: Any, *, source: str) -> Fraction | float | None:
+    if source == "pandas" and type(value) is int:
+        return exact_number(float(value))  # there whole numbers are read as floats, each by itself
     if not isinstance(value, str):
         return exact_number(value)
-    if source == "pandas" and value in {"true", "false"}:
-        return Fraction(value == "true")
+    if source == "pandas" and value in {"true", "false", "True", "False"}:
+        return Fraction(value in {"true", "True"})
     if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf|nan", str(value), re.ASCII):
         raise Unsaid
     return exact_number(float(value))

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from fuzz import databases, pandas_frames
 from fuzz.tables import Table, arrow
-from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE
+from fuzz.values import DECIMALS, ENUM, FLOATS, NO_UNICODE, WHOLE, is_beyond
 from sordino.data import CsvFormat
 
 Spec = dict[str, Any]
@@ -101,6 +101,8 @@ def random_spec(rng: Any) -> Spec:
         }
         if spec["quoting"] == "none" and rng.random() < 0.5:
             spec |= {"quote": "", "header": False}  # then a name could not be quoted either
+    if kind in {"arrow", "polars"} or (kind, spec.get("made")) in {("lazy", "frame"), ("pandas", "arrow")}:
+        spec |= {"beyond": rng.random() < 0.5}  # some decimals have more digits than their type
     return spec
 
 
@@ -155,6 +157,9 @@ def effective(spec: Spec, table: Table) -> Table | None:
     """Return the table as a reader of the source finds it; None if that is not easily said."""
     if spec["kind"] == "csv":
         return _csv_values(spec, table)
+    if spec.get("beyond"):  # a rule: what its type does not hold is missing
+        rows = (zip(table.kinds, row, strict=True) for row in table.rows)
+        table = table.with_rows(tuple(None if is_beyond(kind, value) else value for kind, value in row) for row in rows)
     if spec["kind"] == "pandas":
         return pandas_frames.effective(spec["made"], table)
     if spec["kind"] == "parquet" and spec["writer"] == "pandas":

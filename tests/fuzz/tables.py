@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fuzz.values import NO_UNICODE, decimal_digits, from_json, identity, to_json
+from fuzz.values import EXACT, NO_UNICODE, decimal_digits, from_json, identity, is_beyond, to_json
 
 Row = tuple[Any, ...]
 Rows = tuple[Row, ...]
@@ -67,7 +67,12 @@ def arrow(table: Table) -> pa.Table:
         values, wanted = table.column(place), arrow_type(kind)
         if wanted == pa.string() and kind != "VARCHAR":
             values = [None if value is None else str(value) for value in values]
-        arrays.append(_with_bytes(values) if NO_UNICODE in values else pa.array(values, wanted))
+        if NO_UNICODE in values:
+            arrays.append(_with_bytes(values))
+        elif any(is_beyond(kind, value) for value in values):
+            arrays.append(_with_digits(values, wanted))
+        else:
+            arrays.append(pa.array(values, wanted))
     return pa.Table.from_arrays(arrays, names=list(table.names))
 
 
@@ -75,6 +80,14 @@ def _with_bytes(values: list[Any]) -> pa.Array:
     """Return a column of texts of which some are none: bytes that are declared to be text."""
     raw = pa.array([None if value is None else value.encode("utf-8", "surrogateescape") for value in values], pa.binary())
     return pa.Array.from_buffers(pa.string(), len(raw), raw.buffers(), raw.null_count)
+
+
+def _with_digits(values: list[Any], kind: Any) -> pa.Array:
+    """Return a column of decimals of which some have more digits than its type: what a cast leaves that is not safe."""
+    known = pa.array([value is not None for value in values])
+    numbers = [0 if value is None else int(value.scaleb(kind.scale, EXACT)) for value in values]
+    memory = b"".join(number.to_bytes(16, "little", signed=True) for number in numbers)
+    return pa.Array.from_buffers(kind, len(values), [known.buffers()[1], pa.py_buffer(memory)])
 
 
 def pack(rows: Sequence[Row]) -> list[Any]:

@@ -109,6 +109,19 @@ def random_value(rng: Any, kind: str) -> Any:
     return rng.choice(pools[kind])
 
 
+def value_beyond(rng: Any, kind: str) -> Any:
+    """Return a decimal with more digits than its type has, which 128 bits hold all the same."""
+    width, scale = decimal_digits(kind) or (38, 0)
+    beyond = rng.choice((10**width, 10**width + 1, 10 ** min(width + 3, 38), (1 << 127) - 1, 1 << 64, 1 << 100))
+    return Decimal(max(beyond, 10**width) * rng.choice((1, -1))).scaleb(-scale, EXACT)
+
+
+def is_beyond(kind: str, value: Any) -> bool:
+    """Tell whether a decimal has more digits than its type."""
+    digits = decimal_digits(kind)
+    return digits is not None and value is not None and abs(value.scaleb(digits[1], EXACT)) >= 10 ** digits[0]
+
+
 def narrow(value: float) -> float:
     """Return the float of 32 bits nearest to a value, as a float of 64; the sign of a NaN stays."""
     if math.isnan(value):
