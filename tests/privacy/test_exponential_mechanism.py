@@ -16,8 +16,7 @@ from sordino.audit.enumeration.softmax import leads, peeled
 from sordino.cost import BoundedRange, Pure
 from sordino.mechanisms import _exponential_mechanism
 from sordino.mechanisms._exponential_mechanism import _handicap, decide, with_lead
-from sordino.mechanisms._gumbel_top_k import Gumbel, select
-from sordino.mechanisms._race import Race
+from sordino.mechanisms._race import Gumbel, Race, select
 from sordino.noise import Geometric
 from support.choices import lead, lead_at_least, run, softmax
 from support.enumeration import float_log, neighbours

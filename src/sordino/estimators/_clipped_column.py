@@ -23,7 +23,7 @@ from sordino.estimators._bucket_grid import BucketGrid
 from sordino.estimators._clip import Clip, ClipSearch, Sides
 from sordino.estimators._clipped_noise import TotalNoise
 from sordino.estimators._clipped_value import ClippedValue, clipped_ends
-from sordino.mechanisms._mechanism import Mechanism
+from sordino.mechanisms.base import Mechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 

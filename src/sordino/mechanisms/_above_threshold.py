@@ -30,10 +30,9 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, bound_in_steps, fit_rate, step_for, to_steps, to_steps_uncut
-from sordino.mechanisms._mechanism import Mechanism
-from sordino.mechanisms._statements import EACH_ANSWER, EACH_ANSWER_MEANS
 from sordino.mechanisms._threshold_scan import ThresholdScan, general_cost, monotone_cost, nested_cost
 from sordino.mechanisms._thresholds import cut_at
+from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, Mechanism
 from sordino.noise import Geometric
 from sordino.releases import FirstAbove
 from sordino.remnants import no_remnants

@@ -31,12 +31,10 @@ from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
 from sordino.mechanisms._branches import BRANCHES, LAWS, Noise, checked_boundaries, cuts_of, divided, family_of, far
 from sordino.mechanisms._correction import Family
-from sordino.mechanisms._mechanism import Mechanism
-from sordino.mechanisms._rules import Rules
 from sordino.mechanisms._split import Plan, Task
-from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, one_of_the_laws
 from sordino.mechanisms._stream import Stream
 from sordino.mechanisms._transcripts import released, rules_of
+from sordino.mechanisms.base import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, Mechanism, Rules, one_of_the_laws
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity

@@ -21,9 +21,7 @@ from sordino.cost import ZCDP, Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import RATE_DENOMINATOR, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
-from sordino.mechanisms._mechanism import Mechanism
-from sordino.mechanisms._rules import Draws, Rules
-from sordino.mechanisms._statements import ANY_STATEMENT, STEP_MEANS, whole_vector
+from sordino.mechanisms.base import ANY_STATEMENT, STEP_MEANS, Draws, Mechanism, Rules, whole_vector
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import Value, Values
 from sordino.remnants import no_remnants

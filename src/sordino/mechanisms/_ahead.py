@@ -7,18 +7,10 @@ Floats: none.
 
 from __future__ import annotations
 
-from typing import Protocol, final
+from typing import final
 
 from sordino.entropy import Entropy, renew
-from sordino.grid import Steps
-
-
-class Sampler(Protocol):
-    """Anything that hands out noise: a law, or noise that an audit plays."""
-
-    def sample(self, n: int, entropy: Entropy) -> Steps:
-        """Return `n` draws, shape (n,)."""
-        ...
+from sordino.noise import Sampler
 
 
 @final

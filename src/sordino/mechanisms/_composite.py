@@ -27,11 +27,10 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import KEPT
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._perturbation import Activation, Cells, Perturbation, TwoPoints
 from sordino.mechanisms._random_rounding import largest_between
 from sordino.mechanisms._range_grid import RangeGrid, check_range
-from sordino.mechanisms._statements import ANY_STATEMENT
+from sordino.mechanisms.base import ANY_STATEMENT, Mechanism
 from sordino.noise._probability import contexts, exp_bounds
 from sordino.releases import Value, Values
 from sordino.remnants import no_remnants

@@ -26,10 +26,10 @@ from sordino.cost import Pure
 from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter, UnsupportedBackend
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._perturbation import Cells, read_only
 from sordino.mechanisms._random_rounding import between, largest_between
 from sordino.mechanisms._range_grid import RangeGrid, check_range
+from sordino.mechanisms.base import Mechanism
 from sordino.noise import uniform_below
 from sordino.noise._probability import contexts, exp_bounds
 from sordino.releases import Value, Values

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, NoReturn, Protocol, Self, SupportsIndex, cast,
 from sordino.cost import Cost, Pure
 from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
-from sordino.mechanisms._ahead import Sampler
 from sordino.mechanisms._stream import BUSY, Stream
+from sordino.noise import Sampler
 from sordino.releases import Verdict, pictured
 from sordino.remnants import no_remnants
 

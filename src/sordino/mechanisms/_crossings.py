@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps, add
-from sordino.mechanisms._ahead import Ahead, Sampler
+from sordino.mechanisms._ahead import Ahead
+from sordino.noise import Sampler
 
 _BLOCK = 1 << 16
 _WINDOW = 1 << 10  # with a new threshold after each positive, so many are searched first

@@ -25,10 +25,8 @@ from sordino.cost import BoundedRange, Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import from_steps, to_steps
-from sordino.mechanisms._choice_rate import choice_rate
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._race import TOGETHER, Arrivals, Race
-from sordino.mechanisms._statements import EACH_ANSWER
+from sordino.mechanisms.base import EACH_ANSWER, Mechanism, choice_rate
 from sordino.noise import Geometric
 from sordino.releases import Choice
 from sordino.remnants import no_remnants

@@ -26,10 +26,8 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import CLAMP, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
 from sordino.grid import _array as as_array
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._random_rounding import between, largest_between, round_at_random
-from sordino.mechanisms._rules import Draws, Rules
-from sordino.mechanisms._statements import ANY_STATEMENT, one_of_the_laws, whole_vector
+from sordino.mechanisms.base import ANY_STATEMENT, Draws, Mechanism, Rules, one_of_the_laws, whole_vector
 from sordino.noise import DiscreteLaplace, Staircase
 from sordino.noise._probability import exp_bounds
 from sordino.noise._staircase import best_flat

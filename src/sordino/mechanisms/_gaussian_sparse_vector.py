@@ -36,11 +36,9 @@ from sordino.errors import InvalidParameter
 from sordino.grid import RATE_DENOMINATOR, bound_in_steps, fit_rate, step_for
 from sordino.mechanisms._counted_stream import CountedStream
 from sordino.mechanisms._crossings import crossings
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
-from sordino.mechanisms._rules import Rules
-from sordino.mechanisms._statements import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, one_of_the_laws
 from sordino.mechanisms._thresholds import Cut
+from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism, Rules, one_of_the_laws
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.releases import Positives
 from sordino.remnants import no_remnants

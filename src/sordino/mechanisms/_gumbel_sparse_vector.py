@@ -29,11 +29,10 @@ from sordino.cost import Cost, Pure, Range, repeat
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import bound_in_steps, fit_rate, step_for
-from sordino.mechanisms._gumbel_top_k import Gumbel
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
-from sordino.mechanisms._statements import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS
+from sordino.mechanisms._race import Gumbel
 from sordino.mechanisms._thresholds import Cut
+from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism
 from sordino.noise._probability import Bounds, contexts, exp_bounds
 from sordino.releases import Positives
 from sordino.remnants import no_remnants

@@ -32,10 +32,18 @@ from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_
 from sordino.mechanisms import _noisy_top_k
 from sordino.mechanisms._branches import LAWS, Noise, family_of
 from sordino.mechanisms._implicit_zeros import Listed, dense, listed, noisy_domain
-from sordino.mechanisms._mechanism import Mechanism
-from sordino.mechanisms._rules import Draws, Rules
-from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, checked_size, one_of_the_laws
 from sordino.mechanisms._thresholds import Cut, cut_at
+from sordino.mechanisms.base import (
+    DOMAIN,
+    EACH_ANSWER,
+    EACH_ANSWER_MEANS,
+    STEP_MEANS,
+    Draws,
+    Mechanism,
+    Rules,
+    checked_size,
+    one_of_the_laws,
+)
 from sordino.releases import HybridTop
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity

@@ -23,11 +23,19 @@ from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for
-from sordino.mechanisms._gumbel_top_k import Gumbel, select
 from sordino.mechanisms._implicit_zeros import Listed, OneSided, dense, listed, noisy_domain
-from sordino.mechanisms._mechanism import Mechanism
-from sordino.mechanisms._rules import Draws, Rules
-from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, checked_size, one_of_the_laws
+from sordino.mechanisms._race import Gumbel, select
+from sordino.mechanisms.base import (
+    DOMAIN,
+    EACH_ANSWER,
+    EACH_ANSWER_MEANS,
+    STEP_MEANS,
+    Draws,
+    Mechanism,
+    Rules,
+    checked_size,
+    one_of_the_laws,
+)
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK
 from sordino.remnants import no_remnants

@@ -21,9 +21,7 @@ from sordino.cost import Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, to_steps
-from sordino.mechanisms._choice_rate import choice_rate
-from sordino.mechanisms._mechanism import Mechanism
-from sordino.mechanisms._statements import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS
+from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism, choice_rate
 from sordino.noise import Geometric, uniform_below
 from sordino.releases import Choice
 from sordino.remnants import no_remnants

@@ -25,8 +25,8 @@ from sordino.grid import _array as as_array
 from sordino.grid import _is_nan as is_nan
 from sordino.grid import _is_whole as is_whole
 from sordino.grid import fit_rate
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._race import Race
+from sordino.mechanisms.base import Mechanism
 from sordino.releases import Choice
 from sordino.remnants import no_remnants
 

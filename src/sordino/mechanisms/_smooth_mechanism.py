@@ -27,9 +27,9 @@ from sordino.grid import CLAMP
 from sordino.grid import _array as as_array
 from sordino.grid import _chosen_step as chosen_step
 from sordino.mechanisms._clamped_bound import MOST_BOUND, checked_limits, clamped_bound
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._private_floats import floats_of
 from sordino.mechanisms._scaled_noise import largest_alpha, power_loss
+from sordino.mechanisms.base import Mechanism
 from sordino.noise import GeneralizedCauchy
 from sordino.releases import SmoothValue
 from sordino.remnants import no_remnants

@@ -25,8 +25,8 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.mechanisms._clamped_bound import checked_limits, clamped_bound
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._private_floats import floats_of
+from sordino.mechanisms.base import Mechanism
 from sordino.noise._generalized_cauchy import GAMMA, GeneralizedCauchy
 from sordino.releases import Choice
 from sordino.remnants import no_remnants

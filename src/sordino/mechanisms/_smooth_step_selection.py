@@ -25,9 +25,9 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import RATE_DENOMINATOR, Steps, fit_rate, step_for, to_steps
 from sordino.mechanisms._clamped_bound import clamped_bound
-from sordino.mechanisms._mechanism import Mechanism
 from sordino.mechanisms._step_atoms import DIGITS, Heights, heights, levels_needed, ratio_for
 from sordino.mechanisms._step_success import success
+from sordino.mechanisms.base import Mechanism
 from sordino.noise import Geometric
 from sordino.noise._probability import Bounds, contexts, exp_bounds
 from sordino.releases import Choice

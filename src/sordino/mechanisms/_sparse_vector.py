@@ -31,13 +31,11 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.mechanisms._branches import LAWS, Noise, cuts_of, divided, family_of
 from sordino.mechanisms._correction import Family
-from sordino.mechanisms._mechanism import Mechanism
-from sordino.mechanisms._rules import Rules
 from sordino.mechanisms._split import Plan, Task
-from sordino.mechanisms._statements import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, one_of_the_laws
 from sordino.mechanisms._stream import Stream
 from sordino.mechanisms._thresholds import Cut
 from sordino.mechanisms._transcripts import released, rules_of
+from sordino.mechanisms.base import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism, Rules, one_of_the_laws
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity

@@ -20,10 +20,8 @@ from sordino.cost import Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, step_for, to_steps
-from sordino.mechanisms._mechanism import Mechanism
-from sordino.mechanisms._rules import Rules
-from sordino.mechanisms._statements import EACH_ANSWER
 from sordino.mechanisms._step_success import success
+from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules
 from sordino.noise import Geometric
 from sordino.releases import Choice
 from sordino.remnants import no_remnants

@@ -18,13 +18,13 @@ from sordino.cost import Pure
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import add, to_steps
-from sordino.mechanisms._ahead import Ahead, Sampler
+from sordino.mechanisms._ahead import Ahead
 from sordino.mechanisms._branches import Branching, centers, cuts_of
 from sordino.mechanisms._crossings import Part, Transcript, affordable, crossings, decide, lifted, paid
 from sordino.mechanisms._implicit_zeros import DENSE, _fresh_ranks, distinct, listed
-from sordino.mechanisms._rules import Draws, Rules
 from sordino.mechanisms._thresholds import Cut, cuts_at
-from sordino.noise import DiscreteLaplace, Geometric, binomial
+from sordino.mechanisms.base import Draws, Rules
+from sordino.noise import DiscreteLaplace, Geometric, Sampler, binomial
 from sordino.releases import Positives
 
 Cuts = tuple[Cut, ...]

@@ -10,7 +10,7 @@ from sordino.noise._first_head import first_head
 from sordino.noise._first_success import first_success
 from sordino.noise._generalized_cauchy import GeneralizedCauchy
 from sordino.noise._geometric import Geometric
-from sordino.noise._law import Law
+from sordino.noise._law import Law, Sampler
 from sordino.noise._probability import Probability
 from sordino.noise._staircase import Staircase
 from sordino.noise._uniform import uniform_below
@@ -22,6 +22,7 @@ __all__ = [
     "Geometric",
     "Law",
     "Probability",
+    "Sampler",
     "Staircase",
     "bernoulli",
     "bernoulli_exp",

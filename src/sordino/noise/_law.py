@@ -45,3 +45,11 @@ class Law(Protocol):
     def sample(self, n: int, entropy: Entropy) -> Steps:
         """Return `n` independent draws, shape (n,), exactly distributed."""
         ...
+
+
+class Sampler(Protocol):
+    """Anything that hands out noise: a law, or noise that an audit plays."""
+
+    def sample(self, n: int, entropy: Entropy) -> Steps:
+        """Return `n` draws, shape (n,)."""
+        ...

@@ -30,7 +30,7 @@ from sordino.mechanisms import (
 )
 from sordino.mechanisms._branches import cuts_of
 from sordino.mechanisms._gumbel_sparse_vector import weight
-from sordino.mechanisms._gumbel_top_k import Gumbel
+from sordino.mechanisms._race import Gumbel
 from sordino.mechanisms._thresholds import cut_at
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.noise._probability import contexts, exp_bounds

@@ -21,7 +21,7 @@ from sordino.errors import InvalidParameter
 from sordino.grid import to_steps
 from sordino.mechanisms._implicit_zeros import DENSE
 from sordino.mechanisms._race import decide as decide_race
-from sordino.mechanisms._rules import Rules
+from sordino.mechanisms.base import Rules
 from sordino.noise import Geometric
 
 

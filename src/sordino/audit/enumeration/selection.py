@@ -20,8 +20,8 @@ from sordino.mechanisms import (
     RandomizedResponse,
     SmoothStepSelection,
 )
-from sordino.mechanisms._gumbel_top_k import Gumbel
 from sordino.mechanisms._permute_and_flip import decide as decide_permuted
+from sordino.mechanisms._race import Gumbel
 from sordino.mechanisms._randomized_response import standing
 from sordino.mechanisms._smooth_step_selection import decide as decide_scaled
 

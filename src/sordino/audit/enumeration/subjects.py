@@ -43,7 +43,7 @@ from sordino.mechanisms import (
     SmoothSelection,
     SmoothStepSelection,
 )
-from sordino.mechanisms._rules import Rules
+from sordino.mechanisms.base import Rules
 
 Audited = Subject | Continuous
 

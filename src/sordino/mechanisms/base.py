@@ -1,0 +1,186 @@
+"""What every mechanism is: public parameters that are declared once, a cost that follows from them, and rules by which it is played.
+
+Claim: none of its own. The rate of a selection: two answers move apart by at most `spread` steps between neighbors, and spread times rate
+is at most the budget. Proof: docs/proofs/grid.md.
+Floats: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from sordino.constraints import DOMAIN_SIZE, Constraint, one_of, shown
+from sordino.cost import Cost
+from sordino.declared import Declared
+from sordino.entropy import Entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import bound_in_steps, fit_rate, step_for
+from sordino.noise import Sampler
+from sordino.sensitivity import Norm, Sensitivity
+
+
+class Mechanism(Declared):
+    """A private algorithm with public parameters.
+
+    Attributes
+    ----------
+    exact : bool
+        True if the law that the audit enumerates is the law that is sampled; False where the guarantee holds in ideal
+        arithmetic only.
+    """
+
+    exact: ClassVar[bool] = True
+
+
+# ---- how a release is made -----------------------------------------------------------------------------------------------
+
+Draws = tuple[tuple[Sampler, int], ...]
+"""Independent laws, each with how many draws of it a release takes at most."""
+
+
+def join_arrays(outcome: Any) -> Any:
+    """Return what was decided, one array or several, as one array with a row for each release."""
+    return np.concatenate(outcome, axis=-1) if isinstance(outcome, tuple) else outcome
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """How one mechanism makes a release of private answers.
+
+    Attributes
+    ----------
+    draws : callable
+        Takes the public number of answers (of items, with a domain); returns what is drawn. It refuses a number that is not covered.
+    steps : callable
+        Takes the answers, and where there is a domain their positions; returns what the noise meets, in whole steps.
+    decide : callable
+        Takes what `steps` returned and an array of noise for each of `draws`: shape (times,) for one release, (N, times) for N of
+        them. Returns what is decided, an array or a tuple of arrays, with one row for each release.
+    walks : bool
+        Whether later draws depend on earlier ones. Then `decide` takes what `steps` returned, the entropy, and the laws: it draws as it
+        goes, and returns what is decided of one release.
+    written : callable
+        Turns what was decided into whole numbers, from which everything that is released follows.
+    added : bool
+        Whether the noise is only added to what `steps` returned, number by number.
+    shifts : bool
+        Whether nothing changes in the outcome when all noisy answers move together.
+    spent_by : callable or None
+        What one outcome spends, as `written` returns it; None: each spends `cost`.
+    """
+
+    draws: Callable[[int], Draws]
+    steps: Callable[..., Any]
+    decide: Callable[..., Any]
+    walks: bool = False
+    written: Callable[[Any], Any] = join_arrays
+    added: bool = False
+    shifts: bool = False
+    spent_by: Callable[[Any], Cost] | None = None
+
+    def play(self, steps: Any, n: int, entropy: Entropy) -> Any:
+        """Return what is decided about `n` answers, given as `steps` returned them, with fresh noise."""
+        draws = self.draws(n)
+        if self.walks:
+            return self.decide(steps, entropy, *(law for law, _ in draws))
+        return self.decide(steps, *(law.sample(times, entropy) for law, times in draws))
+
+
+# ---- parameters that many mechanisms have -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """The check of a sensitivity statement; with `each` it must be about each answer."""
+
+    says: str
+    each: bool
+
+    def __call__(self, name: str, value: Any, /) -> Sensitivity:
+        if not isinstance(value, Sensitivity):
+            raise InvalidParameter(
+                f"{name} must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; got {shown(value)}."
+            )
+        if self.each and value.norm != "each":
+            raise InvalidParameter(f"{name} must be a statement about each answer (norm 'each'); got norm {value.norm!r}.")
+        return value
+
+
+def one_of_the_laws(*names: str) -> Constraint:
+    """Return the constraint that a value names a family of laws; a law stands for its family.
+
+    `dataclasses.replace` hands back the law of the old parameters.
+    """
+    by_name = one_of(*names)
+    return replace(by_name, convert=lambda value: by_name.convert(getattr(value, "name", value)))
+
+
+@dataclass(frozen=True, slots=True)
+class _DomainSize:
+    """The check of the public size of a domain; None: answers come as a list."""
+
+    says: str = "int"
+
+    def __call__(self, name: str, value: Any, /) -> int | None:
+        return checked_size(value, name.removesuffix(".domain_size"))
+
+
+DOMAIN = _DomainSize()
+ANY_STATEMENT = _Statement("Sensitivity", each=False)
+EACH_ANSWER = _Statement("Sensitivity", each=True)
+EACH_ANSWER_MEANS = 'A statement about each answer (norm "each"), such as `COUNTING`.'
+STEP_MEANS = (
+    "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that "
+    "is about 2^31 noise scales."
+)
+
+
+def checked_size(domain_size: Any, owner: str, k: int = 1) -> int | None:
+    """Return the public size of a domain, None if none was given, else raise `InvalidParameter` if it is none or below `k`."""
+    if domain_size is None:
+        return None
+    size: int = DOMAIN_SIZE(f"{owner}.domain_size", domain_size)
+    if k > size:
+        raise InvalidParameter(f"{owner}.k must be at most the domain size {size}; got {k}.")
+    return size
+
+
+def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> None:
+    """Raise `InvalidParameter` unless the statement covers a vector of `n` answers in this norm; one answer fits any norm."""
+    if n == 1:
+        return
+    if sensitivity.norm != norm:
+        raise InvalidParameter(
+            f"{owner} releases {n} answers together only under a statement about their {norm.upper()} norm; got norm "
+            f"{sensitivity.norm!r}. If each answer moves by at most the bound, use sensitivity.over({n}, {norm!r})."
+        )
+    if sensitivity.size is not None and n > sensitivity.size:
+        raise InvalidParameter(
+            f"{owner} was given a statement about {sensitivity.size} answers; got {n}. Use sensitivity.over({n}, {norm!r})."
+        )
+    if sensitivity.step is None and sensitivity.size is None:
+        raise InvalidParameter(
+            f"{owner} needs to know how many answers are rounded to the grid: give Sensitivity(size={n}) or a step "
+            "that the answers are multiples of."
+        )
+
+
+def choice_rate(budget: Fraction, sensitivity: Sensitivity, owner: str) -> tuple[Fraction, Fraction, Fraction]:
+    """Return the step of the grid, the rate budget/spread in nats a step, and what one selection at that rate spends.
+
+    Raises
+    ------
+    InvalidParameter
+        If the grid or the rate would be far from ideal.
+    """
+    step = step_for(sensitivity, (sensitivity.spread / budget) ** 2, owner)
+    bound = bound_in_steps(sensitivity, step, owner)
+    spread = bound if sensitivity.monotone else 2 * bound
+    rate = fit_rate(budget / spread, owner)
+    return step, rate, spread * rate
