@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.measuring import ROUNDS, machine, medians, table, verdict
 from sordino import SYSTEM, CompositeMechanism, CompositeTable, FoldedMechanism, Sensitivity
-from sordino.mechanisms._composite_table import designed_table
+from sordino.mechanisms.composite_table import designed_table
 
 N = 1_000_000
 ENDS = {"lower": 0, "upper": 100, "epsilon": 1}

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.measuring import ROUNDS, medians, process, table
 from sordino.genomics import choose_method, most_significant
 from sordino.genomics._choose import _chosen
-from sordino.mechanisms._smooth_selection import largest_alpha
+from sordino.mechanisms.smooth.smooth_selection import largest_alpha
 from sordino.noise import GeneralizedCauchy
 from sordino.smooth import tdt
 from sordino.smooth._tdt import smallest_bounds

@@ -16,7 +16,7 @@ import sordino as sd
 from sordino.data import _record_question as records_module
 from sordino.data import open_source, prepare_records
 from sordino.session import LocalReports, Reported
-from sordino.session import _randomize as randomize_module
+from sordino.session import local as randomize_module
 
 ROW = sd.PrivacyUnit.row(adjacency="replace-one")
 USER = sd.PrivacyUnit("u", adjacency="replace-one", max_rows=2)

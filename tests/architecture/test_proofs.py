@@ -28,7 +28,7 @@ def collected():
     """Return the claims of all modules, with the module that makes them."""
     for home in HOMES_OF_CLAIMS:
         package = importlib.import_module(home)
-        for module in pkgutil.iter_modules(package.__path__, f"{home}."):
+        for module in pkgutil.walk_packages(package.__path__, f"{home}."):
             for claim in getattr(importlib.import_module(module.name), "CLAIMS", ()):
                 yield module.name, claim
 

@@ -86,7 +86,7 @@ def test_a_command_that_selects_loads_nothing_that_adds_up_numbers():
         text=True,
         check=True,
     ).stdout.split()
-    assert not {"narwhals", "sordino.estimators._quantile", "sordino.mechanisms._folded", "sordino.session._plan_numbers"} & set(
+    assert not {"narwhals", "sordino.estimators._quantile", "sordino.mechanisms.folded", "sordino.session._plan_numbers"} & set(
         seen
     )
 

@@ -11,8 +11,8 @@ import pytest
 from sordino import COUNTING, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK, Seeded, audit, grid
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.grid import largest
-from sordino.mechanisms import _additive, _noisy_top_k
-from sordino.mechanisms._noisy_top_k import decide
+from sordino.mechanisms import additive, noisy_top_k
+from sordino.mechanisms.noisy_top_k import decide
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
@@ -52,12 +52,12 @@ def test_what_is_audited_is_what_is_released(monkeypatch):
     subject = subject_of(mechanism, 3)
     assert subject.laws == (mechanism.noise,) * 3
     assert subject.played(np.array([3, 5, 4]), np.array([[0, 0, 1], [0, -4, -4]])).tolist() == [[1, 0], [0, 2]]
-    monkeypatch.setattr(_noisy_top_k, "add", lambda steps, noise: steps + 0 * noise)
+    monkeypatch.setattr(noisy_top_k, "add", lambda steps, noise: steps + 0 * noise)
     assert mechanism.release([3, 5, 4], entropy=Seeded(1)).gaps.tolist() == [1], "no noise at all"
     with pytest.raises(InvalidParameter, match="a loss of at least 3.* where the noise allows 1 .* declares is false"):
         audit.exact(mechanism, answers_a=(0, 0, 0), answers_b=(0, 1, 1))
     monkeypatch.undo()
-    monkeypatch.setattr(_noisy_top_k, "decide", lambda noisy, k: (noisy[..., :k] * 0, noisy[..., :k]))
+    monkeypatch.setattr(noisy_top_k, "decide", lambda noisy, k: (noisy[..., :k] * 0, noisy[..., :k]))
     assert mechanism.release([3, 5, 4], entropy=Seeded(1)).indices.tolist() == [0]
     with pytest.raises(InvalidParameter, match=r"Subject\.shifts must be False"):
         audit.exact(mechanism, answers_a=(0, 0, 0), answers_b=(0, 1, 1))
@@ -98,7 +98,7 @@ def test_a_release_with_noise_that_is_handed_to_it_is_what_the_audit_plays(mecha
 
 
 def test_numbers_that_are_released_without_noise_are_convicted(monkeypatch):
-    monkeypatch.setattr(_additive, "add", lambda steps, noise: steps + 0 * noise)
+    monkeypatch.setattr(additive, "add", lambda steps, noise: steps + 0 * noise)
     with pytest.raises(InvalidParameter, match="what the subject declares is false"):
         audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1)
 

@@ -28,7 +28,7 @@ from sordino.audit.enumeration.region import region
 from sordino.audit.enumeration.search import _bases, worst_pairs
 from sordino.cost import Pure
 from sordino.grid import largest
-from sordino.mechanisms._implicit_zeros import DENSE
+from sordino.mechanisms.crossings.implicit_zeros import DENSE
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 DOMAIN = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3)

@@ -14,7 +14,7 @@ import pytest
 from sordino import COUNTING, Sensitivity, SparseVector, audit
 from sordino.audit import Subject
 from sordino.cost import Pure
-from sordino.mechanisms import _stream
+from sordino.mechanisms.crossings import stream
 from sordino.noise import DiscreteLaplace, Geometric
 
 BASE = [f"u{i % 3},{('tea', 'rice')[i % 2]},{i}" for i in range(6)]
@@ -180,8 +180,8 @@ def test_what_a_reader_sees_of_a_stream_loses_what_it_costs(told, noise_of, monk
     """Answers on standard input that move both ways; an answer that is no number is the lowest one."""
     either_way = Sensitivity(bound=1, monotone=False, adjacency="add-remove")
     m = SparseVector(threshold=0, positives=1, epsilon=4, sensitivity=either_way)
-    monkeypatch.setattr(_stream, "_FIRST", 1)
-    monkeypatch.setattr(_stream, "_MOST", 1)
+    monkeypatch.setattr(stream, "_FIRST", 1)
+    monkeypatch.setattr(stream, "_MOST", 1)
     arguments = (
         "above",
         "-",

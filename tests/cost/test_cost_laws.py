@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sordino import InvalidParameter, cost
 from sordino.constraints import NOT_NEGATIVE
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Cost, Pure, Range, compose, repeat
-from sordino.cost._conversion import above, stated
+from sordino.cost.conversion import above, stated
 
 amounts = st.fractions(min_value=0, max_value=3, max_denominator=1000)
 positive = st.fractions(min_value=Fraction(1, 1000), max_value=3, max_denominator=1000)

@@ -15,8 +15,8 @@ import pytest
 from sordino import InvalidParameter
 from sordino.cost import RDP, ZCDP, Approximate, Pure, Range, compose, repeat
 from sordino.cost._approximate import PROBABILITY
-from sordino.cost._failure import failure
-from sordino.cost._rdp import ORDER, STEPS
+from sordino.cost.failure import failure
+from sordino.cost.rdp import ORDER, STEPS
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import mpmath
 import pytest
 
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Pure, Range, compose, repeat
-from sordino.cost._rdp import turning
+from sordino.cost.rdp import turning
 
 ORDERS = (1.0001, 1.01, 1.7, 2.0, 5.5, 8.0, 40.0, 63.9, 64.0, 1e4, 8e6)
 MANY = {

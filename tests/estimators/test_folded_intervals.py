@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sordino import COUNTING, FoldedMechanism, Seeded, Sensitivity, Value, interval
-from sordino.mechanisms._folded import _period, decide
+from sordino.mechanisms.folded import _period, decide
 
 PAIR = Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1)
 STAIRS = Sensitivity(bound=3, monotone=False, adjacency="replace-one", step=1)

@@ -157,7 +157,7 @@ def effective(spec: Spec, table: Table) -> Table | None:
     """Return the table as a reader of the source finds it; None if that is not easily said."""
     if spec["kind"] == "csv":
         return _csv_values(spec, table)
-    if spec.get("beyond"):  # a rule: what its type does not hold is missing
+    if spec["kind"] in {"arrow", "polars", "lazy", "pandas"}:  # a rule: what its type does not hold is missing
         rows = (zip(table.kinds, row, strict=True) for row in table.rows)
         table = table.with_rows(tuple(None if is_beyond(kind, value) else value for kind, value in row) for row in rows)
     if spec["kind"] == "pandas":

@@ -119,7 +119,7 @@ def value_beyond(rng: Any, kind: str) -> Any:
 def is_beyond(kind: str, value: Any) -> bool:
     """Tell whether a decimal has more digits than its type."""
     digits = decimal_digits(kind)
-    return digits is not None and value is not None and abs(value.scaleb(digits[1], EXACT)) >= 10 ** digits[0]
+    return digits is not None and value is not None and value.scaleb(digits[1], EXACT).copy_abs() >= 10 ** digits[0]
 
 
 def narrow(value: float) -> float:

@@ -25,9 +25,10 @@ from sordino import (
     StreamClosed,
 )
 from sordino.cost import Pure
-from sordino.mechanisms import Stream, _crossings
-from sordino.mechanisms._branches import BRANCHES
-from sordino.mechanisms._crossings import State, affordable, paid, step
+from sordino.mechanisms import Stream
+from sordino.mechanisms.crossings import crossings
+from sordino.mechanisms.crossings.branches import BRANCHES
+from sordino.mechanisms.crossings.crossings import State, affordable, paid, step
 from support.adaptive import Rules, box, played
 from support.sparse_vectors import Handed
 
@@ -86,7 +87,7 @@ def test_a_stream_and_a_list_say_the_same_of_the_same_noise(q, rules, width):
 @pytest.mark.parametrize("prices", [(1,), (1, 2), (3, 4), (2, 3, 7), (1, 2, 4, 8)])
 @pytest.mark.parametrize("size", [1 << 16, 7, 1])
 def test_long_streams_and_short_blocks_too(monkeypatch, prices, size):
-    monkeypatch.setattr(_crossings, "_BLOCK", size)
+    monkeypatch.setattr(crossings, "_BLOCK", size)
     generator = np.random.default_rng(5)
     m = len(prices)
     for tokens in (prices[-1], 40, 41, 10**30):

@@ -11,12 +11,12 @@ import pytest
 from scipy import optimize
 
 from sordino import CompositeMechanism, CompositeTable, InvalidParameter, Seeded
-from sordino.mechanisms import _composite_table
-from sordino.mechanisms._composite import CompositeNoise, mixed, objective, two_points, variances
-from sordino.mechanisms._composite_table import TableNoise
-from sordino.mechanisms._perturbation import Perturbation
-from sordino.mechanisms._random_rounding import between, largest_between
-from sordino.mechanisms._range_grid import RangeGrid
+from sordino.mechanisms import composite_table
+from sordino.mechanisms.bounded.perturbation import Perturbation
+from sordino.mechanisms.bounded.random_rounding import between, largest_between
+from sordino.mechanisms.bounded.range_grid import RangeGrid
+from sordino.mechanisms.composite import CompositeNoise, mixed, objective, two_points, variances
+from sordino.mechanisms.composite_table import TableNoise
 from support.scripted import Scripted
 
 LINE = {"lower": -1, "upper": 1}
@@ -171,12 +171,12 @@ def test_a_table_reaches_as_far_as_it_has_weights():
 
 def test_what_a_program_finds_is_mended_until_it_is_a_table():
     gain, ratio = Fraction(5), Fraction(math.e)
-    variance, found = _composite_table._solved(math.exp(0.9999), 1, 12, float(gain))
+    variance, found = composite_table._solved(math.exp(0.9999), 1, 12, float(gain))
     assert variance < 6
     chance = np.random.default_rng(4)
     rough = np.clip(found + 1e-10 * chance.standard_normal(found.shape), 0, 1)  # neither sums nor means nor ratios are right
     assert (found == 0).any(), "where one row has nothing, no other may have anything"
-    mended = _composite_table.checked(_composite_table._whole(rough, gain, ratio), ratio)
+    mended = composite_table.checked(composite_table._whole(rough, gain, ratio), ratio)
     assert [float(p) for p in mended.law(1)] == pytest.approx(found[1].tolist(), abs=1e-8)
 
 
@@ -214,7 +214,7 @@ def test_a_range_of_extreme_floats_is_refused_and_one_next_to_it_is_not():
 def test_a_table_is_made_once():
     one, other = CompositeTable(**LINE, epsilon=1), CompositeTable(lower=0, upper=7, epsilon=Fraction(1))
     assert one.noise is other.noise
-    assert _composite_table.designed_table(Fraction(1), 4) is one.noise
+    assert composite_table.designed_table(Fraction(1), 4) is one.noise
     again = CompositeTable(**LINE, epsilon=1, inputs=np.int64(9))
     assert again == one
     assert type(again.inputs) is int

@@ -17,8 +17,8 @@ from sordino import COUNTING, Budget, GaussianSparseVector, InvalidParameter, Le
 from sordino.cost import RDP, Pure
 from sordino.entropy import SYSTEM
 from sordino.mechanisms import CountedStream
-from sordino.mechanisms._gaussian_sparse_vector import play
-from sordino.mechanisms._thresholds import Cut
+from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.mechanisms.gaussian_sparse_vector import play
 from support.sparse_vectors import Handed
 
 HIGH, LOW = 10**9, -(10**9)

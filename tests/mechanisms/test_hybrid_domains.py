@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sordino import COUNTING, HybridSparseVector, HybridTopK, NoisyTopK, Seeded
-from sordino.mechanisms import _implicit_zeros
-from sordino.mechanisms._implicit_zeros import _contenders, _places, distinct, listed
+from sordino.mechanisms.crossings import implicit_zeros
+from sordino.mechanisms.crossings.implicit_zeros import _contenders, _places, distinct, listed
 from support.hybrids import found_law, found_outcomes, top_law, top_outcomes
 
 HYBRIDS = {"HybridTopK": HybridTopK, "HybridSparseVector": HybridSparseVector}
@@ -25,7 +25,7 @@ SIZE, LISTED = 5, {1: 1, 3: 2}
 
 @pytest.fixture
 def sparse(monkeypatch):
-    monkeypatch.setattr(_implicit_zeros, "DENSE", 0)
+    monkeypatch.setattr(implicit_zeros, "DENSE", 0)
 
 
 def fits(m, kind, law, outcomes, count, seed=1):
@@ -48,7 +48,7 @@ def fits(m, kind, law, outcomes, count, seed=1):
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 def test_zeros_that_are_not_listed_compete_as_if_they_were(sparse, monkeypatch, noise, start):
     if start is not None:  # begin far too high: the descent crosses several levels
-        monkeypatch.setattr(_implicit_zeros, "_first_level", lambda *_: start)
+        monkeypatch.setattr(implicit_zeros, "_first_level", lambda *_: start)
     m = HybridTopK(k=2, threshold=2, epsilon=2, sensitivity=COUNTING, noise=noise, domain_size=SIZE)
     r = math.exp(-m.noise.rate)
     outcomes = list(top_outcomes(SIZE, 2, 4))

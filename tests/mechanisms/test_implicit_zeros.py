@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 from sordino import COUNTING, InvalidParameter, NoisyTopK, Seeded
-from sordino.mechanisms import _implicit_zeros
-from sordino.mechanisms._implicit_zeros import noisy_domain
-from sordino.mechanisms._noisy_top_k import decide
+from sordino.mechanisms.crossings import implicit_zeros
+from sordino.mechanisms.crossings.implicit_zeros import noisy_domain
+from sordino.mechanisms.noisy_top_k import decide
 from sordino.noise import DiscreteLaplace, Geometric, Probability
 from support.enumeration import by_formula, outputs
 from support.fit import assert_convicted, assert_fits
@@ -38,7 +38,7 @@ def draws(law, k, count, *, seed=1):
 
 @pytest.fixture
 def sparse(monkeypatch):
-    monkeypatch.setattr(_implicit_zeros, "DENSE", 0)
+    monkeypatch.setattr(implicit_zeros, "DENSE", 0)
 
 
 def fits(seen, law_name, k, rate):
@@ -54,7 +54,7 @@ def fits(seen, law_name, k, rate):
 
 def begin_at(level, monkeypatch):
     """Begin far too high: the descent crosses several levels, for the two-sided law below zero too."""
-    monkeypatch.setattr(_implicit_zeros, "_first_level", lambda *_: level)
+    monkeypatch.setattr(implicit_zeros, "_first_level", lambda *_: level)
 
 
 @pytest.mark.slow
@@ -179,20 +179,20 @@ def test_much_epsilon_and_an_empty_table(noise, epsilon, size):
 def test_ties_at_the_lowest_level_have_the_law_of_the_full_computation(sparse, monkeypatch):
     # the bands are one step wide and hold many hits; only the first m of them are listed
     begin_at(2, monkeypatch)
-    monkeypatch.setattr(_implicit_zeros, "_first_suffice", lambda *_: True)  # a matter of speed only: the law must stay
-    monkeypatch.setattr(_implicit_zeros, "_block", lambda *_: 3)
+    monkeypatch.setattr(implicit_zeros, "_first_suffice", lambda *_: True)  # a matter of speed only: the law must stay
+    monkeypatch.setattr(implicit_zeros, "_block", lambda *_: 3)
     for law, name in ((Geometric(Fraction(1)), "exponential"), (DiscreteLaplace(Fraction(1)), "laplace")):
         assert fits(draws(law, 1, 150), name, 1, Fraction(1)) > 1e-8
 
 
 @pytest.mark.slow
 def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
-    monkeypatch.setattr(_implicit_zeros, "_block", lambda *_: 4)  # several of them
+    monkeypatch.setattr(implicit_zeros, "_block", lambda *_: 4)  # several of them
     entropy = Seeded(6)
     used = np.array([5, 1])  # in the order in which they were found
     chance = Probability.exp(Fraction(1, 2))._enclosure
     p = np.exp(-0.5)
-    seen = Counter(tuple(_implicit_zeros._first_hits(8, chance, used, 2, entropy).tolist()) for _ in range(800))
+    seen = Counter(tuple(implicit_zeros._first_hits(8, chance, used, 2, entropy).tolist()) for _ in range(800))
     free = [0, 2, 3, 4, 6, 7]
     expected = Counter()
     for coins in product((0, 1), repeat=6):
@@ -200,7 +200,7 @@ def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
         expected[hits] += 800 * p ** sum(coins) * (1 - p) ** (6 - sum(coins))
     assert set(seen) <= set(expected)
     assert stats.chisquare([seen[key] for key in expected], list(expected.values())).pvalue > 1e-8
-    assert _implicit_zeros._first_hits(8, None, used, 5, entropy).tolist() == [0, 2, 3, 4, 6]
+    assert implicit_zeros._first_hits(8, None, used, 5, entropy).tolist() == [0, 2, 3, 4, 6]
 
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
@@ -208,8 +208,8 @@ def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
 def test_many_rare_ties_do_not_have_to_be_listed(noise, epsilon, monkeypatch):
     """A million of 10^12 zero items tie one step above the rest; the few that matter are found without drawing the others."""
     asked = []
-    fresh = _implicit_zeros._fresh_ranks
-    monkeypatch.setattr(_implicit_zeros, "_fresh_ranks", lambda zeros, n, *rest: asked.append(n) or fresh(zeros, n, *rest))
+    fresh = implicit_zeros._fresh_ranks
+    monkeypatch.setattr(implicit_zeros, "_fresh_ranks", lambda zeros, n, *rest: asked.append(n) or fresh(zeros, n, *rest))
     m = NoisyTopK(k=3, epsilon=epsilon, sensitivity=COUNTING, noise=noise, domain_size=10**12)
     for seed in range(20):
         top = m.release([], positions=[], entropy=Seeded(seed))
@@ -223,7 +223,7 @@ def test_fresh_ranks_are_a_uniform_set(zeros, n):
     used = np.array([0, 19, 7])
     seen = Counter()
     for _ in range(2000):
-        ranks = _implicit_zeros._fresh_ranks(zeros, n, used, entropy).tolist()
+        ranks = implicit_zeros._fresh_ranks(zeros, n, used, entropy).tolist()
         assert len(set(ranks)) == n
         assert not set(ranks) & set(used.tolist())
         seen.update(ranks)
@@ -232,17 +232,17 @@ def test_fresh_ranks_are_a_uniform_set(zeros, n):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_the_last_of_many_are_found_without_waiting(monkeypatch, n):
-    below, drawn = _implicit_zeros.uniform_below, []
+    below, drawn = implicit_zeros.uniform_below, []
 
     def counted(bound, size, entropy):
         drawn.append(size)
         assert sum(drawn) < 200, "not by drawing until one of a few comes up"
         return below(bound, size, entropy)
 
-    monkeypatch.setattr(_implicit_zeros, "uniform_below", counted)
+    monkeypatch.setattr(implicit_zeros, "uniform_below", counted)
     left, entropy = [7, 40_000, 99_999], Seeded(6)
     used = np.setdiff1d(np.arange(100_000), left)
-    found = Counter(tuple(sorted(_implicit_zeros._fresh_ranks(100_000, n, used, entropy).tolist())) for _ in range(12))
+    found = Counter(tuple(sorted(implicit_zeros._fresh_ranks(100_000, n, used, entropy).tolist())) for _ in range(12))
     assert set(found) == set(combinations(left, n))
 
 
@@ -260,4 +260,4 @@ def test_domains_beyond_the_grid_are_refused(size):
 def test_noise_beyond_any_word_is_drawn_again_like_any_that_does_not_fit(monkeypatch):
     drawn = iter([np.array([1, 9, 2]), np.array([1 << 70], dtype=object), np.array([0])])
     monkeypatch.setattr(Geometric, "sample", lambda *_: next(drawn))
-    assert _implicit_zeros._noise_between(Geometric(Fraction(1)), 4, 7, 3, Seeded(1)).tolist() == [5, 4, 6]
+    assert implicit_zeros._noise_between(Geometric(Fraction(1)), 4, 7, 3, Seeded(1)).tolist() == [5, 4, 6]

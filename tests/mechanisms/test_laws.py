@@ -161,7 +161,7 @@ def test_nothing_private_in_repr_pickle_exception_or_log(make, caplog):
 
 
 def test_permutation_of_the_decision():
-    from sordino.mechanisms._noisy_top_k import decide
+    from sordino.mechanisms.noisy_top_k import decide
 
     rng = np.random.Generator(np.random.PCG64(1))
     for _ in range(200):

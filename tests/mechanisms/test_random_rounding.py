@@ -11,8 +11,8 @@ import pytest
 
 from sordino import Seeded
 from sordino.grid import _array as as_array
-from sordino.mechanisms import _random_rounding
-from sordino.mechanisms._random_rounding import reaches, round_at_random
+from sordino.mechanisms.bounded import random_rounding
+from sordino.mechanisms.bounded.random_rounding import reaches, round_at_random
 from support.scripted import Scripted
 
 LOW, STEP, CELLS = Fraction(-1, 3), Fraction(1, 7), 9
@@ -87,7 +87,7 @@ def test_next_to_a_whole_number_fractions_decide_and_floats_alone_would_be_wrong
     low, step, cells = Fraction(-17, 3), Fraction(3, 7), 61
     values, words, wanted = next_to_a_whole_number(low, step, cells, kind, 500)
     assert round_at_random(values, low, step, cells, Each(words)).tolist() == wanted
-    monkeypatch.setattr(_random_rounding, "_ROUNDED", 2.0**-60)
+    monkeypatch.setattr(random_rounding, "_ROUNDED", 2.0**-60)
     assert round_at_random(values, low, step, cells, Each(words)).tolist() != wanted
 
 

@@ -9,7 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from sordino.mechanisms._smooth_selection import (
+from sordino.mechanisms.smooth.smooth_selection import (
     _elasticities,
     d_m,
     dilation,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sordino import Budget, HeavyTailWarning, InvalidParameter, Ledger, LedgerConflict, Seeded, SmoothMechanism
-from sordino.mechanisms._scaled_noise import power_loss
-from sordino.mechanisms._smooth_mechanism import decide, steepness
+from sordino.mechanisms.smooth.scaled_noise import power_loss
+from sordino.mechanisms.smooth.smooth_mechanism import decide, steepness
 
 CANARY = 86753099173.0
 LINE = {"epsilon": 1, "beta": 0.2, "ceiling": 64, "floor": 0.25}

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from sordino import InvalidParameter, Seeded, SmoothSelection, SordinoError
 from sordino.cost import Pure
 from sordino.ledger._amounts import check_claims
-from sordino.mechanisms._smooth_selection import scale_of
+from sordino.mechanisms.smooth.smooth_selection import scale_of
 
 COMMON = {"epsilon": 1, "beta": 0.01, "candidates": 4, "ceiling": 8, "floor": 0.25}
 CANARY = 86753099173

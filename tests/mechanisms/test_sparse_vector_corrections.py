@@ -13,8 +13,8 @@ import pytest
 from scipy import integrate, optimize
 
 from sordino import COUNTING, Seeded, Sensitivity, SparseVector
-from sordino.mechanisms._correction import best_correction, reaches, stays
-from sordino.mechanisms._split import Task, best_success, log_success, scales, success_share, variance_share
+from sordino.mechanisms.crossings.correction import best_correction, reaches, stays
+from sordino.mechanisms.crossings.split import Task, best_success, log_success, scales, success_share, variance_share
 
 E, L = "exponential", "laplace"
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)

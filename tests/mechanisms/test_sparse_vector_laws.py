@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sordino import COUNTING, AdaptiveSparseVector, InvalidParameter, Seeded, Sensitivity, SparseVector
 from sordino.constraints import POSITIVE
-from sordino.mechanisms import _crossings
+from sordino.mechanisms.crossings import crossings
 from sordino.noise import DiscreteLaplace, Geometric
 from support.fit import assert_convicted, assert_fits
 from support.sparse_vectors import Rules, played
@@ -257,8 +257,8 @@ def test_blocks_are_only_a_matter_of_speed(monkeypatch, options):
         q, rho, xi = generator.integers(-30, 5, 50), generator.integers(0, 9, 50), generator.integers(0, 20, 150)
         found = []
         for size in (1 << 16, 7, 1):
-            monkeypatch.setattr(_crossings, "_BLOCK", size)
-            monkeypatch.setattr(_crossings, "_WINDOW", max(1, size // 3))
+            monkeypatch.setattr(crossings, "_BLOCK", size)
+            monkeypatch.setattr(crossings, "_WINDOW", max(1, size // 3))
             found.append(played(q, rules, rho, xi))
         assert found[0] == found[1] == found[2]
         assert found[0][0]

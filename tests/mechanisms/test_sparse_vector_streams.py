@@ -20,8 +20,8 @@ from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SparseVecto
 from sordino.cost import Pure
 from sordino.grid import to_steps
 from sordino.mechanisms import Stream
-from sordino.mechanisms._ahead import Ahead
-from sordino.mechanisms._stream import _InSteps
+from sordino.mechanisms.crossings.ahead import Ahead
+from sordino.mechanisms.crossings.stream import _InSteps
 from sordino.noise import Geometric
 from support.sparse_vectors import Handed, Rules, box, played
 

@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SparseVector
-from sordino.mechanisms import _transcripts
-from sordino.mechanisms._crossings import Part
-from sordino.mechanisms._transcripts import domain_crossings
+from sordino.mechanisms.crossings import transcripts as transcripts_module
+from sordino.mechanisms.crossings.crossings import Part
+from sordino.mechanisms.crossings.transcripts import domain_crossings
 from sordino.noise import DiscreteLaplace, Geometric
 from support.fit import assert_convicted, assert_fits
 from support.sparse_vectors import Rules, by_formula, outcome, transcripts
@@ -30,7 +30,7 @@ def one_branch(steps, at, size, cut, *, queries, positives, **rules):
 
 @pytest.fixture
 def sparse(monkeypatch):
-    monkeypatch.setattr(_transcripts, "DENSE", 0)
+    monkeypatch.setattr(transcripts_module, "DENSE", 0)
 
 
 def draws(law, limit, count, *, seed=1, cut=2, **rules):
@@ -74,7 +74,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "rate", "options"), CASES)
 def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, kind, rate, options, length):
     if length is not None:  # runs of any length give the same law
-        monkeypatch.setattr(_transcripts, "_length", lambda law, level, rest, most: min(rest, length))
+        monkeypatch.setattr(transcripts_module, "_length", lambda law, level, rest, most: min(rest, length))
     law = FAMILIES[kind](rate)
     ratio = math.exp(-rate)
     seen = draws(law, Geometric(Fraction(1)), 1500, **options)
@@ -142,8 +142,8 @@ def test_how_many_of_a_million_cross_is_binomial():
 @pytest.mark.parametrize("resample", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 100])
 def test_the_zero_items_of_a_run_stand_where_nothing_is_listed(sparse, monkeypatch, length, resample):
-    monkeypatch.setattr(_transcripts, "_length", lambda law, level, rest, most: min(rest, length))
-    monkeypatch.setattr(_transcripts, "_zero_hits", lambda n, *_: Part(np.arange(n), np.zeros(n, dtype=np.intp), np.zeros(n)))
+    monkeypatch.setattr(transcripts_module, "_length", lambda law, level, rest, most: min(rest, length))
+    monkeypatch.setattr(transcripts_module, "_zero_hits", lambda n, *_: Part(np.arange(n), np.zeros(n, dtype=np.intp), np.zeros(n)))
     at = np.array([1, 2, 6, 9, 10, 17])  # far below the threshold, so that the zero items alone are above
     found = one_branch(
         np.full(at.size, -(10**9)),
@@ -188,7 +188,7 @@ def test_a_threshold_that_every_zero_reaches():
 
 
 def test_many_listed_items_and_many_positives(monkeypatch):
-    monkeypatch.setattr(_transcripts, "_LISTED", 100)
+    monkeypatch.setattr(transcripts_module, "_LISTED", 100)
     n = 5000
     m = SparseVector(threshold=500, positives=n, epsilon=10**6, sensitivity=COUNTING, domain_size=10**9)
     release = m.release(np.full(n, 900), positions=np.arange(n) * 1000 + 3)

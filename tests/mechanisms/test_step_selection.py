@@ -22,11 +22,11 @@ import sordino as sd
 from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SmoothStepSelection, StepSelection
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE
 from sordino.grid import CLAMP
-from sordino.mechanisms import _smooth_step_selection as smooth
-from sordino.mechanisms import _step_selection as public
-from sordino.mechanisms._clamped_bound import clamped_bound
-from sordino.mechanisms._smooth_step_selection import affordable
-from sordino.mechanisms._step_atoms import DIGITS, FINE, ROOM, heights, ratio_for
+from sordino.mechanisms import step_selection as public
+from sordino.mechanisms.smooth import smooth_step_selection as smooth
+from sordino.mechanisms.smooth.clamped_bound import clamped_bound
+from sordino.mechanisms.smooth.smooth_step_selection import affordable
+from sordino.mechanisms.smooth.step_atoms import DIGITS, FINE, ROOM, heights, ratio_for
 from support.steps import law, losers
 
 CANARY = 86753099173

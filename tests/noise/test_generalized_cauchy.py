@@ -13,7 +13,7 @@ from scipy import stats
 
 from sordino import InvalidParameter, Seeded
 from sordino.noise import GeneralizedCauchy
-from sordino.noise._generalized_cauchy import GAMMA, uniform
+from sordino.noise.generalized_cauchy import GAMMA, uniform
 from support.scripted import Scripted
 
 POWERS = [Fraction(11, 10), Fraction(3, 2), 2, 3, 4, 6, 10, 100]

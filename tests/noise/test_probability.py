@@ -98,7 +98,7 @@ def test_uniform_below_enumerated():
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=60), st.integers(5, 30))
 def test_enclosures_contain_the_number_strictly(x, digits_kept):
-    from sordino.noise._probability import exp_bounds, logistic_bounds
+    from sordino.noise.probability import exp_bounds, logistic_bounds
 
     with mpmath.workdps(digits_kept + 60):
         real = mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from sordino import Seeded
-from sordino.noise import DiscreteLaplace, Staircase, _staircase
-from sordino.noise._staircase import best_flat
+from sordino.noise import DiscreteLaplace, Staircase
+from sordino.noise import staircase as staircase_module
+from sordino.noise.staircase import best_flat
 from support.fit import assert_convicted, assert_fits
 
 LAWS = [
@@ -76,5 +77,5 @@ def test_a_second_draw_may_be_wider_than_the_first(monkeypatch):
     drawn = iter([np.array([0, 5]), np.array([wide], dtype=object)])
     coins = iter([np.array([True, True]), np.array([True])])
     monkeypatch.setattr(Staircase, "_magnitudes", lambda *_: next(drawn))
-    monkeypatch.setattr(_staircase, "_coins", lambda *_: next(coins))
+    monkeypatch.setattr(staircase_module, "_coins", lambda *_: next(coins))
     assert law.sample(2, Seeded(1)).tolist() == [-wide, -5], "a minus with 0 is drawn again"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sordino import COUNTING, CompositeMechanism, FoldedMechanism, LaplaceMechanism, Sensitivity
-from sordino.mechanisms._folded import decide
+from sordino.mechanisms.folded import decide
 
 EPSILONS = (0.2, 0.3, 0.4, 0.5, 1)
 TABLE_TWO = {

@@ -11,8 +11,8 @@ import pytest
 from scipy import integrate
 
 from sordino.audit.controls.sparse_vectors import SPARSE_VECTORS
-from sordino.mechanisms._correction import best_correction, reaches, stays
-from sordino.mechanisms._split import Task, log_success
+from sordino.mechanisms.crossings.correction import best_correction, reaches, stays
+from sordino.mechanisms.crossings.split import Task, log_success
 from sordino.noise import Geometric
 
 E, L = "exponential", "laplace"

@@ -24,7 +24,7 @@ from sordino import (
     plan,
 )
 from sordino.constraints import exact
-from sordino.mechanisms._split import Task, log_success
+from sordino.mechanisms.crossings.split import Task, log_success
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.plan import _success
 from sordino.plan._accuracy import CHANCE, exponential_failure, gumbel_failure, peeled_failure, permuted_failure

@@ -19,7 +19,7 @@ from sordino.mechanisms import (
     StepSelection,
 )
 from sordino.plan import choose_selector
-from sordino.plan._winning import Design, noise_alone, winning
+from sordino.plan.winning import Design, noise_alone, winning
 
 
 def moves(bound):

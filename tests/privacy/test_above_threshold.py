@@ -17,7 +17,7 @@ from sordino.audit import Crossings, Law, Subject
 from sordino.audit.enumeration.scans import positions
 from sordino.cost import Pure, Range
 from sordino.errors import InvalidParameter
-from sordino.mechanisms._threshold_scan import ThresholdScan, general_cost, monotone_cost, nested_cost
+from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, general_cost, monotone_cost, nested_cost
 from sordino.noise import Geometric
 from support.fit import LEVEL
 

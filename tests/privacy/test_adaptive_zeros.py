@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sordino import COUNTING, AdaptiveSparseVector, InvalidParameter, Seeded, Sensitivity
-from sordino.mechanisms import _transcripts
+from sordino.mechanisms.crossings import transcripts
 from sordino.noise import DiscreteLaplace, Geometric
 from support.branches import DIGITS, ENOUGH, binomial, exactly, law, noise, subset, tails
 
@@ -38,7 +38,7 @@ def enumerated(monkeypatch):
             "_fresh_ranks": lambda zeros, n, used, _: subset(now, [x for x in range(zeros) if x not in used.tolist()], n),
         }
         for name, part in (parts | replaced).items():
-            monkeypatch.setattr(_transcripts, name, part)
+            monkeypatch.setattr(transcripts, name, part)
         for kind in (Geometric, DiscreteLaplace):
             monkeypatch.setattr(kind, "sample", sample)
             monkeypatch.setattr(kind, "at_least", cache(kind.at_least))
@@ -121,7 +121,7 @@ def test_transcripts_have_the_law_of_the_dense_computation(enumerated, options, 
 
 def test_used_zeros_do_not_cross_twice(monkeypatch):
     """All zeros of a run cross in both branches: each is found once, in the first."""
-    monkeypatch.setattr(_transcripts, "DENSE", 0)
+    monkeypatch.setattr(transcripts, "DENSE", 0)
     m = wide(threshold=-50, at_least=4, domain_size=40, epsilon=40)
     found = m.release([], positions=[], entropy=Seeded(1))
     assert found.indices.tolist() == list(range(8))

@@ -23,8 +23,8 @@ from sordino import (
     audit,
 )
 from sordino.cost import Pure
-from sordino.mechanisms._permute_and_flip import decide
-from sordino.mechanisms._randomized_response import standing
+from sordino.mechanisms.permute_and_flip import decide
+from sordino.mechanisms.randomized_response import standing
 from sordino.noise import Geometric
 from support.choices import permute_and_flip, response, softmax
 from support.enumeration import float_log, neighbours

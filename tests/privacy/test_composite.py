@@ -14,8 +14,8 @@ from scipy import integrate, optimize, stats
 from sordino import COUNTING, CompositeMechanism, InvalidParameter, Seeded, Sensitivity, audit
 from sordino.audit.enumeration.bounded import law
 from sordino.cost import Pure
-from sordino.mechanisms._composite import SHAPES, CompositeNoise, best_width, decide, mixed, objective, two_points, variances
-from sordino.mechanisms._perturbation import Perturbation, TwoPoints
+from sordino.mechanisms.bounded.perturbation import Perturbation, TwoPoints
+from sordino.mechanisms.composite import SHAPES, CompositeNoise, best_width, decide, mixed, objective, two_points, variances
 from support.fit import LEVEL
 
 HUMPS = [Fraction(1), Fraction(7, 5)]

@@ -16,8 +16,8 @@ from sordino import CompositeMechanism, CompositeTable, InvalidParameter, Seeded
 from sordino.audit.enumeration.bounded import law
 from sordino.cost import Pure
 from sordino.errors import UnsupportedBackend
-from sordino.mechanisms import _composite_table
-from sordino.mechanisms._composite_table import TableNoise, checked
+from sordino.mechanisms import composite_table
+from sordino.mechanisms.composite_table import TableNoise, checked
 from support.fit import LEVEL
 
 LINE = {"lower": -1, "upper": 1}
@@ -91,10 +91,10 @@ def test_a_wrong_table_is_refused():
 
 
 def test_no_table_is_used_unchecked(monkeypatch):
-    monkeypatch.setattr(_composite_table, "_solved", lambda *_: (1.0, None))
+    monkeypatch.setattr(composite_table, "_solved", lambda *_: (1.0, None))
     for rows, right in ((SMALL.rows, True), (((5, 2, 3), (4, 2, 4), (3, 2, 5)), False)):  # the second says that its gain is 3/10
-        monkeypatch.setattr(_composite_table, "_whole", lambda *_, rows=rows: replace(SMALL, rows=rows))
-        made = _composite_table.designed_table.__wrapped__
+        monkeypatch.setattr(composite_table, "_whole", lambda *_, rows=rows: replace(SMALL, rows=rows))
+        made = composite_table.designed_table.__wrapped__
         if right:
             assert made(Fraction(1), 1) == SMALL
         else:
@@ -105,10 +105,10 @@ def test_no_table_is_used_unchecked(monkeypatch):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
 def test_tables_are_held_against_the_budget_itself(epsilon, monkeypatch):
     held = []
-    monkeypatch.setattr(_composite_table, "_solved", lambda *_: (1.0, None))
-    monkeypatch.setattr(_composite_table, "_whole", lambda *_: SMALL)
-    monkeypatch.setattr(_composite_table, "checked", lambda _, ratio: held.append(ratio))
-    _composite_table.designed_table.__wrapped__(epsilon, 1)
+    monkeypatch.setattr(composite_table, "_solved", lambda *_: (1.0, None))
+    monkeypatch.setattr(composite_table, "_whole", lambda *_: SMALL)
+    monkeypatch.setattr(composite_table, "checked", lambda _, ratio: held.append(ratio))
+    composite_table.designed_table.__wrapped__(epsilon, 1)
     with localcontext() as context:
         context.prec = 90
         budget = Fraction((Decimal(epsilon.numerator) / epsilon.denominator).exp())
@@ -164,7 +164,7 @@ def test_without_scipy_no_cost_is_named(monkeypatch):
 @pytest.mark.parametrize("inputs", [5, 9])
 @pytest.mark.parametrize("epsilon", [0.1, 0.37, 2, 5])
 def test_tables_over_the_whole_range_of_epsilon(epsilon, inputs):
-    noise = _composite_table.designed_table(Fraction(str(epsilon)), inputs // 2)
+    noise = composite_table.designed_table(Fraction(str(epsilon)), inputs // 2)
     mixture = CompositeMechanism(**LINE, epsilon=epsilon, activation="mixture")
     if inputs == 9:
         assert float(noise.largest_variance) / noise.inputs**2 < mixture.grid.standard_error**2 * 1.001

@@ -14,9 +14,9 @@ from scipy import stats
 from sordino import COUNTING, Choice, ExponentialMechanism, InvalidParameter, NoisyTopK, Seeded, Sensitivity, audit, p_value
 from sordino.audit.enumeration.softmax import leads, peeled
 from sordino.cost import BoundedRange, Pure
-from sordino.mechanisms import _exponential_mechanism
-from sordino.mechanisms._exponential_mechanism import _handicap, decide, with_lead
-from sordino.mechanisms._race import Gumbel, Race, select
+from sordino.mechanisms import exponential_mechanism
+from sordino.mechanisms.exponential_mechanism import _handicap, decide, with_lead
+from sordino.mechanisms.race import Gumbel, Race, select
 from sordino.noise import Geometric
 from support.choices import lead, lead_at_least, run, softmax
 from support.enumeration import float_log, neighbours
@@ -65,7 +65,7 @@ def test_decide_takes_the_largest_excess_before_another_place():
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_one_try_that_arrives_has_the_law(n):
-    from sordino.mechanisms._race import decide as arrives
+    from sordino.mechanisms.race import decide as arrives
 
     for q in [base[:n] for base in BASES if len(base) >= n]:
         steps, levels = np.array(q), np.arange(60)
@@ -92,7 +92,7 @@ LEADS = {
 @pytest.mark.parametrize("draws", [600, pytest.param(15_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("patience", [0, 9])  # both ways to a short lead
 def test_index_and_lead_have_their_joint_law(monkeypatch, name, draws, patience):
-    monkeypatch.setattr(_exponential_mechanism, "_PATIENCE", (patience, patience))
+    monkeypatch.setattr(exponential_mechanism, "_PATIENCE", (patience, patience))
     rate, q = LEADS[name]
     law, seen = Fraction(math.exp(-rate)), {}
     steps, entropy = np.array(q), Seeded(5)

@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from sordino import COUNTING, FoldedMechanism, InvalidParameter, LaplaceMechanism, Seeded, Sensitivity, audit
 from sordino.audit.enumeration.bounded import staircase
 from sordino.cost import Pure
-from sordino.mechanisms._folded import _variance, decide
+from sordino.mechanisms.folded import _variance, decide
 from sordino.noise import DiscreteLaplace, Staircase
 from support.fit import LEVEL
 

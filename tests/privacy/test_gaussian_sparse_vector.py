@@ -15,7 +15,7 @@ from sordino import COUNTING, GaussianSparseVector, Sensitivity, audit
 from sordino.audit import Subject
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import RDP, ZCDP, Pure
-from sordino.mechanisms._gaussian_sparse_vector import choices
+from sordino.mechanisms.gaussian_sparse_vector import choices
 from support.quiet import TAILS, gaussian_law, renyi
 
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)

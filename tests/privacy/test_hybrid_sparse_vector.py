@@ -14,7 +14,7 @@ from sordino import COUNTING, HybridSparseVector, Seeded, Sensitivity, audit
 from sordino.audit import Subject
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import Pure
-from sordino.mechanisms._hybrid_sparse_vector import decide
+from sordino.mechanisms.hybrid_sparse_vector import decide
 from support.enumeration import pmf
 from support.hybrids import NOBODY, excess, found, found_law, found_outcomes, neighbours
 

@@ -14,7 +14,7 @@ from sordino import COUNTING, HybridTopK, Seeded, Sensitivity, audit
 from sordino.audit import Subject
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.cost import Pure
-from sordino.mechanisms._hybrid_top_k import decide
+from sordino.mechanisms.hybrid_top_k import decide
 from sordino.noise import Geometric
 from support.enumeration import pmf
 from support.hybrids import NOBODY, excess, neighbours, top, top_law, top_outcomes

@@ -18,7 +18,7 @@ import pytest
 
 from sordino import COUNTING, AdaptiveSparseVector, SparseVector
 from sordino.entropy import SYSTEM
-from sordino.mechanisms import _implicit_zeros, _transcripts
+from sordino.mechanisms.crossings import implicit_zeros, transcripts
 from sordino.noise import DiscreteLaplace, Geometric
 from support.branches import DIGITS, ENOUGH, Cut, binomial, exactly, law, noise, subset, tails, words_below
 
@@ -44,11 +44,11 @@ def enumerated(monkeypatch):
             return now.each(n, noise(noise_law, *spans.get(noise_law, (LOW, HIGH))))
 
         parts = chances(lambda: now) | {"DENSE": 0} | replaced
-        for module, name in product((_implicit_zeros, _transcripts), parts):
+        for module, name in product((implicit_zeros, transcripts), parts):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, parts[name])
-        monkeypatch.setattr(_implicit_zeros, "_between", until_too_low(_implicit_zeros._between))
-        monkeypatch.setattr(_implicit_zeros, "_complement", cache(_implicit_zeros._complement))
+        monkeypatch.setattr(implicit_zeros, "_between", until_too_low(implicit_zeros._between))
+        monkeypatch.setattr(implicit_zeros, "_complement", cache(implicit_zeros._complement))
         for kind in (Geometric, DiscreteLaplace):
             monkeypatch.setattr(kind, "sample", sample)
             monkeypatch.setattr(kind, "at_least", cache(kind.at_least))
@@ -100,7 +100,7 @@ def largest(answers, size, noise_law, m):
     steps, places = listed(answers)
 
     def run():
-        values, at = _implicit_zeros.noisy_domain(steps, places, size, noise_law, m, SYSTEM)
+        values, at = implicit_zeros.noisy_domain(steps, places, size, noise_law, m, SYSTEM)
         assert at.tolist() == sorted(set(at.tolist()))
         return tuple(sorted(zip((-values).tolist(), at.tolist(), strict=True))[:m])
 
@@ -312,8 +312,8 @@ def rounds(ways, most, choose):
 def test_fresh_ranks_are_a_uniform_set_after_any_number_of_rounds(monkeypatch, zeros, n, used, most):
     def program(ways):
         sample = rounds(ways, most, lambda ways, bound, size, _: words_below(ways, bound, size))
-        monkeypatch.setattr(_implicit_zeros, "uniform_below", sample)
-        ranks = _implicit_zeros._fresh_ranks(zeros, n, np.array(used, dtype=np.int64), SYSTEM).tolist()
+        monkeypatch.setattr(implicit_zeros, "uniform_below", sample)
+        ranks = implicit_zeros._fresh_ranks(zeros, n, np.array(used, dtype=np.int64), SYSTEM).tolist()
         return tuple(sorted(ranks))
 
     found, cut = law(program)
@@ -334,7 +334,7 @@ def test_noise_of_a_band_has_its_law_after_any_number_of_rounds(monkeypatch, kin
     def program(ways):
         handed = rounds(ways, most, lambda ways, self, n, _: ways.each(n, noise(self, 0, width - 1)))
         monkeypatch.setattr(Geometric, "sample", lambda *given: handed(*given))  # noqa: PLW0108 - a function, to be bound
-        return tuple(_implicit_zeros._noise_between(noise_law, level, above, 2, SYSTEM).tolist())
+        return tuple(implicit_zeros._noise_between(noise_law, level, above, 2, SYSTEM).tolist())
 
     found, _ = law(program)
     with localcontext() as context:
@@ -350,4 +350,4 @@ def test_noise_of_a_band_has_its_law_after_any_number_of_rounds(monkeypatch, kin
 def test_noise_above_a_level_is_the_level_and_more(monkeypatch):
     monkeypatch.setattr(Geometric, "sample", lambda self, n, _: np.arange(n))
     for kind in (Geometric, DiscreteLaplace):
-        assert _implicit_zeros._noise_between(kind(HALF), 4, None, 3, SYSTEM).tolist() == [4, 5, 6]
+        assert implicit_zeros._noise_between(kind(HALF), 4, None, 3, SYSTEM).tolist() == [4, 5, 6]

@@ -12,8 +12,8 @@ import pytest
 
 from sordino import COUNTING, ExponentialMechanism, Seeded, Sensitivity
 from sordino.grid import to_steps
-from sordino.mechanisms import _exponential_mechanism
-from sordino.mechanisms._exponential_mechanism import with_lead
+from sordino.mechanisms import exponential_mechanism
+from sordino.mechanisms.exponential_mechanism import with_lead
 from support import branches
 from support.choices import lead, run, softmax
 
@@ -112,8 +112,8 @@ class Chances:
                     raise Again
                 return np.array([chances.level()])
 
-        monkeypatch.setattr(_exponential_mechanism, "Race", Race)
-        monkeypatch.setattr(_exponential_mechanism, "Geometric", Geometric)
+        monkeypatch.setattr(exponential_mechanism, "Race", Race)
+        monkeypatch.setattr(exponential_mechanism, "Geometric", Geometric)
 
 
 class Again(Exception):
@@ -136,9 +136,9 @@ SEARCHES = [
 @pytest.mark.parametrize(("r", "q", "begun"), SEARCHES)
 def test_every_way_to_a_lead_has_its_probability(monkeypatch, r, q, begun, least):
     rate = Fraction(-math.log(r))
-    monkeypatch.setattr(_exponential_mechanism, "_PATIENCE", (0, 0))
+    monkeypatch.setattr(exponential_mechanism, "_PATIENCE", (0, 0))
     if begun is not None:
-        monkeypatch.setattr(_exponential_mechanism, "_handicap", lambda *_: begun)
+        monkeypatch.setattr(exponential_mechanism, "_handicap", lambda *_: begun)
     chances = Chances(r, Decimal(least), 20)
     chances.patched(monkeypatch)
     found, left = chances.law(q, rate)

@@ -10,7 +10,7 @@ import pytest
 
 from sordino import COUNTING, NoisyTopK, Seeded, Sensitivity
 from sordino.grid import largest
-from sordino.mechanisms._noisy_top_k import decide
+from sordino.mechanisms.noisy_top_k import decide
 from support.enumeration import by_decide, by_formula, outputs, worst_loss
 
 HALF = Fraction(1, 2)

@@ -13,7 +13,7 @@ import pytest
 
 from sordino import ClaimBroken, HeavyTailWarning, SmoothMechanism, audit, smooth
 from sordino.cost import Pure
-from sordino.mechanisms._scaled_noise import cauchy_alpha, largest_alpha, loss_bound
+from sordino.mechanisms.smooth.scaled_noise import cauchy_alpha, largest_alpha, loss_bound
 
 Z = np.concatenate([[0.0], np.geomspace(1e-5, 1e7, 30_001)])
 """Outputs on one side: on the other one the move has the other sign."""

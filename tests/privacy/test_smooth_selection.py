@@ -10,7 +10,7 @@ import pytest
 
 from sordino import Seeded, SmoothSelection, audit
 from sordino.cost import Pure
-from sordino.mechanisms._smooth_selection import INFLATED, d_m, k2, kappa, loss_bound
+from sordino.mechanisms.smooth.smooth_selection import INFLATED, d_m, k2, kappa, loss_bound
 from sordino.noise import GeneralizedCauchy
 from support.heavy import CutOff, loss, winning, worst
 

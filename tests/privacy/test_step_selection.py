@@ -13,8 +13,9 @@ from scipy import stats
 
 from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SmoothStepSelection, StepSelection, audit
 from sordino.cost import Pure
-from sordino.mechanisms import _smooth_step_selection, _step_selection
-from sordino.mechanisms._step_atoms import DIGITS, heights, ratio_for
+from sordino.mechanisms import step_selection
+from sordino.mechanisms.smooth import smooth_step_selection
+from sordino.mechanisms.smooth.step_atoms import DIGITS, heights, ratio_for
 from sordino.noise import Geometric
 from support.enumeration import neighbours
 from support.fit import LEVEL
@@ -59,7 +60,7 @@ def test_a_window_of_one_bound_is_too_narrow_where_answers_move_both_ways():
     assert found == pytest.approx(2, abs=TOLERANCE)
     twin = audit.Subject(
         laws=[Geometric(Fraction(1))] * 2,
-        play=lambda answers, noise: _step_selection.decide(np.array(answers), noise, 2),
+        play=lambda answers, noise: step_selection.decide(np.array(answers), noise, 2),
         cost=Pure(epsilon=1),
         sensitivity=EITHER,
     )
@@ -69,7 +70,7 @@ def test_a_window_of_one_bound_is_too_narrow_where_answers_move_both_ways():
 @pytest.mark.parametrize("q", [(0, 0), (3, 0, 4), (0, 4, 1), (8, 4, 4)])
 def test_the_decision_has_the_law_that_is_counted(q):
     box = list(product(range(14), repeat=len(q)))
-    chosen = _step_selection.decide(np.array(q), np.array(box), 4)
+    chosen = step_selection.decide(np.array(q), np.array(box), 4)
     found = np.zeros(len(q))
     for noise, i in zip(box, chosen.tolist(), strict=True):
         found[i] += math.prod(0.5 ** (level + 1) for level in noise)
@@ -263,7 +264,7 @@ def test_the_claims_of_both_hold_and_are_attained_where_they_say_so():
 
 @pytest.mark.slow
 def test_the_neighbours_of_the_claim_are_neighbours_and_cost_more_than_the_winner_pays():
-    general = next(claim for claim in _smooth_step_selection.CLAIMS if not claim.tight)
+    general = next(claim for claim in smooth_step_selection.CLAIMS if not claim.tight)
     for mechanism, (*x, bound), (*y, other) in general.neighbours:
         assert max(abs(a - b) for a, b in zip(x, y, strict=True)) <= min(bound, other)
         assert abs(math.log(bound / other)) <= mechanism.beta
@@ -271,7 +272,7 @@ def test_the_neighbours_of_the_claim_are_neighbours_and_cost_more_than_the_winne
     mechanism, x, y = general.neighbours[0]
     cheap = audit.Subject(
         laws=[mechanism.noise] * 3,
-        play=lambda answers, noise: _smooth_step_selection.decide(*split(mechanism, answers, noise), mechanism.heights),
+        play=lambda answers, noise: smooth_step_selection.decide(*split(mechanism, answers, noise), mechanism.heights),
         cost=Pure(epsilon=mechanism.rate),
     )
     assert audit.exact(cheap, answers_a=x, answers_b=y).broken, "what all losers cost was forgotten"

@@ -16,7 +16,7 @@ from sordino import COUNTING, AboveThreshold, InvalidParameter, Seeded, Sensitiv
 from sordino.audit import Subject
 from sordino.audit.enumeration.scans import positions
 from sordino.grid import CLAMP, UNCUT, to_steps, to_steps_uncut
-from sordino.mechanisms._threshold_scan import ThresholdScan
+from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import Geometric
 from support.fit import LEVEL
 

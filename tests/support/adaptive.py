@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from sordino.entropy import SYSTEM
-from sordino.mechanisms import _crossings
+from sordino.mechanisms.crossings import crossings
 from support.enumeration import cdf, float_log, pmf
 from support.sparse_vectors import Handed
 
@@ -78,7 +78,7 @@ def by_formula(q, rules, transcript, reach=60):
 
 def played(q, rules, rho, xi):
     """The transcript, the number asked and the tokens spent that the product makes of this noise: xi[branch][question]."""
-    found = _crossings.crossings(
+    found = crossings.crossings(
         [np.array(q, dtype=np.int64) - boundary for boundary in rules.boundaries],
         thresholds=Handed([rho]),
         queries=[Handed(noise) for noise in xi],

@@ -14,8 +14,8 @@ import sordino as sd
 from sordino.data import StepRange, Total
 from sordino.sensitivity import Sensitivity
 from sordino.session._bounded_total import BoundedTotal, Figure
-from sordino.session._randomize import LocalReports
 from sordino.session._table_numbers import Numbers, TableNumbers
+from sordino.session.local import LocalReports
 
 COUNTING = sd.COUNTING
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one")

@@ -13,7 +13,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from sordino.mechanisms import _noisy_top_k
+from sordino.mechanisms import noisy_top_k
 
 REACH = 80
 
@@ -67,7 +67,7 @@ def _best_loser(kind, r, q, losers, last, x, gap, margin):
     return all_at_most(x - gap, none) - all_at_most(x - gap - 1, none)
 
 
-def by_decide(kind, r, q, k, *, box, decide=_noisy_top_k.decide):
+def by_decide(kind, r, q, k, *, box, decide=noisy_top_k.decide):
     """The law of the product's `decide` over all noise vectors of a box, as {(winners, gaps): probability}."""
     support = range(-box, box + 1) if kind == "laplace" else range(box + 1)
     law = defaultdict(Fraction)

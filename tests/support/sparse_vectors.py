@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from sordino.entropy import SYSTEM
-from sordino.mechanisms import _crossings
+from sordino.mechanisms.crossings import crossings
 from support.enumeration import cdf, float_log, pmf
 
 
@@ -92,7 +92,7 @@ class Handed:
 
 def played(q, rules, rho, xi):
     """The transcript (positives only), asked and stages that the product makes of this noise."""
-    found = _crossings.crossings(
+    found = crossings.crossings(
         [np.array(q, dtype=np.int64)],
         thresholds=Handed(rho),
         queries=[Handed(xi)],

@@ -13,11 +13,11 @@ from sordino.accounting._parts import parts_of, total_of
 from sordino.accounting._pld import MISSING, SLACK, distribution_of, work_of
 from sordino.constraints import TRUTH
 from sordino.cost import ZCDP, Composition, Cost
-from sordino.cost._composition import exact_epsilon, split_failures
-from sordino.cost._conversion import checked_delta, rdp_epsilon, stated
-from sordino.cost._digits import digits
-from sordino.cost._failure import kept_epsilon
-from sordino.cost._rdp_sum import summed_rdp
+from sordino.cost.composition import exact_epsilon, split_failures
+from sordino.cost.conversion import checked_delta, rdp_epsilon, stated
+from sordino.cost.digits import digits
+from sordino.cost.failure import kept_epsilon
+from sordino.cost.rdp_sum import summed_rdp
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
 _INTERVAL = Fraction(1, 10**4)

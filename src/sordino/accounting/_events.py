@@ -8,8 +8,8 @@ from typing import Any
 from sordino.accounting._parts import parts_of, total_of
 from sordino.accounting._pld import dp_accounting
 from sordino.cost import RDP, Approximate, Cost, Pure
-from sordino.cost._conversion import above
-from sordino.cost._keys import ordered
+from sordino.cost.conversion import above
+from sordino.cost.keys import ordered
 from sordino.errors import InvalidParameter
 
 

@@ -18,9 +18,9 @@ from typing import Any, NoReturn, final
 from sordino.accounting._parts import approximate_sums, cost_of, exact_rdp, parts_of
 from sordino.constraints import NOT_NEGATIVE, POSITIVE, Number, shown
 from sordino.cost import RDP, ZCDP, Approximate, Cost, Pure
-from sordino.cost._conversion import checked_delta
-from sordino.cost._digits import digits
-from sordino.cost._rdp import ORDER
+from sordino.cost.conversion import checked_delta
+from sordino.cost.digits import digits
+from sordino.cost.rdp import ORDER
 from sordino.errors import BudgetExceeded, InvalidParameter
 
 

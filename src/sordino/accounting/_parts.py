@@ -9,9 +9,9 @@ from typing import Any
 
 from sordino.constraints import shown
 from sordino.cost import ZCDP, Approximate, Composition, Cost, compose
-from sordino.cost._composition import summed
-from sordino.cost._conversion import above
-from sordino.cost._rdp_sum import MANY, summed_rdp
+from sordino.cost.composition import summed
+from sordino.cost.conversion import above
+from sordino.cost.rdp_sum import MANY, summed_rdp
 from sordino.errors import InvalidParameter
 
 Parts = frozenset[tuple[Cost, int]]

@@ -17,9 +17,9 @@ from typing import Any, final
 from sordino.accounting._parts import Parts, parts_of, total_of
 from sordino.constraints import POSITIVE, Number, shown
 from sordino.cost import Approximate, BoundedRange, Cost, Pure, Range
-from sordino.cost._conversion import above, below, checked_delta, checked_epsilon
-from sordino.cost._digits import digits
-from sordino.cost._keys import ordered
+from sordino.cost.conversion import above, below, checked_delta, checked_epsilon
+from sordino.cost.digits import digits
+from sordino.cost.keys import ordered
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
 SLACK = 1e-11  # more than the sums of dp_accounting were seen to lose in delta

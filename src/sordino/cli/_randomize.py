@@ -30,7 +30,7 @@ from sordino.cli._work import entropy_of, payer_of, session_of, shown_progress, 
 from sordino.data import CsvFormat, PrivacyUnit, check_unit, open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.session import LocalReports
-from sordino.session._randomize import local_reports
+from sordino.session.local import local_reports
 
 KEPT = (
     "By rule, every line gives one line: what has no number counts as the middle of the range, and so does what has no unit, as where a "

@@ -103,7 +103,7 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
 
 def select_markers(path: Path, given: dict[str, Any]) -> None:
     """Release the most significant markers of a file."""
-    from sordino.genomics._damped import FAMILIES
+    from sordino.genomics.damped import FAMILIES
 
     options = _checked(given)
     FAMILIES("--families", options["families"])
@@ -156,7 +156,7 @@ def method_of(options: dict[str, Any], markers: int) -> Any:
 
 def _released(file: Any, options: dict[str, Any], payer: Any, entropy: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
     """Read the counts, and return the method, the release and the labels."""
-    from sordino.genomics._most_significant import select, together
+    from sordino.genomics.significance import select, together
 
     counts = file.read()
     if options["k"] > counts.b.size:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Constraint, Number, exact
-from sordino.cost._conversion import (
+from sordino.cost.conversion import (
     above,
     below,
     checked_alpha,
@@ -23,8 +23,8 @@ from sordino.cost._conversion import (
     pure_rdp,
     stated,
 )
-from sordino.cost._digits import digits, nearest, ratio
-from sordino.cost._failure import kept_epsilon, raised_delta
+from sordino.cost.digits import digits, nearest, ratio
+from sordino.cost.failure import kept_epsilon, raised_delta
 
 
 def _probability(value: Any) -> Fraction | None:

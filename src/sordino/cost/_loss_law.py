@@ -14,12 +14,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sordino.cost._bounded_range import BoundedRange
-from sordino.cost._conversion import above, settled
-from sordino.cost._keys import order_key
 from sordino.cost._notion import Cost
 from sordino.cost._pure import Pure
 from sordino.cost._range import Range
 from sordino.cost._two_point import masses
+from sordino.cost.conversion import above, settled
+from sordino.cost.keys import order_key
 
 if TYPE_CHECKING:
     import numpy as np

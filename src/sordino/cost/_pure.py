@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number
-from sordino.cost._conversion import (
+from sordino.cost.conversion import (
     above,
     below,
     checked_alpha,
@@ -18,7 +18,7 @@ from sordino.cost._conversion import (
     pure_rdp,
     stated,
 )
-from sordino.cost._digits import digits, nearest, ratio
+from sordino.cost.digits import digits, nearest, ratio
 
 
 @final

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number, text
-from sordino.cost._conversion import above, below, checked_alpha, checked_delta, checked_epsilon, stated
-from sordino.cost._digits import digits, nearest, ratio
 from sordino.cost._two_point import range_delta, range_epsilon, range_rdp
+from sordino.cost.conversion import above, below, checked_alpha, checked_delta, checked_epsilon, stated
+from sordino.cost.digits import digits, nearest, ratio
 from sordino.errors import InvalidParameter
 
 

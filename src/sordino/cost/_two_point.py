@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from sordino.cost._conversion import lifted, pure_delta, pure_epsilon, pure_rdp, raised, settled
+from sordino.cost.conversion import lifted, pure_delta, pure_epsilon, pure_rdp, raised, settled
 
 _ROUNDING = 2.0**-49  # a difference of rounded terms is raised by this share of their sum
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sordino.estimators._mean_of_reports import ReportsMean, mean_of_reports
     from sordino.estimators._p_value import p_value
     from sordino.estimators._quantile import Quantile, QuantileValue
-    from sordino.estimators._quantiles import Quantiles, QuantileValues
+    from sordino.estimators.quantiles import Quantiles, QuantileValues
 
 _HOMES = {
     "_bucket_counts": ("BucketCounts",),
@@ -32,7 +32,7 @@ _HOMES = {
     "_mean_of_reports": ("ReportsMean", "mean_of_reports"),
     "_p_value": ("p_value",),
     "_quantile": ("Quantile", "QuantileValue"),
-    "_quantiles": ("Quantiles", "QuantileValues"),
+    "quantiles": ("Quantiles", "QuantileValues"),
 }
 __all__ = [
     "BucketCounts",

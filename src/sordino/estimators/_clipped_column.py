@@ -20,9 +20,9 @@ from sordino.entropy import SYSTEM, Entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
 from sordino.estimators._bucket_grid import BucketGrid
-from sordino.estimators._clip import Clip, ClipSearch, Sides
 from sordino.estimators._clipped_noise import TotalNoise
 from sordino.estimators._clipped_value import ClippedValue, clipped_ends
+from sordino.estimators.clip import Clip, ClipSearch, Sides
 from sordino.mechanisms.base import Mechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency

@@ -20,11 +20,11 @@ from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
-from sordino.estimators._clip import Clip
 from sordino.estimators._clipped_column import ClippedColumn
 from sordino.estimators._clipped_noise import TotalNoise
 from sordino.estimators._clipped_steps import clipped_steps
 from sordino.estimators._clipped_value import ClippedValue
+from sordino.estimators.clip import Clip
 from sordino.remnants import no_remnants
 
 

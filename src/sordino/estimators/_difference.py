@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, final
 
 from sordino.noise import DiscreteLaplace, Geometric
-from sordino.noise._probability import Bounds, contexts, exp_bounds, ratio_bounds
+from sordino.noise.probability import Bounds, contexts, exp_bounds, ratio_bounds
 from sordino.releases import HybridTop
 
 Law = Geometric | DiscreteLaplace

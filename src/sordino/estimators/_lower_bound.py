@@ -18,7 +18,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators._difference import Difference, differences
 from sordino.grid import CLAMP
 from sordino.mechanisms import SparseVector
-from sordino.mechanisms._thresholds import cut_at
+from sordino.mechanisms.crossings.thresholds import cut_at
 from sordino.releases import HybridTop, Positives, Verdict
 
 _EXACT = 1 << 51  # below so many steps a float tells which step is meant, after two roundings

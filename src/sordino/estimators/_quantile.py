@@ -35,7 +35,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators._bucket_counts import BucketCounts
 from sordino.estimators._bucket_grid import BucketGrid
 from sordino.estimators._quantile_plan import Adjacency, Plan, flips
-from sordino.estimators._rank_search import RankFlip, RankSearch, Runs
+from sordino.estimators.rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms.base import Mechanism
 from sordino.releases import Release
 from sordino.remnants import no_remnants

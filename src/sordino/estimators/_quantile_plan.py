@@ -13,9 +13,9 @@ from typing import Literal, final
 
 from sordino.cost import Cost, Pure, Range, compose
 from sordino.estimators._bucket_grid import BucketGrid
-from sordino.estimators._rank_search import RankFlip, RankSearch
+from sordino.estimators.rank_search import RankFlip, RankSearch
 from sordino.grid import fit_rate
-from sordino.mechanisms._threshold_scan import ThresholdScan, nested_cost
+from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import Geometric
 
 Adjacency = Literal["add-remove", "replace-one"]

@@ -7,8 +7,8 @@ is public.
 from __future__ import annotations
 
 from sordino.genomics._choose import choose_method
-from sordino.genomics._damped import damped_tdt
 from sordino.genomics._method import Method
-from sordino.genomics._most_significant import most_significant
+from sordino.genomics.damped import damped_tdt
+from sordino.genomics.significance import most_significant
 
 __all__ = ["Method", "choose_method", "damped_tdt", "most_significant"]

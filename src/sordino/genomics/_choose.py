@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Number, one_of, shown
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
-from sordino.genomics._damped import BOUND, FAMILIES, ROUNDING
 from sordino.genomics._method import SMOOTH, Method, Scale, smooth_mechanism
+from sordino.genomics.damped import BOUND, FAMILIES, ROUNDING
 from sordino.mechanisms import RandomizedResponse, StepSelection
-from sordino.plan._selector import Alternative, likeliest, reason
-from sordino.plan._winning import Design, normal, rows_for, winning
+from sordino.plan.selector import Alternative, likeliest, reason
+from sordino.plan.winning import Design, normal, rows_for, winning
 from sordino.sensitivity import Sensitivity
 from sordino.smooth import tdt_ceiling, tdt_statistic
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal, final
 
 from sordino.constraints import COUNT, Number
-from sordino.genomics._damped import damped_tdt
+from sordino.genomics.damped import damped_tdt
 from sordino.mechanisms import SmoothSelection, SmoothStepSelection
 from sordino.remnants import no_remnants
 from sordino.smooth import tdt, tdt_ceiling, tdt_statistic

@@ -7,50 +7,50 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.mechanisms._above_threshold import AboveThreshold
-    from sordino.mechanisms._adaptive_sparse_vector import AdaptiveSparseVector
-    from sordino.mechanisms._additive import GaussianMechanism, LaplaceMechanism
-    from sordino.mechanisms._composite import CompositeMechanism
-    from sordino.mechanisms._composite_table import CompositeTable
-    from sordino.mechanisms._counted_stream import CountedStream
-    from sordino.mechanisms._exponential_mechanism import ExponentialMechanism
-    from sordino.mechanisms._folded import FoldedMechanism
-    from sordino.mechanisms._gaussian_sparse_vector import GaussianSparseVector
-    from sordino.mechanisms._gumbel_sparse_vector import GumbelSparseVector
-    from sordino.mechanisms._hybrid_sparse_vector import HybridSparseVector
-    from sordino.mechanisms._hybrid_top_k import HybridTopK
-    from sordino.mechanisms._noisy_top_k import NoisyTopK
-    from sordino.mechanisms._permute_and_flip import PermuteAndFlip
-    from sordino.mechanisms._randomized_response import RandomizedResponse
-    from sordino.mechanisms._smooth_mechanism import SmoothMechanism
-    from sordino.mechanisms._smooth_selection import SmoothSelection
-    from sordino.mechanisms._smooth_step_selection import SmoothStepSelection
-    from sordino.mechanisms._sparse_vector import SparseVector
-    from sordino.mechanisms._step_selection import StepSelection
-    from sordino.mechanisms._stream import Stream
+    from sordino.mechanisms.above_threshold import AboveThreshold
+    from sordino.mechanisms.adaptive_sparse_vector import AdaptiveSparseVector
+    from sordino.mechanisms.additive import GaussianMechanism, LaplaceMechanism
+    from sordino.mechanisms.composite import CompositeMechanism
+    from sordino.mechanisms.composite_table import CompositeTable
+    from sordino.mechanisms.crossings.counted_stream import CountedStream
+    from sordino.mechanisms.crossings.stream import Stream
+    from sordino.mechanisms.exponential_mechanism import ExponentialMechanism
+    from sordino.mechanisms.folded import FoldedMechanism
+    from sordino.mechanisms.gaussian_sparse_vector import GaussianSparseVector
+    from sordino.mechanisms.gumbel_sparse_vector import GumbelSparseVector
+    from sordino.mechanisms.hybrid_sparse_vector import HybridSparseVector
+    from sordino.mechanisms.hybrid_top_k import HybridTopK
+    from sordino.mechanisms.noisy_top_k import NoisyTopK
+    from sordino.mechanisms.permute_and_flip import PermuteAndFlip
+    from sordino.mechanisms.randomized_response import RandomizedResponse
+    from sordino.mechanisms.smooth.smooth_mechanism import SmoothMechanism
+    from sordino.mechanisms.smooth.smooth_selection import SmoothSelection
+    from sordino.mechanisms.smooth.smooth_step_selection import SmoothStepSelection
+    from sordino.mechanisms.sparse_vector import SparseVector
+    from sordino.mechanisms.step_selection import StepSelection
 
 _HOMES = {
-    "_above_threshold": ("AboveThreshold",),
-    "_adaptive_sparse_vector": ("AdaptiveSparseVector",),
-    "_additive": ("GaussianMechanism", "LaplaceMechanism"),
-    "_composite": ("CompositeMechanism",),
-    "_composite_table": ("CompositeTable",),
-    "_counted_stream": ("CountedStream",),
-    "_exponential_mechanism": ("ExponentialMechanism",),
-    "_folded": ("FoldedMechanism",),
-    "_gaussian_sparse_vector": ("GaussianSparseVector",),
-    "_gumbel_sparse_vector": ("GumbelSparseVector",),
-    "_hybrid_sparse_vector": ("HybridSparseVector",),
-    "_hybrid_top_k": ("HybridTopK",),
-    "_noisy_top_k": ("NoisyTopK",),
-    "_permute_and_flip": ("PermuteAndFlip",),
-    "_randomized_response": ("RandomizedResponse",),
-    "_smooth_mechanism": ("SmoothMechanism",),
-    "_smooth_selection": ("SmoothSelection",),
-    "_smooth_step_selection": ("SmoothStepSelection",),
-    "_sparse_vector": ("SparseVector",),
-    "_step_selection": ("StepSelection",),
-    "_stream": ("Stream",),
+    "above_threshold": ("AboveThreshold",),
+    "adaptive_sparse_vector": ("AdaptiveSparseVector",),
+    "additive": ("GaussianMechanism", "LaplaceMechanism"),
+    "composite": ("CompositeMechanism",),
+    "composite_table": ("CompositeTable",),
+    "crossings.counted_stream": ("CountedStream",),
+    "exponential_mechanism": ("ExponentialMechanism",),
+    "folded": ("FoldedMechanism",),
+    "gaussian_sparse_vector": ("GaussianSparseVector",),
+    "gumbel_sparse_vector": ("GumbelSparseVector",),
+    "hybrid_sparse_vector": ("HybridSparseVector",),
+    "hybrid_top_k": ("HybridTopK",),
+    "noisy_top_k": ("NoisyTopK",),
+    "permute_and_flip": ("PermuteAndFlip",),
+    "randomized_response": ("RandomizedResponse",),
+    "smooth.smooth_mechanism": ("SmoothMechanism",),
+    "smooth.smooth_selection": ("SmoothSelection",),
+    "smooth.smooth_step_selection": ("SmoothStepSelection",),
+    "sparse_vector": ("SparseVector",),
+    "step_selection": ("StepSelection",),
+    "crossings.stream": ("Stream",),
 }
 __all__ = [
     "AboveThreshold",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
-from sordino.noise._probability import Probability
+from sordino.noise.probability import Probability
 
 # Relative error allowed to the float proposal of exp(-x): x itself is good to 2^-44 and exp to a few 2^-53; 2^-38 leaves a margin of 32.
 BAND = 2.0**-38

@@ -10,7 +10,7 @@ from __future__ import annotations
 from decimal import Context, Decimal
 
 from sordino.entropy import Entropy
-from sordino.noise._probability import Enclosure, contexts
+from sordino.noise.probability import Enclosure, contexts
 
 _BITS = 192
 

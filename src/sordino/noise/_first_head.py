@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sordino.entropy import Entropy
 from sordino.noise._lazy_uniform import LazyUniform
 from sordino.noise._powers import UNIT, chances, exponentials, exponents
-from sordino.noise._probability import Bounds, contexts, exp_bounds
 from sordino.noise._uniform import uniform_below
+from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 
 def first_head(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> int:

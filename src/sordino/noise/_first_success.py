@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sordino.entropy import Entropy
 from sordino.noise._lazy_uniform import LazyUniform
 from sordino.noise._powers import UNIT, chances, exponents, logarithms, uniforms, widened
-from sordino.noise._probability import Bounds, contexts, exp_bounds
+from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 
 def first_success(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> int | None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import final
 
 from sordino.entropy import Entropy
-from sordino.noise._probability import Bounds, contexts
+from sordino.noise.probability import Bounds, contexts
 
 
 @final

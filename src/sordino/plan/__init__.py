@@ -8,11 +8,11 @@ from sordino._lazy import lazy
 
 if TYPE_CHECKING:
     from sordino.plan._accuracy import Accuracy, accuracy
-    from sordino.plan._selector import Alternative, Selector, choose_selector
+    from sordino.plan.selector import Alternative, Selector, choose_selector
 
 _HOMES = {
     "_accuracy": ("Accuracy", "accuracy"),
-    "_selector": ("Alternative", "Selector", "choose_selector"),
+    "selector": ("Alternative", "Selector", "choose_selector"),
 }
 __all__ = ["Accuracy", "Alternative", "Selector", "accuracy", "choose_selector"]
 

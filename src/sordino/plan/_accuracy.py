@@ -28,12 +28,12 @@ from sordino.mechanisms import (
     PermuteAndFlip,
     SparseVector,
 )
-from sordino.mechanisms._branches import cuts_of
-from sordino.mechanisms._gumbel_sparse_vector import weight
-from sordino.mechanisms._race import Gumbel
-from sordino.mechanisms._thresholds import cut_at
+from sordino.mechanisms.crossings.branches import cuts_of
+from sordino.mechanisms.crossings.thresholds import cut_at
+from sordino.mechanisms.gumbel_sparse_vector import weight
+from sordino.mechanisms.race import Gumbel
 from sordino.noise import DiscreteLaplace, Geometric
-from sordino.noise._probability import contexts, exp_bounds
+from sordino.noise.probability import contexts, exp_bounds
 from sordino.plan._success import Noise, Question, expected, success
 
 

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from sordino.session._batch import Pending
     from sordino.session._bounded_total import BoundedValue
     from sordino.session._plan import Payer, Progress, Uncharged
-    from sordino.session._randomize import LocalReports, Reported
     from sordino.session._results import AboveItem, AboveItems, Count, CountedItem, Histogram, TopItem, TopItems
     from sordino.session._session import Session
     from sordino.session._table_numbers import GroupRow, Groups
+    from sordino.session.local import LocalReports, Reported
 
 _HOMES = {
     "_batch": ("Pending",),
     "_bounded_total": ("BoundedValue",),
     "_plan": ("Payer", "Progress", "Uncharged"),
-    "_randomize": ("LocalReports", "Reported"),
+    "local": ("LocalReports", "Reported"),
     "_results": ("AboveItem", "AboveItems", "Count", "CountedItem", "Histogram", "TopItem", "TopItems"),
     "_session": ("Session",),
     "_table_numbers": ("GroupRow", "Groups"),

@@ -24,7 +24,7 @@ from sordino.entropy import Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import interval
 from sordino.mechanisms import FoldedMechanism
-from sordino.mechanisms._random_rounding import round_at_random
+from sordino.mechanisms.bounded.random_rounding import round_at_random
 from sordino.releases import Release, Value, parameters, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency, Sensitivity

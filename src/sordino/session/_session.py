@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from sordino.mechanisms import Stream
     from sordino.releases import Values
     from sordino.session._bounded_total import BoundedValue
-    from sordino.session._randomize import Reported
     from sordino.session._table_numbers import Groups
+    from sordino.session.local import Reported
 
 
 @final
@@ -554,7 +554,7 @@ class Session:
         ((1000,), Pure(epsilon=2))
         """
         from sordino.data import prepare_records  # noqa: PLC0415 - a release of counts need not load it
-        from sordino.session._randomize import local_reports, plan_randomize  # noqa: PLC0415
+        from sordino.session.local import local_reports, plan_randomize  # noqa: PLC0415
 
         unit = self._desk.unit
         question = prepare_records(self._desk.source, unit, column=column)

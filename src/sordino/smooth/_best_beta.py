@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from sordino.constraints import POSITIVE, Number, one_of, shown
 from sordino.errors import InvalidParameter
-from sordino.mechanisms._scaled_noise import largest_alpha
+from sordino.mechanisms.smooth.scaled_noise import largest_alpha
 
 _LAW = one_of("cauchy", "quartic")
 _GAMMA = {"cauchy": 2.0, "quartic": 4.0}

@@ -15,7 +15,7 @@ from sordino.audit.continuous.laws import Law
 from sordino.constraints import to_fraction
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import SmoothMechanism
-from sordino.mechanisms._clamped_bound import clamped_bound
+from sordino.mechanisms.smooth.clamped_bound import clamped_bound
 
 _WIDE = 1 << 6
 """The window reaches so many ceilings/alpha to both sides."""

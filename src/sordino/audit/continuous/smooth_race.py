@@ -15,7 +15,7 @@ from sordino.audit.continuous.laws import Law
 from sordino.audit.continuous.races import Race
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import SmoothSelection
-from sordino.mechanisms._smooth_selection import scale_of
+from sordino.mechanisms.smooth.smooth_selection import scale_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -23,7 +23,7 @@ from sordino.audit.continuous.laws import Law
 from sordino.audit.continuous.races import Race
 from sordino.audit.controls.control import Control
 from sordino.cost import Pure
-from sordino.noise._probability import contexts, exp_bounds
+from sordino.noise.probability import contexts, exp_bounds
 
 _ONE = Pure(epsilon=1)
 _WINDOW = (-60, 60)

@@ -20,7 +20,7 @@ from sordino.audit.enumeration.laws import Finite
 from sordino.audit.enumeration.subject import Subject
 from sordino.cost import ZCDP, Pure
 from sordino.grid import largest
-from sordino.mechanisms._noisy_top_k import decide as decide_top_k
+from sordino.mechanisms.noisy_top_k import decide as decide_top_k
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.sensitivity import COUNTING, Sensitivity
 

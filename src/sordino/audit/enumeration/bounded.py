@@ -15,10 +15,10 @@ from sordino.audit.enumeration.played import counted
 from sordino.audit.enumeration.subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import CompositeMechanism, CompositeTable, FoldedMechanism
-from sordino.mechanisms._folded import covered
-from sordino.mechanisms._random_rounding import number
+from sordino.mechanisms.bounded.random_rounding import number
+from sordino.mechanisms.folded import covered
 from sordino.noise import Staircase
-from sordino.noise._probability import exp_bounds, ratio_bounds
+from sordino.noise.probability import exp_bounds, ratio_bounds
 
 _DIGITS = 60
 

@@ -16,9 +16,9 @@ from sordino.audit.enumeration.scans import positions
 from sordino.audit.enumeration.subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts, ClippedMean, ClippedSum
-from sordino.estimators._clip import Clip
+from sordino.estimators.clip import Clip
 from sordino.noise import DiscreteLaplace
-from sordino.noise._probability import Bounds, contexts, exp_bounds
+from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 _DIGITS = 60
 _RECORDS = 16

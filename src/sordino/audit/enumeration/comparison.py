@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.audit.enumeration.outcomes import Outcomes
-from sordino.noise._probability import Bounds, contexts, exp_bounds, ratio_bounds
+from sordino.noise.probability import Bounds, contexts, exp_bounds, ratio_bounds
 
 _DIGITS = 40
 _REPEATED = 256  # outputs whose bound is repeated in decimals before the float bound of the next one is taken

@@ -16,7 +16,7 @@ from sordino.audit.enumeration.comparison import log_bounds, up
 from sordino.audit.enumeration.laws import Noise, gaussian_mass
 from sordino.audit.enumeration.region import DIGITS
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
-from sordino.noise._probability import contexts, ratio_bounds
+from sordino.noise.probability import contexts, ratio_bounds
 
 
 def epsilon_everywhere(laws: tuple[Noise, ...], moves: NDArray[Any], *, lifted: bool) -> Fraction | float:

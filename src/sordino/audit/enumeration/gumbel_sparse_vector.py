@@ -16,8 +16,8 @@ from sordino.audit.enumeration.played import check_size
 from sordino.audit.enumeration.subject import Rows, Subject
 from sordino.cost import Pure
 from sordino.mechanisms import GumbelSparseVector
-from sordino.mechanisms._gumbel_sparse_vector import stages, weight
-from sordino.noise._probability import Bounds, contexts
+from sordino.mechanisms.gumbel_sparse_vector import stages, weight
+from sordino.noise.probability import Bounds, contexts
 
 _DIGITS = 60
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sordino.constraints import FINITE, WHOLE, shown
 from sordino.errors import InvalidParameter
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
-from sordino.noise._probability import Bounds, contexts, exp_bounds
+from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 _WEIGHTS = 1 << 31
 

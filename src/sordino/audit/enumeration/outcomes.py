@@ -20,7 +20,7 @@ from sordino.audit.enumeration.region import DIGITS, TOO_MANY, Region
 from sordino.audit.enumeration.softmax import Counted
 from sordino.audit.enumeration.subject import Stated, Subject
 from sordino.errors import InvalidParameter
-from sordino.noise._probability import Bounds, contexts
+from sordino.noise.probability import Bounds, contexts
 
 OUTPUTS = 1 << 20
 _ALONE, _TOGETHER = 16, 64  # how many rows are played again, each alone, and about how many in one batch

@@ -19,9 +19,9 @@ from sordino.audit.enumeration.subject import Rows, Subject
 from sordino.entropy import SYSTEM, Entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import to_steps
-from sordino.mechanisms._implicit_zeros import DENSE
-from sordino.mechanisms._race import decide as decide_race
 from sordino.mechanisms.base import Rules
+from sordino.mechanisms.crossings.implicit_zeros import DENSE
+from sordino.mechanisms.race import decide as decide_race
 from sordino.noise import Geometric
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sordino.audit.enumeration.laws import Finite, Noise, levels, mass, weights
 from sordino.errors import InvalidParameter
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
-from sordino.noise._probability import Bounds, contexts, exp_bounds
+from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 DIGITS = 50
 _CELLS = 4096

@@ -19,8 +19,8 @@ from sordino.audit.enumeration.subject import Subject
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps
 from sordino.mechanisms import AboveThreshold
-from sordino.mechanisms._threshold_scan import ThresholdScan
-from sordino.noise._probability import Bounds, contexts, exp_bounds
+from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
+from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 _DIGITS = 60
 _LOST = 1e-45

@@ -20,10 +20,10 @@ from sordino.mechanisms import (
     RandomizedResponse,
     SmoothStepSelection,
 )
-from sordino.mechanisms._permute_and_flip import decide as decide_permuted
-from sordino.mechanisms._race import Gumbel
-from sordino.mechanisms._randomized_response import standing
-from sordino.mechanisms._smooth_step_selection import decide as decide_scaled
+from sordino.mechanisms.permute_and_flip import decide as decide_permuted
+from sordino.mechanisms.race import Gumbel
+from sordino.mechanisms.randomized_response import standing
+from sordino.mechanisms.smooth.smooth_step_selection import decide as decide_scaled
 
 _TURNS = 1 << 20
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any, final
 
-from sordino.noise._probability import Bounds, contexts, exp_bounds
+from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 _DIGITS = 60
 _COVERED = Decimal("1e-30")  # leads are listed until each place has less than about this left

@@ -17,7 +17,7 @@ from sordino.audit.enumeration.laws import Noise, checked_law
 from sordino.constraints import TRUTH, shown
 from sordino.cost import Cost
 from sordino.errors import InvalidParameter
-from sordino.noise._probability import Bounds
+from sordino.noise.probability import Bounds
 from sordino.sensitivity import Sensitivity
 
 Rows = NDArray[np.int64]

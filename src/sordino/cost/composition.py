@@ -1,0 +1,290 @@
+"""Adaptive composition: a multiset of costs with the best view that is proved for it.
+
+Pure epsilons, rhos and Rényi divergences add, whatever the order and however each query was chosen from earlier outputs [bun2016, Lemma
+2.3; mironov2017, Prop. 1]; a fixed list of dominating laws of the loss is summed exactly [zhu2022, Thm 10].
+Proof: docs/proofs/composition.md, docs/proofs/dominating-pairs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.constraints import COUNT, WHOLE, shown
+from sordino.cost._approximate import Approximate
+from sordino.cost._bounded_range import BoundedRange
+from sordino.cost._loss_law import loss_laws
+from sordino.cost._notion import Cost
+from sordino.cost._pure import Pure
+from sordino.cost._range import Range
+from sordino.cost.conversion import (
+    above,
+    below,
+    checked_alpha,
+    checked_delta,
+    checked_epsilon,
+    pure_delta,
+    pure_epsilon,
+    rdp_delta,
+    rdp_epsilon,
+    stated,
+)
+from sordino.cost.digits import digits
+from sordino.cost.failure import failure, kept_epsilon, raised_delta
+from sordino.cost.keys import KEYS, ordered
+from sordino.cost.rdp_sum import summed_rdp
+from sordino.errors import InvalidParameter
+
+Parts = frozenset[tuple[Cost, int]]
+
+
+@final
+@dataclass(frozen=True)
+class Composition:
+    """Several costs paid one after the other; build it with `compose` or `repeat`.
+
+    It is a statement about a fixed list: how many parts there are and their parameters are decided in advance, while queries, the
+    order of the parts and where to stop may depend on earlier answers. The sums `pure`, `zcdp` and `rdp` also hold as limits of a
+    filter (`sordino.accounting`); an epsilon at delta read off in the middle of a sequence does not tell when to stop.
+
+    Raises
+    ------
+    InvalidParameter
+        If an entry is not a pair of a single cost and a count of at least 1.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> cost.compose(cost.Pure(epsilon=1), cost.ZCDP(rho=0.5)).zcdp()
+    Fraction(1, 1)
+    >>> round(cost.repeat(cost.Pure(epsilon=0.1), 20).epsilon(1e-6), 4)
+    1.7886
+    """
+
+    parts: Parts
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parts, frozenset):
+            raise InvalidParameter(f"Composition.parts must be a frozenset; got {shown(self.parts)}. Use compose or repeat.")
+        entries: frozenset[Any] = self.parts
+        for entry in entries:
+            if not isinstance(entry, tuple) or len(entry) != 2:
+                raise InvalidParameter(
+                    f"Composition.parts must hold pairs (cost, count); got {shown(entry)}. Use compose or repeat."
+                )
+            _check(entry[0], "Composition")
+            if type(entry[1]) is not int or entry[1] < 1:
+                raise InvalidParameter(f"A count of Composition must be {COUNT.says}, as an int; got {shown(entry[1])}.")
+            if isinstance(entry[0], Composition):
+                raise InvalidParameter("Composition.parts must hold single costs; got a Composition. Use compose or repeat.")
+
+    def __repr__(self) -> str:
+        texts = [(repr(part), count) for part, count in ordered(self.parts)]
+        return "compose(" + ", ".join(text if n == 1 else f"repeat({text}, {_written(n)})" for text, n in texts) + ")"
+
+    def pure(self) -> Fraction | float:
+        """Return the sum of the pure epsilons."""
+        return summed((part.pure(), count) for part, count in self.parts)
+
+    def zcdp(self) -> Fraction | float:
+        """Return the sum of the rhos."""
+        return summed((part.zcdp(), count) for part, count in self.parts)
+
+    def rdp(self, alpha: float) -> float:
+        """Return the sum of the Rényi divergences of order `alpha`, in nats."""
+        return summed_rdp(self.parts)(checked_alpha(alpha))
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest proven epsilon at `delta`: from summed epsilons, summed Rényi divergences, or the exact law."""
+        failing, firm = split_failures(self.parts)
+        return kept_epsilon(failing, checked_delta(delta), lambda left: min(route(left) for route in _epsilons(firm)))
+
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest proven delta at `epsilon`."""
+        least = checked_epsilon(epsilon)
+        failing, firm = split_failures(self.parts)
+        pure = Composition(firm).pure()
+        if least >= pure:
+            return raised_delta(failing, 0.0)
+        at, only = below(least), _single(firm)
+        routes = [pure_delta(above(pure), at), rdp_delta(summed_rdp(firm), at)]
+        routes += [only.delta(at)] if only else []
+        laws = () if only else loss_laws(firm)
+        routes += [max(law.delta(at) for law in laws)] if laws else []
+        return raised_delta(failing, min(routes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parts with how often each was paid."""
+        return {
+            "notion": "composition",
+            "parts": [{**part.to_dict(), "count": count} for part, count in ordered(self.parts)],
+        }
+
+
+def summed(amounts: Iterable[tuple[Fraction | float, int]]) -> Fraction | float:
+    """Return the sum of count * amount: inf if one is, a fraction if all are, else a float rounded up, which no filter takes."""
+    total, fractions = Fraction(0), True
+    for amount, count in amounts:
+        if not amount < math.inf:
+            return math.inf
+        total += count * (amount if isinstance(amount, Fraction) else Fraction(amount))
+        fractions = fractions and isinstance(amount, Fraction | int)
+    return total if fractions else above(total)
+
+
+def _written(count: int) -> str:
+    return str(count) if count < 10**15 else digits(Fraction(count))
+
+
+def _single(parts: Parts) -> Cost | None:
+    """Return the only part if it is paid once and is an interval of losses: its own view is exact."""
+    if len(parts) != 1:
+        return None
+    ((only, count),) = parts
+    return only if count == 1 and isinstance(only, Pure | Range | BoundedRange) else None
+
+
+def split_failures(parts: Parts) -> tuple[Fraction, Parts]:
+    """Split off the probability that any part fails; what is left are the parts as they are when none does."""
+    failing = failure((part.delta_, count) for part, count in parts if isinstance(part, Approximate))
+    if not any(isinstance(part, Approximate) for part, _ in parts):
+        return failing, parts
+    firm: Counter[Cost] = Counter()
+    for part, count in parts:
+        firm[Pure(epsilon=part.epsilon_) if isinstance(part, Approximate) else part] += count
+    return failing, frozenset((part, count) for part, count in firm.items() if not _is_nothing(part))
+
+
+def exact_epsilon(parts: Parts, delta: float) -> float:
+    """Return the epsilon at `delta` of the sum of dominating laws of parts that do not fail; inf if there is no such law."""
+    if not parts:
+        return 0.0
+    if delta == 0:
+        return stated(Composition(parts).pure())
+    only = _single(parts)
+    if only:
+        return only.epsilon(delta)
+    laws = loss_laws(parts)
+    return max(law.epsilon(delta) for law in laws) if laws else math.inf
+
+
+def _epsilons(parts: Parts) -> Iterable[Callable[[float], float]]:
+    """Yield the routes to an epsilon at delta for parts that do not fail."""
+    pure = stated(Composition(parts).pure())
+    yield lambda delta: pure_epsilon(pure, delta)
+    yield lambda delta: math.inf if delta == 0 else rdp_epsilon(summed_rdp(parts), delta)
+    yield lambda delta: exact_epsilon(parts, delta)
+
+
+def _check(cost: Any, caller: str) -> None:
+    """Raise `InvalidParameter` unless `cost` is a cost that can be counted."""
+    if type(cost) in KEYS or type(cost) is Composition:
+        return
+    if isinstance(cost, type) or not isinstance(cost, Cost):
+        raise InvalidParameter(f"{caller} takes costs such as Pure(epsilon=0.1); got {shown(cost)}.")
+    if isinstance(cost, (*KEYS, Composition)):
+        raise InvalidParameter(
+            f"{caller} takes costs of your own or of sordino's final classes; got {type(cost).__name__}, a subclass."
+        )
+    try:
+        hash(cost)
+    except TypeError as error:
+        raise InvalidParameter(f"{caller} takes costs that can be hashed; got {type(cost).__name__}.") from error
+
+
+def _is_nothing(part: Cost) -> bool:
+    """Tell whether a part costs nothing; what a class of somebody else calls 0 is kept for its other views."""
+    return type(part) in KEYS and part.pure() == 0
+
+
+def compose(*costs: Cost) -> Cost:
+    """Return the cost of paying all of `costs`, adaptively and in any order, also one that is chosen on the way.
+
+    The costs are a fixed list: which they are and how many is decided before the first answer. Not all of them need to be paid. If
+    answers decide what is paid, use a filter (`sordino.accounting`).
+
+    Raises
+    ------
+    InvalidParameter
+        If an argument is not a cost, or one that cannot be counted.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> cost.compose(cost.Pure(epsilon=0.1), cost.Pure(epsilon=0.2)).pure()
+    Fraction(3, 10)
+    """
+    counts: Counter[Cost] = Counter()
+    for cost, times in _counted(costs):
+        _check(cost, "compose")
+        for part, count in cost.parts if isinstance(cost, Composition) else ((cost, 1),):
+            counts[part] += count * times
+    return _simplest((part, count) for part, count in counts.items() if not _is_nothing(part))
+
+
+def _counted(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
+    """Return each object with how often it appears: by identity, then equal ones together where that is quick."""
+    times = Counter(map(id, costs))
+    kinds: dict[type, list[Cost]] = {}
+    left = set(times) if len(times) < len(costs) else set()
+    for cost in costs:
+        if left and id(cost) not in left:
+            continue
+        left.discard(id(cost))
+        kinds.setdefault(type(cost), []).append(cost)
+        if not left and len(times) < len(costs):
+            break
+    for kind, distinct in kinds.items():
+        numbers = _composed_key if kind is Composition else KEYS.get(kind)
+        if numbers is None:
+            yield from ((cost, times[id(cost)]) for cost in distinct)
+            continue
+        together: Counter[Any] = Counter()
+        keys = [numbers(cost) for cost in distinct]
+        if len(times) == len(costs):
+            together.update(keys)
+        else:
+            for key, cost in zip(keys, distinct, strict=True):
+                together[key] += times[id(cost)]
+        first = dict(zip(keys, distinct, strict=True))
+        yield from ((first[key], count) for key, count in together.items())
+
+
+def _composed_key(whole: Any) -> Any:
+    """Return a key of a composition: the keys of its parts, or the parts themselves if one is of somebody else."""
+    if not all(type(part) in KEYS for part, _ in whole.parts):
+        return whole.parts
+    return frozenset((type(part), count, KEYS[type(part)](part)) for part, count in whole.parts)
+
+
+def repeat(cost: Cost, n: int) -> Cost:
+    """Return the cost of paying `cost` `n` times, `n` >= 0 and fixed before the first answer.
+
+    Raises
+    ------
+    InvalidParameter
+        If `n` is not a whole number of at least 0 or `cost` is not a cost.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> cost.repeat(cost.Pure(epsilon=0.1), 10).pure()
+    Fraction(1, 1)
+    """
+    times = WHOLE("repeat.n", n)
+    one = compose(cost)
+    parts = one.parts if isinstance(one, Composition) else ((one, 1),)
+    return _simplest((part, count * times) for part, count in parts if count * times)
+
+
+def _simplest(parts: Iterable[tuple[Cost, int]]) -> Cost:
+    listed = frozenset(parts)
+    if len(listed) == 1:
+        ((only, count),) = listed
+        if count == 1:
+            return only
+    return Composition(listed)

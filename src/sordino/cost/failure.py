@@ -1,0 +1,43 @@
+"""Deltas that are probabilities of failure: set aside before, and added back after, the guarantee that holds without failure.
+
+If with probability f, the same under both laws, nothing is promised and otherwise a curve d holds, then f + (1 - f) d holds.
+Proof: docs/proofs/dominating-pairs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+from sordino.cost.conversion import above, below, stated
+
+_EXACT_BITS = 1 << 12
+
+
+def failure(deltas: Iterable[tuple[Fraction, int]]) -> Fraction:
+    """Return the probability that any of independent failures happens, 1 - prod (1 - delta)^count, exact or rounded up."""
+    listed = [(delta, count) for delta, count in deltas if delta]
+    if sum(count * delta.denominator.bit_length() for delta, count in listed) <= _EXACT_BITS:
+        return 1 - math.prod(((1 - delta) ** count for delta, count in listed), start=Fraction(1))
+    # Relative errors of a few 2^-53 in each term, all terms of one sign.
+    if any(above(delta) >= 1 for delta, _ in listed):
+        return Fraction(1)
+    total = math.fsum(max(above(count) * math.log1p(-above(delta)), -1e3) for delta, count in listed)
+    return min(Fraction(1), Fraction(-math.expm1(total)) * (1 + Fraction(1, 10**14)))
+
+
+def kept_epsilon(failing: Fraction, delta: Fraction, epsilon_at: Callable[[float], float]) -> float:
+    """Return the epsilon at `delta` when nothing is promised with probability `failing`: the rest of delta is spent without failure."""
+    if delta < failing:
+        return math.inf
+    return epsilon_at(below((delta - failing) / (1 - failing) if failing < 1 else Fraction(0)))
+
+
+def raised_delta(failing: Fraction, delta: float) -> float:
+    """Return f + (1 - f) delta as a float whose shortest decimal, which is what a float means here, is at least that."""
+    if not failing:
+        return delta
+    number = failing + (1 - failing) * Fraction(delta)
+    nearest = float(number)
+    return nearest if Fraction(repr(nearest)) >= number else min(1.0, stated(number))

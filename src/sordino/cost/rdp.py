@@ -1,0 +1,327 @@
+"""A Rényi curve: what is known of a mechanism at each order.
+
+Claim: each term bounds a divergence where it is used; between the orders of a table (alpha - 1) D(alpha) is convex [vanerven2014, Cor. 2]
+and D is not decreasing [vanerven2014, Thm 3]. Proof: docs/proofs/dominating-pairs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal, final
+
+from sordino.constraints import COUNT, DOMAIN_SIZE, NOT_NEGATIVE, POSITIVE, Constraint, Number, exact, shown
+from sordino.cost.conversion import (
+    above,
+    below,
+    checked_alpha,
+    checked_delta,
+    checked_epsilon,
+    lifted,
+    rdp_delta,
+    rdp_epsilon,
+    stated,
+)
+from sordino.cost.digits import digits, nearest, ratio
+from sordino.errors import InvalidParameter
+
+
+@final
+@dataclass(frozen=True)
+class RDP:
+    """Rényi divergence at most rho*alpha + constant + L(alpha) + ln(choices)/(alpha - 1) at every order alpha > 1, or a table of it.
+
+    Parameters
+    ----------
+    rho, constant : number
+        At least 0.
+    laplace : number, optional
+        In (0, inf): the rate of Laplace noise on a number that moves by 1; L is its curve, at most min(laplace, alpha*laplace^2/2).
+    laplace_steps : int or "continuous", optional
+        Required with `laplace`: how many steps of the grid that 1 is, when the noise is discrete; with one step it is randomized
+        response. "continuous" is the law whose curve is the lowest; it does not hold for noise on any grid.
+    choices : int
+        At least 1: over how many outcomes a union bound was taken.
+    table : pairs (order, epsilon)
+        Instead of all others: the divergence itself, known at some orders only, each in [1.000001, 1e300]; a chord between them, the
+        first value below the first, inf above the last. It is the bound of one mechanism and stands alone; compose it with others.
+
+    Raises
+    ------
+    InvalidParameter
+        If a number is outside its range, an order appears twice, a table comes with other terms, or only one of `laplace` and
+        `laplace_steps` is given.
+
+    Examples
+    --------
+    >>> from sordino import cost
+    >>> curve = cost.RDP(rho=0.125, laplace=0.5, laplace_steps="continuous", choices=41)
+    >>> round(curve.rdp(16), 4)
+    2.7035
+    >>> cost.RDP(table=[(2, 0.1), (32, 1.5)]).rdp(64)
+    inf
+    """
+
+    rho: Fraction
+    constant: Fraction
+    laplace: Fraction | None
+    laplace_steps: int | Literal["continuous"] | None
+    choices: int
+    table: tuple[tuple[Fraction, Fraction], ...]
+
+    def __init__(
+        self,
+        *,
+        rho: Number = 0,
+        constant: Number = 0,
+        laplace: Number | None = None,
+        laplace_steps: int | Literal["continuous"] | None = None,
+        choices: int = 1,
+        table: Iterable[tuple[Number, Number]] = (),
+    ) -> None:
+        object.__setattr__(self, "rho", NOT_NEGATIVE("RDP.rho", rho))
+        object.__setattr__(self, "constant", NOT_NEGATIVE("RDP.constant", constant))
+        object.__setattr__(self, "laplace", None if laplace is None else POSITIVE("RDP.laplace", laplace))
+        steps = None if laplace_steps is None else STEPS("RDP.laplace_steps", laplace_steps)
+        if (steps is None) != (self.laplace is None):
+            raise InvalidParameter(
+                "RDP.laplace, the rate of the noise, and RDP.laplace_steps, its grid or 'continuous', must be given together; "
+                f"got {shown(laplace)} and {shown(laplace_steps)}."
+            )
+        object.__setattr__(self, "laplace_steps", steps)
+        object.__setattr__(self, "choices", COUNT("RDP.choices", choices))
+        object.__setattr__(self, "table", _checked(table))
+        if self.table and (self.rho or self.constant or self.laplace is not None or self.choices > 1):
+            raise InvalidParameter("RDP.table must stand alone; got other terms too. Compose it with another RDP that has those.")
+
+    def __hash__(self) -> int:  # of whole numbers, and of the ends of a table: the hash of a fraction takes many times longer
+        ends = [number for row in (self.table[:1] + self.table[-1:]) for number in row]
+        known = (self.rho, self.constant, self.laplace or Fraction(0), *ends)
+        numbers = tuple(number.as_integer_ratio() for number in known)
+        return hash(("rdp", numbers, self.laplace_steps, self.choices, len(self.table)))
+
+    def __repr__(self) -> str:
+        said = [f"{name}={digits(getattr(self, name))}" for name in ("rho", "constant") if getattr(self, name)]
+        said += [] if self.laplace is None else [f"laplace={digits(self.laplace)}", f"laplace_steps={self.laplace_steps!r}"]
+        said += [] if self.choices == 1 else [f"choices={shown(self.choices)}"]
+        points = ", ".join(f"({digits(order)}, {digits(value)})" for order, value in self.table)
+        said += [f"table=({points},)"] if self.table else []
+        return f"RDP({', '.join(said)})"
+
+    def pure(self) -> Fraction | float:
+        """Return constant + laplace, the limit of the curve, if nothing else is in it; else inf."""
+        if self.rho or self.choices > 1 or self.table:
+            return math.inf
+        return self.constant + (self.laplace or 0)
+
+    def zcdp(self) -> Fraction | float:
+        """Return the smallest of rho + constant + min(laplace, laplace^2/2) and half the square of a finite pure epsilon; else inf.
+
+        A constant c is at most c*alpha at every order above 1. A union bound or a table is no line through the origin.
+        """
+        if self.choices > 1 or self.table:
+            return math.inf
+        rate = self.laplace or Fraction(0)
+        line = self.rho + self.constant + min(rate, rate**2 / 2)
+        return line if self.rho else min(line, (self.constant + rate) ** 2 / 2)
+
+    def rdp(self, alpha: float) -> float:
+        """Return the curve at `alpha`, or its lowest point at a larger order: divergences do not fall with the order."""
+        order = checked_alpha(alpha)
+        if self.choices == 1 or math.isinf(order):
+            return _curve(self, order)
+        turn, least = turning(self)
+        return least if order <= turn else _curve(self, order)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
+        left, pure = below(checked_delta(delta)), stated(self.pure())
+        return pure if left == 0 or pure == 0 else min(pure, rdp_epsilon(self.rdp, left))
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta at `epsilon` over all orders [canonne2020, Prop. 12]."""
+        least = checked_epsilon(epsilon)
+        return 0.0 if least >= self.pure() else rdp_delta(self.rdp, below(least))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameters: exact as text, the main ones also as floats."""
+        return {
+            "notion": "rdp",
+            "rho": nearest(self.rho),
+            "constant": nearest(self.constant),
+            "laplace": None if self.laplace is None else nearest(self.laplace),
+            "laplace_steps": self.laplace_steps,
+            "choices": ratio(Fraction(self.choices)) if self.choices > 1 << 53 else self.choices,
+            "table": [[nearest(order), nearest(value)] for order, value in self.table],
+            "exact": {
+                "rho": ratio(self.rho),
+                "constant": ratio(self.constant),
+                "laplace": None if self.laplace is None else ratio(self.laplace),
+                "table": [[ratio(order), ratio(value)] for order, value in self.table],
+            },
+        }
+
+
+LAST = math.exp(16)  # no union bound is spent beyond this order
+
+
+def _steps(value: Any) -> int | str | None:
+    return value if isinstance(value, str) and value == "continuous" else DOMAIN_SIZE.convert(value)
+
+
+STEPS = Constraint(
+    f"'continuous', or {DOMAIN_SIZE.says} for noise on a grid",
+    _steps,
+    ("continuous", 1, 60),
+    ("discrete", 0, -1, 1.5, True, math.nan),
+)
+
+
+def _order(value: Any) -> Fraction | None:
+    number = exact(value)
+    return number if number is not None and Fraction(1000001, 10**6) <= number <= 10**300 else None
+
+
+ORDER = Constraint(
+    "a number in [1.000001, 1e300]", _order, (2, 1.5, Fraction(4, 3)), (1, 0.5, 1 + 1e-9, math.inf, math.nan, None, "2", True)
+)
+
+
+def _checked(table: Iterable[Any]) -> tuple[tuple[Fraction, Fraction], ...]:
+    if not isinstance(table, Iterable):
+        raise InvalidParameter(f"RDP.table must list pairs (order, epsilon); got {shown(table)}.")
+    rows = []
+    for row in table:
+        if not isinstance(row, tuple | list) or len(row) != 2:
+            raise InvalidParameter(f"RDP.table must list pairs (order, epsilon); got {shown(row)}.")
+        order = ORDER("An order of RDP.table", row[0])
+        rows.append((order, NOT_NEGATIVE("A value of RDP.table", row[1])))
+    rows.sort()
+    if len({order for order, _ in rows}) < len(rows):
+        raise InvalidParameter("RDP.table must name every order once; got one twice.")
+    return tuple(rows)
+
+
+def _curve(curve: RDP, alpha: float) -> float:
+    """Return the table at `alpha`, or the sum of the terms, rounded up."""
+    if curve.table:
+        return _chord(_rows(curve), alpha)
+    terms = [above(curve.constant)]
+    if curve.rho:
+        terms.append(above(curve.rho) * alpha)
+    if curve.laplace is not None:
+        terms.append(laplace_rdp(above(curve.laplace), steps_of(curve), alpha))
+    if curve.choices > 1 and alpha < math.inf:
+        terms.append(union(curve) / (alpha - 1))
+    terms = [term for term in terms if term]
+    total = math.fsum(terms) if sum(terms) < math.inf else math.inf
+    return total * (1 + 1e-15)
+
+
+def steps_of(curve: RDP) -> int | None:
+    """Return the steps of the grid of the Laplace noise, None for the continuous law."""
+    return None if curve.laplace_steps == "continuous" else curve.laplace_steps
+
+
+def union(curve: RDP) -> float:
+    """Return ln(choices), rounded up."""
+    return math.log(curve.choices) * (1 + 1e-12)
+
+
+@lru_cache(maxsize=256)
+def _rows(curve: RDP) -> tuple[tuple[float, float], ...]:
+    return falling(curve.table)
+
+
+def falling(table: tuple[tuple[Fraction, Fraction], ...]) -> tuple[tuple[float, float], ...]:
+    """Return the table as floats, each value lowered to the least at or above its order: divergences do not fall with the order."""
+    rows: list[tuple[float, float]] = []
+    least = math.inf
+    for order, value in reversed(table):
+        least = min(least, above(value))
+        nearest = float(order)
+        rows.append((nearest if nearest <= order else math.nextafter(nearest, 1.0), least))  # what holds at an order holds below it
+    return tuple(reversed(rows))
+
+
+def _chord(rows: tuple[tuple[float, float], ...], alpha: float) -> float:
+    """Return a bound between the orders of a table: (alpha - 1) D is convex, so it lies below its chords."""
+    if alpha > rows[-1][0]:
+        return math.inf
+    place = next(i for i, (order, _) in enumerate(rows) if alpha <= order)
+    right, high = rows[place]
+    if place == 0 or alpha == right:
+        return high
+    left, low = rows[place - 1]
+    share = (alpha - left) / (right - left)
+    chord = ((1 - share) * (left - 1) * low + share * (right - 1) * high) / (alpha - 1)
+    return min(high, max(low, chord * (1 + 1e-14)))
+
+
+@lru_cache(maxsize=256)
+def turning(curve: RDP) -> tuple[float, float]:
+    """Return the order of the lowest point of a curve with a union bound in it, and its value; any order would be valid."""
+    if curve.laplace is None:  # rho * order + ln(choices) / order, the order less 1
+        slope = above(curve.rho)
+        order = min(max(math.sqrt(union(curve) / slope), 2**-40), LAST) if slope else LAST
+        return 1 + order, _curve(curve, 1 + order)
+    highest = math.log(LAST)
+    grid = [-7 + (highest + 7) * i / 128 for i in range(129)]
+    value, x = min((_curve(curve, 1 + math.exp(x)), x) for x in grid)
+    width = (highest + 7) / 128
+    while width > 1e-7:
+        value, x = min((_curve(curve, 1 + math.exp(y)), y) for y in (x - width, x, min(x + width, highest)))
+        width /= 2
+    return 1 + math.exp(x), value
+
+
+# ---- the curve of one Laplace shift ----------------------------------------------------------------------------------
+# The Rényi divergence between Laplace noise and the same noise moved by 1, at `rate` per unit.
+#
+# Continuous [mironov2017, Prop. 6]: ln(a/(2a-1) e^((a-1)e) + (a-1)/(2a-1) e^(-ae)) / (a-1), e = rate. Discrete on a grid of 1/s, with
+# r = e^(-e/s) and x = r^(2a-1): the moment is [e^((a-1)e) + e^(-ae) + (1-r) e^((a-1)e) (x - x^s)/(1-x)] / (1+r).
+# Proof: docs/proofs/dominating-pairs.md.
+
+
+_ROUNDING = 2.0**-48
+
+
+def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
+    """Return the divergence, rounded up and never above min(rate, alpha*rate^2/2); `steps` of the grid are 1, None is continuous."""
+    if math.isinf(alpha) or math.isinf(rate):
+        return rate
+    order, cap = alpha - 1, min(rate, rate * rate / 2 * alpha * (1 + 1e-15))
+    if steps is not None and rate / steps < 1e-300:  # what one step of the grid does would leave the floats
+        return lifted(cap, rate)
+    total = _continuous(rate, order) if steps is None else _discrete(rate, steps, order)
+    return lifted(min(cap, total / order * (1 + 1e-12)), rate)
+
+
+def _continuous(rate: float, order: float) -> float:
+    whole = 2 * order + 1
+    if order * rate > 30:
+        share = math.log1p(order) - math.log(whole)
+        rest = math.log1p(order / (order + 1) * math.exp(-whole * rate))
+        return order * rate + share + rest + _ROUNDING * (order * rate - share)
+    up, down = (order + 1) / whole * math.expm1(order * rate), order / whole * -math.expm1(-(order + 1) * rate)
+    return math.log1p(up - down + _ROUNDING * (up + down))
+
+
+def _discrete(rate: float, steps: int, order: float) -> float:
+    """Return the logarithm of the moment, everything divided by e^(order*rate) when that is large."""
+    step = rate / steps
+    r, log_x = math.exp(-step), -step * (2 * order + 1)
+    inner = 0.0
+    if steps > 1:  # (1 - r) (x - x^s) / (1 - x)
+        inner = math.expm1(-step) * math.exp(log_x) * math.expm1((steps - 1) * log_x) / -math.expm1(log_x)
+    if order * rate > 30:
+        scaled = (1 + math.exp(-(2 * order + 1) * rate) + inner) / (1 + r)
+        return order * rate + math.log(scaled) + _ROUNDING * (order * rate + 1)
+    lift = math.expm1(order * rate)
+    # moment - 1: the masses are 1/(1+r), e^-rate/(1+r), and (e^-step - e^-rate)/(1+r) between the ends
+    ends = (lift + math.exp(-rate) * math.expm1(-order * rate)) / (1 + r)
+    between = (inner * (1 + lift) - (r - math.exp(-rate))) / (1 + r)
+    return math.log1p(ends + between + _ROUNDING * (lift + 2))

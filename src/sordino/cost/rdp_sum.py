@@ -1,0 +1,144 @@
+"""The sum of many Rényi curves, prepared once and then quick at every order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from sordino.cost._bounded_range import BoundedRange
+from sordino.cost._notion import Cost
+from sordino.cost._pure import Pure
+from sordino.cost._range import Range
+from sordino.cost._zcdp import ZCDP
+from sordino.cost.conversion import above
+from sordino.cost.rdp import LAST, RDP, falling, steps_of, union
+
+if TYPE_CHECKING:
+    from sordino.cost._rdp_arrays import Floats
+
+Curve: TypeAlias = Callable[[float], float]
+
+MANY = 16  # different costs from which on arrays are faster
+
+
+class _Terms(NamedTuple):
+    """A curve as rho * order + constant + one of the curves that arrays can sum, with its numbers."""
+
+    rho: Fraction = Fraction(0)
+    constant: Fraction = Fraction(0)
+    kind: str = ""
+    numbers: tuple[float, ...] = ()
+
+
+@lru_cache(maxsize=8)
+def summed_rdp(parts: frozenset[tuple[Cost, int]]) -> Curve:
+    """Return the sum of count * part.rdp(order) over `parts` as a function of the order, rounded up."""
+    rho = constant = Fraction(0)
+    rest: list[tuple[Cost, float]] = []
+    rows: dict[str, list[tuple[float, ...]]] = {}
+    for part, count in parts:
+        terms = _terms(part) if isinstance(part, ZCDP) or len(parts) > MANY else None
+        if terms is None or (terms.kind and count > 1 << 53):
+            rest.append((part, above(count)))
+            continue
+        rho, constant = rho + count * terms.rho, constant + count * terms.constant
+        if terms.kind:
+            rows.setdefault(terms.kind, []).append((*terms.numbers, float(count)))
+    slope, level = above(rho), above(constant)
+    sums = [_summed(kind, listed) for kind, listed in rows.items()]
+
+    def at(order: float) -> float:
+        if math.isinf(order):
+            return _rounded([above(count) * part.rdp(order) for part, count in parts])
+        own = [slope * order, level, *(total(order) for total in sums)]
+        return _rounded(own + [count * part.rdp(order) for part, count in rest])
+
+    return at
+
+
+def _terms(part: Cost) -> _Terms | None:
+    """Return the terms of a curve that arrays can sum, else None."""
+    if isinstance(part, ZCDP):
+        return _Terms(rho=part.rho)
+    if isinstance(part, RDP):
+        found = _curve_terms(part)
+    elif isinstance(part, Pure):
+        found = _Terms(kind="interval", numbers=(above(part.epsilon_), above(part.epsilon_)))
+    elif isinstance(part, Range):
+        found = _Terms(kind="interval", numbers=(above(part.low), above(part.high)))
+    elif isinstance(part, BoundedRange):
+        found = _Terms(kind="bounded", numbers=(above(part.epsilon_),))
+    else:
+        return None
+    usual = found.kind.startswith("table") or all(number == 0 or 1e-100 < number < 1e100 for number in found.numbers)
+    return found if usual else None
+
+
+def _curve_terms(part: RDP) -> _Terms:
+    """Return the terms of an RDP: its kind says which curves are in it, "table k" that it is a table of k rows."""
+    if part.table:
+        rows = falling(part.table)
+        return _Terms(kind=f"table {len(rows)}", numbers=tuple(number for row in rows for number in row))
+    kind = ""
+    noise: tuple[float, ...] = ()
+    if part.laplace is not None:
+        rate, steps = above(part.laplace), steps_of(part)
+        kind, noise = ("laplace", (rate,)) if steps is None else ("discrete", (rate, float(steps)))
+    if part.choices == 1:
+        return _Terms(part.rho, part.constant, kind, noise)
+    # The lowest point of a curve with a union bound belongs to all its terms together.
+    return _Terms(kind=f"union {kind}", numbers=(*noise, above(part.rho), above(part.constant), union(part)))
+
+
+def _summed(kind: str, rows: list[tuple[float, ...]]) -> Curve:
+    """Return the sum of all curves of one kind; a row holds the numbers of one curve and how often it counts."""
+    import numpy as np  # noqa: PLC0415  (costs load nothing until there are many of them)
+
+    *numbers, counts = np.array(rows, dtype=np.float64).T
+    with np.errstate(all="ignore"):
+        curve = _curves(kind, numbers)
+
+    def at(order: float) -> float:
+        with np.errstate(all="ignore"):
+            return float((counts * curve(order)).sum()) * (1 + 1e-11)
+
+    return at
+
+
+def _curves(kind: str, numbers: list[Floats]) -> Callable[[float], Floats]:
+    """Return all curves of one kind as a function of the order."""
+    import numpy as np  # noqa: PLC0415
+
+    from sordino.cost import _rdp_arrays as arrays  # noqa: PLC0415
+
+    if kind.startswith("table"):
+        orders, values = np.stack(numbers[::2], axis=1), np.stack(numbers[1::2], axis=1)
+        return lambda order: arrays.table(orders, values, order)
+    noises: dict[str, Callable[..., Floats]] = {
+        "interval": arrays.interval,
+        "bounded": arrays.bounded,
+        "laplace": arrays.laplace,
+        "discrete": arrays.discrete,
+    }
+    if not kind.startswith("union"):
+        return lambda order: noises[kind](*numbers, order)
+    *noise, rho, constant, choices = numbers
+    own = noises.get(kind.removeprefix("union "))
+
+    def summed(order: float | Floats) -> Floats:
+        total: Floats = rho * order + constant + choices / (order - 1) + (own(*noise, order) if own else 0)
+        return total * (1 + 1e-14)
+
+    if own:
+        turns, least = arrays.lowest(summed, len(rho), LAST)
+    else:  # rho * order + ln(choices) / order, the order less 1
+        turns = 1 + np.fmin(np.fmax(np.sqrt(choices / rho), 2.0**-40), LAST)
+        least = summed(turns)
+    return lambda order: np.where(order <= turns, least, summed(order))
+
+
+def _rounded(terms: list[float]) -> float:
+    return math.fsum(terms) * (1 + 2.0**-50) if sum(terms) < math.inf else math.inf

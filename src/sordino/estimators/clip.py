@@ -1,0 +1,207 @@
+"""Where to clip: the first rising edge that few records reach, found by a noisy threshold; shared by `ClippedSum` and `ClippedMean`.
+
+Claim: the clip costs a loss in [-e2, e1 + e2] if units come or go, with e1 and e2 the rates times `rows_per_unit`; under replace-one what
+`ClipSearch.cost` says [durfee2023].
+Proof: docs/proofs/clipped-sum.md.
+Noise: one-sided geometric on the whole numbers; the threshold has twice the rate of the counts.
+Floats: edges are public floats; clips become whole numbers of a public power of two.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.cost import Cost, Pure
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
+from sordino.estimators._bucket_counts import BucketCounts
+from sordino.estimators._bucket_grid import BucketGrid
+from sordino.grid import fit_rate
+from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, monotone_cost
+from sordino.noise import Geometric
+from sordino.releases import Release, parameters, pictured
+from sordino.remnants import no_remnants
+from sordino.sensitivity import Adjacency
+
+RATIO = 2
+"""The rate of the threshold over that of the counts: a search passes the largest record by j edges with a probability of about 2/j^2."""
+
+Sides = Literal["above", "magnitude", "both"]
+Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+_RECORD_BITS = 32  # a clipped record has less than 2^32 steps: 2^31 of them add up in 64 bits
+_OFFSET_BITS = 52
+_MOST = 1 << 60
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Clip(Release):
+    """Between which whole numbers of steps records are kept; what lies outside is moved to the nearer end.
+
+    Attributes
+    ----------
+    low, high : int
+        The ends, in steps; a record counts as max(low, min(high, floor(value / step))).
+    step : Fraction
+        A power of two, in the unit of the values.
+    tests : tuple of (int or None)
+        For each search, how many edges were tested until one was found; None if none was and the cap is the clip.
+    """
+
+    low: int
+    high: int
+    step: Fraction
+    tests: tuple[int | None, ...]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends in the unit of the values."""
+        return float(self.low * self.step), float(self.high * self.step)
+
+    @property
+    def capped(self) -> bool:
+        """Whether the upper end is the cap, or any search ran to the end of its grid."""
+        search = self.mechanism
+        last = search.grid.size if search.sides == "above" else search.grid.size // 2
+        return self.high == math.floor(search.cap / self.step) or not {None, last}.isdisjoint(self.tests)
+
+    @property
+    def missing(self) -> int:
+        """What a missing record counts as, where it counts: 0, or the end next to it. In steps."""
+        return max(self.low, min(self.high, 0))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ClipSearch:
+    """Find where to clip; the records at or above rising public edges are counted, with noise, until at most about `tail` are left.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        The budget of the search.
+    grid : BucketGrid
+        Its edges are tested.
+    sides : {"above", "magnitude", "both"}
+        "above": the lower end is `lower`. "magnitude": one search over distances from 0, and a clip on both sides. "both": one
+        search on either side of 0. The last two need a grid for values of both signs.
+    lower, cap : Fraction
+        Between which the clip lies in any case.
+    tail : int
+        How many records are meant to lie beyond each end that is searched.
+    rows_per_unit : int
+        How many records a unit has at most.
+    adjacency : {"add-remove", "replace-one"}
+        Which data sets are neighbors.
+    """
+
+    epsilon: Fraction
+    grid: BucketGrid
+    sides: Sides
+    lower: Fraction
+    cap: Fraction
+    tail: int
+    rows_per_unit: int
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        _ = self.scan
+
+    def __repr__(self) -> str:
+        return pictured(self, parameters(self))
+
+    @property
+    def _exchanged(self) -> bool:
+        """Whether a replaced unit may have left one search and joined another."""
+        return self.adjacency == "replace-one" and self.sides == "both"
+
+    @cached_property
+    def scan(self) -> ThresholdScan:
+        """The search on each side: the first edge with -(records beyond it) + noise >= -tail + noise."""
+        parts = RATIO + (2 if self._exchanged else 1)
+        rate = fit_rate(self.epsilon / (parts * self.rows_per_unit), "ClipSearch", stepped=False)
+        return ThresholdScan(-self.tail, Geometric(RATIO * rate), Geometric(rate))
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What all searches spend together."""
+        threshold = self.scan.threshold_noise.rate * self.rows_per_unit
+        each = self.scan.noise.rate * self.rows_per_unit
+        if self._exchanged:
+            return Pure(epsilon=threshold + 2 * each)
+        if self.adjacency == "replace-one" and self.rows_per_unit > 1:  # counts may rise at one edge and fall at another
+            return Pure(epsilon=threshold + each)
+        return monotone_cost(threshold, each)
+
+    @property
+    def exact(self) -> bool:
+        """True: the law that is proved is the law that is sampled."""
+        return True
+
+    def runs(self, counts: BucketCounts) -> tuple[Runs, ...]:
+        """Return for each search what is tested, edge by edge away from 0 (from `lower`): answers in runs of equal ones, and lengths.
+
+        Private. Negative values below the grid share their bucket with missing ones, and are not seen by a search on that side.
+        """
+        if getattr(counts, "grid", None) != self.grid:
+            raise InvalidParameter(f"ClipSearch needs BucketCounts over its own grid, {self.grid!r}; got other ones.")
+        up = np.cumsum(counts.counts[::-1])[::-1][1:]
+        if self.sides == "above":
+            return (_in_runs(up),)
+        half = self.grid.size // 2
+        above, below = up[half + 1 :], (np.cumsum(counts.counts) - counts.counts[0])[:half][::-1]
+        return (_in_runs(above + below),) if self.sides == "magnitude" else (_in_runs(below), _in_runs(above))
+
+    @no_remnants
+    def release(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
+        """Search, with fresh noise.
+
+        Raises
+        ------
+        InvalidParameter
+            If the counts are over another grid.
+        """
+        fresh_entropy(entropy, "ClipSearch.release")
+        found = tuple(self.scan.first(answers, lengths, entropy) for answers, lengths in self.runs(counts))
+        return self.clip(tuple(None if position is None else position + 1 for position in found), simulated=entropy.simulated)
+
+    def clip(self, tests: tuple[int | None, ...], *, simulated: bool) -> Clip:
+        """Return the clip after so many tests in each search: a function of public numbers."""
+        edges = self.grid.edges if self.sides == "above" else self.grid.edges[self.grid.size // 2 + 1 :]
+        reached = [Fraction(float(edges[-1 if count is None else count - 1])) for count in tests]
+        upper = min(reached[-1], self.cap)
+        lower = self.lower if self.sides == "above" else max(-reached[0], self.lower)
+        step = _record_step(lower, upper)
+        low = math.floor(lower / step) if lower > 0 else -math.floor(-lower / step)
+        high = max(math.floor(upper / step), low + 1)
+        return Clip(low=low, high=high, step=step, tests=tests, mechanism=self, cost=self.cost, simulated=simulated)
+
+    def beyond(self, tests: int, wrong: Fraction) -> float:
+        """Return how many records lie at or beyond the edge that was found at most, with a probability of at least 1 - `wrong`.
+
+        All edges together: noise of at least ln(pi^2 k^2 / (6 wrong)) / rate at test k has a probability of at most 6 wrong / (pi k)^2.
+        """
+        return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(self.scan.noise.rate)
+
+
+def _in_runs(beyond: NDArray[np.int64]) -> Runs:
+    """Return falling numbers of records, one for each edge, as rising answers in runs of equal ones."""
+    starts = np.flatnonzero(np.diff(beyond, prepend=-1))
+    return -np.minimum(beyond[starts], _MOST), np.diff(starts, append=beyond.size)
+
+
+def _record_step(lower: Fraction, upper: Fraction) -> Fraction:
+    """Return the smallest power of two that is so many steps wide at most, and so many steps away from 0."""
+    needed = max((upper - lower) / (1 << _RECORD_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS))
+    step = Fraction(2) ** (needed.numerator.bit_length() - needed.denominator.bit_length() - 1)
+    while step <= needed:
+        step *= 2
+    return step

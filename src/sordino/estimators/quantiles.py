@@ -1,0 +1,311 @@
+"""Several quantiles of one column: the middle one splits the records, and each half goes on with its own, level by level.
+
+Claim: a record is in one search of each level, so L levels cost a noisy number of records and L times e under add-remove, L times 2e
+under replace-one, e the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec. B.3; kaplan2022].
+Proof: docs/proofs/quantiles.md.
+Noise: one-sided geometric on whole counts; discrete Laplace on the number of records where that is private.
+Floats: the edges, which are public, and what is computed from the edges that were found; no count, no cost and no comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, final
+
+from sordino.claims import Claim
+from sordino.constraints import PROPORTION, TRUTH, Number, OrNone, shown, to_fraction
+from sordino.cost import Cost, Pure, Range, compose, repeat
+from sordino.declared import Converted, derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
+from sordino.errors import InvalidParameter
+from sordino.estimators._quantile import CONFIDENCE, ColumnQuantiles, QuantileValue, beyond, counted, value_at
+from sordino.estimators._quantile_plan import Adjacency, correction, walk_is_safe
+from sordino.estimators.rank_search import RankSearch, Runs
+from sordino.grid import fit_rate
+from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
+from sordino.noise import DiscreteLaplace, Geometric
+from sordino.remnants import no_remnants
+
+_DENOMINATOR = 1 << 20
+
+
+@final
+class QuantileValues(tuple[QuantileValue, ...]):
+    """The quantiles of one release, in rising order: a tuple that knows what made it and what it cost as a whole.
+
+    The cost of each value is that of the whole release: they are not sold apart.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> quartiles = sd.Quantiles(q=(0.25, 0.5, 0.75), epsilon=3, adjacency="add-remove", lower=0, cap=1e6)
+    >>> found = quartiles.release(range(1000), entropy=sd.Seeded(7))
+    >>> len(found), found.simulated, found.cost == quartiles.cost
+    (3, True, True)
+    """
+
+    __slots__ = ()
+
+    @property
+    def mechanism(self) -> Any:
+        """The mechanism with its public parameters."""
+        return self[0].mechanism
+
+    @property
+    def cost(self) -> Cost:
+        """What the release spent, all values together."""
+        return self[0].cost
+
+    @property
+    def simulated(self) -> bool:
+        """True if the noise came from a seed."""
+        return self[0].simulated
+
+    @property
+    def exact(self) -> bool:
+        """True: the law computed in the audit is the law that is sampled."""
+        return True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready values."""
+        listed = [value.to_dict() for value in self]
+        common = {name: listed[0][name] for name in ("mechanism", "cost", "simulated", "exact")}
+        own = [{name: one[name] for name in ("value", "capped", "rank_error_low", "rank_error_high")} for one in listed]
+        return {"type": "QuantileValues", "values": own, **common}
+
+
+class Place(NamedTuple):
+    """Where the records were split, or an end of the grid.
+
+    `number` counts the quantiles from 1 (0 and m + 1 are the ends), `edge` the edges from 0 (-1 and K are the ends); the rank of the
+    edge lies between its target + `low` and its target + `high`. `upward` says whether it was looked for in this direction.
+    """
+
+    number: int
+    edge: int
+    upward: bool
+    low: float = 0.0
+    high: float = 0.0
+
+
+def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
+    """Return several quantiles as they were given, or raise `InvalidParameter`."""
+    given = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else ()
+    shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_DENOMINATOR) for one in given]
+    if not shares or any(one >= other for one, other in pairwise(shares)):
+        raise InvalidParameter(
+            f"{name} must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; got "
+            f"{shown(value) if not shares else 'numbers in another order, or equal ones'}. For one quantile there is Quantile."
+        )
+    return given
+
+
+@final
+class Quantiles(ColumnQuantiles):
+    """Release several quantiles of a column in ceil(log2(m + 1)) searches' budget, without a range to guess.
+
+    For one quantile take `Quantile`. Where very many records share one value, a quantile may come out as its neighbor among `q`.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, or parameters exclude each other.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> quartiles = sd.Quantiles(q=(0.25, 0.5, 0.75), epsilon=3, adjacency="add-remove", lower=0, cap=1e6)
+    >>> [round(found.value, -1) for found in quartiles.release(range(1000), entropy=sd.Seeded(7))]
+    [250.0, 500.0, 750.0]
+    """
+
+    q: Converted[Iterable[Number], tuple[Number, ...]] = parameter(
+        _check_rising, "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at most 2^20."
+    )
+    size_is_public: bool | None = parameter(
+        OrNone(TRUTH),
+        (
+            "Whether neighbors have equally many records: only under replace-one with one row for each unit, if nothing filters or drops "
+            "rows. None: if the first two hold."
+        ),
+        default=None,
+    )
+    levels: int = derived("How many searches each record is in.")
+    noise: Geometric = derived("The law of the noise of thresholds and counts, in records.")
+    size_noise: DiscreteLaplace | None = derived("The law of the noise of the number of records; None where it is public.")
+    threshold_correction: int = derived(
+        "By how many records thresholds are raised, so that searches end near their targets on average; 0 without a size hint."
+    )
+
+    def derive(self) -> None:
+        """Divide the budget into equal parts, one for each level, and one for the number of records where it is private."""
+        super().derive()
+        rows = self.rows_per_unit
+        same_size = self.adjacency == "replace-one" and rows == 1
+        is_public = same_size if self.size_is_public is None else self.size_is_public
+        if is_public and not same_size:
+            raise InvalidParameter(
+                "Quantiles.size_is_public must be False unless adjacency is 'replace-one' and rows_per_unit is 1: otherwise neighbors "
+                "have different numbers of records; got True."
+            )
+        levels = len(self.q).bit_length()
+        part = to_fraction(self.epsilon) / (levels if is_public else levels + 1)
+        searches = 1 if self.adjacency == "add-remove" else 2  # that a unit is in: where it was, and where it goes
+        rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
+        cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
+        size_noise = None
+        if not is_public:
+            size_noise = DiscreteLaplace(fit_rate(part / rows, "Quantiles", stepped=False))
+            cost = compose(Pure(epsilon=size_noise.rate * rows), cost)
+        self._set(
+            size_is_public=is_public,
+            levels=levels,
+            noise=Geometric(rate),
+            size_noise=size_noise,
+            threshold_correction=round(correction(rate, rate, to_fraction(self.growth), self.size_hint)),
+            cost=cost,
+        )
+
+    @cached_property
+    def _shares(self) -> tuple[Fraction, ...]:
+        """The quantiles as exact shares, between the ends 0 and 1."""
+        shares = [to_fraction(one).limit_denominator(_DENOMINATOR) for one in self.q]
+        return (Fraction(0), *shares, Fraction(1))
+
+    @no_remnants
+    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> QuantileValues:
+        """Release the quantiles, with fresh noise.
+
+        Parameters
+        ----------
+        values : array of numbers, shape (n,), or BucketCounts
+            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no values at all.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        QuantileValues
+            One `QuantileValue` for each of `q`; the values do not fall.
+
+        Raises
+        ------
+        InvalidParameter
+            If the values are no one-dimensional list of a numeric type, or counts over another grid.
+        """
+        fresh_entropy(entropy, "Quantiles.release")
+        runs = counted(values, self.grid, "Quantiles")
+        size = runs.records
+        if self.size_noise is not None:
+            size = max(0, size + int(self.size_noise.sample(1, entropy)[0]))
+        bottom, top = self.ends
+        places = self._split(bottom, top, self.targets(size), runs, entropy)
+        off = self._size_error()
+        return QuantileValues(
+            QuantileValue(
+                value=value_at(place.edge, self.grid, self.lower),
+                capped=beyond(place.edge, self.grid, place.upward, signed=self.lower is None),
+                rank_error_low=place.low - off,
+                rank_error_high=place.high + off,
+                mechanism=self,
+                cost=self.cost,
+                simulated=entropy.simulated,
+            )
+            for place in places
+        )
+
+    @property
+    def ends(self) -> tuple[Place, Place]:
+        """The ends of the grid, the places to start from."""
+        return Place(0, -1, True), Place(len(self._shares) - 1, self.grid.size, True)
+
+    def targets(self, size: int) -> tuple[int, ...]:
+        """Return the ranks that are looked for among `size` records (a number that may be published), the ends 0 and `size` included."""
+        return tuple(math.ceil(share * size) for share in self._shares)
+
+    def search(self, below: Place, above: Place, targets: tuple[int, ...]) -> tuple[int, RankSearch | None, bool]:
+        """Return what comes next between two places, a function of what is public.
+
+        The number of the middle quantile, the search for it (None if no edge lies between the places), and whether it goes upward.
+        """
+        middle = (below.number + above.number) // 2
+        upward = self._upward(below.number, middle, above.number)
+        if above.edge - below.edge <= 1:
+            return middle, None, upward
+        target = targets[middle] - targets[below.number] if upward else targets[above.number] - targets[middle]
+        scan = ThresholdScan(target + self.threshold_correction, self.noise, self.noise)
+        return middle, RankSearch(upward, below.edge + 1, above.edge, below.edge, above.edge, 1, 0, target, scan), upward
+
+    def _upward(self, low: int, middle: int, high: int) -> bool:
+        """Return whether to search from the lower place up.
+
+        From an end of the grid, if only one place is one and the walk is safe: the rank of an end is exact, that of a place found may be
+        off by all the records that share its value. Else from the place that is farther away in records.
+        """
+        under, over = self._shares[middle] - self._shares[low], self._shares[high] - self._shares[middle]
+        from_bottom, from_top = low == 0, high == len(self._shares) - 1
+        if from_bottom != from_top and walk_is_safe(
+            under if from_bottom else over, self.noise.rate, self.grid.size, self.size_hint
+        ):
+            return from_bottom
+        return under >= over
+
+    def _split(self, below: Place, above: Place, targets: tuple[int, ...], runs: Runs, entropy: Entropy) -> list[Place]:
+        """Return the places of all quantiles between two, in rising order."""
+        if above.number - below.number <= 1:
+            return []
+        renew(entropy)  # each search is a stage of its own
+        middle, search, upward = self.search(below, above, targets)
+        if search is not None:
+            place = self.place(middle, search, search.find(runs, entropy), below, above)
+        else:
+            place = Place(middle, above.edge if upward else below.edge, upward, above.low, below.high)
+        left = self._split(below, place, targets, runs, entropy)
+        return [*left, place, *self._split(place, above, targets, runs, entropy)]
+
+    def place(self, number: int, search: RankSearch, edge: int, below: Place, above: Place) -> Place:
+        """Return the place of an edge that a search found, with what is known of its rank from those of its neighbors."""
+        short, over = search.errors(edge, self._wrong)
+        if search.upward:
+            return Place(number, edge, True, above.low if edge == search.last else below.low - short, below.high + over)
+        return Place(number, edge, False, above.low - over, below.high if edge < search.first else above.high + short)
+
+    @property
+    def _wrong(self) -> float:
+        """How often each bound of a place may fail: two on each level, and two for the number of records."""
+        return (1 - CONFIDENCE) / (2 * (self.levels + 1))
+
+    def _size_error(self) -> float:
+        """Return how far targets may be off because the number of records is noisy."""
+        return 0.0 if self.size_noise is None else 1 - math.log(self._wrong) / float(self.size_noise.rate)
+
+
+def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:
+    """Return the cost of the searches of one level, in all of which one unit may have rows; `e` is the rate for a whole unit."""
+    if adjacency == "add-remove":
+        return nested_cost(e, e)
+    # One row that moves within a search: a loss in [-e, 2e] or its mirror image, which also bounds two searches with [-e, e] each.
+    return Range(low=e, high=2 * e) if rows == 1 else Pure(epsilon=2 * e)
+
+
+_FAR = 1 << 60
+CLAIMS = (
+    Claim(
+        name="Quantiles",
+        statement="All edges together are private for the noisy number of records, where it is not public, and the searches of each level.",
+        references=("durfee2023, Lemma B.2 and Sec. B.3", "kaplan2022"),
+        proof="quantiles.md",
+        neighbours=(
+            (
+                Quantiles(q=(0.5,), epsilon=2, adjacency="replace-one", lower=0, cap=_FAR, growth=2),
+                (0,) * 5 + (_FAR,) * 4,
+                (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
+            ),
+        ),
+        tight=True,
+    ),
+)

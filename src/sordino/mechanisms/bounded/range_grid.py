@@ -1,0 +1,162 @@
+"""A declared range in cells of a grid: values to inputs, at random and without bias; outputs to numbers; variances in real units.
+
+Claim: what is released has the law of the noise for the input that a value was rounded to. Proof: docs/proofs/composite.md, "Real values".
+Floats: the outputs are the floats nearest to public fractions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import FINITE, Number, shown, to_fraction
+from sordino.entropy import Entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import _array as as_array
+from sordino.mechanisms.bounded.perturbation import Cells
+from sordino.mechanisms.bounded.random_rounding import round_at_random
+from sordino.sensitivity import Sensitivity
+
+_FARTHEST = 1 << 900
+
+
+class CellNoise(Protocol):
+    """Noise on inputs -inputs..inputs whose outputs have the input as their mean; all in cells."""
+
+    @property
+    def inputs(self) -> int:
+        """The largest input."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[Fraction, ...]:
+        """What each output stands for."""
+        ...
+
+    @property
+    def farthest(self) -> Fraction:
+        """The largest output that has a probability above 0."""
+        ...
+
+    @property
+    def largest_variance(self) -> Fraction:
+        """No place has a larger one."""
+        ...
+
+    def law(self, c: int) -> list[Fraction]:
+        """Return the probability of each output for input `c`."""
+        ...
+
+    def variance_at(self, place: Fraction) -> Fraction:
+        """Return the variance for a place between two inputs, that of rounding to them at random included."""
+        ...
+
+    def sample(self, inputs: Cells, entropy: Entropy) -> Cells:
+        """Return the number of one output for each input."""
+        ...
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class RangeGrid:
+    """The range from `low` to `high`, in 2 `noise.inputs` cells.
+
+    Attributes
+    ----------
+    noise : CellNoise
+        What happens to an input.
+    low, high : Fraction
+        The ends, in the unit of the values.
+    """
+
+    noise: CellNoise
+    low: Fraction
+    high: Fraction
+
+    @property
+    def step(self) -> Fraction:
+        """The width of a cell, in the unit of the values."""
+        return (self.high - self.low) / (2 * self.noise.inputs)
+
+    @property
+    def middle(self) -> Fraction:
+        """The middle of the range, where input 0 is."""
+        return (self.low + self.high) / 2
+
+    @cached_property
+    def outputs(self) -> NDArray[np.float64]:
+        """All that can be released, as floats."""
+        (a, b), (c, d) = self.middle.as_integer_ratio(), self.step.as_integer_ratio()
+        ratios = (output.as_integer_ratio() for output in self.noise.outputs)
+        outputs = np.array([(a * d * q + c * b * p) / (b * d * q) for p, q in ratios])  # of whole numbers: each rounded once
+        outputs.flags.writeable = False
+        return outputs
+
+    @property
+    def output_range(self) -> tuple[float, float]:
+        """The smallest and the largest release, in the unit of the values."""
+        reach = self.noise.farthest * self.step
+        return float(self.middle - reach), float(self.middle + reach)
+
+    @cached_property
+    def standard_error(self) -> float:
+        """The largest standard deviation of a release, in the unit of the values."""
+        return math.sqrt(self.noise.largest_variance) * float(self.step)
+
+    def variance(self, at: Any, owner: str) -> float:
+        """Return the variance of a release whose value is `at`; refuse what is not between the ends."""
+        value = FINITE(f"{owner}.variance.at", at)
+        if not self.low <= value <= self.high:
+            raise InvalidParameter(f"{owner}.variance.at must lie between lower and upper; got {shown(value)}.")
+        return float(self.noise.variance_at((value - self.middle) / self.step) * self.step**2)
+
+    def law(self, place: Fraction) -> list[Fraction]:
+        """Return the probability of each output for a place of 0..2 inputs, in cells from the lower end: rounding included."""
+        whole = min(math.floor(place), 2 * self.noise.inputs - 1)
+        part, here = place - whole, self.noise.law(whole - self.noise.inputs)
+        if not part:
+            return here
+        return [(1 - part) * p + part * q for p, q in zip(here, self.noise.law(whole + 1 - self.noise.inputs), strict=True)]
+
+    def one(self, value: Any, entropy: Entropy, owner: str) -> tuple[float, float]:
+        """Return one release with the standard error that it carries; refuse lists."""
+        array = as_array(value, owner)
+        if array.ndim:
+            raise InvalidParameter(
+                f"{owner}.release needs one number; got a list. Use reports where each number is the only one of its person."
+            )
+        return float(self._drawn(array.reshape(-1), entropy)[0]), self.standard_error
+
+    def many(self, values: Any, entropy: Entropy, owner: str) -> tuple[NDArray[np.float64], float]:
+        """Return one release for each value, shape (n,), with the standard error that each carries."""
+        return self._drawn(np.atleast_1d(as_array(values, owner)), entropy), self.standard_error
+
+    def _drawn(self, array: NDArray[Any], entropy: Entropy) -> NDArray[np.float64]:
+        inputs = self.noise.inputs
+        cells = round_at_random(array, self.low, self.step, 2 * inputs, entropy) - inputs
+        released: NDArray[np.float64] = self.outputs[self.noise.sample(cells, entropy)]
+        return released
+
+
+def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, owner: str) -> None:
+    """Raise `InvalidParameter` unless the ends are a range, and a statement, if there is one, is about a move across all of it."""
+    low, high = to_fraction(lower), to_fraction(upper)
+    if high <= low:
+        raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}; got {shown(high)}.")
+    if max(abs(low), abs(high)) > _FARTHEST or (high - low) * _FARTHEST < 1:
+        raise InvalidParameter(f"{owner} needs a range within 2^900, at least 2^-900 wide. Change the unit of the values.")
+    if sensitivity is None:
+        return
+    bound = to_fraction(sensitivity.bound)
+    if bound < high - low:
+        raise InvalidParameter(
+            f"{owner} is private where the query takes values in a range no wider than the bound, as where each person reports one value; "
+            f"got a range of {shown(high - low)} and a bound of {shown(bound)}. FoldedMechanism has no such condition; or leave the "
+            "statement out: the noise is that of the range."
+        )

@@ -1,0 +1,464 @@
+"""One number that may lie anywhere in a range, released within a wider range and without bias: composite noise on a fixed grid.
+
+Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the value, exactly
+[zhang2024, made private, exact and optimal; wang2019; duchi2018].
+Proof: docs/proofs/composite.md.
+Noise: one uniform number rounds the value to a grid; one below the total weight of a table of whole weights chooses the output, in a
+mixture after a coin.
+Floats: none before the release, which is one of a public list of floats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import FINITE, Constraint, Number, OrNone, exact, one_of, shown, to_fraction
+from sordino.cost import Pure
+from sordino.declared import derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import KEPT
+from sordino.mechanisms.base import ANY_STATEMENT, Mechanism
+from sordino.mechanisms.bounded.perturbation import Activation, Cells, Perturbation, TwoPoints
+from sordino.mechanisms.bounded.random_rounding import largest_between
+from sordino.mechanisms.bounded.range_grid import RangeGrid, check_range
+from sordino.noise.probability import contexts, exp_bounds
+from sordino.releases import Value, Values
+from sordino.remnants import no_remnants
+from sordino.sensitivity import Sensitivity
+
+_MOMENTS = {"center": Fraction(0), "worst": None, "uniform": Fraction(1, 3)}
+
+
+def _tuned(value: Any) -> str | Fraction | None:
+    if isinstance(value, str):
+        return value if value in _MOMENTS else None
+    return _within(0, 1, 0, 1)(value)
+
+
+def _within(low: int, high: int, *ends: int) -> Callable[[Any], Fraction | None]:
+    """Return the conversion of numbers strictly between `low` and `high`, or equal to one of `ends`."""
+
+    def convert(value: Any) -> Fraction | None:
+        number = exact(value)
+        return number if number is not None and (low < number < high or number in ends) else None
+
+    return convert
+
+
+BUDGET = Constraint(
+    "a number in (0, 20], beyond which the grid would decide how accurate a release is",
+    _within(0, 20, 20),
+    (1, 0.1, 20),
+    (0, -1, 21, math.nan),
+)
+TUNED = Constraint(
+    "'center', 'worst', 'uniform' or a number in [0, 1]", _tuned, ("worst", "uniform", 0.5), ("best", -1, 2, math.nan, None)
+)
+WIDTH = Constraint("a number in (0, 2)", _within(0, 2), (1, 0.5), (0, 2, -1, math.nan, "1"))
+_HUMP = Fraction(11, 10)  # of a quartic base, unless another one is given
+HUMP = Constraint("a number in [1, 16]", _within(1, 16, 1, 16), (1, 1.5), (0.5, 17, math.nan, "1"))
+
+
+@final
+class CompositeMechanism(Mechanism):
+    """Release one number that may be anything between two public ends: bounded, unbiased, and private whatever it is.
+
+    That is local privacy: each person reports one value of a public range. It also fits a query in the middle whose answer one unit can
+    move from one end to the other. Where a unit moves the answer by less than that, `FoldedMechanism` is far more accurate; composite noise
+    scaled to the sensitivity alone, as it was published, is not private there.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, `upper` is not above `lower`, or the statement is about a smaller move.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> age = sd.CompositeMechanism(lower=0, upper=100, epsilon=1, activation="mixture")
+    >>> round(age.variance(at=50) / 50**2, 3), round(age.variance(at=0) / 50**2, 3)
+    (4.267, 4.267)
+    >>> low, high = age.output_range
+    >>> low <= age.release(37, entropy=sd.Seeded(7)).value <= high
+    True
+    """
+
+    lower: Number = parameter(
+        FINITE, "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule."
+    )
+    upper: Number = parameter(
+        FINITE, "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule."
+    )
+    epsilon: Number = parameter(BUDGET, "Budget.")
+    activation: Literal["rectangle", "sine", "triangle", "mixture"] = parameter(
+        one_of("rectangle", "sine", "triangle", "mixture"),
+        (
+            'The bump over the value. "rectangle" is the best of the three at every value; "mixture" adds two far points with the '
+            "probability that makes the worst variance least."
+        ),
+        default="rectangle",
+    )
+    base: Literal["constant", "quartic"] = parameter(
+        one_of("constant", "quartic"),
+        ('What lies under the bump. "quartic" is there to be compared with: its variance was larger wherever it was tried.'),
+        default="constant",
+    )
+    tuned_for: str | Number = parameter(
+        TUNED,
+        (
+            "Where the variance is to be least: in the middle of the range, at its worst, on average over the range, or on average over "
+            "values with this mean of t², in [0, 1], t their distance from the middle in halves of the range."
+        ),
+        default="worst",
+    )
+    width: Number | None = parameter(
+        OrNone(WIDTH), "Width of the bump where outputs are 2 wide, instead of the best one.", default=None
+    )
+    hump: Number | None = parameter(
+        OrNone(HUMP), "Height of a quartic base in the middle over that at its ends; 1.1 unless given.", default=None
+    )
+    sensitivity: Sensitivity | None = parameter(
+        OrNone(ANY_STATEMENT),
+        "A statement to be held against the range: it is refused if its bound is below `upper - lower`.",
+        default=None,
+    )
+    noise: CompositeNoise = derived("The whole weights, on the grid.")
+    cost: Pure = derived("What one release, or one report, spends.")
+
+    def derive(self) -> None:
+        """Choose the weights and set the cost."""
+        check_range(self.lower, self.upper, self.sensitivity, "CompositeMechanism")
+        if self.base == "constant" and self.hump is not None:
+            raise InvalidParameter(f"CompositeMechanism.hump must be None with a constant base; got {shown(self.hump)}.")
+        if self.base == "quartic" and self.activation == "mixture":
+            raise InvalidParameter("CompositeMechanism.base must be 'constant' in a mixture; got 'quartic'.")
+        quartic = _HUMP if self.hump is None else to_fraction(self.hump)
+        budget = to_fraction(self.epsilon)
+        noise = designed(
+            self.activation,
+            epsilon=budget,
+            hump=Fraction(1) if self.base == "constant" else quartic,
+            tuned_for=_MOMENTS[self.tuned_for] if isinstance(self.tuned_for, str) else to_fraction(self.tuned_for),
+            width=None if self.width is None else to_fraction(self.width),
+        )
+        self._set(noise=noise, cost=Pure(epsilon=budget))
+
+    @cached_property
+    def grid(self) -> RangeGrid:
+        """The range in cells: what releases and variances are computed with."""
+        return RangeGrid(noise=self.noise, low=to_fraction(self.lower), high=to_fraction(self.upper))
+
+    @property
+    def output_range(self) -> tuple[float, float]:
+        """The smallest and the largest release, in the unit of the values."""
+        return self.grid.output_range
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """What the density looks like where outputs are 2 wide.
+
+        `width` and `height` of the bump, `center` and `floor` of the base, `mass` of the bump; `H1` and `H2`, the rates of [zhang2024] in
+        the middle; `share`, the probability of base and bump in a mixture.
+        """
+        return self.noise.shape
+
+    def variance(self, *, at: Number) -> float:
+        """Return the variance of a release whose value is `at`, in squared units of the values: exact, rounded once.
+
+        Raises
+        ------
+        InvalidParameter
+            If `at` does not lie between `lower` and `upper`.
+        """
+        return self.grid.variance(at, "CompositeMechanism")
+
+    @no_remnants
+    def release(self, value: Any, *, entropy: Entropy = SYSTEM) -> Value:
+        """Release one private value, with fresh noise.
+
+        Returns
+        -------
+        Value
+            With the largest standard error over the range: the true one would tell where the value lies.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is a list: `reports` releases one value for each person.
+        """
+        fresh_entropy(entropy, "CompositeMechanism.release")
+        released, error = self.grid.one(value, entropy, "CompositeMechanism")
+        return Value(value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+    @no_remnants
+    def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
+        """Release one report for each of the private `values`, shape (n,), each with its own noise: local privacy.
+
+        Each report spends `cost`. A person whose values are in r rows spends r times as much. The number of reports and their order are
+        public.
+
+        Raises
+        ------
+        InvalidParameter
+            If the values are not a list of at least one number.
+        """
+        fresh_entropy(entropy, "CompositeMechanism.reports")
+        released, error = self.grid.many(values, entropy, "CompositeMechanism")
+        return Values(values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+
+# ---- noise of the functions ------------------------------------------------------------------------------------------
+# Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far points, all weights whole.
+#
+# Claim: between any two inputs no output's probability changes by more than the factor peak/floor <= e^epsilon, and the mean of an output
+# is the input, exactly. Proof: docs/proofs/composite.md, "On the grid" and "Mixtures".
+# Floats: they choose width and share, which are public parameters, before anything becomes a whole number.
+
+
+REACH = 1000
+"""Outputs are -REACH..REACH cells of the grid of outputs."""
+
+_BITS = 61  # all weights together lie below 2^61, which one word holds
+_COIN = 32
+_DIGITS = 60
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CompositeNoise:
+    """What is added to an input of -inputs..inputs, in cells: outputs are numbered from 0 on, those under the bump first.
+
+    Attributes
+    ----------
+    bump : Perturbation
+        Base and bump.
+    share : Fraction
+        Probability of base and bump, a multiple of 2^-32; two far points have the rest.
+    """
+
+    bump: Perturbation
+    share: Fraction = Fraction(1)
+    name: ClassVar[str] = "composite"
+
+    @property
+    def inputs(self) -> int:
+        """The largest input."""
+        return self.bump.inputs
+
+    @cached_property
+    def far(self) -> TwoPoints:
+        """The two far points, for the same inputs."""
+        return TwoPoints(inputs=self.bump.inputs, floor=self.bump.floor, peak=self.bump.peak)
+
+    @cached_property
+    def outputs(self) -> tuple[Fraction, ...]:
+        """What each output stands for, in cells of the inputs; every mean is then the input."""
+        reach = self.bump.reach
+        near = tuple(j / self.bump.gain for j in range(-reach, reach + 1))
+        return near if self.share == 1 else (*near, -1 / self.far.gain, 1 / self.far.gain)
+
+    @property
+    def farthest(self) -> Fraction:
+        """The largest output that has a probability above 0, in cells of the inputs."""
+        near = self.bump.reach / self.bump.gain if self.share else Fraction(0)
+        return near if self.share == 1 else max(near, 1 / self.far.gain)
+
+    def law(self, c: int) -> list[Fraction]:
+        """Return the probability of each output for input `c`."""
+        near = [self.share * weight / self.bump.total for weight in self.bump.weights(c)]
+        return near if self.share == 1 else near + [(1 - self.share) * weight / self.far.total for weight in self.far.weights(c)]
+
+    def variance(self, square: Fraction, rounding: Fraction = Fraction(0)) -> Fraction:
+        """Return the variance for an input with this square, or one rounded from there at random with that variance; cells squared."""
+        gain = self.bump.gain
+        near = self.bump.spread / gain**2 + (1 / gain - 1) * (square + rounding)
+        far = 1 / self.far.gain**2 - (square + rounding)
+        return self.share * near + (1 - self.share) * far + rounding
+
+    def variance_at(self, place: Fraction) -> Fraction:
+        """Return the variance for a place between two inputs, that of rounding to them at random included; cells squared."""
+        part = place - math.floor(place)
+        return self.variance(place**2, part * (1 - part))
+
+    @property
+    def largest_variance(self) -> Fraction:
+        """The largest variance over the whole range: next to the middle or to an end, as it rises or falls outwards."""
+        places = (0, self.inputs - 1)
+        return max(largest_between(self.variance(Fraction(c**2)), self.variance(Fraction((c + 1) ** 2))) for c in places)
+
+    def sample(self, inputs: Cells, entropy: Entropy) -> Cells:
+        """Return the number of one output for each input, shape (n,)."""
+        if self.share == 1:
+            return self.bump.sample(inputs, entropy) + self.bump.reach
+        coins = (entropy.words(inputs.size) >> np.uint64(64 - _COIN)).astype(np.int64)
+        heads, near, far = coins < self.heads, np.zeros_like(inputs), np.zeros_like(inputs)
+        near[heads] = self.bump.sample(inputs[heads], entropy) + self.bump.reach  # what the coin leaves out is not drawn
+        far[~heads] = self.far.sample(inputs[~heads], entropy)
+        return decide(coins, near, far, self)
+
+    @property
+    def heads(self) -> int:
+        """How many of the 2^32 sides of a coin stand for base and bump."""
+        return int(self.share * (1 << _COIN))
+
+    @property
+    def shape(self) -> dict[str, float]:
+        """The density of base and bump where outputs lie between -1 and 1, and the rates of [zhang2024, Section 4.3] in the middle."""
+        bump, half = self.bump, Fraction(2 * self.bump.reach + 1, 2)
+        (base, mass), rest = bump.masses, float(bump.hump - 1)
+        near, far = (z + rest * (z - z**5 / 5) for z in (0.25, 0.75))
+        return {
+            "width": float(bump.width / half),
+            "height": float(int(bump.bump.max()) * half / bump.total),
+            "center": float(int(bump.base.max()) * half / bump.total),
+            "floor": float(bump.floor * half / bump.total),
+            "mass": float(bump.gain),
+            "H1": base / mass,
+            "H2": near / far,
+            "share": float(self.share),
+        }
+
+
+def decide(coins: Cells, near: Cells, far: Cells, noise: CompositeNoise) -> Cells:
+    """Return the numbers of the outputs: `near` where the coin, uniform below 2^32, falls below the share, else that of the far point."""
+    return np.where(coins < noise.heads, near, 2 * noise.bump.reach + 1 + (far + 1) // 2)
+
+
+def designed(
+    activation: Activation | Literal["mixture"],
+    *,
+    epsilon: Fraction,
+    hump: Fraction,
+    tuned_for: Fraction | None,
+    width: Fraction | None,
+) -> CompositeNoise:
+    """Return the noise with the least variance: at the worst input (None), or on average over inputs with this E[t^2].
+
+    Raises
+    ------
+    InvalidParameter
+        If epsilon is so small that whole weights cannot tell inputs apart.
+    """
+    floor, peak = _weights(epsilon, hump)
+    widths = np.arange(1, 2 * REACH, 2) if width is None else np.array([_outputs(width)])
+    m, moment = 2.0 * widths / (2 * REACH + 1), None if tuned_for is None else float(tuned_for)
+    if activation == "mixture":
+        place, share = best_mixture(float(epsilon), moment, m)
+    else:
+        place, share = best_width(activation, float(hump), float(epsilon), moment, m), 1.0
+    shape: Activation = "rectangle" if activation == "mixture" else activation
+    bump = Perturbation(reach=REACH, width=int(widths[place]), floor=floor, peak=peak, activation=shape, hump=hump)
+    return CompositeNoise(bump=bump, share=Fraction(math.floor(share * (1 << _COIN)), 1 << _COIN))
+
+
+def _outputs(width: Fraction) -> int:
+    """Return the odd number of outputs whose width is next to this one."""
+    return min(2 * REACH - 1, 2 * math.floor(width * (2 * REACH + 1) / 4) + 1)
+
+
+def _weights(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
+    """Return the least and the largest weight: whole numbers whose ratio is at most e^epsilon, and next to it."""
+    down, _ = contexts(_DIGITS)
+    ratio = Fraction(down.divide(1, exp_bounds(epsilon, _DIGITS)[1]))
+    floor = 1 << (_BITS - ((2 * REACH + 1) * math.ceil(ratio + hump) * 2).bit_length())
+    peak = math.floor(floor * ratio)
+    if math.log1p((peak - floor) / floor) < KEPT * epsilon:
+        raise InvalidParameter(
+            f"CompositeMechanism.epsilon must be so large that whole weights below 2^{_BITS} can tell inputs apart, about 1e-10; got "
+            f"{float(epsilon):.3g}. Raise epsilon."
+        )
+    return floor, peak
+
+
+# ---- the search for the best function --------------------------------------------------------------------------------
+# The width of the bump, and the share of a mixture, with the least variance: closed forms, looked through from end to end.
+#
+# Claim: `variances` is the variance of a composite mechanism in the limit of a fine grid. Proof: docs/proofs/composite.md, "Variance".
+# Floats: throughout. They choose public parameters; the guarantee and the variance of what is chosen are computed in whole numbers.
+
+
+Floats = NDArray[np.float64]
+
+SHAPES = {"rectangle": (1.0, 1 / 12), "sine": (2 / math.pi, 1 / 4 - 2 / math.pi**2), "triangle": (1 / 2, 1 / 24)}
+"""Of each bump: its area over that of the rectangle around it, and its variance at width 1."""
+
+
+class Parabola(NamedTuple):
+    """The variance at input t in [-1, 1] (the ends of the range), `at_center + slope t^2`, for many widths."""
+
+    at_center: Floats
+    slope: Floats
+
+
+def variances(activation: str, hump: float, epsilon: float, m: Floats) -> Parabola:
+    """Return the variance where outputs are -1..1 wide and the bump `m` < 2, in units of half the range of the inputs, squared."""
+    area, scatter = SHAPES[activation]
+    height = math.expm1(epsilon)
+    base, second = (8 * hump + 2) / 5, 8 * hump / 21 + 2 / 7  # of 1 + (hump - 1)(1 - x^4)
+    total = base + area * height * m
+    mass = area * height * m / total
+    inputs = mass * (1 - m / 2)
+    return Parabola((second / total + mass * scatter * m**2) / inputs**2, 1 / mass - 1)
+
+
+def two_points(epsilon: float, m: Floats) -> Parabola:
+    """Return the variance of two points, one for each width."""
+    square = (1 / math.tanh(epsilon / 2)) ** 2
+    return Parabola(np.full_like(m, square), np.full_like(m, -1.0))
+
+
+def mixed(one: Parabola, other: Parabola, share: Floats) -> Parabola:
+    """Return the variance where `one` is used with probability `share`, else `other`: both have the same mean."""
+    centers = share * one.at_center + (1 - share) * other.at_center
+    return Parabola(centers, share * one.slope + (1 - share) * other.slope)
+
+
+def objective(of: Parabola, tuned_for: float | None) -> Floats:
+    """Return the variance at the worst input (None), or on average over inputs with this E[t^2]."""
+    if tuned_for is None:
+        return of.at_center + np.maximum(of.slope, 0)
+    return of.at_center + tuned_for * of.slope
+
+
+def best_width(activation: str, hump: float, epsilon: float, tuned_for: float | None, m: Floats) -> int:
+    """Return the position in `m` of the best width."""
+    return int(np.argmin(objective(variances(activation, hump, epsilon, m), tuned_for)))
+
+
+def best_mixture(epsilon: float, tuned_for: float | None, m: Floats) -> tuple[int, float]:
+    """Return the position in `m` of the best width, and the share of the rectangle: 0, 1, or that of a variance without slope.
+
+    The objective is linear in the share on either side of the latter.
+    """
+    one, other = variances("rectangle", 1.0, epsilon, m), two_points(epsilon, m)
+    shares = np.stack([np.ones_like(m), np.zeros_like(m), 1 / (1 + one.slope)])
+    found = np.stack([objective(mixed(one, other, share), tuned_for) for share in shares])
+    which, place = np.unravel_index(int(np.argmin(found)), found.shape)
+    return int(place), float(shares[which, place])
+
+
+CLAIMS = (
+    Claim(
+        name="CompositeMechanism",
+        statement="A release is epsilon-private between any two values that the query can take.",
+        references=("zhang2024", "wang2019", "duchi2018"),
+        proof="composite.md",
+        neighbours=(
+            (CompositeMechanism(lower=-1, upper=1, epsilon=1), (-1,), (1,)),
+            (CompositeMechanism(lower=0, upper=10, epsilon=2), (0.3,), (8.1,)),
+            (CompositeMechanism(lower=0, upper=10, epsilon=0.5, activation="sine"), (0,), (10,)),
+            (CompositeMechanism(lower=0, upper=1, epsilon=1, activation="mixture"), (0,), (1,)),
+        ),
+        tight=True,
+    ),
+)

@@ -1,0 +1,188 @@
+"""What is public of a sparse vector: how its budget is divided, its branches, what each of them costs and asks for, on which grid.
+
+Claim: none about privacy: rates, prices, boundaries and thresholds are public numbers. The proofs are those of the mechanisms.
+Floats: in the default boundaries, from public parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+from sordino.constraints import COUNT, POSITIVE, Constraint, Number, exact
+from sordino.cost import Pure
+from sordino.errors import InvalidParameter
+from sordino.grid import bound_in_steps, fit_rate, step_for
+from sordino.mechanisms.crossings.correction import Family
+from sordino.mechanisms.crossings.thresholds import Cut, cut_at
+from sordino.noise import DiscreteLaplace, Geometric
+from sordino.sensitivity import Sensitivity
+
+Noise = Geometric | DiscreteLaplace
+LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {"exponential": Geometric, "laplace": DiscreteLaplace}
+_MOST = 32  # branches; a branch has at most 2^32 tokens
+
+
+def family_of(noise: Any) -> Family:
+    """Return the name of a family of laws that was checked; before `derive` a field holds the name, after it the law."""
+    family: Family = getattr(noise, "name", noise)
+    return family
+
+
+def _tokens(value: Any) -> tuple[int, ...] | None:
+    """Return the tokens of each branch: 1, 2, 4, ... for a number of branches, else as they are given, if they rise."""
+    if isinstance(value, list | tuple):
+        listed = tuple(COUNT.convert(each) for each in value)
+        rising = listed and None not in listed and all(a < b for a, b in pairwise(listed))
+        return listed if rising and listed[-1] <= 1 << _MOST and len(listed) <= _MOST else None
+    count = COUNT.convert(value)
+    return tuple(1 << j for j in range(count)) if count is not None and count <= _MOST else None
+
+
+BRANCHES = Constraint(
+    f"a whole number from 1 to {_MOST}, or rising whole numbers of tokens up to 2^{_MOST}, one for each branch",
+    _tokens,
+    (1, 2, 5, (1, 3)),
+    (0, -1, 1.5, True, None, 33, (), (2, 1), (1, 1), (0, 1), ("1",)),
+)
+
+
+class Branching(Protocol):
+    """A mechanism that tests each answer in branches, the cheapest first, as lists and streams see it: public numbers and laws."""
+
+    @property
+    def threshold(self) -> Number:
+        """The public threshold, in the unit of the answers."""
+        ...
+
+    @property
+    def branch_corrections(self) -> tuple[Fraction, ...]:
+        """What each branch adds to it."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens its positives may cost together."""
+        ...
+
+    @property
+    def branch_tokens(self) -> tuple[int, ...]:
+        """How many tokens a positive of each branch costs, rising."""
+        ...
+
+    @property
+    def branch_noise(self) -> tuple[Noise, ...]:
+        """The noise of the tests of each branch."""
+        ...
+
+    @property
+    def threshold_noise(self) -> Noise:
+        """The noise of thresholds."""
+        ...
+
+    @property
+    def passes(self) -> int:
+        """How often a list is asked."""
+        ...
+
+    @property
+    def domain_size(self) -> int | None:
+        """How many items a public domain has, most of them 0."""
+        ...
+
+    @property
+    def resample(self) -> bool:
+        """Whether each positive is followed by a new threshold."""
+        ...
+
+    @property
+    def step(self) -> Fraction:
+        """Width of the grid."""
+        ...
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """What one unit can change."""
+        ...
+
+    @property
+    def cost(self) -> Pure:
+        """What a release spends at most."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether what is sampled is what is proved."""
+        ...
+
+    def spent(self, tokens: int, thresholds: int = 1) -> Pure:
+        """Return the cost of a transcript."""
+        ...
+
+
+class Division(NamedTuple):
+    """How finely, and with how much noise, a sparse vector compares."""
+
+    step: Fraction
+    moves: Fraction
+    """The bound, in steps."""
+    threshold_rate: Fraction
+    token_rate: Fraction
+    """Rate of the noise of a question whose positive costs one token."""
+
+
+def divided(
+    owner: str, sensitivity: Sensitivity, budget: Fraction, share: Fraction, positives: int, *, tokens: int = 1, stages: int = 1
+) -> Division:
+    """Divide a budget: a share for so many thresholds, the rest for so many positives of so many tokens each.
+
+    Both rates are rounded down, that of the threshold first, so that together they never cost more than the budget.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no grid, or no noise, for such a budget.
+    """
+    bound, kappa = POSITIVE("Sensitivity.bound", sensitivity.bound), 1 if sensitivity.monotone else 2
+    scale = min(bound * stages / (budget * share), kappa * bound * positives / (budget * (1 - share)))
+    step = step_for(sensitivity, scale**2, owner)
+    moves = bound_in_steps(sensitivity, step, owner)
+    limit = fit_rate(budget * share / (stages * moves), owner)
+    left = budget - stages * moves * limit
+    return Division(step, moves, limit, fit_rate(left / (positives * tokens * kappa * moves), owner))
+
+
+def cuts_of(mechanism: Branching, threshold: Any, what: str = "threshold") -> tuple[Cut, ...]:
+    """Return a public threshold on the grid, once for each branch.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is no finite number or lies, with a correction, beyond 2^52 steps, where answers are clamped.
+    """
+    name = f"{type(mechanism).__name__}.{what}"
+    return tuple(cut_at(name, threshold, correction, mechanism.step) for correction in mechanism.branch_corrections)
+
+
+def centers(mechanism: Branching) -> list[float]:
+    """Return the mean of the noise of a gap for each branch, in the unit of the answers."""
+    return [(law.mean - mechanism.threshold_noise.mean) * float(mechanism.step) for law in mechanism.branch_noise]
+
+
+def far(law: Noise, last: Noise) -> int:
+    """Return the boundary of a branch in steps: two standard deviations of its noise, counted from the mean, which is not that of the last.
+
+    With this a branch is no likelier to fire by mistake than it is in the paper, which centers its noise; a public number either way.
+    """
+    return 0 if law == last else math.ceil(2 * math.sqrt(law.variance) + law.mean - last.mean)
+
+
+def checked_boundaries(name: str, boundaries: Any, n: int) -> tuple[Fraction, ...]:
+    """Return the boundaries exactly, if they are n finite numbers that do not rise."""
+    listed = [exact(value) for value in boundaries] if isinstance(boundaries, list | tuple) else []
+    found = tuple(value for value in listed if value is not None)
+    if len(listed) != n or len(found) != n or any(a < b for a, b in pairwise(found)):
+        raise InvalidParameter(f"{name} must be {n} finite numbers, one for each branch, none larger than the one before.")
+    return found

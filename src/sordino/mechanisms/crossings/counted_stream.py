@@ -1,0 +1,210 @@
+"""A stream in which every question counts: a stream that ends after a public number of questions, releases no gaps and refunds nothing.
+
+Claim: it says of each answer what a list would have said, and no more; it answers at most `questions` of them.
+Proof: docs/proofs/gaussian-sparse-vector.md, "Streams".
+Floats: none.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, ClassVar, NoReturn, Protocol, Self, SupportsIndex, cast, final
+
+from sordino.cost import Cost, Pure
+from sordino.entropy import Entropy
+from sordino.errors import StreamClosed
+from sordino.mechanisms.crossings.stream import BUSY, Stream
+from sordino.noise import Sampler
+from sordino.releases import Verdict, pictured
+from sordino.remnants import no_remnants
+
+_NOTHING = Pure(epsilon=0)
+
+
+class Counting(Protocol):
+    """A mechanism whose questions count."""
+
+    @property
+    def threshold(self) -> Any:
+        """The public threshold."""
+        ...
+
+    @property
+    def positives(self) -> int:
+        """After so many it stops."""
+        ...
+
+    @property
+    def questions(self) -> int | None:
+        """After so many answers it stops, too."""
+        ...
+
+    @property
+    def noise(self) -> Sampler:
+        """The noise of questions."""
+        ...
+
+    @property
+    def threshold_noise(self) -> Sampler:
+        """The noise of the threshold."""
+        ...
+
+    @property
+    def step(self) -> Fraction:
+        """Width of the grid."""
+        ...
+
+    @property
+    def cost(self) -> Cost:
+        """What a release spends."""
+        ...
+
+    def cut(self, threshold: Any = None) -> Any:
+        """Return a public threshold on the grid, or refuse it."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """The mechanism as a stream asks it: one branch, one threshold; what it costs is none of the stream's business."""
+
+    threshold: Any
+    tokens: int
+    branch_noise: tuple[Sampler, ...]
+    threshold_noise: Sampler
+    step: Fraction
+    branch_tokens: ClassVar[tuple[int, ...]] = (1,)
+    branch_corrections: ClassVar[tuple[Fraction, ...]] = (Fraction(0),)
+    resample: ClassVar[bool] = False
+    exact: ClassVar[bool] = True
+
+    def spent(self, tokens: int, thresholds: int = 1) -> Pure:  # noqa: ARG002 - nothing is counted by transcripts
+        return _NOTHING
+
+
+@final
+class CountedStream:
+    """An open sparse vector whose questions count: answers come one at a time; the method `open` of a `GaussianSparseVector` makes it.
+
+    It closes when enough was found or asked, or its `with` block is left. Threads may share it, processes may not.
+
+    Attributes
+    ----------
+    mechanism : GaussianSparseVector
+    asked : int
+        How many questions were answered.
+    spent : Cost
+        The whole cost of the mechanism once a question was asked.
+    closed : bool
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.GaussianSparseVector(threshold=100, positives=5, rho=0.5, sensitivity=sd.COUNTING, questions=3)
+    >>> with m.open(entropy=sd.Seeded(7)) as stream:
+    ...     [stream.ask(answer).above for answer in (3, 8, 170)]
+    [False, False, True]
+    >>> stream.closed, stream.spent == m.cost
+    (True, True)
+    """
+
+    __slots__ = ("_busy", "_lock", "_process", "_stream", "mechanism")
+
+    def __init__(self, mechanism: Counting, entropy: Entropy) -> None:
+        self.mechanism = mechanism
+        plain = _Plain(mechanism.threshold, mechanism.positives, (mechanism.noise,), mechanism.threshold_noise, mechanism.step)
+        self._stream = Stream(cast("Any", plain), entropy)
+        self._busy = False
+        self._lock = threading.RLock()  # reentrant, so that a signal handler in the middle of a question does not wait for itself
+        self._process = os.getpid()
+
+    def __repr__(self) -> str:
+        return pictured(self, {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed})
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("A CountedStream cannot be copied or pickled: its noise must answer every question only once.")
+
+    def __enter__(self) -> Self:
+        self._stream.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def asked(self) -> int:
+        """How many questions were answered."""
+        return self._stream.asked
+
+    @property
+    def spent(self) -> Cost:
+        """The whole cost of the mechanism once a question was asked; nothing before."""
+        return self.mechanism.cost if self.asked else _NOTHING
+
+    @property
+    def closed(self) -> bool:
+        """True once enough was found or asked, or the stream was left."""
+        return self._stream.closed or self.asked == self.mechanism.questions
+
+    @no_remnants
+    def ask(self, answer: Any, threshold: Any = None) -> Verdict:
+        """Compare one private answer, with fresh noise, with the noisy threshold.
+
+        Parameters
+        ----------
+        answer : number
+            Private. Anything: what is no number, or NaN, is the lowest value.
+        threshold : number, optional
+            Public threshold of this question, instead of the one of the mechanism.
+
+        Returns
+        -------
+        Verdict
+            Without a gap. The first one carries the whole cost, whose pure epsilon is inf.
+
+        Raises
+        ------
+        StreamClosed
+            If enough was found or asked, the stream was left or belongs to another process, or a signal handler asks in the middle of
+            another question. Nothing is answered.
+        InvalidParameter
+            If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
+        """
+        if threshold is not None:
+            self.mechanism.cut(threshold)
+        if self._process != os.getpid():  # a fork may have copied the lock while it was held; the stream within refuses
+            self._stream.ask(answer)
+        with self._lock:
+            if self._busy:
+                raise StreamClosed(BUSY)
+            try:
+                self._busy = True
+                if self.closed:  # also if an interrupt came between the last question and its end
+                    self._stream.close()
+                first = not self._stream.asked
+                said = self._stream.ask(answer, threshold)
+                if self.closed:
+                    self._stream.close()
+            finally:
+                self._busy = False
+        cost = self.mechanism.cost if first else _NOTHING
+        return Verdict(
+            above=said.above,
+            gap=None,
+            branch=said.branch,
+            threshold=said.threshold,
+            estimate=None,
+            charged=cost.pure(),
+            mechanism=self.mechanism,
+            cost=cost,
+            simulated=said.simulated,
+            exact=said.exact,
+        )
+
+    def close(self) -> None:
+        """End the stream and wipe its noise; a question that a signal handler interrupts is answered yet."""
+        self._stream.close()

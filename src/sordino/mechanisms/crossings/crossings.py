@@ -1,0 +1,199 @@
+"""What a sparse vector decides: which noisy answers reach the noisy threshold, by which test, until no test can be paid for.
+
+Claim: for the same noise, `crossings` and the fold of `step` give the same transcript. Proof: docs/proofs/adaptive-sparse-vector.md.
+Noise: one draw for each threshold, drawn when its first question is asked; one for each test of each question; none serves twice.
+Floats: none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.entropy import Entropy
+from sordino.grid import Steps, add
+from sordino.mechanisms.crossings.ahead import Ahead
+from sordino.noise import Sampler
+
+_BLOCK = 1 << 16
+_WINDOW = 1 << 10  # with a new threshold after each positive, so many are searched first
+_AHEAD = 1 << 12
+_FAR = 1 << 60
+
+
+class State(NamedTuple):
+    """What a sparse vector remembers between two questions. `threshold` is private, the counts follow from the outputs."""
+
+    left: int
+    """How many tokens may still be spent."""
+    threshold: int | None = None
+    """Noise of the threshold; None if the next question draws it."""
+    stages: int = 0
+    """How many thresholds were drawn: each is paid for once a question has met it."""
+
+
+def affordable(prices: Sequence[int], left: int) -> int:
+    """Return how many branches can still be paid for: prices are rising whole numbers of tokens, so these are the first ones."""
+    return bisect_right(prices, left)
+
+
+def step(state: State, noisy: Sequence[int], prices: Sequence[int], *, resample: bool) -> tuple[State, tuple[int, int] | None]:
+    """Return what follows one question: the state; which branch fired and how far it lies above the noisy threshold (None: below).
+
+    `noisy` is answer plus noise less the public threshold, in steps, once for each branch that can be paid for; the state has a threshold.
+    """
+    threshold = state.threshold or 0
+    for branch, value in enumerate(noisy):
+        if value >= threshold:
+            left = state.left - prices[branch]
+            return State(left, None if resample else threshold, state.stages), (branch, value - threshold)
+    return state, None
+
+
+def decide(noisy: Sequence[Steps], threshold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return where noisy values stand that reach the noisy threshold in some branch, and their first such branch."""
+    reached = [values >= threshold for values in noisy]
+    anywhere = reached[0].copy()
+    for more in reached[1:]:
+        anywhere |= more
+    hits = np.flatnonzero(anywhere)
+    branches = np.full(hits.size, len(noisy) - 1, dtype=np.intp)
+    for branch in range(len(noisy) - 2, -1, -1):
+        branches[reached[branch][hits]] = branch
+    return hits, branches
+
+
+def paid(branches: NDArray[np.intp], prices: Sequence[int], left: int) -> tuple[NDArray[np.intp], int]:
+    """Return which of the hits are positives, one after the other, and the tokens left then.
+
+    A hit of a branch that the tokens no longer cover is no hit: the branches before it, which they do cover, have failed.
+    """
+    costs, rest, kept = np.array(prices, dtype=np.int64), np.arange(branches.size), [np.zeros(0, dtype=np.intp)]
+    while (open_ := affordable(prices, left)) and (rest := rest[branches[rest] < open_]).size:
+        spent = np.cumsum(costs[branches[rest]])
+        # Until less is left than the dearest open branch costs, every hit can be paid for: one round for each branch, at most.
+        last = int(np.searchsorted(spent, min(left - prices[open_ - 1], _FAR), side="right"))
+        now = rest[: last + 1]
+        kept.append(now)
+        left -= int(spent[now.size - 1])
+        rest = rest[now.size :]
+    return np.concatenate(kept), left
+
+
+def lifted(noisy: Sequence[Steps], branches: NDArray[np.intp], places: NDArray[np.intp], threshold: int) -> Steps:
+    """Return how far the noisy values of these branches and places lie above the noisy threshold, exactly.
+
+    They are Python integers where 64 bits might not do.
+    """
+    wide = abs(threshold) >= _FAR or any(values.dtype == object for values in noisy)
+    values = np.zeros(places.size, dtype=object if wide else np.int64)
+    for branch in range(len(noisy)):
+        here = branches == branch
+        values[here] = noisy[branch][places[here]]
+    return values - threshold
+
+
+class Part(NamedTuple):
+    """Some positives, one after the other, shape (t,) each: where they stand, which branch fired, the lift in steps; and the pass."""
+
+    places: NDArray[np.int64]
+    branches: NDArray[np.intp]
+    lifts: Steps
+    number: int = 1
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Transcript:
+    """The positives in the order found, shape (t,) each (lifts in steps); how many questions were asked, with how many thresholds."""
+
+    places: NDArray[np.int64]
+    branches: NDArray[np.int64]
+    lifts: Steps
+    passes: NDArray[np.int64]
+    asked: int
+    stages: int
+
+    @classmethod
+    def of(cls, found: list[Part], asked: int, stages: int) -> Transcript:
+        """Put together what was found, part by part."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(
+            places=np.concatenate([none, *(part.places for part in found)]),
+            branches=np.concatenate([none, *(part.branches for part in found)]),
+            lifts=np.concatenate([none, *(part.lifts for part in found)]),
+            passes=np.repeat([part.number for part in found], [part.places.size for part in found]).astype(np.int64),
+            asked=asked,
+            stages=stages,
+        )
+
+
+def crossings(
+    heights: Sequence[NDArray[np.int64]],
+    *,
+    thresholds: Sampler,
+    queries: Sequence[Sampler],
+    prices: Sequence[int],
+    tokens: int,
+    resample: bool,
+    passes: int,
+    entropy: Entropy,
+) -> Transcript:
+    """Ask all answers in order, in later passes those that were below, until no branch can be paid for.
+
+    Parameters
+    ----------
+    heights : one array of int for each branch, shape (n,) each
+        Answers less their public thresholds in that branch, in steps.
+    thresholds, queries : Sampler, one Sampler for each branch
+        The noise of thresholds and of the tests of each branch, in steps.
+    prices, tokens : int for each branch, rising; int
+        What a positive of each branch costs, and what there is to spend.
+    resample : bool
+        Whether each positive is followed by a new threshold.
+    passes : int
+        After so many passes it stops.
+    """
+    found: list[Part] = []
+    left, asked, stages, n = tokens, 0, 0, heights[0].size
+    drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _AHEAD)), None
+    waiting = np.arange(n)
+    for number in range(1, passes + 1):
+        rest = heights if number == 1 else [height[waiting] for height in heights]
+        fired: list[NDArray[np.int64]] = []
+        for start in range(0, waiting.size, _BLOCK):
+            size = min(_BLOCK, waiting.size - start)
+            open_ = affordable(prices, left)
+            noisy = [add(rest[j][start : start + size], queries[j].sample(size, entropy)) for j in range(open_)]
+            at, window = 0, _WINDOW if resample else _BLOCK
+            while open_ and at < size:
+                if threshold is None:
+                    threshold, stages = drawn.take(), stages + 1
+                part = [values[at : at + window] for values in noisy[:open_]]
+                hits, branches = decide(part, threshold)
+                if resample:
+                    hits, branches = hits[:1], branches[:1]
+                kept, left = paid(branches, prices, left)
+                hits, branches = hits[kept], branches[kept]
+                found.append(Part(waiting[start + at + hits], branches, lifted(part, branches, hits, threshold), number))
+                fired.append(start + at + hits)
+                open_ = affordable(prices, left)
+                if hits.size and (resample or not open_):
+                    at, window, threshold = at + int(hits[-1]) + 1, _WINDOW, None
+                else:
+                    at, window = min(at + window, size), 2 * window
+            asked += at
+            if not open_:
+                drawn.wipe()
+                return Transcript.of(found, asked, stages)
+        if number < passes:
+            waiting = np.delete(waiting, np.concatenate([np.zeros(0, dtype=np.int64), *fired]))
+        if not waiting.size:
+            break
+    drawn.wipe()
+    return Transcript.of(found, asked, stages)

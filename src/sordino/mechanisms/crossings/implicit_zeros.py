@@ -1,0 +1,251 @@
+"""Noisy values of a public domain in which all but a few answers are 0, without touching every item.
+
+Claim: the pairs (position, value) returned contain the m largest under the public priority, with the law of the dense computation.
+Proof: docs/proofs/noisy-top-k.md, "Implicit zeros".
+Noise: binomial numbers of zero items above a falling level, then memoryless draws above it.
+Floats: the first level is chosen with one (any level is right, a good one is fast); everything else is whole or certified.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.entropy import Entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import Steps, add, to_steps
+from sordino.noise import DiscreteLaplace, Geometric, binomial, uniform_below
+from sordino.noise.probability import Bounds, Enclosure, contexts
+
+DENSE = 1 << 16
+"""Domains of at most this size are computed densely."""
+
+OneSided = Geometric | DiscreteLaplace
+Listed = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""The answers that are not 0, in steps, and their positions in the domain."""
+
+
+def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> Listed:
+    """Return the listed answers as steps with their positions; an empty list is an answer like any other."""
+    lengths = [len(part) if hasattr(part, "__len__") and getattr(part, "ndim", 1) == 1 else -1 for part in (answers, positions)]
+    if lengths[0] < 0 or lengths[0] != lengths[1]:
+        raise InvalidParameter(f"{owner}.release with a domain size needs positions: a list of whole numbers, one for each answer.")
+    if not lengths[0]:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    if type(positions) is np.ndarray and positions.dtype.kind in "iu":  # no masks
+        at = positions.astype(np.int64, copy=False)  # one beyond 2^63 turns negative and stays outside of every domain
+    else:
+        at = to_steps(positions, Fraction(1), owner)
+    return to_steps(answers, step, owner), at
+
+
+def dense(answers: Any, positions: Any, k: int, step: Fraction, owner: str) -> NDArray[np.int64]:
+    """Return the answers of a list without a domain as steps, if there are at least `k` and nobody gave positions."""
+    if positions is not None:
+        raise InvalidParameter(f"{owner}.release takes positions only when domain_size was given.")
+    steps = np.atleast_1d(to_steps(answers, step, owner))
+    if k > steps.size:
+        raise InvalidParameter(f"{owner}.k must be at most the number of answers {steps.size}; got {k}.")
+    return steps
+
+
+def noisy_domain(
+    steps: NDArray[np.int64], positions: NDArray[np.int64], size: int, law: OneSided, m: int, entropy: Entropy
+) -> tuple[Steps, NDArray[np.int64]]:
+    """Return noisy values and their positions, sorted by position, among them the `m` largest of the domain.
+
+    Parameters
+    ----------
+    steps, positions : arrays of int, shape (n,)
+        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1 and repeated ones are dropped.
+    size : int
+        Public number of items of the domain.
+    law : Geometric or DiscreteLaplace
+        The noise of every item.
+    m : int
+        How many of the largest must be among the result, at most `size`.
+    """
+    steps, positions = distinct(steps, positions, size)
+    if size <= DENSE:
+        dense = np.zeros(size, dtype=np.int64)
+        dense[positions] = steps
+        return add(dense, law.sample(size, entropy)), np.arange(size)
+    values = add(steps, law.sample(steps.size, entropy))
+    kept = _contenders(values, m)
+    ranks, noise = _zeros_above(size - steps.size, law, m, values[kept], entropy)
+    everywhere = np.concatenate([positions[kept], _places(ranks, positions)])
+    order = np.argsort(everywhere, kind="stable")
+    return np.concatenate([values[kept], noise])[order], everywhere[order]
+
+
+def distinct(steps: NDArray[np.int64], positions: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the listed answers inside the domain in the order of their positions, of repeated ones the first; copies only if it must."""
+    if not _rising(positions):
+        order = np.argsort(positions)
+        ordered = positions[order]
+        if not _rising(ordered):
+            ordered, order = np.unique(positions, return_index=True)
+        steps, positions = steps[order], ordered
+    start, end = np.searchsorted(positions, [0, size])
+    return steps[start:end], positions[start:end]
+
+
+def _rising(positions: NDArray[np.int64]) -> bool:
+    return bool((positions[1:] > positions[:-1]).all())
+
+
+def _contenders(values: Steps, m: int) -> NDArray[np.intp]:
+    """Return where the values stand that are not below the m-th largest: whoever is not among them is not among the m largest."""
+    n = values.size
+    if n <= m or values.dtype == object:
+        return np.arange(n)
+    return np.flatnonzero(values >= np.partition(values, n - m)[n - m])
+
+
+def _places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where items stand that are not listed, given how many such items come before each.
+
+    The r-th one stands r places after the start plus one place for every listed item before it, of which the i-th has positions[i] - i
+    items that are not listed before it: halving finds how many of these numbers, which never fall, are at most r.
+    """
+    before, beyond = np.zeros(ranks.size, dtype=np.int64), np.full(ranks.size, positions.size)
+    for _ in range(positions.size.bit_length()):
+        middle = (before + beyond) // 2
+        at = np.minimum(middle, positions.size - 1)
+        passed = (middle < beyond) & (positions[at] - at <= ranks)
+        before, beyond = np.where(passed, middle + 1, before), np.where(passed, beyond, middle)
+    return ranks + before
+
+
+def _zeros_above(zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entropy) -> tuple[NDArray[np.int64], Steps]:
+    """Return ranks and noise of all zero items at or above some level that `m` items reach (all zero items if there is none)."""
+    rate = float(law.rate)
+    level = _first_level(zeros, m, rate)
+    stride = max(1, math.ceil(1 / rate))
+    ranks: list[NDArray[np.int64]] = []
+    noise: list[Steps] = []
+    used = np.zeros(0, dtype=np.int64)
+    above: int | None = None
+    while True:
+        rest = zeros - used.size
+        p = None if isinstance(law, Geometric) and level == 0 else _between(law, level, above)  # None: all of the rest
+        if above is not None and above - level == 1 and _first_suffice(p, rest, m):
+            fresh = _first_hits(zeros, p, used, m, entropy)  # all hits tie at this level: only the first m can matter
+            drawn: Steps = np.full(fresh.size, level)
+        else:
+            hits = _hits(rest, p, entropy)
+            fresh, drawn = _fresh_ranks(zeros, hits, used, entropy), _noise_between(law, level, above, hits, entropy)
+        noise.append(drawn)
+        ranks.append(fresh)
+        used = np.concatenate([used, fresh])
+        reached = used.size + int(np.count_nonzero(listed >= level))
+        if reached >= m or used.size == zeros:
+            return np.concatenate(ranks), np.concatenate(noise)
+        above, level = level, level - stride if isinstance(law, DiscreteLaplace) else max(0, level - stride)
+        if level < 0 < above:  # the law bends at 0: stop there first
+            level = 0
+
+
+def _first_level(zeros: int, m: int, rate: float) -> int:
+    """Return a level that about four times as many zero items reach as are needed; any level gives the same law."""
+    return max(0, math.ceil(math.log(zeros / (4 * m)) / rate)) if zeros > 4 * m else 0
+
+
+def _between(law: OneSided, level: int, above: int | None) -> Enclosure:
+    """Return P(X >= level | X < above) with certified bounds; `above` None means no condition."""
+    lower = law.at_least(level)
+    if above is None:
+        return lower
+    upper = law.at_least(above)
+
+    def bounds(digits: int) -> Bounds:
+        down, up = contexts(2 * digits)
+        a, b = lower(2 * digits), upper(2 * digits)  # differences cancel: work with twice the digits
+        low = down.divide(max(down.subtract(a[0], b[1]), Decimal(0)), up.subtract(1, b[0]))
+        high = up.divide(up.subtract(a[1], b[0]), down.subtract(1, b[1]))
+        return low, min(high, Decimal(1))
+
+    return bounds
+
+
+def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy: Entropy) -> Steps:
+    """Return `n` draws of the law conditioned on level <= X < above; the interval does not straddle 0."""
+    geometric = Geometric(law.rate)
+    if above is None:
+        return level + geometric.sample(n, entropy)
+    offsets = geometric.sample(n, entropy)
+    missing = np.flatnonzero(offsets >= above - level)
+    while missing.size:  # one that no word holds does not fit here either
+        offsets[missing] = np.minimum(geometric.sample(missing.size, entropy), above - level)
+        missing = missing[offsets[missing] >= above - level]
+    return level + offsets if level >= 0 else above - 1 - offsets
+
+
+def _fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
+    """Return a uniform set of `n` numbers below `zeros` that are not in `used`."""
+    if 2 * used.size > zeros:  # few are left: choose among those
+        left = np.setdiff1d(np.arange(zeros), used, assume_unique=True)
+        return left[_fresh_ranks(left.size, n, used[:0], entropy)]
+    free = zeros - used.size
+    if 2 * n > free:  # most of them: leave out a uniform set instead
+        left_out = np.concatenate([used, _fresh_ranks(zeros, free - n, used, entropy)])
+        return np.setdiff1d(np.arange(zeros), left_out, assume_unique=True)
+    fresh = np.zeros(0, dtype=np.int64)
+    while fresh.size < n:  # numbers in the order drawn, each kept unless it came before
+        drawn = np.concatenate([fresh, uniform_below(zeros, n - fresh.size, entropy)])
+        _, first = np.unique(drawn, return_index=True)
+        kept = drawn[np.sort(first)]
+        fresh = kept[~np.isin(kept, used)]
+    return fresh
+
+
+def _hits(n: int, p: Enclosure | None, entropy: Entropy) -> int:
+    """Return how many of `n` items hit with probability `p` each (None: all of them).
+
+    Counted are the misses if they are fewer. A chance next to 1 need then only be known as far as the draw asks for.
+    """
+    if p is None:
+        return n
+    return n - binomial(n, _complement(p), entropy) if _share(p) > 1 / 2 else binomial(n, p, entropy)
+
+
+def _complement(p: Enclosure) -> Enclosure:
+    """Return one minus a probability with certified bounds."""
+
+    def bounds(digits: int) -> Bounds:
+        down, up = contexts(digits)
+        low, high = p(digits)
+        return max(down.subtract(1, high), Decimal(0)), up.subtract(1, low)
+
+    return bounds
+
+
+def _first_suffice(p: Enclosure | None, rest: int, m: int) -> bool:
+    """Tell whether the first `m` hits are found sooner than all hits are listed; a matter of speed only."""
+    return rest * _share(p) > 8 * m
+
+
+def _block(p: Enclosure | None, m: int) -> int:
+    """Return how many items to look at together for `m` hits; any number gives the same law."""
+    return min(math.ceil(m / max(_share(p), 2.0**-60)), 1 << 60)
+
+
+def _share(p: Enclosure | None) -> float:
+    return 1.0 if p is None else float(p(20)[0])
+
+
+def _first_hits(zeros: int, p: Enclosure | None, used: NDArray[np.int64], m: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return the first `m` numbers below `zeros`, not in `used`, that hit with probability `p` each (fewer if there are no more)."""
+    free, block, none = zeros - used.size, _block(p, m), np.zeros(0, dtype=np.int64)
+    found, start = none, 0
+    while found.size < m and start < free:
+        length = min(block, free - start)
+        hits = _hits(length, p, entropy)
+        found = np.concatenate([found, start + np.sort(_fresh_ranks(length, hits, none, entropy))])
+        start += length
+    return _places(found[:m], np.sort(used))

@@ -1,0 +1,202 @@
+"""How a sparse vector divides its budget between threshold and questions.
+
+Claim: none about privacy: shares are public constants. Sources: [lyu2017; ding2022; liu2024], for every pair of laws.
+Floats: everything here; a share is rounded to 20 binary digits, and the mechanism counts with that fraction.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import DOMAIN_SIZE, FINITE, NOT_NEGATIVE, SHARE, one_of, shown
+from sordino.errors import InvalidParameter
+from sordino.mechanisms.crossings.correction import Family, best_correction, highest
+
+_VARIANCE = {"exponential": 1.0, "laplace": 2.0}  # of noise with scale 1
+_DIGITS = 20
+_FAR = Fraction(1 << 60)
+
+
+class Task(NamedTuple):
+    """What is to be found: `run` answers `margin` below the threshold, then one as far above, c times; in units of bound/epsilon."""
+
+    query: Family
+    threshold: Family
+    kappa: int
+    positives: int
+    resample: bool
+    run: int = 1
+    margin: float = 0.0
+
+
+class Plan(NamedTuple):
+    """How the caller wants split and correction chosen, checked."""
+
+    split: Fraction | str
+    correction: Fraction | str
+    run: int
+    margin: Fraction
+
+    @classmethod
+    def checked(cls, owner: str, split: Any, correction: Any, run: Any, margin: Any) -> Plan:
+        """Return the plan, or raise `InvalidParameter` naming the parameter, or the two that exclude each other."""
+        if isinstance(split, str):
+            one_of("variance", "success")(f"{owner}.split", split)
+        else:
+            split = SHARE(f"{owner}.split", split)
+        if isinstance(correction, str):
+            one_of("optimal")(f"{owner}.correction", correction)
+        else:
+            correction = FINITE(f"{owner}.correction", 0 if correction is None else correction)
+        found = cls(
+            split,
+            correction,
+            1 if run is None else DOMAIN_SIZE(f"{owner}.correction_run", run),
+            NOT_NEGATIVE(f"{owner}.correction_margin", 0 if margin is None else margin),
+        )
+        wanted = split == "success" or correction == "optimal"
+        if wanted and run is None:
+            raise InvalidParameter(
+                f"{owner}.correction_run must be given with correction='optimal' and split='success': how many answers below come "
+                "before one above."
+            )
+        if split == "success" and not found.margin:
+            raise InvalidParameter(f"{owner}.correction_margin must be above 0 with split='success'; got {shown(margin)}.")
+        if not wanted and (run is not None or margin is not None):
+            raise InvalidParameter(
+                f"{owner}.correction_run and correction_margin must only be given with correction='optimal' or split='success'."
+            )
+        return found
+
+    def share(self, task: Task, unit: Fraction) -> tuple[Fraction, Fraction | None]:
+        """Return the share of the threshold, and the correction unless it is still to be chosen for that share (then None).
+
+        `unit` is bound/epsilon, in the unit of the answers.
+        """
+        fixed = None if isinstance(self.correction, str) else self.correction
+        if isinstance(self.split, Fraction):
+            return self.split, fixed
+        if self.split == "variance":
+            return _tidy(variance_share(task)), fixed
+        best, correction = success_share(
+            task._replace(run=self.run, margin=_scaled(self.margin / unit)), None if fixed is None else _scaled(fixed / unit)
+        )
+        return _tidy(best), fixed if fixed is not None else Fraction(correction) * unit
+
+    def best_correction(self, query: tuple[Family, Fraction], threshold: tuple[Family, Fraction]) -> Fraction:
+        """Return the best correction for noise of these families and scales, in the unit of the answers."""
+        unit = query[1]
+        scale = float(threshold[1] / unit)
+        found = best_correction(self.run, _scaled(self.margin / unit), (query[0], 1.0), (threshold[0], scale))
+        return Fraction(found) * unit
+
+
+def _scaled(number: Fraction) -> float:
+    """Return a public number as a float; beyond 2^60 scales of noise nothing changes any more."""
+    return float(max(min(number, _FAR), -_FAR))
+
+
+def _tidy(share: float) -> Fraction:
+    """Return the share with its first 20 binary digits, in (0, 1)."""
+    mantissa, exponent = math.frexp(share)
+    kept = max(1, min((1 << _DIGITS) - 1, round(math.ldexp(mantissa, _DIGITS))))
+    return Fraction(kept, 1 << _DIGITS) * Fraction(2) ** exponent
+
+
+def variance_share(task: Task) -> float:
+    """Return the share of the budget for the threshold(s) with the least variance of noisy answer less noisy threshold.
+
+    Questions get w = (kappa^2 c^2 A_q / A_0)^(1/3) times as much, with A the variance at scale 1; without c for new thresholds.
+    """
+    c = 1 if task.resample else task.positives
+    return 1 / (1 + math.cbrt(task.kappa**2 * c**2 * _VARIANCE[task.query] / _VARIANCE[task.threshold]))
+
+
+@lru_cache(maxsize=256)
+def success_share(task: Task, correction: float | None) -> tuple[float, float]:
+    """Return the share, and the correction if None is given, that make finding all of the task likeliest.
+
+    The true probability is maximized, with one threshold for all questions of a stage. It need not have one peak: a grid comes first.
+    """
+
+    def best(log_w: float) -> tuple[float, float]:
+        share = 1 / (1 + math.exp(log_w))
+        return best_success(task, share) if correction is None else (log_success(task, share, correction), correction)
+
+    start = math.log(1 / variance_share(task) - 1)
+    grid = [start + 0.5 * i for i in range(-6, 13)]
+    peak = max(grid, key=lambda log_w: best(log_w)[0])
+    log_w = highest(lambda log_w: best(log_w)[0], peak - 0.5, peak + 0.5, 1e-3)
+    return 1 / (1 + math.exp(log_w)), best(log_w)[1]
+
+
+def best_success(task: Task, share: float) -> tuple[float, float]:
+    """Return the largest log probability of success at this share, and the correction that reaches it."""
+    s, b = scales(task, share)
+    step = (s + b) / 4
+    grid = np.arange(-4 * s, s * (math.log(task.run + 1) + 6), step).tolist()
+    peak = max(grid, key=lambda r: log_success(task, share, r))
+    r = highest(lambda r: log_success(task, share, r), peak - step, peak + step, 1e-4)
+    return log_success(task, share, r), r
+
+
+def scales(task: Task, share: float) -> tuple[float, float]:
+    """Return the scales of the noise of questions and thresholds, in units of bound/epsilon."""
+    return task.kappa * task.positives / (1 - share), (task.positives if task.resample else 1) / share
+
+
+def log_success(task: Task, share: float, r: float) -> float:
+    """Return the log probability that all questions of the task are answered rightly, by quadrature over the threshold.
+
+    One stage: E[(F(r + rho + margin)^run (1 - F(r + rho - margin)))^c] with F of the questions; a new rho each time: c such stages.
+    """
+    s, b = scales(task, share)
+    rho, weight = _nodes(b, (-r - task.margin, -r + task.margin), two_sided=task.threshold == "laplace", width=min(s, b) / 4)
+    inside = np.full(rho.shape, -math.inf)
+    below, _ = _logs(task.query, (r + rho + task.margin) / s)
+    _, above = _logs(task.query, (r + rho - task.margin) / s)
+    possible = np.isfinite(below)
+    inside[possible] = task.run * below[possible] + above[possible]
+    stages = 1 if task.resample else task.positives
+    terms = stages * inside + np.log(weight)
+    top = float(terms.max())
+    if top == -math.inf:
+        return top
+    total = top + math.log(float(np.exp(terms - top).sum()))
+    return total * task.positives if task.resample else total
+
+
+def _logs(family: Family, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the logs of P(X < x) and P(X >= x) for noise of scale 1."""
+    with np.errstate(divide="ignore"):
+        if family == "exponential":
+            x = np.maximum(x, 0.0)
+            return np.log(-np.expm1(-x)), -x
+        half = np.log(0.5) - np.abs(x)  # the smaller tail
+        rest = np.log1p(-np.exp(half))
+        return np.where(x < 0, half, rest), np.where(x < 0, rest, half)
+
+
+def _nodes(b: float, kinks: tuple[float, ...], *, two_sided: bool, width: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights (density included) of a Gauss rule on panels that no kink of the integrand lies inside."""
+    low, high = (-40 * b if two_sided else 0.0), 40 * b
+    ends = sorted({low, 0.0, high, *(kink for kink in kinks if low < kink < high)})
+    panels = [np.linspace(a, z, max(2, min(257, 2 + math.ceil((z - a) / width)))) for a, z in pairwise(ends)]
+    left = np.concatenate([part[:-1] for part in panels])
+    right = np.concatenate([part[1:] for part in panels])
+    x, w = _rule()
+    rho = (left + right)[:, None] / 2 + (right - left)[:, None] / 2 * x
+    weight = (right - left)[:, None] / 2 * w * np.exp(-np.abs(rho) / b) / (2 * b if two_sided else b)
+    return rho.ravel(), weight.ravel()
+
+
+@lru_cache(maxsize=1)
+def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.polynomial.legendre.leggauss(8)

@@ -1,0 +1,253 @@
+"""A stream of questions: the thin shell around a pure step, with noise drawn ahead and wiped as it is used.
+
+Claim: the transcript is the fold of `step` over the answers; each draw of noise serves once, in one process.
+Proof: docs/proofs/sparse-vector.md, "Streams"; docs/proofs/adaptive-sparse-vector.md.
+Floats: none but the gap, a whole number of steps less the public threshold.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, NoReturn, Self, SupportsIndex, final
+
+import numpy as np
+
+from sordino.cost import Pure
+from sordino.entropy import Entropy
+from sordino.errors import StreamClosed
+from sordino.grid import CLAMP, to_steps
+from sordino.mechanisms.crossings.ahead import Ahead
+from sordino.mechanisms.crossings.branches import Branching, centers, cuts_of
+from sordino.mechanisms.crossings.crossings import State, affordable, step
+from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.releases import Verdict, pictured
+from sordino.remnants import no_remnants
+
+_FIRST, _MOST = 64, 4096
+_CLOSED = "This stream is closed; open another one, at its own cost. Nothing was answered."
+BUSY = "This stream is answering a question; a signal handler cannot ask it, too. Nothing was answered."
+
+
+@final
+class Stream:
+    """An open sparse vector: answers come one at a time and each gets a verdict; the method `open` of a mechanism makes it.
+
+    It closes when no further positive can be paid for or its `with` block is left. Share it between threads if you like, not between
+    processes: a copy would give the same noise to other questions, so a fork of the process is refused, and so is a pickle.
+
+    Attributes
+    ----------
+    mechanism : SparseVector or AdaptiveSparseVector
+    asked : int
+        How many questions were answered.
+    spent : Pure
+        Cost of the transcript so far; it never falls, and never exceeds the cost of the mechanism.
+    closed : bool
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.SparseVector(threshold=100, positives=1, epsilon=4, sensitivity=sd.COUNTING)
+    >>> with m.open(entropy=sd.Seeded(7)) as stream:
+    ...     [stream.ask(answer).above for answer in (3, 8, 170)]
+    [False, False, True]
+    >>> stream.closed, stream.spent == m.cost
+    (True, True)
+    """
+
+    __slots__ = (
+        "_asked",
+        "_busy",
+        "_charges",
+        "_closed",
+        "_common",
+        "_lock",
+        "_noise",
+        "_prices",
+        "_process",
+        "_simulated",
+        "_state",
+        "_step",
+        "_thresholds",
+        "mechanism",
+    )
+
+    def __init__(self, mechanism: Branching, entropy: Entropy) -> None:
+        self.mechanism = mechanism
+        self._step = _InSteps(mechanism.step)
+        self._common = cuts_of(mechanism, mechanism.threshold)
+        self._prices = mechanism.branch_tokens
+        self._thresholds = Ahead(mechanism.threshold_noise, entropy, 1, 1)
+        self._noise = [Ahead(law, entropy, _FIRST, _MOST) for law in mechanism.branch_noise]
+        self._simulated = entropy.simulated
+        # What a verdict adds to what was spent: by the branch that fired (last: none), and whether it is the first to meet its threshold.
+        self._charges = tuple(tuple(mechanism.spent(tokens, first) for first in (0, 1)) for tokens in (*self._prices, 0))
+        self._state = State(mechanism.tokens)
+        self._asked = 0
+        self._closed = False
+        self._busy = False
+        self._lock = threading.RLock()  # reentrant, so that a signal handler in the middle of a question does not wait for itself
+        self._process = os.getpid()
+
+    def __repr__(self) -> str:
+        return pictured(self, {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed})
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("A Stream cannot be copied or pickled: its noise must answer every question only once.")
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def asked(self) -> int:
+        """How many questions were answered."""
+        return self._asked
+
+    @property
+    def spent(self) -> Pure:
+        """Cost of the transcript so far: each threshold that a question has met, and each positive."""
+        state = self._state
+        return self.mechanism.spent(self.mechanism.tokens - state.left, state.stages)
+
+    @property
+    def closed(self) -> bool:
+        """True once no further positive can be paid for, or the stream was left."""
+        return not self._open()
+
+    @no_remnants
+    def ask(self, answer: Any, threshold: Any = None) -> Verdict:
+        """Compare one private answer, with fresh noise, with the noisy threshold.
+
+        Parameters
+        ----------
+        answer : number
+            Private. Anything: what is no number, or NaN, is the lowest value.
+        threshold : number, optional
+            Public threshold of this question, instead of the one of the mechanism; the correction is added to either.
+
+        Returns
+        -------
+        Verdict
+
+        Raises
+        ------
+        StreamClosed
+            If no further positive can be paid for, the stream was left or belongs to another process, or a signal handler asks in the
+            middle of another question. Nothing is answered.
+        InvalidParameter
+            If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
+        """
+        cuts = self._common if threshold is None else cuts_of(self.mechanism, threshold)
+        height = self._step.of(answer)
+        self._check_process()
+        with self._lock:
+            if self._busy:
+                raise StreamClosed(BUSY)
+            try:
+                self._busy = True
+                fired, first = self._answered(height, cuts)
+            finally:
+                self._busy = False
+                if self._closed:  # perhaps by a signal handler in the meantime
+                    self._wipe()
+        branch, lift = (None, 0) if fired is None else fired
+        cost = self._charges[-1 if branch is None else branch][first]
+        return Verdict(
+            above=branch is not None,
+            gap=None if branch is None else cuts[branch].gap(lift, self.mechanism.step),
+            branch=branch,
+            threshold=self.mechanism.threshold if threshold is None else threshold,
+            estimate=None if branch is None else cuts[branch].value(lift, self.mechanism.step) - centers(self.mechanism)[branch],
+            charged=cost.epsilon_,
+            mechanism=self.mechanism,
+            cost=cost,
+            simulated=self._simulated,
+            exact=self.mechanism.exact,
+        )
+
+    def _answered(self, height: int, cuts: tuple[Cut, ...]) -> tuple[tuple[int, int] | None, bool]:
+        """Return which branch fired and how far it rose, if one did; and whether the question was the first to meet its threshold."""
+        open_ = self._open()
+        if not open_:
+            raise StreamClosed(_CLOSED)
+        state = self._state
+        first = state.threshold is None
+        if first:
+            state = State(state.left, self._thresholds.take(), state.stages + 1)
+        # Each branch that can be paid for takes a draw, whichever fires: question i meets the i-th draw of each, as it does in a list.
+        noisy = [height - cut.steps + noise.take() for cut, noise in zip(cuts, self._noise[:open_], strict=False)]
+        self._state, fired = step(state, noisy, self._prices, resample=self.mechanism.resample)
+        self._asked += 1
+        if fired is not None:
+            self._wipe(self._open())
+        return fired, first
+
+    def close(self) -> None:
+        """End the stream: the noise of the threshold and the noise drawn ahead are wiped.
+
+        A signal handler may call it in the middle of a question: that one is answered yet, and no other one.
+        """
+        if self._process != os.getpid():  # a fork wipes its copy; the lock may have been held when it was made
+            self._wipe()
+            return
+        with self._lock:
+            self._closed = True
+            if not self._busy:
+                self._wipe()
+
+    def _wipe(self, open_: int = 0) -> None:
+        """Wipe the noise of branches that will not be asked any more; with none left everything."""
+        for noise in self._noise[open_:]:
+            noise.wipe()
+        if not open_:
+            self._closed = True
+            self._state = State(self._state.left, None, self._state.stages)
+            self._thresholds.wipe()
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise StreamClosed("This stream belongs to the process that opened it, not to a fork of it. Nothing was answered.")
+
+    def _check_open(self) -> None:
+        self._check_process()
+        if self.closed:
+            raise StreamClosed(_CLOSED)
+
+    def _open(self) -> int:
+        """Return how many branches may be asked: none either if an interrupt came between the last positive and the wiping."""
+        return 0 if self._closed else affordable(self._prices, self._state.left)
+
+
+@final
+class _InSteps:
+    """`grid.to_steps` for one answer, quick for floats and integers of 64 bits."""
+
+    __slots__ = ("_exponent", "_inverse", "_limit", "_step")
+
+    def __init__(self, unit: Fraction) -> None:
+        self._step = unit
+        self._exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
+        self._inverse = math.ldexp(1.0, -self._exponent)
+        self._limit = math.ldexp(float(CLAMP), self._exponent)
+
+    def of(self, answer: Any) -> int:
+        """Return the answer in steps, rounded down, clamped to +-2^52; what is no number is the lowest."""
+        kind = type(answer)
+        if kind is float or kind is np.float64:
+            answer = float(answer)
+            if -self._limit < answer < self._limit:
+                scaled = math.floor(answer * self._inverse)
+                return -1 if not scaled and answer < 0 else scaled  # an underflow still lies below zero
+            return CLAMP if answer > 0 else -CLAMP  # NaN is not above 0
+        if kind is int or kind is np.int64:
+            whole = int(answer)
+            return max(-CLAMP, min(CLAMP, whole >> self._exponent if self._exponent >= 0 else whole << -self._exponent))
+        return int(to_steps([answer], self._step, "Stream.ask")[0])

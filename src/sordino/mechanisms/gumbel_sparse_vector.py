@@ -1,0 +1,271 @@
+"""The sparse vector with Gumbel noise, without the noise: an iterated exponential mechanism, one exact uniform number a threshold.
+
+Claim: each transcript is private for what it spent, thresholds met and positives found; for monotone answers each threshold with its
+positive has a loss in [-epsilon_0, 2 epsilon_0] [durfee2023, Lemmas 3.3 and A.4, Thm 1].
+Proof: docs/proofs/gumbel-sparse-vector.md.
+Noise: one uniform U a threshold; its first question above is the first m with U (1 + e^(rate h_1) + ... + e^(rate h_m)) > 1, h heights.
+Floats: they propose where U passes; inside a certified band decimals decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    POSITIVE,
+    Number,
+    to_fraction,
+)
+from sordino.cost import Cost, Pure, Range, repeat
+from sordino.declared import derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.grid import bound_in_steps, fit_rate, step_for
+from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism
+from sordino.mechanisms.crossings.quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
+from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.mechanisms.race import Gumbel
+from sordino.noise.probability import Bounds, contexts, exp_bounds
+from sordino.releases import Positives
+from sordino.remnants import no_remnants
+from sordino.sensitivity import COUNTING, Sensitivity
+
+_WINDOW, _MOST = 1 << 10, 1 << 16  # how many questions are looked at together, first and at most
+_CERTAIN = 80.0  # e^80 questions of height 0: no uniform number with 64 digits but 0 stays below one so high
+_BAND = 2.0**-38
+
+
+@final
+class GumbelSparseVector(Mechanism):
+    """Find the first answers above a public threshold, by Gumbel noise with a new threshold after each positive; no gaps.
+
+    For monotone answers each threshold with its positive costs (9/8) epsilon_0^2 zCDP instead of the 2 epsilon_0^2 of its pure epsilon,
+    2 epsilon_0. Under pure accounting `SparseVector` has less noise, releases gaps, and needs one threshold only.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.GumbelSparseVector(threshold=100, positives=2, epsilon=4, sensitivity=sd.COUNTING)
+    >>> found = m.release([3, 170, 8, 2], entropy=sd.Seeded(7))
+    >>> found.indices.tolist(), found.cost, m.cost.pure(), m.cost.zcdp() < 4**2 / 2
+    ([1], Pure(epsilon=3), Fraction(4, 1), True)
+    """
+
+    threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
+    positives: int = parameter(COUNT, "After so many it stops, at least 1.")
+    epsilon: Number = parameter(POSITIVE, ("Budget of the whole; under pure accounting what is not found is not spent."))
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Gumbel = derived(
+        "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is "
+        "above is drawn from the law that it gives."
+    )
+    step: Fraction = derived(STEP_MEANS)
+    threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
+    positive_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
+    cost: Cost = derived(
+        "What a release spends at most, exactly; its pure epsilon is at most epsilon. `Positives.cost` is what it did spend."
+    )
+    per_transcript: ClassVar[bool] = True
+
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        name, c, sensitivity = "GumbelSparseVector", self.positives, self.sensitivity
+        budget, bound = to_fraction(self.epsilon), to_fraction(sensitivity.bound)
+        kappa = 1 if sensitivity.monotone else 2
+        share = budget / (c * (1 + kappa))  # of each threshold
+        step = step_for(sensitivity, (bound / share) ** 2, name)
+        moves = bound_in_steps(sensitivity, step, name)
+        rate = fit_rate(share / moves, name)
+        self._set(noise=Gumbel(rate), step=step, threshold_epsilon=moves * rate, positive_epsilon=kappa * moves * rate)
+        stage = Range(low=moves * rate, high=2 * moves * rate)
+        self._set(cost=repeat(stage, c) if sensitivity.monotone else self.spent(c, c))
+        self.cut()  # refuse a threshold beyond the clamp now
+
+    @property
+    def threshold_noise(self) -> Gumbel:
+        """The law of the noise of thresholds, in steps: that of questions."""
+        return self.noise
+
+    def spent(self, positives: int, thresholds: int) -> Pure:
+        """Return the cost of a transcript with so many positives, in which questions met so many thresholds."""
+        return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
+
+    def cut(self, threshold: Number | None = None) -> Cut:
+        """Return a public threshold (None: the one of the mechanism) on the grid.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is no finite number or lies beyond 2^52 steps, where answers are clamped.
+        """
+        return quiet_cut(self, self.threshold if threshold is None else threshold)
+
+    @no_remnants
+    def release(self, answers: Any, thresholds: Any = None, *, entropy: Entropy = SYSTEM) -> Positives:
+        """Find the first positives.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private.
+        thresholds : array of numbers, shape (n,), optional
+            Public: a threshold for each answer, instead of the one of the mechanism.
+        entropy : Entropy
+            Where chance comes from.
+
+        Returns
+        -------
+        Positives
+            Its gaps and estimates are NaN: there is no noisy answer that could have one.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least one number, or thresholds do not go with them.
+        """
+        fresh_entropy(entropy, "GumbelSparseVector.release")
+        heights = self.heights(answers, thresholds)
+        places, asked = select(heights, self.noise.rate, self.positives, entropy)
+        cost = self.cost if places.size == self.positives else self.spent(places.size, stages(places, asked))
+        return quiet_positives(self, places, asked, cost, simulated=entropy.simulated)
+
+    def heights(self, answers: Any, thresholds: Any = None) -> NDArray[np.int64]:
+        """Return how far answers lie above their public thresholds, in steps, shape (n,).
+
+        Raises
+        ------
+        InvalidParameter
+            As in `release`.
+        """
+        return quiet_heights(self, answers, thresholds)
+
+
+def stages(places: NDArray[np.int64], asked: int) -> int:
+    """Return how many thresholds questions have met: each positive ended one, and a question after the last one met another."""
+    ended: int = places.size
+    return ended + int(asked > (int(places[-1]) + 1 if ended else 0))
+
+
+def select(heights: NDArray[np.int64], rate: Fraction, positives: int, entropy: Entropy) -> tuple[NDArray[np.int64], int]:
+    """Return the places of the first positives, shape (t,), and how many questions were asked."""
+    found: list[int] = []
+    start = 0
+    while start < heights.size and len(found) < positives:
+        start += decide(heights[start:], rate, Uniform(entropy)) + 1
+        if start <= heights.size:
+            found.append(start - 1)
+    return np.array(found, dtype=np.int64), min(start, heights.size)
+
+
+@final
+class Uniform:
+    """A uniform number between 0 and 1 whose binary digits are drawn as they are asked for."""
+
+    __slots__ = ("_entropy", "length", "word")
+
+    def __init__(self, entropy: Entropy) -> None:
+        self._entropy, self.word, self.length = entropy, 0, 0
+        self.extend()
+
+    def __repr__(self) -> str:
+        return "Uniform()"
+
+    def extend(self) -> None:
+        """Draw 64 more digits."""
+        self.word, self.length = (self.word << 64) | int(self._entropy.words(1)[0]), self.length + 64
+
+
+def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
+    """Return the first place m with U (1 + the sum of e^(rate height) up to m) > 1, or n where there is none: the sum rises with m."""
+    low, high = u.word * 2.0**-64, (u.word + 1) * 2.0**-64
+    total, at, window = 1.0, 0, _WINDOW
+    while at < heights.size:
+        exponents = np.minimum(float(rate) * heights[at : at + window].astype(np.float64), _CERTAIN)
+        sums = total + np.cumsum(np.exp(exponents))
+        slack = _BAND + (at + window) * 2.0**-51
+        maybe = int(np.searchsorted(sums * (high * (1 + slack)), 1.0))
+        if maybe < sums.size:
+            surely = int(np.searchsorted(sums * (low * (1 - slack)), 1.0, side="right"))
+            found = _first(lambda m: passes(heights[: m + 1], rate, u), at + maybe, min(at + surely, heights.size))
+            if found < at + sums.size:
+                return found
+        total, at, window = float(sums[-1]), at + sums.size, min(2 * window, _MOST)
+    return heights.size
+
+
+def _first(passed: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the first place from `low` on that is passed, `high` if none before it is: what is passed stays passed."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passed(middle) else (middle + 1, high)
+    return low
+
+
+def passes(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> bool:
+    """Return whether U (1 + the sum of e^(rate height)) > 1, drawing further digits of U until it is certain."""
+    distinct, counts = np.unique(heights, return_counts=True)
+    while True:
+        low, high = weight(distinct.tolist(), counts.tolist(), rate, u.length * 31 // 100 + 20)
+        down, up = contexts(u.length + 40)  # enough for the digits of U, exactly
+        scale = Decimal(1 << u.length)
+        if down.multiply(Decimal(u.word), down.add(1, low)) >= scale:
+            return True
+        if up.multiply(Decimal(u.word + 1), up.add(1, high)) <= scale:
+            return False
+        u.extend()
+
+
+def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -> Bounds:
+    """Return bounds of the sum of count * e^(rate height)."""
+    down, up = contexts(digits)
+    low = high = Decimal(0)
+    for height, count in zip(heights, counts, strict=True):
+        one = exp_bounds(rate * abs(height), digits)
+        if height > 0:
+            one = down.divide(1, one[1]), up.divide(1, one[0])
+        low, high = down.add(low, down.multiply(count, one[0])), up.add(high, up.multiply(count, one[1]))
+    return low, high
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+CLAIMS = (
+    Claim(
+        name="GumbelSparseVector",
+        statement="Each transcript is private for what it spent: the thresholds met and the positives found.",
+        references=("durfee2023, Cor. A.1", "ding2022, Thm 2"),
+        proof="gumbel-sparse-vector.md",
+        neighbours=(
+            (GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=_EITHER_WAY), (18, -18), (19, -19)),
+            (
+                GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=_EITHER_WAY),
+                (13, -13, 13, -13),
+                (14, -14, 14, -14),
+            ),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="GumbelSparseVector",
+        statement="For monotone answers each threshold with its positive has a loss in an interval of 3/2 of its pure epsilon.",
+        references=("durfee2023, Thm 1",),
+        proof="gumbel-sparse-vector.md",
+        neighbours=(
+            (GumbelSparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING), (18, -18), (19, -18)),
+            (GumbelSparseVector(threshold=0, positives=2, epsilon=4, sensitivity=COUNTING), (15, -15, 15, -15), (16, -15, 16, -15)),
+        ),
+        tight=True,
+    ),
+)

@@ -1,0 +1,263 @@
+"""The largest answers above a noisy threshold, at most k, each with its gap to that threshold: a sparse vector on the sorted list.
+
+Claim: with t answers above the threshold the release is (epsilon_0 + t b)-private, so epsilon-private [ding2022, Alg. 5 and Lemma 8].
+Proof: docs/proofs/hybrid-sparse-vector.md.
+Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete Laplace, on the grid.
+Floats: the split is chosen with them, from public parameters; no comparison and no cost is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    POSITIVE,
+    SHARE,
+    Number,
+    WordOr,
+    one_of,
+    to_fraction,
+)
+from sordino.cost import Pure
+from sordino.declared import Converted, derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.grid import Steps, add, largest
+from sordino.mechanisms.base import (
+    DOMAIN,
+    EACH_ANSWER,
+    EACH_ANSWER_MEANS,
+    STEP_MEANS,
+    Draws,
+    Mechanism,
+    Rules,
+    checked_size,
+    one_of_the_laws,
+)
+from sordino.mechanisms.crossings.branches import LAWS, Noise, divided, family_of
+from sordino.mechanisms.crossings.correction import Family
+from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
+from sordino.mechanisms.crossings.split import Plan, Task
+from sordino.mechanisms.crossings.thresholds import Cut, cut_at
+from sordino.releases import Positives
+from sordino.remnants import no_remnants
+from sordino.sensitivity import COUNTING, Sensitivity
+
+SPLIT = one_of("variance")
+_FAR = 1 << 60
+
+Found = tuple[NDArray[np.int64], Steps]
+
+
+@final
+class HybridSparseVector(Mechanism):
+    """Select the largest of n private answers, at most k, that lie above a public threshold, and estimate each; others are not paid for.
+
+    Unlike `HybridTopK` it always says how far each item lies above the threshold, with more noise. Unlike `SparseVector` it looks at
+    all answers and returns the best of them, not the first.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.HybridSparseVector(k=3, threshold=60, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
+    >>> found = m.release([3, 95, 8, 170, 2], entropy=sd.Seeded(7))
+    >>> found.indices.tolist(), found.cost, m.cost
+    ([3, 1], Pure(epsilon=3), Pure(epsilon=4))
+    """
+
+    k: int = parameter(COUNT, "How many to select at most, 1 <= k <= n.")
+    threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole; what is not found is not spent.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Converted[Family | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the answers and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    threshold_noise: Converted[Family | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the answers and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    split: Number | Literal["variance"] = parameter(
+        WordOr(("variance",), SHARE),
+        ("Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of a gap."),
+        default="variance",
+    )
+    domain_size: int | None = parameter(
+        DOMAIN,
+        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        default=None,
+    )
+    step: Fraction = derived(STEP_MEANS)
+    threshold_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
+    positive_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
+    cost: Pure = derived("What a release spends at most, exactly; at most epsilon. `Positives.cost` is what it did spend.")
+    per_transcript: ClassVar[bool] = True
+
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        checked_size(self.domain_size, "HybridSparseVector", self.k)
+        query, limit = family_of(self.noise), family_of(self.threshold_noise)
+        budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        k, kappa = self.k, 1 if self.sensitivity.monotone else 2
+        plan = Plan.checked("HybridSparseVector", self.split, None, None, None)
+        share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
+        step, moves, threshold_rate, rate = divided("HybridSparseVector", self.sensitivity, budget, share, k)
+        self._set(
+            noise=LAWS[query](rate),
+            threshold_noise=LAWS[limit](threshold_rate),
+            step=step,
+            threshold_epsilon=moves * threshold_rate,
+            positive_epsilon=kappa * moves * rate,
+        )
+        self._set(cost=self.spent(k))
+        _ = self._cut
+
+    @cached_property
+    def _cut(self) -> Cut:
+        """The threshold on the grid, rounded up."""
+        return cut_at("HybridSparseVector.threshold", self.threshold, Fraction(0), self.step)
+
+    def spent(self, selected: int) -> Pure:
+        """Return the cost of a release with so many items: that of the threshold, and of each of them."""
+        return Pure(epsilon=self.threshold_epsilon + selected * self.positive_epsilon)
+
+    @no_remnants
+    def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. With a domain size: the answers that are not 0.
+        positions : array of int, shape (n,)
+            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
+            domain and repeated ones are dropped.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        Positives
+            Best first; `asked` is the number of items, a public one.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least k numbers, or positions do not go with them.
+        """
+        fresh_entropy(entropy, "HybridSparseVector.release")
+        rules = self.rules
+        steps = rules.steps(answers, positions)
+        asked = self.domain_size or steps.size
+        items, lifts = rules.play(steps, asked, entropy)
+        kept = [(item, lift) for item, lift in zip(items.tolist(), lifts.tolist(), strict=True) if item >= 0]
+        center = (self.noise.mean - self.threshold_noise.mean) * float(self.step)
+        return Positives(
+            indices=np.array([item for item, _ in kept], dtype=np.int64),
+            gaps=np.array([self._cut.gap(lift, self.step) for _, lift in kept]),
+            branches=np.zeros(len(kept), dtype=np.int64),
+            passes=np.ones(len(kept), dtype=np.int64),
+            asked=asked,
+            estimates=np.array([self._cut.value(lift, self.step) for _, lift in kept]) - center,
+            mechanism=self,
+            cost=self.spent(len(kept)),
+            simulated=entropy.simulated,
+        )
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: one noisy threshold, and the largest noisy answers that reach it."""
+
+        def draws(n: int) -> Draws:
+            return ((self.threshold_noise, 1), (self.noise, n))
+
+        if self.domain_size is not None:
+            return Rules(
+                draws=draws,
+                steps=partial(listed, step=self.step, owner="HybridSparseVector"),
+                decide=self._decide_domain,
+                walks=True,
+                spent_by=self._spent_by,
+            )
+        return Rules(
+            draws=draws,
+            steps=lambda answers, positions=None: dense(answers, positions, self.k, self.step, "HybridSparseVector"),
+            decide=lambda steps, limit, noise: decide(add(steps, noise), self._cut.steps + limit, self.k),
+            spent_by=self._spent_by,
+        )
+
+    def _decide_domain(self, given: Listed, entropy: Entropy, limit: Noise, law: Noise) -> Found:
+        """Return the items and the lifts where only some items of the domain are listed: most zeros are never drawn."""
+        steps, positions = given
+        size = cast("int", self.domain_size)
+        threshold = self._cut.steps + limit.sample(1, entropy)
+        noisy, places = noisy_domain(steps, positions, size, law, min(self.k, size), entropy)
+        items, lifts = decide(noisy, threshold, self.k)
+        return np.where(items < 0, -1, places[items]), lifts
+
+    def _spent_by(self, output: Sequence[int]) -> Pure:
+        """Return what an output spends: the items (-1 after the last), then the lifts."""
+        return self.spent(sum(item >= 0 for item in output[: self.k]))
+
+
+def decide(noisy: Steps, threshold: Steps, k: int) -> Found:
+    """Return the `k` largest noisy values that reach the noisy threshold, and by how much, both shape (..., k), in steps.
+
+    Noisy values have shape (..., n), the threshold (..., 1). Best first, the smaller position among equals; after the last one that
+    reaches it there is -1 instead of an item, and 0.
+    """
+    order = largest(noisy, k)
+    lifts = _above(np.take_along_axis(noisy, order, axis=-1), threshold)
+    return np.where(lifts < 0, -1, order), np.where(lifts < 0, 0, lifts)
+
+
+def _above(noisy: Steps, threshold: Steps) -> Steps:
+    """Return how far noisy values lie above the noisy threshold, exactly: Python integers where 64 bits might not do."""
+    near = threshold.dtype != object and threshold.min() > -_FAR and threshold.max() < _FAR
+    return noisy - threshold if near else noisy.astype(object) - threshold
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_REFERENCES = ("ding2022, Lemma 8",)
+_WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (("laplace", "exponential"), ("exponential", "laplace"), ("laplace", "laplace"))
+CLAIMS = (
+    Claim(
+        name="HybridSparseVector",
+        statement="Each release, gaps included, is private for what it spent: the threshold, and each item above it.",
+        references=_REFERENCES,
+        proof="hybrid-sparse-vector.md",
+        neighbours=(
+            (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
+            (HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, split=0.25), (0, 0), (1, -1)),
+            (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY, domain_size=2), (0, 0), (1, -1)),
+            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), (0, 0), (1, 0)),
+            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2), (0, 0), (1, 0)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="HybridSparseVector",
+        statement="The same with Laplace noise.",
+        references=_REFERENCES,
+        proof="hybrid-sparse-vector.md",
+        neighbours=tuple(
+            (HybridSparseVector(k=1, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, noise=x, threshold_noise=y), (0, 0), (1, -1))
+            for x, y in _WITH_LAPLACE
+        ),
+    ),
+)

@@ -1,0 +1,256 @@
+"""Noisy top-k that stops at a public threshold: the threshold competes as one more item, and what lies below it is not paid for.
+
+Claim: with s items before the threshold the release is (2s + 1) bound rate private, (s + 1) bound rate for monotone lists; with k items
+epsilon-private [ding2022, Alg. 4 and Lemma 7; sharper for lists that are not monotone].
+Proof: docs/proofs/hybrid-top-k.md.
+Noise: one-sided geometric or discrete Laplace, rate epsilon/(k spread) a unit of the answers, on every item and on the threshold.
+Floats: none after the answers are on the grid; gaps are whole steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    POSITIVE,
+    Number,
+    to_fraction,
+)
+from sordino.cost import Pure
+from sordino.declared import Converted, derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_for
+from sordino.mechanisms import noisy_top_k
+from sordino.mechanisms.base import (
+    DOMAIN,
+    EACH_ANSWER,
+    EACH_ANSWER_MEANS,
+    STEP_MEANS,
+    Draws,
+    Mechanism,
+    Rules,
+    checked_size,
+    one_of_the_laws,
+)
+from sordino.mechanisms.crossings.branches import LAWS, Noise, family_of
+from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
+from sordino.mechanisms.crossings.thresholds import Cut, cut_at
+from sordino.releases import HybridTop
+from sordino.remnants import no_remnants
+from sordino.sensitivity import COUNTING, Sensitivity
+
+Found = tuple[NDArray[np.int64], Steps]
+
+
+@final
+class HybridTopK(Mechanism):
+    """Select the largest of n private answers, at most k, as long as they lie above a public threshold; those missing are not paid for.
+
+    The threshold competes as one more item, with noise of its own. It ends the list where it stands, and costs as an item does, or half
+    of that where answers move both ways.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.HybridTopK(k=4, threshold=60, epsilon=2.0, sensitivity=sd.COUNTING)
+    >>> top = m.release([120, 7, 95, 3, 11], entropy=sd.Seeded(7))
+    >>> top.indices.tolist(), top.crossed, top.cost, m.cost
+    ([0, 2], True, Pure(epsilon=1.5), Pure(epsilon=2))
+    """
+
+    k: int = parameter(COUNT, "How many to select at most, 1 <= k <= n.")
+    threshold: Number = parameter(FINITE, ("Public threshold, in the unit of the answers. It is rounded up to the grid."))
+    epsilon: Number = parameter(
+        POSITIVE,
+        (
+            "Budget of the whole selection; spent in full only if k items come before the "
+            "threshold (or, for a monotone list, k - 1)."
+        ),
+    )
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS), "One-sided noise (smaller, the default) or two-sided.", default="exponential"
+    )
+    domain_size: int | None = parameter(
+        DOMAIN,
+        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        default=None,
+    )
+    step: Fraction = derived(STEP_MEANS)
+    cost: Pure = derived("What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did spend.")
+    per_transcript: ClassVar[bool] = True
+
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        k, budget = self.k, to_fraction(self.epsilon)
+        checked_size(self.domain_size, "HybridTopK", k)
+        step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "HybridTopK")
+        spread = bound_in_steps(self.sensitivity, step, "HybridTopK") * (1 if self.sensitivity.monotone else 2)
+        rate = fit_rate(budget / (k * spread), "HybridTopK")
+        self._set(noise=LAWS[family_of(self.noise)](rate), step=step, cost=Pure(epsilon=k * spread * rate))
+        _ = self._cut
+
+    @cached_property
+    def _cut(self) -> Cut:
+        """The threshold on the grid, rounded up: a value of the same kind as the answers."""
+        return cut_at("HybridTopK.threshold", self.threshold, Fraction(0), self.step)
+
+    def spent(self, selected: int) -> Pure:
+        """Return the cost of a release with so many items; fewer than k means that the threshold ended the list.
+
+        A full list costs k spreads of noise. A threshold that ends the list moves less than an answer may: it stands still.
+        """
+        if selected >= self.k:
+            return self.cost
+        monotone = self.sensitivity.monotone
+        share = Fraction(selected + 1, self.k) if monotone else Fraction(2 * selected + 1, 2 * self.k)
+        return Pure(epsilon=share * self.cost.epsilon_)
+
+    @no_remnants
+    def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> HybridTop:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. With a domain size: the answers that are not 0.
+        positions : array of int, shape (n,)
+            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
+            domain and repeated ones are dropped.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least k numbers, or positions do not go with them.
+        """
+        fresh_entropy(entropy, "HybridTopK.release")
+        rules = self.rules
+        steps = rules.steps(answers, positions)
+        items, gaps = rules.play(steps, self.domain_size or steps.size - 1, entropy)
+        selected = int(np.count_nonzero(items >= 0))
+        crossed = selected < self.k
+        kept = gaps[:selected]
+        # Above the threshold on the grid by the sum of the gaps down to it: as whole numbers, then once as floats.
+        estimates = from_steps(self._cut.steps + np.cumsum(kept[::-1])[::-1], self.step) if crossed else np.full(selected, np.nan)
+        return HybridTop(
+            indices=items[:selected],
+            gaps=from_steps(kept, self.step),
+            crossed=crossed,
+            threshold_margin=from_steps(gaps[selected], self.step) if crossed else None,
+            estimates=estimates,
+            mechanism=self,
+            cost=self.spent(selected),
+            simulated=entropy.simulated,
+        )
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: the threshold is one more item, which takes the last draw of a list, the first of a domain."""
+
+        def draws(n: int) -> Draws:
+            return ((self.noise, n + 1),)
+
+        def steps(answers: Any, positions: Any = None) -> NDArray[np.int64]:
+            items = dense(answers, positions, self.k, self.step, "HybridTopK")
+            return np.append(items, np.int64(self._cut.steps))
+
+        if self.domain_size is not None:
+            return Rules(
+                draws=draws,
+                steps=partial(listed, step=self.step, owner="HybridTopK"),
+                decide=self._decide_domain,
+                walks=True,
+                spent_by=self._spent_by,
+            )
+        return Rules(
+            draws=draws,
+            steps=steps,
+            decide=lambda steps, noise: decide(add(steps, noise), self.k),
+            added=True,
+            shifts=True,
+            spent_by=self._spent_by,
+        )
+
+    def _decide_domain(self, given: Listed, entropy: Entropy, law: Noise) -> Found:
+        """Return the items and the gaps where only some items of the domain are listed: most zeros are never drawn."""
+        steps, positions = given
+        size = cast("int", self.domain_size)
+        threshold = self._cut.steps + law.sample(1, entropy)
+        noisy, places = noisy_domain(steps, positions, size, law, min(self.k + 1, size), entropy)
+        items, gaps = decide(np.append(noisy, threshold), self.k)
+        return np.where(items < 0, -1, places[items]), gaps
+
+    def _spent_by(self, output: Sequence[int]) -> Pure:
+        """Return what an output spends: the items (-1 from the threshold on), then the gaps."""
+        return self.spent(sum(item >= 0 for item in output[: self.k]))
+
+
+def decide(noisy: Steps, k: int) -> Found:
+    """Return the items that come before the threshold, best first, at most `k`, and the gaps in steps, both shape (..., k).
+
+    The threshold is the last value: it loses all ties, so an item at the noisy threshold comes before it. From the threshold on there
+    is -1 instead of an item. Each gap is the lead over whatever comes next, the threshold included; in the place of the threshold
+    stands its margin over the best item after it, then 0. Of `k` items the last gap is the margin, as in noisy top-k.
+    """
+    order, gaps = noisy_top_k.decide(noisy, k)
+    here = order == noisy.shape[-1] - 1
+    ended = np.logical_or.accumulate(here, axis=-1)
+    # The margin of the threshold: whoever comes next would have won a tie. In the last place it has been taken off already.
+    gaps[..., :-1] -= here[..., :-1]
+    return np.where(ended, -1, order), np.where(ended & ~here, 0, gaps)
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+CLAIMS = (
+    Claim(
+        name="HybridTopK",
+        statement="Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above the threshold, epsilon with k.",
+        references=("ding2022, Lemma 7",),
+        proof="hybrid-top-k.md",
+        neighbours=(
+            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY), (0, 0), (1, 1)),
+            (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=_EITHER_WAY), (1, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=_EITHER_WAY), (1, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=0, epsilon=8, sensitivity=_EITHER_WAY, domain_size=2), (1, 0), (0, 1)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="HybridTopK",
+        statement="The same for monotone lists, where s items above the threshold cost (s + 1)/k epsilon, also over a public domain.",
+        references=("ding2022, Lemma 7",),
+        proof="hybrid-top-k.md",
+        neighbours=(
+            (HybridTopK(k=1, threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 1)),
+            (HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING), (0, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=1, epsilon=4, sensitivity=COUNTING, domain_size=2), (0, 0), (0, 1)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="HybridTopK",
+        statement="With Laplace noise the same costs are enough.",
+        references=("ding2022, Lemma 7",),
+        proof="hybrid-top-k.md",
+        neighbours=(
+            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY, noise="laplace"), (1, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=COUNTING, noise="laplace"), (0, 0), (0, 1)),
+        ),
+    ),
+)

@@ -1,0 +1,233 @@
+"""Noisy top-k with all gaps, in one shot.
+
+Claim: epsilon-differentially private with the ordered indices, all inner gaps and the margin [ding2022, Thm 3; corrected proof].
+Proof: docs/proofs/noisy-top-k.md.
+Noise: one-sided geometric ("exponential" on the grid) or discrete Laplace, rate epsilon/(k spread) a unit of the answers; for Gumbel
+noise one race after the other, indices only (docs/proofs/exponential-mechanism.md).
+Floats: none after the answers are on the grid; gaps are whole steps.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal, cast, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import COUNT, POSITIVE, Number, to_fraction
+from sordino.cost import BoundedRange, Cost, Pure, repeat
+from sordino.declared import Converted, derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for
+from sordino.mechanisms.base import (
+    DOMAIN,
+    EACH_ANSWER,
+    EACH_ANSWER_MEANS,
+    STEP_MEANS,
+    Draws,
+    Mechanism,
+    Rules,
+    checked_size,
+    one_of_the_laws,
+)
+from sordino.mechanisms.crossings.implicit_zeros import Listed, OneSided, dense, listed, noisy_domain
+from sordino.mechanisms.race import Gumbel, select
+from sordino.noise import DiscreteLaplace, Geometric
+from sordino.releases import TopK
+from sordino.remnants import no_remnants
+from sordino.sensitivity import COUNTING, Sensitivity
+
+Family = Geometric | DiscreteLaplace | Gumbel
+_LAWS: dict[str, type[Family]] = {"exponential": Geometric, "laplace": DiscreteLaplace, "gumbel": Gumbel}
+_WHOLE = Fraction(1)
+
+
+@final
+class NoisyTopK(Mechanism):
+    """Select the k largest of n private answers and report how far each lies above the next, at no extra cost.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> top = sd.NoisyTopK(k=2, epsilon=1.0, sensitivity=sd.COUNTING).release([120, 7, 95, 3], entropy=sd.Seeded(7))
+    >>> top.indices.tolist()
+    [0, 2]
+    """
+
+    k: int = parameter(COUNT, "How many to select, 1 <= k <= n.")
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole selection.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Converted[Literal["exponential", "laplace", "gumbel"] | Family, Family] = parameter(
+        one_of_the_laws("exponential", "laplace", "gumbel"),
+        (
+            "One-sided noise (smaller, the default) or two-sided. Gumbel noise releases indices only, as "
+            "k exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
+            "epsilon^2/2, and so to a smaller epsilon at a delta."
+        ),
+        default="exponential",
+    )
+    domain_size: int | None = parameter(
+        DOMAIN,
+        (
+            "Public number of items. If given, `release` takes only the answers that are not 0, with "
+            "their positions. Not for Gumbel noise."
+        ),
+        default=None,
+    )
+    step: Fraction = derived(STEP_MEANS)
+    cost: Cost = derived("What a release spends: k times the spread times the rate, exactly; at most epsilon.")
+
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        budget, k, family = to_fraction(self.epsilon), self.k, str(self.noise)
+        checked_size(self.domain_size, "NoisyTopK", k)
+        if family == "gumbel" and self.domain_size is not None:
+            raise InvalidParameter(
+                f"NoisyTopK.domain_size must be None with Gumbel noise; got {self.domain_size}. Use noise='exponential'."
+            )
+        step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "NoisyTopK")
+        bound = bound_in_steps(self.sensitivity, step, "NoisyTopK")
+        spread = bound if self.sensitivity.monotone else 2 * bound
+        rate = fit_rate(budget / (k * spread), "NoisyTopK")
+        if family == "gumbel":  # k selections of bounded range, one after the other
+            cost: Cost = repeat(BoundedRange(epsilon=spread * rate), k)
+        else:
+            cost = Pure(epsilon=k * spread * rate)
+        self._set(noise=_LAWS[family](rate), step=step, cost=cost)
+
+    @no_remnants
+    def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> TopK:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. With a domain size: the answers that are not 0.
+        positions : array of int, shape (n,)
+            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
+            domain and repeated ones are dropped.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least k numbers, or positions do not go with them.
+        """
+        fresh_entropy(entropy, "NoisyTopK.release")
+        rules = self.rules
+        steps = rules.steps(answers, positions)
+        if isinstance(self.noise, Gumbel):
+            indices, gaps = select(steps, self.k, self.noise.rate, entropy), np.zeros(0)
+        else:
+            indices, gaps = rules.play(steps, self.domain_size or steps.size, entropy)
+        return TopK(
+            indices=indices,
+            gaps=from_steps(gaps, self.step),
+            mechanism=self,
+            cost=self.cost,
+            simulated=entropy.simulated,
+        )
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made: the largest noisy answers win; with Gumbel noise it is a race, whose draws have no end."""
+
+        def draws(n: int) -> Draws:
+            return ((cast("OneSided", self.noise), n),)
+
+        if self.domain_size is not None:
+            steps = partial(listed, step=self.step, owner="NoisyTopK")
+            return Rules(draws=draws, steps=steps, decide=self._decide_domain, walks=True)
+        return Rules(
+            draws=draws,
+            steps=lambda answers, positions=None: dense(answers, positions, self.k, self.step, "NoisyTopK"),
+            decide=lambda steps, noise: decide(add(steps, noise), self.k),
+            added=True,
+            shifts=True,
+        )
+
+    def _decide_domain(self, given: Listed, entropy: Entropy, law: OneSided) -> tuple[NDArray[np.int64], Steps]:
+        """Return the winners and the gaps where only some items of the domain are listed: most zeros are never drawn."""
+        steps, positions = given
+        size = cast("int", self.domain_size)
+        noisy, places = noisy_domain(steps, positions, size, law, min(self.k + 1, size), entropy)
+        winners, gaps = decide(noisy, self.k)
+        return places[winners], gaps
+
+
+def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
+    """Return the positions of the `k` largest noisy values, largest first, and the gaps between them in steps.
+
+    One list, shape (n,), or many short ones in rows, shape (..., n): the audit plays all noise at once through this very function.
+    Among equals the smaller position wins: a public priority. The last gap is the margin: how far the last winner lies above the
+    smallest value with which it would still have won. That is the value of the best loser, or one step more where the best loser wins
+    ties against it. (The raw last gap tells on which side of the priority the best loser stands; that costs a (k+1)-th share of epsilon.)
+    """
+    order = largest(noisy, k + 1)
+    values = np.take_along_axis(noisy, order, axis=-1)
+    gaps = values[..., :-1] - values[..., 1:]
+    if order.shape[-1] > k:
+        gaps[..., k - 1] -= order[..., k] < order[..., k - 1]
+    return order[..., :k], gaps
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
+CLAIMS = (
+    Claim(
+        name="NoisyTopK",
+        statement="The ordered indices, the inner gaps and the margin together are epsilon-differentially private.",
+        references=("ding2022, Thm 3", "mckenna2020, Thm 1"),
+        proof="noisy-top-k.md",
+        neighbours=(
+            (NoisyTopK(k=1, epsilon=1, sensitivity=_EITHER_WAY), (1, 0, 0), (0, 1, 1)),
+            (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0, 0, 0), (0, 0, 1, 1)),
+            (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
+            (NoisyTopK(k=1, epsilon=2, sensitivity=_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
+            (NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING), (0, 0, 0), (0, 1, 1)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="NoisyTopK",
+        statement="The same holds where a raw last gap would cost (k + 1)/k of the budget, and where k = n, so that nobody is left over.",
+        references=("ding2022, Thm 3",),
+        proof="noisy-top-k.md",
+        neighbours=(
+            (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING), (0, 0, 0, 0), (1, 0, 1, 1)),
+            (NoisyTopK(k=2, epsilon=8, sensitivity=_EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
+            (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0), (0, 1)),
+        ),
+    ),
+    Claim(
+        name="NoisyTopK",
+        statement="With Laplace noise the same outputs are epsilon-differentially private.",
+        references=("ding2022, Thm 3",),
+        proof="noisy-top-k.md",
+        neighbours=(
+            (NoisyTopK(k=1, epsilon=1.5, sensitivity=_EITHER_WAY, noise="laplace"), (1, 0, 0), (0, 1, 1)),
+            (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING, noise="laplace"), (0, 0, 0, 0), (0, 0, 1, 1)),
+        ),
+    ),
+    Claim(
+        name="NoisyTopK",
+        statement="With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one after the other.",
+        references=("durfee2019", "dong2020"),
+        proof="exponential-mechanism.md",
+        neighbours=(
+            (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise="gumbel"), (-16, 0, 0), (-16, 1, 1)),
+            (NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, noise="gumbel"), (-40, -40, 0, 0), (-40, -40, 1, 1)),
+        ),
+        tight=True,
+    ),
+)

@@ -1,0 +1,124 @@
+"""Randomized response on which answer is the largest.
+
+Claim: epsilon-differentially private under any adjacency, whatever the answers do [warner1965].
+Proof: docs/proofs/randomized-response.md.
+Noise: a race in which the largest answer stands one step above all others, rate epsilon.
+Floats: the answers are only compared, those of mixed or other types after rounding to the nearest float.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import POSITIVE, Number, to_fraction
+from sordino.cost import Pure
+from sordino.declared import derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.grid import _array as as_array
+from sordino.grid import _is_nan as is_nan
+from sordino.grid import _is_whole as is_whole
+from sordino.grid import fit_rate
+from sordino.mechanisms.base import Mechanism
+from sordino.mechanisms.race import Race
+from sordino.releases import Choice
+from sordino.remnants import no_remnants
+
+_HUGE = 1 << 1023
+
+
+@final
+class RandomizedResponse(Mechanism):
+    """Say which of n private answers is the largest, truthfully with probability e^epsilon/(n - 1 + e^epsilon), else any other one.
+
+    It needs no statement about how far answers move, so it is right where none is known: scores without a bound, the output of a model.
+    Where a bound is known the exponential mechanism and permute-and-flip are better as soon as the lead of the largest answer is more
+    than a few spreads, or n is large: randomized response is right with a probability that only epsilon and n decide.
+
+    Raises
+    ------
+    InvalidParameter
+        If epsilon does not satisfy its constraint.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> sd.RandomizedResponse(epsilon=8).release([0.2, -1e300, 1e300], entropy=sd.Seeded(7)).index
+    2
+    """
+
+    epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
+    rate: Fraction = derived("Log odds of the largest answer against each other one, in nats.")
+    cost: Pure = derived("What a release spends: the rate, at most epsilon.")
+
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        rate = fit_rate(to_fraction(self.epsilon), "RandomizedResponse", stepped=False)
+        self._set(rate=rate, cost=Pure(epsilon=rate))
+
+    def truthful(self, n: int) -> float:
+        """Return the probability that the largest of `n` >= 1 answers is named."""
+        return 1 / (1 + (n - 1) * math.exp(-self.rate))
+
+    @no_remnants
+    def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. Among equals the smaller position is the largest: a public priority. NaN counts as the lowest value.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        Choice
+            Without a gap.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least one number.
+        """
+        fresh_entropy(entropy, "RandomizedResponse.release")
+        index, _ = Race(standing(answers), self.rate).first(entropy)
+        return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+
+def standing(answers: Any) -> NDArray[np.int64]:
+    """Return 1 for the largest answer and 0 for all others, shape (n,): all that the noise ever meets."""
+    array = np.atleast_1d(as_array(answers, "RandomizedResponse"))
+    if array.dtype == object:
+        array = np.array([_as_float(value) for value in array.tolist()])
+    stands = np.zeros(array.size, dtype=np.int64)
+    stands[(np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array).argmax()] = 1
+    return stands
+
+
+def _as_float(value: Any) -> float:
+    """Return the float nearest to one Python object, -inf for NaN and for what is no number; it never raises."""
+    if isinstance(value, Fraction) or is_whole(value):
+        exact = value if isinstance(value, Fraction) else int(value)  # integers of NumPy cannot even be compared with a large one
+        return math.inf if exact >= _HUGE else -math.inf if exact <= -_HUGE else float(exact)
+    if not isinstance(value, float | np.floating | Decimal) or is_nan(value):
+        return -math.inf
+    return float(value)
+
+
+CLAIMS = (
+    Claim(
+        name="RandomizedResponse",
+        statement="The index is epsilon-differentially private for any two lists of answers of the same length.",
+        references=("warner1965",),
+        proof="randomized-response.md",
+        neighbours=((RandomizedResponse(epsilon=1), (5, 0, 0), (0, 0, 9)),),
+        tight=True,
+    ),
+)

@@ -1,0 +1,473 @@
+"""Selection with noise in proportion to a smooth bound of the local sensitivity.
+
+Claim: epsilon-differentially private if the bound is at least the local sensitivity of every score and beta-smooth [yamamoto2024, Thms 2
+and 3, corrected and tightened].
+Proof: docs/proofs/smooth-selection.md.
+Noise: generalized Cauchy of power gamma, times bound/alpha: magnitudes (one-sided) or signed.
+Floats: scores, bound and noise are floats; the claim is about ideal arithmetic (`exact` is False). Only a position is released.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, one_of, shown, to_fraction
+from sordino.cost import Pure
+from sordino.declared import derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
+from sordino.mechanisms.base import Mechanism
+from sordino.mechanisms.smooth.clamped_bound import checked_limits, clamped_bound
+from sordino.mechanisms.smooth.private_floats import floats_of
+from sordino.noise.generalized_cauchy import GAMMA, GeneralizedCauchy
+from sordino.releases import Choice
+from sordino.remnants import no_remnants
+
+INFLATED = 1 + 2.0**-40
+"""Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
+_CLAMP = 2.0**52
+_HUGE = Fraction(1 << 1000)
+"""A budget beyond buys no less noise, a beta beyond leaves nothing of any budget."""
+_MOST_CANDIDATES = 1 << 53
+
+
+@final
+class SmoothSelection(Mechanism):
+    """Select the largest of m private scores, with noise that follows a smooth bound of how far they move on data like these.
+
+    The bound S is private, too: a number with S >= the local sensitivity of every score, and S <= e^beta times that of any neighbouring
+    data set. Where data are far from their worst case, it is far below the global sensitivity, and the noise with it. The
+    noise has a heavy tail, because a scale that differs between neighbours shows in lighter ones.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, or beta leaves nothing of epsilon for the noise.
+
+    Notes
+    -----
+    Neighbours are data sets of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for another adjacency refuses the
+    mechanism. Nothing that depends on the bound may be shown: no standard error, no gap. The scale of each score must be the same: a scale
+    for each score is not private with any accounting of this kind (see the proof page), so of several bounds the largest counts.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> best = sd.SmoothSelection(epsilon=1, beta=0.05, candidates=3, ceiling=8, floor=0.01)
+    >>> best.release([120.0, 7.5, 95.0], smooth_bound=0.4, entropy=sd.Seeded(7)).index
+    0
+    >>> best.cost, best.exact, round(best.alpha, 4)
+    (Pure(epsilon=1), False, 0.2264)
+    """
+
+    epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
+    beta: Number = parameter(
+        NOT_NEGATIVE,
+        "How smooth the bound is, in nats a record. 0 only where floor = ceiling: a bound that is the same for all data sets.",
+    )
+    candidates: int = parameter(COUNT, "Number of scores, at most 2^53: public, because noise depends on it.")
+    ceiling: Number = parameter(
+        POSITIVE,
+        (
+            "Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the global sensitivity, or nothing is "
+            "private; 2^500 at most."
+        ),
+    )
+    floor: Number = parameter(POSITIVE, "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least.")
+    gamma: Number = parameter(
+        GAMMA, "Power of the noise, from 1.1 to 100. The larger, the lighter the tail and the more beta costs.", default=4.0
+    )
+    sided: Sided = parameter(
+        one_of("one", "two"), '"one": magnitudes of the noise, better in all cases. "two": signed noise.', default="one"
+    )
+    accounting: Accounting = parameter(
+        one_of("tight", "published"),
+        (
+            '"tight": the least loss that is proved here. "published": that of the paper, for comparison; its noise is larger. Two-sided '
+            "noise has one accounting."
+        ),
+        default="tight",
+    )
+    alpha: float = derived("The noise is multiplied by S/alpha, the unit of the scores.")
+    noise: GeneralizedCauchy = derived("Its law, of scale 1.")
+    cost: Pure = derived("What a release spends: epsilon.")
+    exact: ClassVar[bool] = False
+    adjacency: ClassVar[str] = "replace-one"
+
+    def derive(self) -> None:
+        """Set the scale of the noise and the cost."""
+        budget, smooth, count = to_fraction(self.epsilon), to_fraction(self.beta), self.candidates
+        if count > _MOST_CANDIDATES:
+            raise InvalidParameter(f"SmoothSelection.candidates must be at most 2^53; got {shown(count)}.")
+        low, high = checked_limits(self.floor, self.ceiling, "SmoothSelection", "scores")
+        law = GeneralizedCauchy(to_fraction(self.gamma))
+        if smooth == 0 and low < high:
+            raise InvalidParameter(
+                "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be the same for all data sets; "
+                f"got {shown(self.beta)}. Give the beta of your bound, or floor = ceiling, the constant."
+            )
+        steep = steepness(smooth, low, high, self.accounting)
+        most = float(min(budget, _HUGE)) * (1 - 2.0**-50)
+        alpha = largest_alpha(most, steep, count, law, self.sided, self.accounting)
+        if alpha <= 0:
+            least = scale_loss(steep, count, law, self.sided, self.accounting)
+            raise InvalidParameter(
+                f"SmoothSelection.beta must leave a part of epsilon for the scores; got {shown(self.beta)}, of which the noise of {count} "
+                f"candidates with gamma {shown(law.gamma)} loses {least:.6g} of epsilon {shown(budget)}. Lower beta, or raise epsilon."
+            )
+        self._set(alpha=alpha, noise=law, cost=Pure(epsilon=budget))
+
+    @no_remnants
+    def release(self, scores: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> Choice:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        scores : array of numbers, shape (candidates,)
+            Private. They are clamped to 2^52 ceilings from 0; NaN counts as the lowest value.
+        smooth_bound : number, or array of numbers, shape (candidates,)
+            Private, in the unit of the scores; the largest counts. It is clamped to [floor, ceiling]; NaN and what is no number count as
+            the ceiling.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        Choice
+            Without a gap. Among equals the smaller position wins: a public priority.
+
+        Raises
+        ------
+        InvalidParameter
+            If the scores are not `candidates` numbers, or the bound is neither one number nor as many.
+        """
+        fresh_entropy(entropy, "SmoothSelection.release")
+        end = _CLAMP * float(to_fraction(self.ceiling))
+        values = np.clip(floats_of(scores, self.candidates, "SmoothSelection"), -end, end)
+        scale = scale_of(self, smooth_bound)
+        draw = self.noise.sample if self.sided == "one" else self.noise.sample_signed
+        with np.errstate(over="ignore"):
+            scaled = (values - values.max()) / scale
+        index = decide(scaled, draw(self.candidates, entropy))
+        return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated, exact=False)
+
+
+def scale_of(mechanism: SmoothSelection, smooth_bound: Any) -> float:
+    """Return what the noise is multiplied by: private."""
+    low, high = to_fraction(mechanism.floor), to_fraction(mechanism.ceiling)
+    return float(clamped_bound(smooth_bound, mechanism.candidates, low, high, "SmoothSelection")) * INFLATED / mechanism.alpha
+
+
+def decide(scaled: NDArray[np.float64], noise: NDArray[np.float64]) -> int:
+    """Return the position of the largest noisy score, the smaller one among equals."""
+    return int((scaled + noise).argmax())
+
+
+def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Accounting) -> float:
+    """Return the logarithm of the largest ratio of the scales of neighbours, rounded up.
+
+    A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings of whoever computed the
+    bound.
+    """
+    steep = float(min(beta, _HUGE)) + 2.0**-40 if beta else 0.0
+    if accounting == "published":
+        return steep
+    return min(steep, math.log(high / low) + 2.0**-40) if low < high else 0.0
+
+
+# ---- what a selection costs ------------------------------------------------------------------------------------------
+# What selection with noise in proportion to a smooth bound loses at most, and the noise that a budget buys.
+#
+# Claim: `loss_bound` is at least the loss of the largest of m scores, each plus S/alpha times generalized Cauchy noise, S beta-smooth.
+# Proof: docs/proofs/smooth-selection.md [yamamoto2024, corrected].
+# Noise: none.
+# Floats: suprema are enclosed cell by cell with what the hazard's shape says of slopes, so that a grid decides nothing; each log of a
+# survival function is assumed to err by less than 1e-12, and every bound is raised by more than that.
+
+
+Sided = Literal["one", "two"]
+Accounting = Literal["tight", "published"]
+Floats = NDArray[np.float64]
+
+_ERROR = 1e-12
+_CLOSE = 1e-7
+"""How far above a supremum its bound may lie, and a quarter of what may be left of a budget, as a share."""
+_MOST = 100.0
+"""Budgets beyond that buy no less noise: survival functions would leave the floats."""
+_LEAST = 1e-4
+"""Losses below are bounded well enough by the largest hazard, and (g - 1) beta."""
+_START = 1e-6
+_CELL = 0.25
+_SPLIT = 16
+_ROUNDS = 8
+_CELLS = 4096
+
+
+def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, float]:
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + shift), and about how fast it rises with the shift.
+
+    With y = e^beta z + shift and p(z) = z r(z), which rises (r the hazard), the derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a
+    cell it lies between what the ends say. From `_far` on it is negative, and below the first node both survival functions fall.
+    """
+    plain = float(law.gamma - 1) * beta + max(0.0, shift) * law.hazard_bound
+    if shift <= 0 or plain < _LEAST:
+        return plain * (1 + _ERROR), law.hazard_bound
+    far = _far(law, beta, shift)
+    nodes = np.append(np.arange(math.log(_START), math.log(far), _CELL), math.log(far))
+    at = _Nodes.of(law, beta, shift, np.exp(nodes))
+    start = _Nodes.of(law, beta, shift, np.zeros(1))
+    best = max(start.best(), at.best())
+    most = max(best[0], float(at.loss[0] - at.own[0]))
+    left, right = at.take(slice(None, -1)), at.take(slice(1, None))
+    for _ in range(_ROUNDS):
+        above = _cell_bounds(left, right)
+        open_ = above > best[0] * (1 + _CLOSE) + 2 * _ERROR
+        most = max(most, float(above[~open_].max(initial=0.0)))
+        if not open_.any():
+            break
+        ends = np.exp(np.linspace(left.x[open_], right.x[open_], _SPLIT + 1))
+        at = _Nodes.of(law, beta, shift, ends)
+        best = max(best, at.best())
+        left, right = at.take(slice(None, -1)), at.take(slice(1, None))
+    else:
+        most = max(most, float(_cell_bounds(left, right).max()))
+    return min(most + _ERROR, plain * (1 + _ERROR)), best[1]
+
+
+def _far(law: GeneralizedCauchy, beta: float, shift: float) -> float:
+    """Return a place from which on the ratio falls: there e^beta z^(1 - g) + shift z^-g <= shift, by p(z) >= (g - 1)(1 - z^-g)."""
+    g = float(law.gamma)
+    return 2 * max(2.0, float((2 * math.exp(beta) / shift) ** (1 / (g - 1))))
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Places with the log ratio there, and the two rising parts of which its derivative by x = ln z is the difference."""
+
+    x: Floats
+    loss: Floats
+    own: Floats
+    rises: Floats
+    falls: Floats
+    slope: Floats
+
+    @classmethod
+    def of(cls, law: GeneralizedCauchy, beta: float, shift: float, z: Floats) -> _Nodes:
+        y = math.exp(beta) * z + shift
+        both = np.stack([z, y])
+        survival, hazard = law.tail(both)
+        with np.errstate(divide="ignore"):
+            logs, x = np.log(survival), np.log(z)
+        return cls(x, logs[0] - logs[1], logs[0], math.exp(beta) * z * hazard[1], z * hazard[0], hazard[1])
+
+    def take(self, which: slice) -> _Nodes:
+        """Return some of them."""
+        return _Nodes(*(part[which] for part in (self.x, self.loss, self.own, self.rises, self.falls, self.slope)))
+
+    def best(self) -> tuple[float, float]:
+        """Return the largest log ratio, and how fast it rises with the shift."""
+        where = int(self.loss.argmax())
+        return float(self.loss.flat[where]), float(self.slope.flat[where])
+
+
+def _cell_bounds(left: _Nodes, right: _Nodes) -> Floats:
+    """Return upper bounds of the log ratio over cells: where two lines meet that are as steep as the parts allow."""
+    width = right.x - left.x
+    up = np.maximum(right.rises - left.falls, 0.0) + _ERROR
+    down = np.maximum(right.falls - left.rises, 0.0) + _ERROR
+    meets = np.clip((right.loss - left.loss + down * width) / (up + down), 0.0, width)
+    above: Floats = np.maximum(np.maximum(left.loss, right.loss), left.loss + up * meets)
+    return above
+
+
+def kappa(law: GeneralizedCauchy, shift: float) -> float:
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(z + shift): what it costs a winner to stand `shift` lower."""
+    return sup_loss(law, 0.0, shift)[0]
+
+
+def k1(alpha: float, beta: float, law: GeneralizedCauchy) -> float:
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + 2 alpha): the loss where the scale of the neighbour is smaller."""
+    return sup_loss(law, beta, 2 * alpha)[0]
+
+
+def k2(alpha: float, beta: float, candidates: int, law: GeneralizedCauchy) -> float:
+    """Return an upper bound of the loss where the scale of the neighbour is larger, by a factor of 1/s, s from e^-beta to 1.
+
+    It is the largest value over s of kappa(2 alpha s) + min(D_m ln(1/s), ln m), which is convex in ln s up to where ln m is reached, and
+    only falls beyond: one of the two ends has it.
+    """
+    factor, losers = dilation(beta, candidates, law)
+    return max(kappa(law, 2 * alpha), kappa(law, 2 * alpha * factor) + losers)
+
+
+def dilation(beta: float, candidates: int, law: GeneralizedCauchy) -> tuple[float, float]:
+    """Return the factor s at which `k2` is attained, a little above, and the share of the losers in it, rounded up."""
+    most = d_m(candidates, law) * beta
+    all_of_them = math.log(candidates)
+    if most <= all_of_them:
+        return math.exp(-beta) * (1 + _ERROR), most * (1 + _ERROR)
+    return math.exp(-all_of_them / d_m(candidates, law)) * (1 + _ERROR), all_of_them * (1 + _ERROR)
+
+
+def d_m(candidates: int, law: GeneralizedCauchy) -> float:
+    """Return D_m: how fast the probability of winning falls at most if all scores grow by a factor, per unit of its logarithm."""
+    if candidates == 1:
+        return 0.0
+    g = float(law.gamma)
+    chord = math.log(candidates) / -math.log1p(-1 / g)
+    return min((candidates - 1) * mean_elasticity(law), chord, _under_a_line(candidates, law)) * (1 + _ERROR)
+
+
+def _under_a_line(candidates: int, law: GeneralizedCauchy) -> float:
+    """Return the least (m - 1) a + b ln m of the lines a + b Lambda that were tried, Lambda = -ln F: any line above psi would do.
+
+    psi and Lambda both fall, so over a cell psi is at most what it is at the left end, Lambda at least what it is at the right one.
+    """
+    psi, logs = _elasticities(law)
+
+    def height(slope: float) -> float:
+        return (candidates - 1) * float((psi - slope * logs).max()) + slope * math.log(candidates)
+
+    low, high = 1e-3, 8.0 * float(law.gamma)
+    for _ in range(40):  # the height is convex in the slope
+        one, two = (low * (high / low) ** part for part in (0.4, 0.6))
+        low, high = (low, two) if height(one) < height(two) else (one, high)
+    return height(low) * (1 + 1e-10)
+
+
+@lru_cache(maxsize=64)
+def mean_elasticity(law: GeneralizedCauchy) -> float:
+    """Return an upper bound of E psi(Z), psi(z) = z f(z)/F(z), less than 1e-3 above it: over a cell psi is at most its left end's."""
+    psi, logs = _elasticities(law)
+    below = np.concatenate([[0.0], np.exp(-logs)])
+    return float((psi * np.diff(below)).sum()) * (1 + 1e-10)
+
+
+@lru_cache(maxsize=64)
+def _elasticities(law: GeneralizedCauchy) -> tuple[Floats, Floats]:
+    """Return for each of the cells from 0 to infinity psi at its left end, where it is largest, and -ln F at its right end."""
+    u = np.arange(1, _CELLS) / _CELLS
+    z = u * (1 - u) ** (-1 / (float(law.gamma) - 1))
+    below = law.cdf(z)
+    psi = np.minimum(z * law.pdf(z) / below, 1.0)
+    return np.append(1.0, psi), np.append(-np.log(below), 0.0)
+
+
+def loss_bound(
+    alpha: float,
+    beta: float,
+    candidates: int,
+    law: GeneralizedCauchy,
+    sided: Sided = "one",
+    accounting: Accounting = "tight",
+) -> float:
+    """Return an upper bound of the loss of a selection among m scores, in nats.
+
+    Parameters
+    ----------
+    alpha : float
+        Noise is multiplied by S/alpha, > 0.
+    beta : float
+        S is beta-smooth, >= 0.
+    candidates : int
+        m, at least 1. One candidate is accounted for like two.
+    law : GeneralizedCauchy
+        The law of the noise.
+    sided : str
+        "one" for magnitudes, "two" for signed noise.
+    accounting : str
+        "tight" or "published". Two-sided noise has one accounting only.
+    """
+    m = max(2, candidates)
+    if accounting == "tight" and sided == "one" and law.gamma >= 2:
+        factor, losers = dilation(beta, m, law)
+        return max(k1(alpha, beta, law), kappa(law, 2 * alpha * factor) + losers)  # the other end of k2 is at most k1
+    fixed = dilations(beta, m, law, sided, accounting)
+    if accounting == "tight" and sided == "one":
+        return kappa(law, 2 * alpha) + fixed
+    return 2 * alpha * law.slope * (1 + _ERROR) + fixed
+
+
+def dilations(beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting) -> float:
+    """Return what the change of scale costs under the accountings that pay for it apart from the scores, rounded up."""
+    m, g = max(2, candidates), float(law.gamma)
+    if sided == "two":
+        return m * max(1.0, g - 1) * beta * (1 + _ERROR)
+    if accounting == "published":
+        return (m - 1) * max(1.0, g - 1) * beta * (1 + _ERROR)
+    return max(m - 1, g - 1) * beta * (1 + _ERROR)
+
+
+def scale_loss(beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting) -> float:
+    """Return what is lost for the scale alone, however large the noise."""
+    m = max(2, candidates)
+    if accounting == "tight" and sided == "one" and law.gamma >= 2:
+        return max(float(law.gamma - 1) * beta, dilation(beta, m, law)[1])
+    return dilations(beta, m, law, sided, accounting)
+
+
+@lru_cache(maxsize=256)
+def largest_alpha(
+    epsilon: float, beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
+) -> float:
+    """Return an alpha whose `loss_bound` is at most epsilon, less than a millionth below the largest; 0 if beta leaves nothing."""
+    m = max(2, candidates)
+    epsilon *= 1 - _ERROR
+    if accounting == "tight" and sided == "one" and law.gamma >= 2:
+        factor, losers = dilation(beta, m, law)
+        shifts = largest_shift(law, beta, epsilon), largest_shift(law, 0.0, epsilon - losers) / factor
+        return min(shifts) / 2 * (1 - _ERROR)
+    left = epsilon - dilations(beta, m, law, sided, accounting)
+    if left <= 0:
+        return 0.0
+    if accounting == "tight" and sided == "one":
+        return largest_shift(law, 0.0, left) / 2 * (1 - _ERROR)
+    return left / (2 * law.slope) * (1 - 2 * _ERROR)
+
+
+def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
+    """Return a shift whose `sup_loss` is at most the budget, less than a millionth below the largest, by Newton's steps and secants."""
+    budget = min(budget, _MOST, _MOST * float(law.gamma - 1)) * (1 - _ERROR)
+    low = (budget - float(law.gamma - 1) * beta) / law.hazard_bound * (1 - 1e-9)
+    if low <= 0:
+        return 0.0
+    (found, slope), high, over = sup_loss(law, beta, low), math.inf, math.inf
+    for _ in range(60):
+        if budget - found <= 4 * _CLOSE * budget + 2 * _ERROR or high - low <= 1e-9 * low:
+            break
+        tried = low + (budget - found) / slope
+        if tried >= high:
+            tried = low + (high - low) * min(0.9, max(0.1, (budget - found) / (over - found)))
+        loss, rise = sup_loss(law, beta, tried)
+        if loss <= budget:
+            low, found, slope = tried, loss, rise
+        else:
+            high, over = tried, loss
+    return low
+
+
+_PAIR: dict[str, Any] = {"epsilon": 1, "candidates": 2, "ceiling": 8, "floor": 0.125}
+CLAIMS = (
+    Claim(
+        name="SmoothSelection",
+        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound (one-sided noise).",
+        references=("yamamoto2024, Thm 3",),
+        proof="smooth-selection.md",
+        neighbours=((SmoothSelection(beta=0.1, **_PAIR), (5, 0, 1), (4, 1, 1.10517)),),
+    ),
+    Claim(
+        name="SmoothSelection",
+        statement="The same holds with signed noise.",
+        references=("yamamoto2024, Thm 2",),
+        proof="smooth-selection.md",
+        neighbours=((SmoothSelection(beta=0.05, **_PAIR, sided="two"), (0, 12, 1), (-0.95, 12.95, 0.9513)),),
+    ),
+)

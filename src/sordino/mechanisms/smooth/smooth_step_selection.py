@@ -1,0 +1,422 @@
+"""Selection by step noise in proportion to a private smooth bound of the sensitivity.
+
+Claim: epsilon-differentially private for scores that move by at most a beta-smooth bound [yamamoto2024; another noise and another cost].
+Proof: docs/proofs/step-selection.md.
+Noise: the height of a geometric level, times the bound: one draw of rate `rate` for each score.
+Floats: none after scores and bound are on their grids; a bound may be off by a share of 2^-41, scores by floor/2^22 each.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.claims import Claim
+from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, Number, shown, to_fraction
+from sordino.cost import Pure
+from sordino.declared import derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import RATE_DENOMINATOR, Steps, fit_rate, step_for, to_steps
+from sordino.mechanisms.base import Mechanism
+from sordino.mechanisms.smooth.clamped_bound import clamped_bound
+from sordino.mechanisms.smooth.step_atoms import DIGITS, Heights, heights, levels_needed, ratio_for
+from sordino.mechanisms.smooth.step_success import success
+from sordino.noise import Geometric
+from sordino.noise.probability import Bounds, contexts, exp_bounds
+from sordino.releases import Choice
+from sordino.remnants import no_remnants
+from sordino.sensitivity import Sensitivity
+
+_OWNER = "SmoothStepSelection"
+_BOUND_ERROR = Fraction(1, 1 << 40)  # the share by which a bound may be too small
+_SCALE_DIGITS = 24
+_UNIT_DIGITS = DIGITS + _SCALE_DIGITS
+_MOST_LEVELS = 1 << 20
+
+
+@final
+class SmoothStepSelection(Mechanism):
+    """Select the largest of `candidates` private scores, with noise in proportion to a smooth bound of how far they move.
+
+    For scores that could move far for some data, but do not for most: a smooth bound S says how far one unit can move any score *at these
+    data*, and itself changes by a factor of at most e^beta between neighbours. The noise is the least that hides the winner's own move;
+    that all losers feel the change of the scale costs the rest of the budget, nothing if the scale is public (`floor` equal to `ceiling`).
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, `floor` is above `ceiling`, beta is 0 while the bound may change, or epsilon is so
+        small that noise would have millions of levels.
+
+    Notes
+    -----
+    The bound is a statement about neighbours, on your word: data sets of as many units of which one is replaced, as in all of `sd.smooth`.
+    A ledger for another adjacency refuses the mechanism.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> best = sd.SmoothStepSelection(epsilon=4, beta=0.05, candidates=4, ceiling=2, floor=0.1)
+    >>> best.release([9.5, 3.25, 8.0, 1.5], smooth_bound=0.28, entropy=sd.Seeded(7)).index
+    0
+    >>> [round(float(share), 3) for share in best.split]
+    [3.999, 0.001]
+    """
+
+    epsilon: Number = parameter(
+        POSITIVE,
+        (
+            "Budget of the selection. The losers' share is at most ln(candidates), and close to nothing from epsilon = "
+            "ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then `SmoothSelection` may be better."
+        ),
+    )
+    beta: Number = parameter(
+        NOT_NEGATIVE,
+        "The bound is beta-smooth: S <= e^beta S' between neighbours. 0 only where `floor` equals `ceiling`.",
+    )
+    candidates: int = parameter(COUNT, "Number of scores, public.")
+    ceiling: Number = parameter(
+        POSITIVE, "Public bound of how far one unit can move any score of any data, in the unit of the scores."
+    )
+    floor: Number = parameter(POSITIVE, "Public, at most the ceiling: smaller bounds are raised to it. It sets the grid.")
+    rate: Fraction = derived("Rate of the geometric law of the levels: the winner's share of the cost.")
+    noise: Geometric = derived("That law.")
+    split: Shares = derived("What the winner costs, and what all losers cost together, in nats.")
+    step: Fraction = derived(
+        "Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores beyond 2^52 steps are clamped."
+    )
+    cost: Pure = derived("What a release spends: the sum of both shares, at most epsilon.")
+    adjacency: ClassVar[str] = "replace-one"
+
+    def derive(self) -> None:
+        """Divide the budget between the winner and the losers, and set the noise and the grid."""
+        high, low, smooth = to_fraction(self.ceiling), to_fraction(self.floor), to_fraction(self.beta)
+        if low > high:
+            raise InvalidParameter(f"{_OWNER}.floor must be at most ceiling, {shown(high)}; got {shown(low)}.")
+        if not smooth and low < high:
+            raise InvalidParameter(
+                f"{_OWNER}.beta must be above 0 unless floor and ceiling are the same; got 0: a bound that no unit changes is one public "
+                "number. Give it as both floor and ceiling, or give the beta of your bound."
+            )
+        step = step_for(Sensitivity(bound=low, monotone=False, adjacency="replace-one"), low**2, _OWNER)
+        split = _split(to_fraction(self.epsilon), self.candidates, ratio_for(smooth, low, high))
+        self._set(rate=split.winner, noise=Geometric(split.winner), split=split, step=step, cost=Pure(epsilon=sum(split)))
+
+    @property
+    def heights(self) -> Heights:
+        """The function from levels to their heights, in units of 2^-32 scales, whole."""
+        return heights(ratio_for(*self._numbers))
+
+    def atoms(self, n: int) -> tuple[float, ...]:
+        """Return how much noise the first `n` levels stand for, in scales: 0, 2, and so on, each more than e^beta times the one before.
+
+        Raises
+        ------
+        InvalidParameter
+            If `n` is not a whole number, at least 1.
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> noise = sd.SmoothStepSelection(epsilon=4, beta=0.1, candidates=9, ceiling=1, floor=0.01)
+        >>> [round(height, 6) for height in noise.atoms(4)]
+        [0.0, 2.0, 4.210342, 6.653147]
+        """
+        levels = range(COUNT(f"{_OWNER}.atoms.n", n))
+        return tuple(height / (1 << DIGITS) for height in self.heights(levels))
+
+    def success(self, scores: Any, *, smooth_bound: Any) -> float:
+        """Return the probability that the largest of these scores is selected, of equals the first: for scores that are public.
+
+        Parameters
+        ----------
+        scores : array of numbers, shape (candidates,)
+            Made up, or public: the result is exact up to the rounding of floats, not private.
+        smooth_bound : number or array of numbers, shape (candidates,)
+            Of the same kind.
+
+        Raises
+        ------
+        InvalidParameter
+            As `release`.
+
+        Examples
+        --------
+        >>> import sordino as sd
+        >>> best = sd.SmoothStepSelection(epsilon=4, beta=0.05, candidates=4, ceiling=2, floor=0.1)
+        >>> round(best.success([9.5, 3.25, 8.0, 1.5], smooth_bound=0.28), 4)
+        1.0
+        """
+        steps, scale = self.on_grids(scores, smooth_bound)
+        return success(
+            steps, self.rate, lambda levels: [Fraction(scale * height, 1 << _UNIT_DIGITS) for height in self.heights(levels)]
+        )
+
+    @no_remnants
+    def release(self, scores: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> Choice:
+        """Select, with fresh noise.
+
+        Parameters
+        ----------
+        scores : array of numbers, shape (candidates,)
+            Private; a score may be off by floor/2^22, what floats lose. NaN counts as the lowest value. Among equals, noise included, the
+            smaller position wins: a public priority.
+        smooth_bound : number or array of numbers, shape (candidates,)
+            Private, the largest counts. It may be off by a share of 2^-41, or miss what is asked of it by 2^-40: what floats lose. What is
+            no number counts as the ceiling.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Returns
+        -------
+        Choice
+            Without a gap.
+
+        Raises
+        ------
+        InvalidParameter
+            If there are not as many scores as candidates, or the bounds are neither one nor as many.
+        """
+        fresh_entropy(entropy, f"{_OWNER}.release")
+        steps, scale = self.on_grids(scores, smooth_bound)
+        levels = self.noise.sample(steps.size, entropy)
+        ahead = champions(steps, levels)
+        index = int(ahead[decide(steps[ahead], levels[ahead][None, :], scale, self.heights)[0]])
+        return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+
+    @property
+    def _numbers(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Return beta, floor and ceiling as exact numbers."""
+        return to_fraction(self.beta), to_fraction(self.floor), to_fraction(self.ceiling)
+
+    def on_grids(self, scores: Any, smooth_bound: Any) -> tuple[NDArray[np.int64], int]:
+        """Return the scores in steps, shape (candidates,), and the scale in steps/2^24: the bound and two steps, rounded up. Private."""
+        steps = np.atleast_1d(to_steps(scores, self.step, _OWNER))
+        if steps.size != self.candidates:
+            raise InvalidParameter(f"{_OWNER}.release needs as many scores as candidates, {self.candidates}; got {steps.size}.")
+        _, low, high = self._numbers
+        bound = clamped_bound(smooth_bound, self.candidates, low, high, _OWNER)
+        return steps, math.ceil((bound * (1 + _BOUND_ERROR) / self.step + 2) * (1 << _SCALE_DIGITS))
+
+
+def _split(budget: Fraction, candidates: int, ratio: Fraction) -> Shares:
+    """Return the shares of the budget, or raise `InvalidParameter` if a release would need too many atoms."""
+    if ratio == 1:
+        return Shares(fit_rate(budget, _OWNER, stepped=False), Fraction(0))
+    if levels_needed(ratio, budget) <= _MOST_LEVELS:  # else it would take long to find out
+        split = divided(budget, candidates, _OWNER)
+        if levels_needed(ratio, split.winner) <= _MOST_LEVELS:
+            return split
+    raise InvalidParameter(
+        f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so little: with {shown(budget)} noise would "
+        "have more than a million levels. Raise epsilon, or lower the number of candidates."
+    )
+
+
+def champions(steps: NDArray[np.int64], levels: Steps) -> NDArray[np.intp]:
+    """Return for each level that occurs the position of its largest score, of equals the first: nobody else can win."""
+    if levels.dtype == object:
+        found: dict[int, int] = {}
+        for i, level in enumerate(levels.tolist()):
+            if level not in found or steps[i] > steps[found[level]]:
+                found[level] = i
+        return np.array(sorted(found.values()), dtype=np.intp)
+    order = np.argsort(levels.astype(np.uint16) if int(levels.max()) < 1 << 16 else levels, kind="stable")
+    begins = np.flatnonzero(np.diff(levels[order], prepend=-1))
+    values = steps[order]
+    best = np.repeat(np.maximum.reduceat(values, begins), np.diff(begins, append=values.size))
+    reached = np.flatnonzero(values == best)
+    first = reached[np.searchsorted(reached, begins)]
+    return np.sort(order[first])
+
+
+def decide(steps: NDArray[np.int64], levels: Steps, scale: int, heights: Heights) -> NDArray[np.intp]:
+    """Return the position of the largest score with its noise, of equals the first, for each row of levels, shape (N, n)."""
+    n = steps.size
+    drawn, at = np.unique(levels, return_inverse=True)
+    noise = [scale * height for height in heights([int(level) for level in drawn.tolist()])]
+    each = at.reshape(levels.shape) * n + np.arange(n)  # a number for each candidate at each level
+    pairs, rows = np.unique(each, return_inverse=True)
+    whose = pairs % n
+    listed = zip(steps[whose].tolist(), (pairs // n).tolist(), whose.tolist(), strict=True)
+    sums = [((step << _UNIT_DIGITS) + noise[level], -place) for step, level, place in listed]
+    ranks = np.empty(len(sums), dtype=np.int64)
+    ranks[sorted(range(len(sums)), key=sums.__getitem__)] = np.arange(len(sums))
+    best: NDArray[np.intp] = ranks[rows.reshape(levels.shape)].argmax(axis=1)
+    return best
+
+
+# ---- how a budget is shared ------------------------------------------------------------------------------------------
+# How step noise under a private scale divides its budget: what the winner pays, and what all losers pay together.
+#
+# Claim: if `affordable`, losers whose noise follows a scale that differs between neighbours cost no more than what is spared for them.
+# Proof: docs/proofs/step-selection.md, "All losers together".
+# Floats: they only propose a rate; decimals with directed rounding decide.
+
+
+_DIGITS = 40
+_DENSE = 128  # up to here levels are looked at one by one, beyond in groups, each about this fraction of what is before it
+_NATS = 36.0  # the levels beyond are one group
+_TRIED = 64  # rates that are tried from the budget downwards
+_SLOWEST = 2.0**-30
+
+Floats = NDArray[np.float64]
+
+
+class Shares(NamedTuple):
+    """The parts of the cost, in nats: what one move costs the winner, the rate of the noise, and what it costs all losers together."""
+
+    winner: Fraction
+    losers: Fraction
+
+
+@lru_cache(maxsize=256)
+def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
+    """Return the largest rate found, a multiple of 2^-40, that leaves enough for the losers of so many candidates.
+
+    Raises
+    ------
+    InvalidParameter
+        If the rate would be below 2^-30, or above 2^40.
+    """
+    if candidates == 1:
+        rate = fit_rate(budget, owner, stepped=False)
+        return Shares(rate, budget - rate)
+    if budget > RATE_DENOMINATOR:
+        raise InvalidParameter(f"{owner}.epsilon must be at most 2^40; got {shown(budget)}. With so much there is no noise left.")
+    units, less = math.floor(_proposed(float(budget), candidates) * RATE_DENOMINATOR), 1
+    while units > _SLOWEST * RATE_DENOMINATOR:
+        rate = Fraction(units, RATE_DENOMINATOR)
+        if rate < budget and affordable(rate, budget - rate, candidates):
+            return Shares(rate, budget - rate)
+        units, less = units - less, 2 * less
+    raise InvalidParameter(
+        f"{owner}.epsilon must be larger for {candidates} candidates: noise of a rate above 2^-30 would cost more than {shown(budget)}. "
+        "Raise epsilon, or lower the number of candidates."
+    )
+
+
+def affordable(rate: Fraction, spare: Fraction, candidates: int) -> bool:
+    """Return whether it is certain that all losers together cost at most `spare` nats.
+
+    With n losers, theta = e^-spare and p_k = (1 - q) q^k it is enough that sum_k p_k v_k >= 0, either for v_k = rho_k - theta, rho_k =
+    ((1 - q^(k+2))/(1 - q^(k+3)))^n, or for the least value v_k of e^-Y (e^(-psi_k min(Y, n l_(k+3))) - theta) over 0 <= Y <= n l_(k+1),
+    where l_j = -ln(1 - q^j) and psi_k = l_(k+2)/l_(k+3) - 1. Both rise with k: a group counts with its first value.
+    """
+    down, up = contexts(_DIGITS)
+    losers, theta = candidates - 1, exp_bounds(spare, _DIGITS)[1]
+    plain = weighed = Decimal(0)
+    nodes = _nodes(float(rate), candidates)
+    for k, after in zip(nodes, [*nodes[1:], None], strict=True):
+        first = exp_bounds(rate * k, _DIGITS)
+        beyond = (Decimal(0), Decimal(0)) if after is None else exp_bounds(rate * after, _DIGITS)
+        mass = max(Decimal(0), down.subtract(first[0], beyond[1])), up.subtract(first[1], beyond[0])
+        gain, least = _values(rate, k, losers, theta)
+        plain = down.add(plain, down.multiply(mass[gain < 0], gain))
+        weighed = down.add(weighed, down.multiply(mass[least < 0], least))
+    return plain >= 0 or weighed >= 0
+
+
+def _values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[Decimal, Decimal]:
+    """Return lower bounds of both v_k."""
+    down, up = contexts(_DIGITS)
+    two, three = _lost(rate, k + 2), _lost(rate, k + 3)
+    kept = down.next_minus(down.exp(up.multiply(losers, up.subtract(two[1], three[0])).copy_negate()))  # rho_k
+    gain = down.subtract(max(kept, Decimal(0)), theta)
+    if gain >= 0:  # no Y is worse than the largest
+        deep = down.next_minus(down.exp(up.multiply(losers, _lost(rate, k + 1)[1]).copy_negate()))
+        return gain, max(Decimal(0), down.multiply(deep, gain))
+    if three[0] <= 0:  # beyond all digits
+        return gain, gain
+    psi = up.subtract(up.divide(two[1], three[0]), 1)
+    worst = down.divide(
+        down.next_minus(down.ln(down.divide(down.add(1, psi), theta))), psi
+    )  # the Y that is worst if all are allowed
+    everyone = down.multiply(losers, three[0])
+    if worst >= up.multiply(losers, three[1]):  # and it is not reached
+        return gain, down.multiply(up.next_plus(up.exp(everyone.copy_negate())), gain)
+    share = up.multiply(theta, up.divide(psi, down.add(1, psi)))
+    return gain, up.multiply(share, up.next_plus(up.exp(worst.copy_negate()))).copy_negate()
+
+
+@lru_cache(maxsize=1 << 14)
+def _lost(rate: Fraction, j: int) -> Bounds:
+    """Return bounds of -ln(1 - q^j), j >= 1."""
+    down, up = contexts(_DIGITS)
+    low, high = exp_bounds(rate * j, _DIGITS)
+    most, least = up.next_plus(up.ln(up.subtract(1, low))), down.next_minus(down.ln(down.subtract(1, high)))
+    return most.copy_negate(), least.copy_negate()
+
+
+@lru_cache(maxsize=512)
+def _nodes(rate: float, candidates: int) -> tuple[int, ...]:
+    """Return the first levels of the groups, from 0 on."""
+    last = math.ceil((_NATS + math.log(candidates)) / rate)
+    if last <= _DENSE:
+        return tuple(range(last + 1))
+    grown = _DENSE * (1 + 1 / _DENSE) ** np.arange(math.ceil(math.log(last / _DENSE) * (_DENSE + 1)) + 1)
+    return (*range(_DENSE), *sorted({math.floor(x) for x in grown.tolist()}))
+
+
+def _likely(rate: float, spare: float, candidates: int) -> bool:
+    """Return what `affordable` will say, in floats."""
+    k, losers, theta = np.array(_nodes(rate, candidates), dtype=np.float64), candidates - 1, math.exp(-spare)
+    tails = np.exp(-rate * k)
+    mass = np.append(-tails[:-1] * np.expm1(-rate * np.diff(k)), tails[-1])
+    one, two, three = (-np.log1p(-np.exp(-rate * (k + j))) for j in (1, 2, 3))
+    with np.errstate(all="ignore"):  # where nothing is lost there is nothing to divide
+        psi = two / three - 1
+        gain: Floats = np.exp(-losers * (two - three)) - theta
+        worst = (np.log1p(psi) + spare) / psi
+        steep = np.where(worst <= losers * three, -theta * psi / (1 + psi) * np.exp(-worst), np.exp(-losers * three) * gain)
+    least = np.where(gain >= 0, np.exp(-losers * one) * gain, steep)
+    return float((mass * gain).sum()) >= 0 or float((mass * least).sum()) >= 0
+
+
+def _proposed(budget: float, candidates: int) -> float:
+    """Return about the largest rate that leaves enough: not every smaller one does."""
+    rates = [budget * (1 - i / _TRIED) for i in range(1, _TRIED)]
+    while rates[-1] > _SLOWEST:
+        rates.append(rates[-1] / 2)
+    above = budget
+    for rate in rates:
+        if _likely(rate, budget - rate, candidates):
+            break
+        above = rate
+    else:
+        return 0.0
+    for _ in range(50):
+        middle = (rate + above) / 2
+        rate, above = (middle, above) if _likely(middle, budget - middle, candidates) else (rate, middle)
+    return rate
+
+
+_PUBLIC = [SmoothStepSelection(epsilon=2, beta=0, candidates=n, ceiling=1, floor=1) for n in (2, 3)]
+_PRIVATE = SmoothStepSelection(epsilon=1.125, beta=0.5, candidates=3, ceiling=4, floor=1)
+CLAIMS = (
+    Claim(
+        name="SmoothStepSelection",
+        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound.",
+        references=("yamamoto2024",),
+        proof="step-selection.md",
+        neighbours=(  # scores, and their smooth bound
+            (_PRIVATE, (0, 0, -5.5, 1), (-1, 1, -4.5, 1.5)),
+            (_PRIVATE, (0, 0, 0, 1), (-1, 1, 1, 1.625)),
+        ),
+    ),
+    Claim(
+        name="SmoothStepSelection",
+        statement="Where the scale is public the winner alone pays, for any number of scores.",
+        references=("yamamoto2024",),
+        proof="step-selection.md",
+        neighbours=((_PUBLIC[0], (0, 0, 1), (-1, 1, 1)), (_PUBLIC[1], (3, 3, -1, 1), (2, 4, 0, 1))),
+        tight=True,
+    ),
+)

@@ -1,0 +1,75 @@
+"""The atoms of step noise under a scale that is private: how many, how high, rounded so that one move crosses one of them.
+
+Claim: `ratio_for` is at least (1 + ROOM) times the largest factor by which the scale moves; heights a satisfy a_0 = 0 and
+a_(j+1) >= ratio a_j + 2, in units of 2^-32, up to where a level decides alone.
+Proof: docs/proofs/step-selection.md, "Rounding".
+Floats: none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+from sordino.grid import CLAMP
+from sordino.noise.probability import exp_bounds
+
+DIGITS = 32
+"""Heights of atoms are whole multiples of 2^-32 scales."""
+
+ROOM = Fraction(1, 1 << 38)
+"""By which share a scale may be above what it stands for, all rounding together."""
+
+FINE = 1 << 20
+"""A scale is at least so many steps of the scores."""
+
+_RATIO_DIGITS = 48
+_PRECISION = 40
+_STEEP = (2 * CLAMP // FINE + 1) << DIGITS  # a level so far above the next one decides alone, whatever the scores and the scale
+
+Heights = Callable[[Sequence[int]], list[int]]
+"""From numbers of levels, any, to heights above 0 in units of 2^-32 scales."""
+
+
+@lru_cache(maxsize=256)
+def ratio_for(beta: Fraction, floor: Fraction, ceiling: Fraction) -> Fraction:
+    """Return min(e^beta, ceiling/floor) (1 + ROOM), rounded up to 48 binary digits; 1 where the scale is one public number."""
+    if floor == ceiling:
+        return Fraction(1)
+    widest = ceiling / floor
+    if beta < widest.numerator.bit_length() - widest.denominator.bit_length() + 1:  # else e^beta > 2^beta >= ceiling/floor
+        widest = min(widest, 1 / Fraction(exp_bounds(beta, _PRECISION)[0]))
+    unit = 1 << _RATIO_DIGITS
+    return Fraction(-(-widest * (1 + ROOM) * unit // 1), unit)
+
+
+def heights(ratio: Fraction) -> Heights:
+    """Return the heights of the atoms for this ratio."""
+    if ratio == 1:
+        return lambda levels: [level << DIGITS + 1 for level in levels]
+    steps = int(ratio * (1 << _RATIO_DIGITS))
+
+    def at(levels: Sequence[int]) -> list[int]:
+        known = _atoms(steps, 1 << max(levels, default=0).bit_length())
+        last = len(known) - 1
+        return [known[level] if level <= last else known[last] + (level - last) * _STEEP for level in levels]
+
+    return at
+
+
+@lru_cache(maxsize=4)
+def _atoms(ratio: int, count: int) -> tuple[int, ...]:
+    """Return the first `count` atoms, or fewer: up to the first that a level alone decides about."""
+    found, up, two = [0], (1 << _RATIO_DIGITS) - 1, 2 << DIGITS
+    while len(found) < count:
+        found.append(((found[-1] * ratio + up) >> _RATIO_DIGITS) + two)
+        if found[-1] - found[-2] >= _STEEP:
+            break
+    return tuple(found)
+
+
+def levels_needed(ratio: Fraction, rate: Fraction) -> int:
+    """Return about how many atoms a release computes, ratio above 1: those that noise reaches, or after which a level decides alone."""
+    return math.ceil(min(64 / rate, 23 / (ratio - 1) + 1))

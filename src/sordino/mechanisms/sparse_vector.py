@@ -1,0 +1,269 @@
+"""The sparse vector with gaps: the first positives of a list or a stream, each test with fresh noise, what was not found is not paid for.
+
+Claim: for every transcript, (epsilon_0 + positives b)-private; all of them epsilon-private [ding2022, Thm 2 and Alg. 2; lyu2017].
+Proof: docs/proofs/sparse-vector.md.
+Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete Laplace, on the grid.
+Floats: split and correction are chosen with them, from public parameters; no comparison and no cost is.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, final
+
+from sordino.claims import Claim
+from sordino.constraints import (
+    COUNT,
+    DOMAIN_SIZE,
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    Number,
+    OrNone,
+    WordOr,
+    to_fraction,
+)
+from sordino.cost import Pure
+from sordino.declared import Converted, derived, parameter
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy
+from sordino.errors import InvalidParameter
+from sordino.mechanisms.base import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism, Rules, one_of_the_laws
+from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divided, family_of
+from sordino.mechanisms.crossings.correction import Family
+from sordino.mechanisms.crossings.split import Plan, Task
+from sordino.mechanisms.crossings.stream import Stream
+from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.mechanisms.crossings.transcripts import released, rules_of
+from sordino.releases import Positives
+from sordino.remnants import no_remnants
+from sordino.sensitivity import COUNTING, Sensitivity
+
+
+@final
+class SparseVector(Mechanism):
+    """Find the first answers above a public threshold; those below cost nothing, however many they are.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint, or parameters exclude each other.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> m = sd.SparseVector(threshold=100, positives=3, epsilon=4, sensitivity=sd.COUNTING, split=0.25)
+    >>> found = m.release([3, 170, 8, 2], entropy=sd.Seeded(7))
+    >>> found.indices.tolist(), found.cost, m.cost
+    ([1], Pure(epsilon=2), Pure(epsilon=4))
+    """
+
+    threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
+    positives: int = parameter(COUNT, "After so many it stops, at least 1.")
+    epsilon: Number = parameter(POSITIVE, "Budget of the whole; what is not found is not spent.")
+    sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
+    noise: Converted[Family | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    threshold_noise: Converted[Family | Noise, Noise] = parameter(
+        one_of_the_laws(*LAWS),
+        ("Noise of the questions and of the threshold: one-sided (smaller, the default) or two-sided."),
+        default="exponential",
+    )
+    split: Number | Literal["variance", "success"] = parameter(
+        WordOr(("variance", "success"), SHARE),
+        (
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
+            "variance of a comparison; or the one with which a task most likely succeeds: "
+            "`correction_run` answers below the threshold by `correction_margin`, then one as far above, "
+            'again and again ("success" is searched for, which takes up to two seconds).'
+        ),
+        default="variance",
+    )
+    correction: Number | Literal["optimal"] | None = parameter(
+        OrNone(WordOr(("optimal",), FINITE)),
+        ('Public number added to the threshold, so that a long run of answers below it is passed; "optimal": for the task.'),
+        default=None,
+    )
+    correction_run: int | None = parameter(
+        OrNone(DOMAIN_SIZE), ('How many answers below come before one above; needed with "optimal" and "success".'), default=None
+    )
+    correction_margin: Number | None = parameter(
+        OrNone(NOT_NEGATIVE),
+        ('How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 with "success".'),
+        default=None,
+    )
+    passes: int = parameter(
+        COUNT,
+        ("With more than one, answers that were below are asked again, in the same order, until enough are found."),
+        default=1,
+    )
+    resample: bool = parameter(
+        TRUTH,
+        (
+            "Draw a new threshold after each positive. It costs more, and has its use in other "
+            "accountings than that of pure epsilons."
+        ),
+        default=False,
+    )
+    domain_size: int | None = parameter(
+        DOMAIN,
+        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        default=None,
+    )
+    step: Fraction = derived(STEP_MEANS)
+    threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
+    positive_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
+    threshold_correction: Fraction = derived("The number that is added to every threshold, in the unit of the answers.")
+    cost: Pure = derived(
+        "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are what it did spend."
+    )
+    per_transcript: ClassVar[bool] = True
+
+    def derive(self) -> None:
+        """Set what follows from the parameters."""
+        if self.domain_size is not None and self.passes > 1:
+            raise InvalidParameter(f"SparseVector.passes must be 1 with a domain size; got {self.passes}.")
+        plan = Plan.checked("SparseVector", self.split, self.correction, self.correction_run, self.correction_margin)
+        budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        c, kappa = self.positives, 1 if self.sensitivity.monotone else 2
+        stages = c if self.resample else 1
+        query, limit = family_of(self.noise), family_of(self.threshold_noise)
+        share, added = plan.share(Task(query, limit, kappa, c, self.resample), bound / budget)
+        step, moves, threshold_rate, rate = divided("SparseVector", self.sensitivity, budget, share, c, stages=stages)
+        if added is None:
+            added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
+        self._set(
+            noise=LAWS[query](rate),
+            threshold_noise=LAWS[limit](threshold_rate),
+            step=step,
+            threshold_epsilon=moves * threshold_rate,
+            positive_epsilon=kappa * moves * rate,
+            threshold_correction=added,
+        )
+        self._set(cost=self.spent(c, stages))
+        self.cut()  # refuse a threshold beyond the clamp now
+
+    def spent(self, positives: int, thresholds: int = 1) -> Pure:
+        """Return the cost of a transcript with so many positives, in which questions met so many thresholds (1 unless `resample`)."""
+        return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
+
+    def cut(self, threshold: Number | None = None) -> Cut:
+        """Return a public threshold (None: the one of the mechanism) on the grid, correction included.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is no finite number or lies, with the correction, beyond 2^52 steps, where answers are clamped.
+        """
+        [only] = cuts_of(self, self.threshold if threshold is None else threshold)
+        return only
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are: one for each positive."""
+        return self.positives
+
+    @property
+    def branch_tokens(self) -> tuple[int, ...]:
+        """What a positive costs in tokens: 1, in the only branch."""
+        return (1,)
+
+    @property
+    def branch_noise(self) -> tuple[Noise, ...]:
+        """The noise of the only branch."""
+        return (self.noise,)
+
+    @property
+    def branch_epsilons(self) -> tuple[Fraction, ...]:
+        """What a positive of the only branch costs."""
+        return (self.positive_epsilon,)
+
+    @property
+    def branch_corrections(self) -> tuple[Fraction, ...]:
+        """What the only branch adds to a threshold, in the unit of the answers."""
+        return (self.threshold_correction,)
+
+    @no_remnants
+    def release(self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
+        """Find the first positives, with fresh noise.
+
+        Parameters
+        ----------
+        answers : array of numbers, shape (n,)
+            Private. With a domain size: the answers that are not 0.
+        thresholds : array of numbers, shape (n,), optional
+            Public: a threshold for each answer, instead of the one of the mechanism; the correction is added to each.
+        positions : array of int, shape (n,)
+            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
+            domain and repeated ones are dropped.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If the answers are not a list of at least one number, or thresholds or positions do not go with them.
+        """
+        fresh_entropy(entropy, "SparseVector.release")
+        return released(self, answers, thresholds, positions, entropy)
+
+    @property
+    def rules(self) -> Rules:
+        """How a release is made, of answers that are compared with the threshold of the mechanism."""
+        return rules_of(self)
+
+    @no_remnants
+    def open(self, *, entropy: Entropy = SYSTEM) -> Stream:
+        """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
+
+        Raises
+        ------
+        InvalidParameter
+            If the mechanism has several passes or a domain size: a stream cannot go back.
+        """
+        fresh_entropy(entropy, "SparseVector.open")
+        if self.passes > 1 or self.domain_size is not None:
+            raise InvalidParameter(
+                "SparseVector.open needs a mechanism with one pass and without a domain size, because a stream cannot go back; got "
+                f"passes={self.passes}, domain_size={self.domain_size}. Use release, or make a mechanism without them."
+            )
+        return Stream(self, entropy)
+
+
+_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
+CLAIMS = (
+    Claim(
+        name="SparseVector",
+        statement="Each transcript, gaps included, is private for what it spent: the thresholds met and the positives found.",
+        references=_REFERENCES,
+        proof="sparse-vector.md",
+        neighbours=(
+            (SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
+            (SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=_EITHER_WAY, split=0.25), (0, 0, 0), (1, -1, -1)),
+            (SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, correction=-1), (0, 0), (1, 0)),
+            (SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, domain_size=2), (0, 0), (1, 0)),
+        ),
+        tight=True,
+    ),
+    Claim(
+        name="SparseVector",
+        statement="The same with Laplace noise, with new thresholds after positives, and when answers are asked again.",
+        references=_REFERENCES,
+        proof="sparse-vector.md",
+        neighbours=tuple(
+            (SparseVector(threshold=0, epsilon=epsilon, sensitivity=_EITHER_WAY, **options), (0, 0), (1, -1))
+            for epsilon, options in (
+                (12, {"positives": 1, "noise": "laplace"}),
+                (12, {"positives": 1, "threshold_noise": "laplace"}),
+                (12, {"positives": 1, "noise": "laplace", "threshold_noise": "laplace"}),
+                (18, {"positives": 2, "resample": True}),
+                (12, {"positives": 1, "passes": 2}),
+            )
+        ),
+    ),
+)

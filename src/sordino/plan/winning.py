@@ -1,0 +1,198 @@
+"""How likely the best of made-up scores is selected, by any mechanism that selects one: to compare mechanisms before data are seen.
+
+Claim: none about privacy; the probabilities are right to about a thousandth. Proof: docs/proofs/choosing-a-selector.md, "Figures".
+Floats: everything here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.constraints import shown
+from sordino.entropy import Seeded
+from sordino.errors import InvalidParameter
+from sordino.mechanisms import PermuteAndFlip, RandomizedResponse, SmoothSelection, SmoothStepSelection, StepSelection
+from sordino.mechanisms.smooth.step_atoms import DIGITS
+
+Floats = NDArray[np.float64]
+
+_NATS = 30.0
+_EDGES = np.linspace(0.0, _NATS, 193)
+_DEEP: Floats = (_EDGES[1:] + _EDGES[:-1]) / 2
+"""Places of a law, as minus the logarithms of the probability of more: what the winner needs among many candidates lies far out."""
+_WEIGHTS: Floats = np.exp(-_EDGES[:-1]) - np.exp(-_EDGES[1:])
+_LOG_GRID = np.linspace(-14.0, 20.0, 1 << 12)
+_CELLS = 1 << 13
+"""About how many scores a design has, in all rows."""
+_BINS = 64
+_FAR = 1 << 20
+_MANY = 1 << 10
+_HUGE = 1 << 17
+_BLOCK = 1 << 16
+_SOME = 128
+_SEED = 20241122
+_MOST_LEVELS = 1 << 16
+"""Noise of more levels than that selects hardly better than by chance: it counts as never right."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Made-up data, nothing of which is private.
+
+    Attributes
+    ----------
+    scores : array of float, shape (rows, m)
+        What is selected from.
+    best : array of int, shape (rows,)
+        The position that should be selected.
+    bounds : array of float, shape (rows,), or None
+        Smooth bounds that go with the scores.
+    """
+
+    scores: Floats
+    best: NDArray[np.int64]
+    bounds: Floats | None = None
+
+    def some(self) -> Design:
+        """Return the first rows, where all would take long."""
+        return Design(self.scores[:_SOME], self.best[:_SOME], None if self.bounds is None else self.bounds[:_SOME])
+
+
+def rows_for(m: int) -> int:
+    """Return how many rows a design of m scores has."""
+    return max(2 if m < _HUGE else 1, min(512, _CELLS // m))
+
+
+def noise_alone(m: int) -> Design:
+    """Return the |z| of m tests without any effect: magnitudes of normal numbers, the same ones each time."""
+    rows, entropy = rows_for(m), Seeded(_SEED)
+    scores = np.abs(normal(rows * m, entropy)).reshape(rows, m)
+    return Design(scores, scores.argmax(axis=1))
+
+
+def normal(n: int, entropy: Seeded) -> Floats:
+    """Return `n` standard normal numbers."""
+    u = (entropy.words(2 * n).astype(np.float64) + 0.5) * 2.0**-64
+    found: Floats = np.sqrt(-2 * np.log(u[:n])) * np.cos(2 * math.pi * u[n:])
+    return found
+
+
+@singledispatch
+def winning(mechanism: Any, design: Design) -> float:  # noqa: ARG001 - registered functions use it
+    """Return the probability that the best is selected, on average over the rows.
+
+    Raises
+    ------
+    InvalidParameter
+        If the mechanism is none that is compared.
+    """
+    raise InvalidParameter(
+        "plan.choose_selector compares RandomizedResponse, PermuteAndFlip, StepSelection, SmoothStepSelection and SmoothSelection; got "
+        f"{shown(mechanism)}."
+    )
+
+
+@winning.register
+def _(mechanism: RandomizedResponse, design: Design) -> float:
+    m = design.scores.shape[1]
+    hits = float((design.scores.argmax(axis=1) == design.best).mean())
+    truthful = mechanism.truthful(m)
+    return hits * truthful + (0.0 if m == 1 else (1 - hits) * (1 - truthful) / (m - 1))
+
+
+@winning.register
+def _(mechanism: PermuteAndFlip, design: Design) -> float:
+    mean = float(mechanism.step / mechanism.noise.rate)  # exponential noise, as steps are far finer than it
+    return _average(design, lambda _: mean, _DEEP, _WEIGHTS, _log_less)
+
+
+@winning.register
+def _(mechanism: StepSelection, design: Design) -> float:
+    rate, window = float(mechanism.noise.rate), float(mechanism.window * mechanism.step)
+    levels, weights = _levels(rate)
+    return _average(design, lambda _: window, levels, weights, lambda x: _log_less(rate * (np.floor(x) + 1)))
+
+
+@winning.register
+def _(mechanism: SmoothStepSelection, design: Design) -> float:
+    rate = float(mechanism.rate)
+    levels, weights = _levels(rate)
+    if levels[-1] > _MOST_LEVELS:
+        return 0.0
+    atoms = np.array([float(height) for height in mechanism.heights(range(4 * int(levels[-1]) + 4))]) / (1 << DIGITS)
+    below = lambda x: _log_less(rate * np.searchsorted(atoms, x, "right"))  # noqa: E731
+    return _average(design, lambda i: _scale(mechanism, design, i), atoms[levels.astype(np.int64)], weights, below)
+
+
+@winning.register
+def _(mechanism: SmoothSelection, design: Design) -> float:
+    design = design.some()
+    z = np.exp(_LOG_GRID)
+    more, less = mechanism.noise.sf(z), mechanism.noise.cdf(z)
+    heights = np.exp(np.interp(_DEEP, -np.log(more), _LOG_GRID))
+    known = np.where(less < 0.5, np.log(less), np.log1p(-np.minimum(more, 0.9)))
+    below = lambda x: np.interp(np.log(np.maximum(x, z[0])), _LOG_GRID, known)  # noqa: E731
+    return _average(design, lambda i: _scale(mechanism, design, i) / mechanism.alpha, heights, _WEIGHTS, below)
+
+
+def _scale(mechanism: Any, design: Design, row: int) -> float:
+    if design.bounds is None:
+        return float(mechanism.ceiling)
+    return min(max(float(design.bounds[row]), float(mechanism.floor)), float(mechanism.ceiling))
+
+
+def _log_less(x: Any) -> Floats:
+    """Return ln(1 - e^-x), x >= 0."""
+    with np.errstate(divide="ignore"):
+        found: Floats = np.log(-np.expm1(-x))
+    return found
+
+
+def _levels(rate: float) -> tuple[Floats, Floats]:
+    """Return geometric levels with their probabilities; of very many only some, each standing for those around it."""
+    last = math.ceil(_NATS / rate)
+    if last > _DEEP.size:
+        return np.floor(_DEEP / rate), _WEIGHTS
+    levels = np.arange(last, dtype=np.float64)
+    return levels, -math.expm1(-rate) * np.exp(-rate * levels)
+
+
+def _average(
+    design: Design, scale: Callable[[int], float], heights: Floats, weights: Floats, log_below: Callable[[Floats], Floats]
+) -> float:
+    """Return the average over rows and heights of the best one of the probability that all others stay below it."""
+    rows, total = [_depths(design, i, scale(i)) for i in range(len(design.scores))], 0.0
+    if design.scores.shape[1] - 1 <= _MANY:  # rows of one length, all at once
+        several = max(1, _BLOCK // (rows[0][0].size * heights.size))
+        stacked = np.stack([depths for depths, _ in rows])
+        rows = [(stacked[start : start + several], rows[0][1]) for start in range(0, len(stacked), several)]
+    for depths, counts in rows:
+        block = max(1, _BLOCK // depths.size)
+        for start in range(0, heights.size, block):
+            part = slice(start, start + block)
+            reach = depths[..., None, :] + heights[part][:, None]
+            logs = np.where(reach >= 0, log_below(np.maximum(reach, 0.0)), -np.inf) @ counts
+            total += float((np.exp(logs) @ weights[part]).sum())
+    return total / len(design.scores)
+
+
+def _depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats]:
+    """Return how far the others lie below the best one, in scales, and how many lie there: of many only about how far."""
+    scores, best = design.scores[row], int(design.best[row])
+    if scores.size == 1:
+        return np.zeros(1), np.zeros(1)
+    with np.errstate(over="ignore"):
+        depths = (scores[best] - np.delete(scores, best)) / scale
+    if depths.size <= _MANY:
+        return depths, np.ones(depths.size)
+    first = max(float(depths.min()), -float(_FAR))
+    counts = np.bincount(np.minimum((np.maximum(depths, first) - first) * _BINS, _FAR).astype(np.int64))
+    bins = np.flatnonzero(counts)
+    return first + (bins + 0.5) / _BINS, counts[bins].astype(np.float64)
