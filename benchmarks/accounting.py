@@ -44,7 +44,15 @@ def tightness():
         found = accounting.compare(batch, delta=DELTA)
         ours = min(route.epsilon for route in found.routes[:4])
         reached = "" if target is None else verdict(ours <= target + 5e-5)
-        rows.append((name, *map(cell, found.routes), f"{ours:.4f}", "" if target is None else f"{target:.4f}", reached))
+        rows.append(
+            (
+                name,
+                *map(cell, found.routes),
+                f"{ours:.4f}",
+                "" if target is None else f"{target:.4f}",
+                reached,
+            )
+        )
     return rows
 
 
@@ -53,7 +61,15 @@ def peers():
     for count in (20, 100):
         ours = cost.repeat(cost.BoundedRange(epsilon=0.1), count).epsilon(DELTA)
         reference = accounting.pld([cost.BoundedRange(epsilon=0.1)] * count).epsilon(DELTA)
-        rows.append((count, f"{ours:.4f}", f"{reference:.4f}", f"{opendp_exponential(0.1, count):.4f}", f"{0.1 * count:.1f}"))
+        rows.append(
+            (
+                count,
+                f"{ours:.4f}",
+                f"{reference:.4f}",
+                f"{opendp_exponential(0.1, count):.4f}",
+                f"{0.1 * count:.1f}",
+            )
+        )
     return rows
 
 
@@ -90,7 +106,12 @@ def speed():
     )
     taken = medians(*(job for _, job, _ in jobs))
     return [
-        (name, f"{seconds * 1e3:.1f}", target or "", "" if target is None else verdict(seconds * 1e3 <= target))
+        (
+            name,
+            f"{seconds * 1e3:.1f}",
+            target or "",
+            "" if target is None else verdict(seconds * 1e3 <= target),
+        )
         for (name, _, target), seconds in zip(jobs, taken, strict=True)
     ]
 

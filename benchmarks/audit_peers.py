@@ -22,7 +22,10 @@ def ours():
     boxes = [audit.black_box(top, scores, batch=10_000) for scores in SCORES]
     yield "sordino", "NoisyTopK(k=1) with its gap", "scores 0, 0, 0 and 0, 1, 1", boxes, 1, 10_000
     for kind, more in ((PermuteAndFlip, {}), (ExponentialMechanism, {"gap": False})):
-        boxes = [audit.black_box(kind(epsilon=1, sensitivity=COUNTING, **more), scores, batch=10_000) for scores in SCORES]
+        boxes = [
+            audit.black_box(kind(epsilon=1, sensitivity=COUNTING, **more), scores, batch=10_000)
+            for scores in SCORES
+        ]
         yield "sordino", f"{kind.__name__}(epsilon=1)", "scores 0, 0, 0 and 0, 1, 1", boxes, 1, 10_000
 
 
@@ -34,11 +37,21 @@ def opendp():
         domain = dp.atom_domain(T=kind, nan=False) if kind == "f64" else dp.atom_domain(T=kind)
         laplace = dp.m.make_laplace(domain, dp.absolute_distance(T=kind), scale=1.0)
         boxes = [audit.black_box(laplace, value) for value in values]
-        yield "opendp", f"make_laplace, {kind}, scale 1", f"{values[0]} and {values[1]}", boxes, laplace.map(values[1]), None
+        yield (
+            "opendp",
+            f"make_laplace, {kind}, scale 1",
+            f"{values[0]} and {values[1]}",
+            boxes,
+            laplace.map(values[1]),
+            None,
+        )
     space = dp.vector_domain(dp.atom_domain(T="i32"), size=3), dp.linf_distance(T="i32", monotonic=True)
     for name, made in (
         ("make_noisy_max, scale 1", dp.m.make_noisy_max(*space, dp.max_divergence(), scale=1.0)),
-        ("make_noisy_top_k, k=1, scale 1", dp.m.make_noisy_top_k(*space, dp.max_divergence(), k=1, scale=1.0)),
+        (
+            "make_noisy_top_k, k=1, scale 1",
+            dp.m.make_noisy_top_k(*space, dp.max_divergence(), k=1, scale=1.0),
+        ),
     ):
         boxes = [audit.black_box(made, scores) for scores in SCORES]
         yield "opendp", name, "scores 0, 0, 0 and 0, 1, 1 (monotonic)", boxes, made.map(1), None
@@ -82,8 +95,18 @@ def diffprivlib():
         boxes = [audit.black_box(mechanism, value) for value in values]
         yield "diffprivlib", name, f"{values[0]} and {values[1]}", boxes, 1, None
     for name, kind in (("Exponential", m.Exponential), ("PermuteAndFlip", m.PermuteAndFlip)):
-        boxes = [kind(epsilon=1, sensitivity=1, utility=list(map(float, scores)), monotonic=True).randomise for scores in SCORES]
-        yield "diffprivlib", f"{name}(epsilon=1, sensitivity=1, monotonic=True)", "utilities 0, 0, 0 and 0, 1, 1", boxes, 1, None
+        boxes = [
+            kind(epsilon=1, sensitivity=1, utility=list(map(float, scores)), monotonic=True).randomise
+            for scores in SCORES
+        ]
+        yield (
+            "diffprivlib",
+            f"{name}(epsilon=1, sensitivity=1, monotonic=True)",
+            "utilities 0, 0, 0 and 0, 1, 1",
+            boxes,
+            1,
+            None,
+        )
 
 
 def words(claimed):
@@ -98,11 +121,18 @@ def report():
             started = time.process_time()
             cost = claimed if isinstance(claimed, ZCDP) else Pure(epsilon=claimed)
             found = audit.statistical(
-                *boxes, samples=SAMPLES, confidence=CONFIDENCE, claimed=cost, batch=batch, name=f"{who} {name}"
+                *boxes,
+                samples=SAMPLES,
+                confidence=CONFIDENCE,
+                claimed=cost,
+                batch=batch,
+                name=f"{who} {name}",
             )
             taken = time.process_time() - started
             said = "**more than claimed**" if found.broken else "not broken"
-            rows.append((who, name, inputs, words(claimed), f"{found.epsilon_at_least:.3f}", said, f"{taken:.0f}"))
+            rows.append(
+                (who, name, inputs, words(claimed), f"{found.epsilon_at_least:.3f}", said, f"{taken:.0f}")
+            )
             if found.broken:
                 notes.append(f"- {who} {name}, {inputs}: event `{found.witness}`.")
     return [

@@ -30,7 +30,11 @@ from sordino.cost import Pure
 EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 BATCH, CONFIDENCE = 1000, 0.999
 MANY, FEWER = 1_000_000, 200_000  # runs a side; fewer where every run goes through Python
-QUICK, SLOW, ROUNDS = 50_000, 5000, 13  # where alarms are counted: runs a side, and of the slow ones; audits of each
+QUICK, SLOW, ROUNDS = (
+    50_000,
+    5000,
+    13,
+)  # where alarms are counted: runs a side, and of the slow ones; audits of each
 
 
 class Streamed:
@@ -78,18 +82,48 @@ LEAD = ExponentialMechanism(**known(2, EITHER_WAY))
 TIGHT = (
     ("LaplaceMechanism, epsilon 1", LaplaceMechanism(**known(1)), [0], [1], MANY),
     ("LaplaceMechanism, epsilon 3", LaplaceMechanism(**known(3)), [0], [1], MANY),
-    ("LaplaceMechanism, two answers, epsilon 1", LaplaceMechanism(**known(1, COUNTING.over(2))), [0, 0], [1, 1], MANY),
+    (
+        "LaplaceMechanism, two answers, epsilon 1",
+        LaplaceMechanism(**known(1, COUNTING.over(2))),
+        [0, 0],
+        [1, 1],
+        MANY,
+    ),
     ("NoisyTopK k=1, n=3, counts, epsilon 1", NoisyTopK(k=1, **known(1)), [0, 0, 0], [0, 1, 1], MANY),
-    ("NoisyTopK k=2, n=3, replace-one, epsilon 1", NoisyTopK(k=2, **known(1, EITHER_WAY)), [0, 0, 0], [-1, -1, 1], MANY),
-    ("NoisyTopK with Gumbel noise, epsilon 1", NoisyTopK(k=1, noise="gumbel", **known(1)), [-3, 0, 0], [-3, 1, 1], MANY),
-    ("ExponentialMechanism without the lead, epsilon 2", ExponentialMechanism(gap=False, **known(2)), [0, 2, 2], [1, 2, 2], MANY),
+    (
+        "NoisyTopK k=2, n=3, replace-one, epsilon 1",
+        NoisyTopK(k=2, **known(1, EITHER_WAY)),
+        [0, 0, 0],
+        [-1, -1, 1],
+        MANY,
+    ),
+    (
+        "NoisyTopK with Gumbel noise, epsilon 1",
+        NoisyTopK(k=1, noise="gumbel", **known(1)),
+        [-3, 0, 0],
+        [-3, 1, 1],
+        MANY,
+    ),
+    (
+        "ExponentialMechanism without the lead, epsilon 2",
+        ExponentialMechanism(gap=False, **known(2)),
+        [0, 2, 2],
+        [1, 2, 2],
+        MANY,
+    ),
     ("ExponentialMechanism with the lead, epsilon 2", Leading(LEAD), [0, 0], [1, -1], FEWER),
     ("PermuteAndFlip, epsilon 2", PermuteAndFlip(**known(2, EITHER_WAY)), [0, 2, 2], [1, 1, 1], MANY),
     ("RandomizedResponse, epsilon 1", RandomizedResponse(epsilon=1), [5, 0, 0], [0, 0, 9], MANY),
     ("SparseVector, one positive, epsilon 2", SPARSE, [0, 0], [1, -1], FEWER),
     ("the same, as a stream", Streamed(SPARSE), [0, 0], [1, -1], FEWER),
     ("HybridTopK k=1, epsilon 2", HybridTopK(k=1, threshold=0, **known(2, EITHER_WAY)), [0, 0], [1, 1], MANY),
-    ("HybridSparseVector k=1, epsilon 2", HybridSparseVector(k=1, threshold=0, **known(2, EITHER_WAY)), [0, 0], [1, -1], MANY),
+    (
+        "HybridSparseVector k=1, epsilon 2",
+        HybridSparseVector(k=1, threshold=0, **known(2, EITHER_WAY)),
+        [0, 0],
+        [1, -1],
+        MANY,
+    ),
 )
 NOT_TIGHT = (
     (
@@ -126,7 +160,9 @@ def audited(subject, pair, samples, claimed, seed, cost_of=None):
             box = audit.black_box(subject, answers, entropy=entropy, batch=batch)
         boxes.append(box)
     started = time.process_time()
-    found = audit.statistical(*boxes, samples=samples, confidence=CONFIDENCE, claimed=claimed, batch=batch, cost_of=cost_of)
+    found = audit.statistical(
+        *boxes, samples=samples, confidence=CONFIDENCE, claimed=claimed, batch=batch, cost_of=cost_of
+    )
     return found, time.process_time() - started
 
 
@@ -143,7 +179,12 @@ def seen():
         loss = truth(mechanism, a, b)
         share = found.epsilon_at_least / loss
         assert not found.broken
-        cells = f"{samples:,}", f"{found.epsilon_at_least:.4f} of {loss:.4f}", f"{share:.3f}", f"{seconds:.1f}"
+        cells = (
+            f"{samples:,}",
+            f"{found.epsilon_at_least:.4f} of {loss:.4f}",
+            f"{share:.3f}",
+            f"{seconds:.1f}",
+        )
         rows.append((name, *cells, "0.85", verdict(share >= 0.85)))
     return rows
 
@@ -158,9 +199,20 @@ def controls():
         found, seconds = audited(subject, control.pair, MANY, subject.cost, 1, subject.cost_of)
         wrong += found.broken != control.broken
         loss = "inf" if control.loss == math.inf else f"{control.loss:.3g}"
-        beyond = f"{found.epsilon_at_least:.3f}" + (f", {found.beyond_at_least:.3f} beyond a charge" if subject.cost_of else "")
+        beyond = f"{found.epsilon_at_least:.3f}" + (
+            f", {found.beyond_at_least:.3f} beyond a charge" if subject.cost_of else ""
+        )
         right = "broken" if control.broken else "sound"
-        rows.append((control.name, right, beyond, loss, f"{seconds:.1f}", verdict(found.broken == control.broken and seconds < 60)))
+        rows.append(
+            (
+                control.name,
+                right,
+                beyond,
+                loss,
+                f"{seconds:.1f}",
+                verdict(found.broken == control.broken and seconds < 60),
+            )
+        )
     return rows, wrong
 
 
@@ -197,5 +249,7 @@ def report():
         f"({QUICK:,} runs a side, {SLOW:,} of sparse vectors, streams and leads): {raised}, target 0: {verdict(raised == 0)}."
     )
     lying = audited(LaplaceMechanism(**known(1.1)), ([0], [1]), MANY, Pure(epsilon=1), 1)[0]
-    parts.append(f"A Laplace mechanism that spends 1.1 and claims 1 is {'convicted' if lying.broken else '**not convicted**'}.")
+    parts.append(
+        f"A Laplace mechanism that spends 1.1 and claims 1 is {'convicted' if lying.broken else '**not convicted**'}."
+    )
     return parts

@@ -59,7 +59,8 @@ def releases():
     made = {name: CompositeMechanism(**ENDS, **kind) for name, kind in KINDS.items()}
     made |= {f"table, {inputs} inputs": CompositeTable(**ENDS, inputs=inputs) for inputs in (5, 9)}
     floats, *seconds = processor(
-        lambda: inexact(values, rng), *(lambda one=one: one.reports(values, entropy=SYSTEM) for one in made.values())
+        lambda: inexact(values, rng),
+        *(lambda one=one: one.reports(values, entropy=SYSTEM) for one in made.values()),
     )
     rows = []
     for (name, one), taken in zip(made.items(), seconds, strict=True):
@@ -86,7 +87,10 @@ def construction():
     makers = {name: lambda kind=kind: CompositeMechanism(**ENDS, **kind) for name, kind in KINDS.items()}
     makers["folded count"] = lambda: FoldedMechanism(**ENDS, sensitivity=one_step)
     makers["folded staircase"] = lambda: FoldedMechanism(**ENDS, sensitivity=one_step, noise="staircase")
-    alone, whole = (processor(*jobs) for jobs in (makers.values(), [lambda make=make: first(make) for make in makers.values()]))
+    alone, whole = (
+        processor(*jobs)
+        for jobs in (makers.values(), [lambda make=make: first(make) for make in makers.values()])
+    )
     rows = [
         (name, f"{quick * 1e3:.2f} ms", f"{slow * 1e3:.1f} ms", "20 ms", verdict(quick < 0.02))
         for name, quick, slow in zip(makers, alone, whole, strict=True)
@@ -101,7 +105,12 @@ def construction():
             return table_of()
 
         new, cached = medians(fresh, rounds=5)[0], medians(table_of)[0]
-        cells = f"{new:.2f} s", f"cached {cached * 1e6:.0f} us", "10 s, cached", verdict(new < 10 and cached < 0.02)
+        cells = (
+            f"{new:.2f} s",
+            f"cached {cached * 1e6:.0f} us",
+            "10 s, cached",
+            verdict(new < 10 and cached < 0.02),
+        )
         rows.append((f"table, {inputs} inputs", *cells))
     return [
         "## Making a mechanism for a range",

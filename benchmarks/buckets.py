@@ -41,7 +41,10 @@ def made(folder, rows):
 def report():
     with tempfile.TemporaryDirectory() as folder:
         path = made(folder, ROWS)
-        questions = {name: prepare_numbers(open_source(path), PrivacyUnit.row(), column=name, grid=GRID) for name in "xy"}
+        questions = {
+            name: prepare_numbers(open_source(path), PrivacyUnit.row(), column=name, grid=GRID)
+            for name in "xy"
+        }
         both = sorted({*questions["x"].indices, *questions["y"].indices})
         with questions["x"].source.backend.scan(both) as scan:
             y = f"c{questions['y'].indices[0]}"
@@ -54,18 +57,41 @@ def report():
             base, buckets, repaired = medians(
                 lambda: scan.ask(width), lambda: scan.ask(*quick), lambda: scan.ask(*slow), rounds=ROUNDS
             )
-        whole, sums = medians(questions["x"].run, lambda: questions["x"].totals([StepRange(0, 1 << 32, Fraction(1))]), rounds=5)
-        small, large = (process(sys.executable, "-c", CHILD, str(file))[2] for file in (made(folder, FEW), path))
+        whole, sums = medians(
+            questions["x"].run, lambda: questions["x"].totals([StepRange(0, 1 << 32, Fraction(1))]), rounds=5
+        )
+        small, large = (
+            process(sys.executable, "-c", CHILD, str(file))[2] for file in (made(folder, FEW), path)
+        )
     limit = verdict(buckets <= 2.5 * base)
     rows = [
         (f"floor(y / width) group-by, {groups[0]} groups", f"{base * 1e3:.0f} ms", "", ""),
-        (f"buckets of x, {groups[1]} of {GRID.size + 1} not empty, times that", f"{buckets / base:.2f}x", "2.5x", limit),
-        ("where a number lies beside an edge they are counted again, times that", f"{repaired / base:.2f}x", "", ""),
+        (
+            f"buckets of x, {groups[1]} of {GRID.size + 1} not empty, times that",
+            f"{buckets / base:.2f}x",
+            "2.5x",
+            limit,
+        ),
+        (
+            "where a number lies beside an edge they are counted again, times that",
+            f"{repaired / base:.2f}x",
+            "",
+            "",
+        ),
         ("`NumberQuestion.run`: with opening an engine, in all", f"{whole * 1e3:.0f} ms", "", ""),
         ("`NumberQuestion.totals`: a sum of clipped steps, in all", f"{sums * 1e3:.0f} ms", "", ""),
-        (f"peak memory of a process, {FEW:,} and {ROWS:,} rows", f"{small >> 20} and {large >> 20} MiB", "", ""),
+        (
+            f"peak memory of a process, {FEW:,} and {ROWS:,} rows",
+            f"{small >> 20} and {large >> 20} MiB",
+            "",
+            "",
+        ),
     ]
-    return [f"## Buckets of a column: {ROWS:,} rows of Parquet", "", *table(("", "measured", "asked", "reached"), rows)]
+    return [
+        f"## Buckets of a column: {ROWS:,} rows of Parquet",
+        "",
+        *table(("", "measured", "asked", "reached"), rows),
+    ]
 
 
 if __name__ == "__main__":

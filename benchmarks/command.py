@@ -29,7 +29,9 @@ def write(folder):
     connection.register("frame", {"user": user, "item": item})
     connection.sql(f"COPY (SELECT * FROM frame) TO '{source}' (HEADER)")
     domain.write_text("item\n" + "\n".join(str(i) for i in range(ITEMS)) + "\n", encoding="utf-8")
-    truth = connection.sql(f"SELECT item, count(DISTINCT user) c FROM frame GROUP BY item ORDER BY c DESC LIMIT {2 * K}").fetchall()
+    truth = connection.sql(
+        f"SELECT item, count(DISTINCT user) c FROM frame GROUP BY item ORDER BY c DESC LIMIT {2 * K}"
+    ).fetchall()
     connection.close()
     return source, domain, {str(label): count for label, count in truth}
 
@@ -41,8 +43,31 @@ def report():
         command = Path(sys.executable).with_name("sordino")
         ledger = str(folder / "budget.db")
         account = ["--ledger", ledger, "--account", "orders"]
-        process(str(command), "ledger", "create", *account, "--epsilon", "1000", "--unit", "user", "--source", str(source))
-        ours = [str(command), "top", str(source), "--item", "item", "--user", "user", "-k", str(K), "--epsilon", "1"]
+        process(
+            str(command),
+            "ledger",
+            "create",
+            *account,
+            "--epsilon",
+            "1000",
+            "--unit",
+            "user",
+            "--source",
+            str(source),
+        )
+        ours = [
+            str(command),
+            "top",
+            str(source),
+            "--item",
+            "item",
+            "--user",
+            "user",
+            "-k",
+            str(K),
+            "--epsilon",
+            "1",
+        ]
         ours += ["--domain", str(domain), *account, "--format", "json"]
         bare = [sys.executable, "-c", BARE.format(source)]
         seconds, memory = {"ours": [], "bare": []}, {"ours": [], "bare": []}
@@ -55,7 +80,10 @@ def report():
                     rows = json.loads(out)["rows"]
                     assert len(rows) == K
                     assert sum(row["item"] in truth for row in rows) >= K * 0.9
-                    assert sum(row["low"] <= truth.get(row["item"], row["low"]) <= row["high"] for row in rows) >= K * 0.8
+                    assert (
+                        sum(row["low"] <= truth.get(row["item"], row["low"]) <= row["high"] for row in rows)
+                        >= K * 0.8
+                    )
         size = source.stat().st_size / 1e6
     a, b = statistics.median(seconds["ours"]), statistics.median(seconds["bare"])
     peak = statistics.median(memory["ours"]) / 1e6

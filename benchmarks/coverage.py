@@ -56,7 +56,16 @@ def report():
             continue
         interval_rate, blue_rate, ratio = covered(q, k, epsilon)
         rows.append(
-            (name, k, epsilon, f"{interval_rate:.3f}", "0.94", f"{blue_rate:.3f}", f"{ratio:.2f}", verdict(interval_rate >= 0.94))
+            (
+                name,
+                k,
+                epsilon,
+                f"{interval_rate:.3f}",
+                "0.94",
+                f"{blue_rate:.3f}",
+                f"{ratio:.2f}",
+                verdict(interval_rate >= 0.94),
+            )
         )
     return [
         "## Coverage after selection",

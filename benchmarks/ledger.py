@@ -22,7 +22,9 @@ TINY = cost.Pure(epsilon=Fraction(5, 10**9))
 
 def account(url):
     budget = Budget(epsilon=10**6)
-    return Ledger.create(url, account="a", budget=budget, adjacency="add-remove", unit="user", source="name:benchmark")
+    return Ledger.create(
+        url, account="a", budget=budget, adjacency="add-remove", unit="user", source="name:benchmark"
+    )
 
 
 def together(writers, job):
@@ -83,8 +85,12 @@ def bare_sqlite(path, charges):
         def work():
             for _ in range(charges):
                 connection.execute("BEGIN IMMEDIATE")
-                connection.execute("UPDATE bare_budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_")
-                connection.execute("INSERT INTO bare_charge VALUES (?, 'a', 5, 'benchmark')", (os.urandom(16).hex(),))
+                connection.execute(
+                    "UPDATE bare_budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_"
+                )
+                connection.execute(
+                    "INSERT INTO bare_charge VALUES (?, 'a', 5, 'benchmark')", (os.urandom(16).hex(),)
+                )
                 connection.execute("COMMIT")
 
         return work
@@ -101,8 +107,12 @@ def bare_postgres(url, charges):
         def work():
             for _ in range(charges):
                 with connection.transaction():
-                    connection.execute("UPDATE bare_budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_")
-                    connection.execute("INSERT INTO bare_charge VALUES (%s, 'a', 5, 'benchmark')", (os.urandom(16).hex(),))
+                    connection.execute(
+                        "UPDATE bare_budget SET spent = spent + 5 WHERE name = 'a' AND spent + 5 <= limit_"
+                    )
+                    connection.execute(
+                        "INSERT INTO bare_charge VALUES (%s, 'a', 5, 'benchmark')", (os.urandom(16).hex(),)
+                    )
 
         return work
 
@@ -154,12 +164,17 @@ def postgres_rows():
     """Compare on a server of our own with its default durability."""
     import psycopg
 
-    with started_server(fsync="on", shared_buffers="128MB") as cluster, psycopg.connect(cluster.address, autocommit=True) as server:
+    with (
+        started_server(fsync="on", shared_buffers="128MB") as cluster,
+        psycopg.connect(cluster.address, autocommit=True) as server,
+    ):
         for statement in BARE:
             server.execute(statement)
         account(cluster.address)
         rows = [
-            compared("PostgreSQL", writers, each, lambda n: bare_postgres(cluster.address, n), cluster.address)
+            compared(
+                "PostgreSQL", writers, each, lambda n: bare_postgres(cluster.address, n), cluster.address
+            )
             for writers, each in ((32, 63), (1, 300))
         ]
         Ledger.open(cluster.address, account="a").verify().raise_if_broken()
@@ -172,7 +187,8 @@ def long_history(url, execute, prefix, numbers):
     ledger = Ledger.open(url, account="a")
     ledger.grant("long", 1)
     execute(
-        f"INSERT INTO {prefix}event SELECT 'long', n, 'draw', '', 0, 0, 1000000000, 'x', '{{}}' FROM " + numbers.format(ROWS + 1)
+        f"INSERT INTO {prefix}event SELECT 'long', n, 'draw', '', 0, 0, 1000000000, 'x', '{{}}' FROM "
+        + numbers.format(ROWS + 1)
     )
     execute(f"UPDATE {prefix}account SET number = {ROWS + 1} WHERE name = 'long'")
     long = Ledger.open(url, account="long")
@@ -206,7 +222,15 @@ def report():
         more, milliseconds = postgres_rows()
         rows += more
         looked.append(("PostgreSQL", milliseconds))
-    header = ("database", "writers", "bare loop/s", "reserve/s", "ratio", "target 0.60", "reserve + draw + settle/s")
+    header = (
+        "database",
+        "writers",
+        "bare loop/s",
+        "reserve/s",
+        "ratio",
+        "target 0.60",
+        "reserve + draw + settle/s",
+    )
     return [
         "## Ledger",
         "",
@@ -218,5 +242,7 @@ def report():
         "",
         f"`remaining` beside {ROWS:,} events of the account:",
         "",
-        *table(("database", "ms", "target 2 ms"), [(name, f"{ms:.2f}", verdict(ms < 2)) for name, ms in looked]),
+        *table(
+            ("database", "ms", "target 2 ms"), [(name, f"{ms:.2f}", verdict(ms < 2)) for name, ms in looked]
+        ),
     ]

@@ -70,8 +70,12 @@ def report():
         lambda: middle(values),
         lambda: [one(values) for one in nine_theirs],
     )
-    assert all(abs(value / right - 1) < 0.02 for value, right in zip(nine_from_one_count(), truth, strict=True)), "right to 2%"
-    assert all(abs(found.value / right - 1) < 0.05 for found, right in zip(many.release(values), truth, strict=True)), "right to 5%"
+    assert all(
+        abs(value / right - 1) < 0.02 for value, right in zip(nine_from_one_count(), truth, strict=True)
+    ), "right to 2%"
+    assert all(
+        abs(found.value / right - 1) < 0.05 for found, right in zip(many.release(values), truth, strict=True)
+    ), "right to 5%"
     assert all(abs(one(values) - right) < 200 for one, right in zip(nine_theirs, truth, strict=True)), (
         "theirs too, to two candidates"
     )
@@ -98,4 +102,11 @@ def report():
 
 
 def row(name, ours, theirs, target):
-    return name, f"{ours * 1e3:.1f}", f"{theirs * 1e3:.0f}", f"{theirs / ours:.1f}x", f"{target}x", verdict(theirs >= target * ours)
+    return (
+        name,
+        f"{ours * 1e3:.1f}",
+        f"{theirs * 1e3:.0f}",
+        f"{theirs / ours:.1f}x",
+        f"{target}x",
+        verdict(theirs >= target * ours),
+    )

@@ -28,7 +28,9 @@ def geometric():
         ours, theirs = medians(lambda: Geometric(rate).sample(N, SYSTEM), lambda: generator.geometric(p, N))
         draws = Geometric(rate).sample(N, SYSTEM)
         law = Geometric(rate)
-        assert abs(draws.mean() - law.mean) < 6 * (law.variance / N) ** 0.5, "our draws have the mean of the law"
+        assert abs(draws.mean() - law.mean) < 6 * (law.variance / N) ** 0.5, (
+            "our draws have the mean of the law"
+        )
         tracemalloc.start()
         Geometric(rate).sample(N, SYSTEM)
         peak = tracemalloc.get_traced_memory()[1] / N
@@ -51,7 +53,9 @@ def geometric():
         "",
         "NumPy's `Generator.geometric` (PCG64, floats, not exact) against ours (AES-256, exact). Target: within 4x at the first three rates, no cliff at the last.",
         "",
-        *table(("rate", "ours ms", "NumPy ms", "ratio", "target", "bytes a draw at peak", "target", ""), rows),
+        *table(
+            ("rate", "ours ms", "NumPy ms", "ratio", "target", "bytes a draw at peak", "target", ""), rows
+        ),
     ]
 
 
@@ -76,7 +80,15 @@ def laplace():
         "",
         *table(
             ("ours ms", "OpenDP ms", "OpenDP / ours", "target", ""),
-            [(f"{ours_seconds * 1e3:.1f}", f"{theirs_seconds * 1e3:.0f}", f"{ratio:.0f}x", "100x", verdict(ratio >= 100))],
+            [
+                (
+                    f"{ours_seconds * 1e3:.1f}",
+                    f"{theirs_seconds * 1e3:.0f}",
+                    f"{ratio:.0f}x",
+                    "100x",
+                    verdict(ratio >= 100),
+                )
+            ],
         ),
     ]
 
@@ -100,7 +112,14 @@ def firsts():
         found = [draw(depths, lengths, rate, SYSTEM) for _ in range(200)]
         assert len(set(found)) > 180, "positions are spread over the million"
         rows.append(
-            (name, f"{seconds * 1e6:.0f}", f"{every * 1e6:,.0f}", f"{every / seconds:,.0f}x", "150 us", verdict(seconds < 150e-6))
+            (
+                name,
+                f"{seconds * 1e6:.0f}",
+                f"{every * 1e6:,.0f}",
+                f"{every / seconds:,.0f}x",
+                "150 us",
+                verdict(seconds < 150e-6),
+            )
         )
     return [
         f"## The first success, and the first head in random order, of {N:,} trials in {RUNS} runs",

@@ -79,7 +79,10 @@ def report():
     narrow = q.astype(np.int32)
     flip, gumbel = theirs(ITEMS)
     compared = []
-    for name, job, peer in (("permute-and-flip", "PermuteAndFlip", flip), ("exponential mechanism", "without gap", gumbel)):
+    for name, job, peer in (
+        ("permute-and-flip", "PermuteAndFlip", flip),
+        ("exponential mechanism", "without gap", gumbel),
+    ):
         (mine,) = medians(lambda job=job: mechanisms[job].release(q), rounds=31)
         other = once(lambda peer=peer: peer(narrow))
         compared.append((name, f"{mine * 1e3:.2f}", f"{other * 1e3:.1f}", f"{other / mine:,.1f}x"))

@@ -42,10 +42,13 @@ def counts(markers):
 def selections(markers, rounds=ROUNDS):
     b, c = counts(markers)
     jobs = [
-        lambda method=method: most_significant(b=b, c=c, families=FAMILIES, epsilon=EPSILON, method=method) for method in METHODS
+        lambda method=method: most_significant(b=b, c=c, families=FAMILIES, epsilon=EPSILON, method=method)
+        for method in METHODS
     ]
     default = lambda: most_significant(b=b, c=c, families=FAMILIES, epsilon=EPSILON)  # noqa: E731
-    raw = lambda: most_significant(b=b, c=c, families=FAMILIES, epsilon=EPSILON, scale="raw", method="smooth-step")  # noqa: E731
+    raw = lambda: most_significant(
+        b=b, c=c, families=FAMILIES, epsilon=EPSILON, scale="raw", method="smooth-step"
+    )  # noqa: E731
     return medians(default, *jobs, raw, rounds=rounds)
 
 
@@ -62,7 +65,9 @@ def cold(job, *caches, rounds=5):
 
 
 def report():
-    rows = [(f"{markers:,}", *(f"{1e3 * s:.2f}" for s in selections(markers))) for markers in (20, 1_000, MILLION)]
+    rows = [
+        (f"{markers:,}", *(f"{1e3 * s:.2f}" for s in selections(markers))) for markers in (20, 1_000, MILLION)
+    ]
     memory = []
     for method in ("damped", "smooth-step", "heavy-tail"):
         out, _, peak = process(sys.executable, "-c", SCRIPT.format(markers=MILLION, method=method))
@@ -71,11 +76,17 @@ def report():
     law = GeneralizedCauchy(Fraction(4))
     alpha = cold(lambda: largest_alpha(1.0, 0.05, 1000, law, "one", "tight"), largest_alpha)
     stars = {
-        families: cold(lambda families=families: tdt([5], [5], families=families, beta=0.05, scale="raw"), smallest_bounds)
+        families: cold(
+            lambda families=families: tdt([5], [5], families=families, beta=0.05, scale="raw"),
+            smallest_bounds,
+        )
         for families in (150, 1000)
     }
     rules = {
-        markers: cold(lambda markers=markers: choose_method(markers=markers, families=FAMILIES, epsilon=EPSILON), _chosen)
+        markers: cold(
+            lambda markers=markers: choose_method(markers=markers, families=FAMILIES, epsilon=EPSILON),
+            _chosen,
+        )
         for markers in (20, 1_000, MILLION)
     }
     kept = [(f"smallest bounds of all tables, {n:,} families", f"{s:.3f}") for n, s in stars.items()]

@@ -42,7 +42,9 @@ def report():
     assert m.release(q).indices.size == 0
     adaptive = AdaptiveSparseVector(threshold=100_000, at_least=C, epsilon=EPSILON, sensitivity=COUNTING)
     assert adaptive.release(q).indices.size == 0
-    ours, branched, noise = medians(lambda: m.release(q), lambda: adaptive.release(q), lambda: m.noise.sample(N, SYSTEM))
+    ours, branched, noise = medians(
+        lambda: m.release(q), lambda: adaptive.release(q), lambda: m.noise.sample(N, SYSTEM)
+    )
     again = SparseVector(threshold=100_000, positives=C, epsilon=EPSILON, sensitivity=COUNTING, resample=True)
     q[:: N // C] = 10**6
     assert again.release(q).indices.size == C
@@ -50,9 +52,13 @@ def report():
     theirs = sorted(loop_seconds(2000) / 2000 * N for _ in range(5))[2]
     rate, branched_rate = asked_a_second(m), asked_a_second(adaptive)
     positions = np.arange(N) * (DOMAIN // N)
-    wide = SparseVector(threshold=100_000, positives=C, epsilon=EPSILON, sensitivity=COUNTING, domain_size=DOMAIN)
+    wide = SparseVector(
+        threshold=100_000, positives=C, epsilon=EPSILON, sensitivity=COUNTING, domain_size=DOMAIN
+    )
     (domain,) = medians(lambda: wide.release(q, positions=positions))
-    top, listed = (NoisyTopK(k=C, epsilon=EPSILON, sensitivity=COUNTING, domain_size=size) for size in (DOMAIN, None))
+    top, listed = (
+        NoisyTopK(k=C, epsilon=EPSILON, sensitivity=COUNTING, domain_size=size) for size in (DOMAIN, None)
+    )
     with_zeros, without = medians(lambda: top.release(q, positions=positions), lambda: listed.release(q))
     closed, general = medians(
         lambda: best_correction(200, 0.0, ("exponential", 55.0), ("laplace", 14.0)),
@@ -79,7 +85,12 @@ def report():
             "2.5x",
             verdict(branched <= 2.5 * ours),
         ),
-        ("adaptive stream: answers a second", f"{branched_rate:,.0f}", "100,000", verdict(branched_rate >= 100_000)),
+        (
+            "adaptive stream: answers a second",
+            f"{branched_rate:,.0f}",
+            "100,000",
+            verdict(branched_rate >= 100_000),
+        ),
         (f"{N:,} items listed of a domain of 10^12: times the list", f"{domain / ours:.2f}x", "", ""),
         (
             f"top {C} of the same domain: times without the zeros",
@@ -88,7 +99,12 @@ def report():
             verdict(with_zeros <= 1.5 * without),
         ),
         ("best correction, margin 0: ms", f"{closed * 1e3:.2f}", "1", verdict(closed < 1e-3)),
-        ("best correction, any laws, with a margin: ms", f"{general * 1e3:.2f}", "50", verdict(general < 0.05)),
+        (
+            "best correction, any laws, with a margin: ms",
+            f"{general * 1e3:.2f}",
+            "50",
+            verdict(general < 0.05),
+        ),
     ]
     return [
         "## Sparse vector",

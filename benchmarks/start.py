@@ -31,7 +31,15 @@ def report():
         taken = statistics.median(seconds[name])
         shown = " ".join(lines[name]).replace(sys.executable, "python").replace(command, "sordino")
         reached = "" if target is None else verdict(taken <= target * base)
-        rows.append((f"`{shown}`", f"{taken * 1e3:.0f}", f"{taken / base:.2f}x", f"{target}x" if target else "", reached))
+        rows.append(
+            (
+                f"`{shown}`",
+                f"{taken * 1e3:.0f}",
+                f"{taken / base:.2f}x",
+                f"{target}x" if target else "",
+                reached,
+            )
+        )
     return [
         "## Start",
         "",

@@ -27,7 +27,9 @@ def asked(source):
     """Return the questions by name, each with its query and the texts that are sent with it."""
     items = [f"item{place}" for place in range(1000)]
     top = prepare_counts(source, PrivacyUnit("usr"), kind="items", item="item", domain=items)
-    where = prepare_counts(source, PrivacyUnit.row(), kind="rows", where="a * 2 > 10 AND x < 900 OR item IN ('item1', 'item2')")
+    where = prepare_counts(
+        source, PrivacyUnit.row(), kind="rows", where="a * 2 > 10 AND x < 900 OR item IN ('item1', 'item2')"
+    )
     plain = prepare_counts(source, PrivacyUnit.row(), kind="rows", where="a > 5")
     mean = prepare_numbers(source, PrivacyUnit.row(), column="x", grid=GRID)
     quick = mean.words.buckets(mean.kind, GRID)[0]
@@ -35,7 +37,11 @@ def asked(source):
         "units of each of 1,000 items": (top.indices, top.sql, items),
         "rows with a predicate of seven operators": (where.indices, where.sql, None),
         "rows with one comparison": (plain.indices, plain.sql, None),
-        "rows in each of 1,390 buckets": (mean.indices, quick.over(mean.rows(len(quick.cuts)), grouped=False), list(quick.cuts)),
+        "rows in each of 1,390 buckets": (
+            mean.indices,
+            quick.over(mean.rows(len(quick.cuts)), grouped=False),
+            list(quick.cuts),
+        ),
     }
 
 

@@ -76,7 +76,9 @@ def by_chance(a, b):
 def row(name, job_a, job_b, runs, neighbours):
     a, b = sampled(job_a, job_b, runs)
     ends = iter(a), iter(b)
-    report = audit.statistical(lambda: next(ends[0]), lambda: next(ends[1]), samples=runs, confidence=CONFIDENCE)
+    report = audit.statistical(
+        lambda: next(ends[0]), lambda: next(ends[1]), samples=runs, confidence=CONFIDENCE
+    )
     middle = statistics.median(a), statistics.median(b)
     tails = [np.quantile(x, 0.95) for x in (a, b)]
     return (
@@ -114,7 +116,13 @@ def selections():
     laplace, top = LaplaceMechanism(**known), NoisyTopK(k=10, **known)
     yield "Laplace, 0 and 1", released(laplace, 0), released(laplace, 1), 4000, "yes"
     yield "Laplace, 0 and 2^40", released(laplace, 0), released(laplace, 1 << 40), 4000, "no"
-    yield "top 10 of 1000 zeros, twice the same", released(top, FLAT), released(top, FLAT.copy()), 4000, "the same"
+    yield (
+        "top 10 of 1000 zeros, twice the same",
+        released(top, FLAT),
+        released(top, FLAT.copy()),
+        4000,
+        "the same",
+    )
     one_answer = (
         ("top 10", top),
         ("Gumbel top 10", NoisyTopK(k=10, noise="gumbel", **known)),
@@ -124,11 +132,35 @@ def selections():
         ("exponential mechanism without the lead", ExponentialMechanism(gap=False, **known)),
     )
     for name, mechanism in one_answer:
-        yield f"{name}, 1000 zeros, and one of them 1", released(mechanism, FLAT), released(mechanism, ONE), 2000, "yes"
-        yield f"{name}, 1000 zeros, and 999 to 0", released(mechanism, FLAT), released(mechanism, STEEP), 1000, "no"
+        yield (
+            f"{name}, 1000 zeros, and one of them 1",
+            released(mechanism, FLAT),
+            released(mechanism, ONE),
+            2000,
+            "yes",
+        )
+        yield (
+            f"{name}, 1000 zeros, and 999 to 0",
+            released(mechanism, FLAT),
+            released(mechanism, STEEP),
+            1000,
+            "no",
+        )
     for name, mechanism in one_answer[4:]:
-        yield f"{name}, one of 1000 at 6, and at 7", released(mechanism, HERMIT), released(mechanism, NEXT_HERMIT), 2000, "yes"
-        yield f"{name}, 1000 zeros, and one of them 6", released(mechanism, FLAT), released(mechanism, HERMIT), 1000, "no"
+        yield (
+            f"{name}, one of 1000 at 6, and at 7",
+            released(mechanism, HERMIT),
+            released(mechanism, NEXT_HERMIT),
+            2000,
+            "yes",
+        )
+        yield (
+            f"{name}, 1000 zeros, and one of them 6",
+            released(mechanism, FLAT),
+            released(mechanism, HERMIT),
+            1000,
+            "no",
+        )
 
 
 def sparse_vectors():
@@ -136,12 +168,48 @@ def sparse_vectors():
     known = {"epsilon": 8, "sensitivity": COUNTING, "threshold": 0}
     low, high = -(10**6), 10**6
     stream = SparseVector(positives=3, **known)
-    yield "ask, first question: below and above", asked(stream, low), asked(stream, high), 4000, "no, and released"
-    yield "ask, second question: below and above", asked(stream, low, low), asked(stream, low, high), 4000, "no, and released"
-    yield "ask, below: by 10^6 and by 10^6 + 1", asked(stream, low, low), asked(stream, low, low - 1), 4000, "yes"
-    yield "ask, below: by 1000 and by 2^40", asked(stream, low, -1000), asked(stream, low, -(1 << 40)), 4000, "no"
-    yield "ask, above: by 1000 and by 2^60 (clamped)", asked(stream, low, 1000), asked(stream, low, 1 << 60), 4000, "no"
-    yield "ask, below: a float and NaN", asked(stream, low, -1000.0), asked(stream, low, float("nan")), 4000, "no"
+    yield (
+        "ask, first question: below and above",
+        asked(stream, low),
+        asked(stream, high),
+        4000,
+        "no, and released",
+    )
+    yield (
+        "ask, second question: below and above",
+        asked(stream, low, low),
+        asked(stream, low, high),
+        4000,
+        "no, and released",
+    )
+    yield (
+        "ask, below: by 10^6 and by 10^6 + 1",
+        asked(stream, low, low),
+        asked(stream, low, low - 1),
+        4000,
+        "yes",
+    )
+    yield (
+        "ask, below: by 1000 and by 2^40",
+        asked(stream, low, -1000),
+        asked(stream, low, -(1 << 40)),
+        4000,
+        "no",
+    )
+    yield (
+        "ask, above: by 1000 and by 2^60 (clamped)",
+        asked(stream, low, 1000),
+        asked(stream, low, 1 << 60),
+        4000,
+        "no",
+    )
+    yield (
+        "ask, below: a float and NaN",
+        asked(stream, low, -1000.0),
+        asked(stream, low, float("nan")),
+        4000,
+        "no",
+    )
     yield (
         "ask, the question that draws 64 more, and the next one",
         asked(stream, *[low] * 65),
@@ -161,8 +229,20 @@ def sparse_vectors():
         300,
         "no, and released",
     )
-    yield "sparse vector, the same positive, others lower by 1", released(once, early), released(once, early_too), 300, "yes"
-    yield "sparse vector, nothing found, all lower by 1", released(once, zeros), released(once, zeros - 1), 300, "yes"
+    yield (
+        "sparse vector, the same positive, others lower by 1",
+        released(once, early),
+        released(once, early_too),
+        300,
+        "yes",
+    )
+    yield (
+        "sparse vector, nothing found, all lower by 1",
+        released(once, zeros),
+        released(once, zeros - 1),
+        300,
+        "yes",
+    )
     domain = SparseVector(threshold=100, positives=3, epsilon=1, sensitivity=COUNTING, domain_size=100_000)
     yield "sparse vector over 100,000: 20 and 21 that are not 0", *listed(domain, 20, 21), 1000, "yes"
 
@@ -209,5 +289,17 @@ def report():
         f"(confidence {CONFIDENCE}) that the time alone gives away, in nats. Of {len(rows)} p-values one or two are below 0.05 by chance. "
         '"Released": the release itself says which of the two it was. Time is no part of a release: keep it from the reader.',
         "",
-        *table(("answers", "neighbours", "median a", "median b", "b/a", "p", "95 % a / b", "loss of the time at least"), rows),
+        *table(
+            (
+                "answers",
+                "neighbours",
+                "median a",
+                "median b",
+                "b/a",
+                "p",
+                "95 % a / b",
+                "loss of the time at least",
+            ),
+            rows,
+        ),
     ]

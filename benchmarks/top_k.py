@@ -34,7 +34,11 @@ def hybrids(q):
     assert not low.release(q).crossed
     assert halfway.release(q).crossed
     base, *others = medians(*(lambda m=m: m.release(q) for m in (plain, low, halfway, sparse)), rounds=31)
-    names = "HybridTopK, threshold far below", "HybridTopK, threshold at the 25th", "HybridSparseVector, threshold at the 25th"
+    names = (
+        "HybridTopK, threshold far below",
+        "HybridTopK, threshold at the 25th",
+        "HybridSparseVector, threshold at the 25th",
+    )
     rows = []
     for name, seconds in zip(names, others, strict=True):
         aimed = name.startswith("HybridTopK")
@@ -53,16 +57,28 @@ def domains():
     pairs = [
         ("NoisyTopK", NoisyTopK(**known, domain_size=DOMAIN), NoisyTopK(**known)),
         ("HybridTopK", *(HybridTopK(threshold=1000, **known, domain_size=size) for size in (DOMAIN, None))),
-        ("HybridSparseVector", *(HybridSparseVector(threshold=1000, **known, domain_size=size) for size in (DOMAIN, None))),
+        (
+            "HybridSparseVector",
+            *(HybridSparseVector(threshold=1000, **known, domain_size=size) for size in (DOMAIN, None)),
+        ),
     ]
     rows = []
     for name, wide, listed in pairs:
-        zeros, without = medians(lambda m=wide: m.release(q, positions=positions), lambda m=listed: m.release(q), rounds=9)
+        zeros, without = medians(
+            lambda m=wide: m.release(q, positions=positions), lambda m=listed: m.release(q), rounds=9
+        )
         rows.append(
-            (f"{name} over a domain: times without the zeros", f"{zeros / without:.2f}x", "1.5x", verdict(zeros <= 1.5 * without))
+            (
+                f"{name} over a domain: times without the zeros",
+                f"{zeros / without:.2f}x",
+                "1.5x",
+                verdict(zeros <= 1.5 * without),
+            )
         )
     mixed, at = q[order], positions[order]
-    zeros, without = medians(lambda: pairs[0][1].release(mixed, positions=at), lambda: pairs[0][2].release(mixed), rounds=9)
+    zeros, without = medians(
+        lambda: pairs[0][1].release(mixed, positions=at), lambda: pairs[0][2].release(mixed), rounds=9
+    )
     rows.append(("NoisyTopK over a domain, positions in no order", f"{zeros / without:.2f}x", "", ""))
     return rows
 
@@ -100,7 +116,15 @@ def report():
         "",
         *table(
             ("ours ms", "OpenDP ms", "OpenDP / ours", "target", ""),
-            [(f"{ours_seconds * 1e3:.2f}", f"{theirs_seconds * 1e3:.0f}", f"{ratio:,.0f}x", "1,000x", verdict(ratio >= 1000))],
+            [
+                (
+                    f"{ours_seconds * 1e3:.2f}",
+                    f"{theirs_seconds * 1e3:.0f}",
+                    f"{ratio:,.0f}x",
+                    "1,000x",
+                    verdict(ratio >= 1000),
+                )
+            ],
         ),
         "",
         f"The same {ITEMS:,} counts with a threshold (median of 31 interleaved runs), and {LISTED:,} non-zero items of a domain of 10^12 "

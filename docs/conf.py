@@ -38,7 +38,11 @@ html_show_sphinx = False
 html_math_renderer = "mathml"
 
 
-SAME_AS = {r"\dots": r"\ldots", r"\tfrac": r"\frac", r"\dfrac": r"\frac"}  # commands that the converter does not know
+SAME_AS = {
+    r"\dots": r"\ldots",
+    r"\tfrac": r"\frac",
+    r"\dfrac": r"\frac",
+}  # commands that the converter does not know
 
 
 def mathml(node: Any, *, as_block: bool) -> str:

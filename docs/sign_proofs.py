@@ -52,7 +52,11 @@ def canonical(node: object) -> str:
 
 def _is_text(node: object) -> bool:
     """Return True for a bare string: a docstring of a module, class, function or attribute."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def digests(source: str) -> Iterator[tuple[str, str]]:
@@ -110,7 +114,9 @@ def sign(page: str, root: Path = ROOT) -> str:
         raise SystemExit("a page to sign must end with a fenced block of pairs `name=digest`.")
     known = definitions(root)
     # Where several files define a name, the one is meant that holds something else of this page.
-    homes = {one.path for name, written in signed(page) for one in known.get(name, ()) if one.digest == written}
+    homes = {
+        one.path for name, written in signed(page) for one in known.get(name, ()) if one.digest == written
+    }
     homes |= {known[name][0].path for name, _ in signed(page) if len(known.get(name, ())) == 1}
     pairs = [f"{name}={_chosen(name, written, known, homes).digest}" for name, written in signed(page)]
     return page[: block.start(1)] + packed(pairs) + page[block.end(1) :]
@@ -141,12 +147,18 @@ def _chosen(name: str, written: str, known: dict[str, list[Definition]], homes: 
 def main() -> int:
     """Check all pages, or sign the ones that are named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--sign", nargs="+", metavar="PAGE", help="pages of docs/proofs that were read again against the code")
+    parser.add_argument(
+        "--sign", nargs="+", metavar="PAGE", help="pages of docs/proofs that were read again against the code"
+    )
     pages = parser.parse_args().sign
     for name in pages or ():
         page = PROOFS / Path(name).name
         page.write_text(sign(page.read_text(encoding="utf-8")), encoding="utf-8")
-    wrong = [f"{page.name}: {what}" for page in sorted(PROOFS.glob("*.md")) for what in stale(page.read_text(encoding="utf-8"))]
+    wrong = [
+        f"{page.name}: {what}"
+        for page in sorted(PROOFS.glob("*.md"))
+        for what in stale(page.read_text(encoding="utf-8"))
+    ]
     for line in wrong:
         print(line)
     return 1 if wrong else 0

@@ -32,7 +32,9 @@ def unpack(table: str, folder: Path) -> Path:
         else:
             continue
         return partial.replace(target)  # a table that is there is a whole one
-    raise SystemExit(f"{PACKAGE} must hold {table} or {table}.zip, but this installation does not; install it again.")
+    raise SystemExit(
+        f"{PACKAGE} must hold {table} or {table}.zip, but this installation does not; install it again."
+    )
 
 
 def main(folder: str) -> None:

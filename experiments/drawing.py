@@ -5,7 +5,19 @@ from __future__ import annotations
 import math
 from html import escape
 
-COLORS = ("#1b6ca8", "#d1495b", "#2e933c", "#8e5ea2", "#e08e1b", "#00798c", "#6b6b6b", "#a15c38", "#c2185b", "#5d737e", "#000000")
+COLORS = (
+    "#1b6ca8",
+    "#d1495b",
+    "#2e933c",
+    "#8e5ea2",
+    "#e08e1b",
+    "#00798c",
+    "#6b6b6b",
+    "#a15c38",
+    "#c2185b",
+    "#5d737e",
+    "#000000",
+)
 _STYLE = "text{font:11px sans-serif;fill:#222}.a{stroke:#888;fill:none}.g{stroke:#ddd}"
 
 
@@ -26,7 +38,11 @@ class Panel:
         self.x, self.log = x, logarithmic
         self.y = tuple(map(math.log10, y)) if logarithmic else y
         picture.text(self.left + self.width / 2, self.top - 6, title, "middle")
-        marks = [(10.0**i, i) for i in range(math.ceil(self.y[0]), math.floor(self.y[1]) + 1)] if logarithmic else []
+        marks = (
+            [(10.0**i, i) for i in range(math.ceil(self.y[0]), math.floor(self.y[1]) + 1)]
+            if logarithmic
+            else []
+        )
         for value, at in marks or [(value, value) for value in ticks(*self.y)]:
             across = self.top + self.height * (1 - (at - self.y[0]) / (self.y[1] - self.y[0]))
             picture.path([(self.left, across), (self.left + self.width, across)], kind="g")
@@ -74,7 +90,9 @@ class Picture:
     def path(self, points, color="", dash="", *, kind="", fill="none", width=1.5):
         drawn = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
         style = f'class="{kind}"' if kind else f'stroke="{color}" stroke-width="{width}" fill="{fill}"'
-        self.parts.append(f'<path d="{drawn}" {style}' + (f' stroke-dasharray="{dash}"' if dash else "") + "/>")
+        self.parts.append(
+            f'<path d="{drawn}" {style}' + (f' stroke-dasharray="{dash}"' if dash else "") + "/>"
+        )
 
     def legend(self, x, y, names, colors=COLORS, wide=130, columns=99):
         """Write names beside short lines in their colors, from left to right."""
@@ -86,5 +104,11 @@ class Picture:
     def write(self, path):
         width, height = self.size
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
-        body = [head, f"<style>{_STYLE}</style>", f'<rect width="{width}" height="{height}" fill="#fff"/>', *self.parts, "</svg>"]
+        body = [
+            head,
+            f"<style>{_STYLE}</style>",
+            f'<rect width="{width}" height="{height}" fill="#fff"/>',
+            *self.parts,
+            "</svg>",
+        ]
         path.write_text("\n".join(body) + "\n", encoding="utf-8")

@@ -12,7 +12,9 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ci", max_examples=25, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dev" if os.environ.get("SORDINO_EXPLORE") else "ci")
 
@@ -21,5 +23,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_exception_interact(node, call):
-    if type(call.excinfo.value).__name__ == "NoServer":  # by its name: tests that need no server import no driver
-        node.session.shouldfail = "there is no PostgreSQL server to test with; the failure above says what to do"
+    if (
+        type(call.excinfo.value).__name__ == "NoServer"
+    ):  # by its name: tests that need no server import no driver
+        node.session.shouldfail = (
+            "there is no PostgreSQL server to test with; the failure above says what to do"
+        )

@@ -12,7 +12,12 @@ import sordino as sd
 from sordino.session._plan_above import run_of
 
 DOMAIN = ["tea", "rice", "salt", "oil", "flour"]
-COUNTS = {"tea": 400, "rice": 300, "salt": 5, "flour": 250}  # nobody bought oil; flour comes first in the domain
+COUNTS = {
+    "tea": 400,
+    "rice": 300,
+    "salt": 5,
+    "flour": 250,
+}  # nobody bought oil; flour comes first in the domain
 CANARY = "kryptonite-86753099173"
 
 
@@ -29,21 +34,31 @@ def orders():
 @pytest.fixture(scope="module")
 def numbers():
     """Items as whole numbers, some outside any range that is asked for."""
-    rows = [(f"c{i}", item) for item, count in {7: 400, 10**11: 300, 40: 3, -5: 500, 2**60: 500}.items() for i in range(count)]
+    rows = [
+        (f"c{i}", item)
+        for item, count in {7: 400, 10**11: 300, 40: 3, -5: 500, 2**60: 500}.items()
+        for i in range(count)
+    ]
     return pl.DataFrame(rows, schema=["customer", "product"], orient="row")
 
 
 def account(path, **budget):
     budget = sd.Budget(**({"epsilon": 10} | budget))
-    return sd.Ledger.create(path, account="shop", budget=budget, adjacency="add-remove", unit="customer", source="name:orders")
+    return sd.Ledger.create(
+        path, account="shop", budget=budget, adjacency="add-remove", unit="customer", source="name:orders"
+    )
 
 
 def session(orders, ledger=None, **changes):
-    return sd.Session(orders, **({"unit": sd.PrivacyUnit("customer"), "ledger": ledger, "name": "orders"} | changes))
+    return sd.Session(
+        orders, **({"unit": sd.PrivacyUnit("customer"), "ledger": ledger, "name": "orders"} | changes)
+    )
 
 
 def above(s, **changes):
-    return s.above("product", **({"threshold": 100, "positives": 4, "epsilon": 4, "domain": DOMAIN} | changes))
+    return s.above(
+        "product", **({"threshold": 100, "positives": 4, "epsilon": 4, "domain": DOMAIN} | changes)
+    )
 
 
 def paid(ledger):
@@ -65,14 +80,23 @@ def test_what_lies_above_is_found_in_the_order_of_the_domain(orders, tmp_path):
     m = found.mechanism[0]
     assert (m.threshold, m.positives, m.correction, m.domain_size) == (100, 4, None, None)
     assert found.cost == m.spent(3)
-    assert paid(ledger) == pytest.approx(float(found.cost.pure()), abs=1e-8), "the fourth positive was not paid for"
+    assert paid(ledger) == pytest.approx(float(found.cost.pure()), abs=1e-8), (
+        "the fourth positive was not paid for"
+    )
     assert found.cost.pure() < m.cost.pure() <= 4
     text = json.dumps(found.to_dict()) + repr(found)
     assert CANARY not in text
     assert "\n" not in repr(found)
     (line,) = ledger.statement().charges
     assert line.label == "above"
-    public = {"item": "product", "threshold": "100", "positives": 4, "adaptive": False, "domain": "list", "domain_size": 5}
+    public = {
+        "item": "product",
+        "threshold": "100",
+        "positives": 4,
+        "adaptive": False,
+        "domain": "list",
+        "domain_size": 5,
+    }
     assert line.detail == public
 
 
@@ -109,9 +133,13 @@ def test_what_is_found_can_be_measured_in_the_same_release(orders, tmp_path):
     with session(orders, ledger) as s:
         found = above(s, measure_share=0.75)
     find, measure = found.mechanism
-    assert measure.sensitivity == sd.Sensitivity(bound=3, monotone=True, adjacency="add-remove", norm="l1", step=1, size=3)
+    assert measure.sensitivity == sd.Sensitivity(
+        bound=3, monotone=True, adjacency="add-remove", norm="l1", step=1, size=3
+    )
     assert find.cost.pure() <= 1
-    assert measure.cost.pure() == 3, "three items share all of the measuring budget, though four were allowed for"
+    assert measure.cost.pure() == 3, (
+        "three items share all of the measuring budget, though four were allowed for"
+    )
     assert found.cost.pure() == find.spent(3).pure() + 3
     assert paid(ledger) == pytest.approx(float(found.cost.pure()), abs=1e-8)
     for row in found:
@@ -127,7 +155,9 @@ def test_the_adaptive_one_finds_more_for_the_same(orders, tmp_path):
     assert type(found.mechanism[0]).__name__ == "AdaptiveSparseVector"
     assert [row.item for row in found] == ["flour", "rice", "tea"], "cheap tests left room for a third one"
     assert {row.branch for row in found} == {0}
-    assert [row.low for row in found] == [None] * 3, "no bound that is valid after selection is proved for several tests"
+    assert [row.low for row in found] == [None] * 3, (
+        "no bound that is valid after selection is proved for several tests"
+    )
     assert paid(ledger) == pytest.approx(float(found.cost.pure()), abs=1e-8)
     assert found.cost.pure() <= 4
     assert ledger.statement().charges[0].detail["adaptive"] is True
@@ -167,7 +197,9 @@ def test_an_assumed_domain(orders):
     with session(orders, entropy=sd.Seeded(3)) as s:
         found = above(s, domain=sd.Domain.assume_public())
         assert {"flour", "rice", "tea"} <= {row.item for row in found}
-    nobody = pl.DataFrame({"customer": [], "product": []}, schema={"customer": pl.String, "product": pl.String})
+    nobody = pl.DataFrame(
+        {"customer": [], "product": []}, schema={"customer": pl.String, "product": pl.String}
+    )
     with session(nobody, entropy=sd.Seeded(3)) as s, pytest.raises(sd.DataSourceError) as failed:
         above(s, domain=sd.Domain.assume_public())
     assert str(failed.value) == sd.DataSourceError.AFTER_CHARGE
@@ -230,20 +262,29 @@ def test_labels_of_positions_come_from_a_public_function_and_only_for_what_is_re
 def test_a_range_gives_the_counts_of_the_list(numbers):
     listed, ranged = sd.Domain.of(range(-10, 50)), sd.Domain.range(-10, 50)
     with session(numbers, entropy=sd.Seeded(3), unit=sd.PrivacyUnit("customer", max_rows=2)) as s:
-        rows = {domain.kind: s.histogram("product", epsilon=50, domain=domain).rows for domain in (listed, ranged)}
+        rows = {
+            domain.kind: s.histogram("product", epsilon=50, domain=domain).rows for domain in (listed, ranged)
+        }
         assert [row.item for row in rows["range"]] == [str(i) for i in range(-10, 50)]
         for row in rows["range"]:
             (other,) = (one for one in rows["list"] if one.item == row.item)
-            assert abs(row.estimate - other.estimate) < 250, "which two items a unit counts for is chosen by chance"
+            assert abs(row.estimate - other.estimate) < 250, (
+                "which two items a unit counts for is chosen by chance"
+            )
         with pytest.raises(sd.InvalidParameter, match="at most 1048576 items"):
             s.histogram("product", epsilon=1, domain=sd.Domain.range(0, 10**12))
         with pytest.raises(sd.InvalidParameter, match="at most the size of the domain, 3"):
             s.top_k("product", k=4, epsilon=1, domain=sd.Domain.range(0, 3))
         for k in (2**20 + 1, 10**12):
             for limit in (None, 5):
-                with pytest.raises(sd.InvalidParameter, match=r"top_k\.k must be at most 1048576 where the domain is a range"):
+                with pytest.raises(
+                    sd.InvalidParameter, match=r"top_k\.k must be at most 1048576 where the domain is a range"
+                ):
                     s.top_k("product", k=k, epsilon=1, threshold=limit, domain=sd.Domain.range(0, 10**12))
-            with pytest.raises(sd.InvalidParameter, match=r"above\.positives must be at most 1048576 where the domain is a range"):
+            with pytest.raises(
+                sd.InvalidParameter,
+                match=r"above\.positives must be at most 1048576 where the domain is a range",
+            ):
                 above(s, positives=k, domain=sd.Domain.range(0, 10**12))
 
 
@@ -308,4 +349,6 @@ def test_another_meter_gives_nothing_back(orders, tmp_path):
         above(s, threshold=10**6, epsilon=1)
         assert before - ledger.remaining == pytest.approx(0.5, abs=1e-6)
         top(s, threshold=10**6, epsilon=1, selection_share=0.5)
-    assert before - ledger.remaining == pytest.approx(0.5 + 0.125, abs=1e-6), "the measurement was never drawn, so it returns"
+    assert before - ledger.remaining == pytest.approx(0.5 + 0.125, abs=1e-6), (
+        "the measurement was never drawn, so it returns"
+    )

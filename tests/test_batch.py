@@ -16,12 +16,16 @@ DOMAIN = ["tea", "rice", "salt"]
 
 @pytest.fixture
 def orders():
-    return pl.DataFrame({"customer": ["a", "b", "c", "a"] * 50, "product": ["tea", "tea", "rice", "rice"] * 50})
+    return pl.DataFrame(
+        {"customer": ["a", "b", "c", "a"] * 50, "product": ["tea", "tea", "rice", "rice"] * 50}
+    )
 
 
 def account(path, **budget):
     budget = sd.Budget(**budget)
-    return sd.Ledger.create(path, account="shop", budget=budget, adjacency="add-remove", unit="customer", source="name:orders")
+    return sd.Ledger.create(
+        path, account="shop", budget=budget, adjacency="add-remove", unit="customer", source="name:orders"
+    )
 
 
 def ask(s, *epsilons):
@@ -64,7 +68,11 @@ def test_a_batch_is_one_charge_that_is_made_before_anything_is_read(tmp_path, or
     assert (len(top), top.rows[0].rank) == (2, 1)
     assert repr(units) == repr(units.result)
     (line,) = ledger.statement().charges
-    assert (line.label, line.state, line.charged) == ("top_k + count_distinct_units", "settled", Fraction(3, 4))
+    assert (line.label, line.state, line.charged) == (
+        "top_k + count_distinct_units",
+        "settled",
+        Fraction(3, 4),
+    )
     assert [part["release"] for part in line.detail["batch"]] == ["top_k", "count_distinct_units"]
     assert line.detail["batch"][0]["k"] == 2
 
@@ -75,7 +83,9 @@ def test_a_batch_that_does_not_fit_reads_nothing(tmp_path, orders, reads):
         with pytest.raises(sd.BudgetExceeded):
             ask(s, 0.4, 0.2)
         assert (reads, ledger.remaining) == ([], Fraction(1, 2))
-        assert s.count_distinct_units(epsilon=0.5).cost.pure() == Fraction(1, 2)  # the session goes on without a batch
+        assert s.count_distinct_units(epsilon=0.5).cost.pure() == Fraction(
+            1, 2
+        )  # the session goes on without a batch
 
 
 def test_an_error_inside_the_block_charges_nothing(tmp_path, orders, reads):

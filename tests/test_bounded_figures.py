@@ -37,7 +37,10 @@ def total(**changes):
 def added(estimator, values):
     """Return the sum of records in the unit of the values: the arrays' twin of what the engine adds up."""
     ends = estimator.records
-    return clipped_steps(np.array(values, dtype=float), ends.low, ends.high, ends.step, missing=max(0, ends.low)) * ends.step
+    return (
+        clipped_steps(np.array(values, dtype=float), ends.low, ends.high, ends.step, missing=max(0, ends.low))
+        * ends.step
+    )
 
 
 SUMS = [
@@ -73,7 +76,10 @@ def test_the_sum_moves_by_what_is_stated_and_does_so(changes):
 def test_a_mean_moves_by_one_record_for_another(records, lower, cap):
     estimator = total(kind="mean", adjacency="replace-one", lower=lower, cap=cap, bounds=(lower, cap))
     kinds = [-9.0, 0.5, 3.2, 4.0, 9.0]
-    moves = [abs(added(estimator, [a]) - added(estimator, [b])) / records for a, b in itertools.product(kinds, repeat=2)]
+    moves = [
+        abs(added(estimator, [a]) - added(estimator, [b])) / records
+        for a, b in itertools.product(kinds, repeat=2)
+    ]
     assert max(moves) == estimator.apart / records == Fraction(cap - lower, records)
     mechanism = estimator.noise(records)
     assert mechanism.sensitivity.bound >= estimator.apart / records
@@ -90,10 +96,18 @@ def test_a_mean_moves_by_one_record_for_another(records, lower, cap):
     records=st.integers(0, 1 << 62),
     place=st.floats(allow_nan=False, allow_infinity=False),
 )
-def test_what_is_not_refused_before_the_charge_never_fails_after_it(kind, epsilon, lower, width, bounds, records, place):
+def test_what_is_not_refused_before_the_charge_never_fails_after_it(
+    kind, epsilon, lower, width, bounds, records, place
+):
     try:
         estimator = total(
-            kind=kind, adjacency="replace-one", epsilon=epsilon, lower=lower, cap=lower + width, bounds=bounds, rows_per_unit=1
+            kind=kind,
+            adjacency="replace-one",
+            epsilon=epsilon,
+            lower=lower,
+            cap=lower + width,
+            bounds=bounds,
+            rows_per_unit=1,
         )
     except sd.InvalidParameter:
         return
@@ -106,7 +120,9 @@ def test_what_is_not_refused_before_the_charge_never_fails_after_it(kind, epsilo
     json.dumps(released.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("figure", [0.25, 55, *(pytest.param(f, marks=pytest.mark.slow) for f in (0, 7, 40, -3))])
+@pytest.mark.parametrize(
+    "figure", [0.25, 55, *(pytest.param(f, marks=pytest.mark.slow) for f in (0, 7, 40, -3))]
+)
 def test_unbiased_wherever_the_figure_lies_in_the_range(figure):
     """Mean of 600 releases; off by more than 6.2 standard errors with a probability below 1e-9. The ends as they are: convicted."""
     estimator = total(bounds=(0, 40), cap=8)
@@ -122,7 +138,9 @@ def test_unbiased_wherever_the_figure_lies_in_the_range(figure):
 
 def test_a_coarse_grid_is_rounded_to_at_random():
     """Where floats are coarser than the noise, the figure lies between two grid points, and on average where it lies."""
-    estimator = total(kind="mean", adjacency="replace-one", lower=0, cap=1, bounds=(0, 2.0**20), epsilon=10**6)
+    estimator = total(
+        kind="mean", adjacency="replace-one", lower=0, cap=1, bounds=(0, 2.0**20), epsilon=10**6
+    )
     records = 3 * 10**9
     mechanism = estimator.noise(records)
     figure = Figure(Total(round(Fraction(records, 3) / estimator.records.step), records), records)
@@ -131,10 +149,14 @@ def test_a_coarse_grid_is_rounded_to_at_random():
     found, step = [one.value for one in released], float(mechanism.step)
     assert len(set(found)) >= 2
     assert abs(np.mean(found) - 1 / 3) < 6.2 * step / 2 / math.sqrt(400)
-    assert all(one.interval[0] <= 1 / 3 <= one.interval[1] for one in released), "whichever way it was rounded"
+    assert all(one.interval[0] <= 1 / 3 <= one.interval[1] for one in released), (
+        "whichever way it was rounded"
+    )
     assert all(one.standard_error >= step / 2 for one in released)
     for place in (0, 2**20):
-        end = estimator.release(Figure(Total(round(place * records / estimator.records.step), records), records), entropy=noise)
+        end = estimator.release(
+            Figure(Total(round(place * records / estimator.records.step), records), records), entropy=noise
+        )
         assert 0 <= end.interval[0] <= place <= end.interval[1] <= 2**20, "within the declared range"
 
 
@@ -144,9 +166,15 @@ def test_ends_between_two_steps_are_moved_outwards_and_a_narrow_range_bounds_the
         mechanism = estimator.noise(records)
         assert mechanism.lower <= Fraction(1, 10) < Fraction(33, 10) <= mechanism.upper
         assert mechanism.lower < Fraction(1, 10) < Fraction(33, 10) < mechanism.upper, "no step is there"
-        assert min(Fraction(100, records), Fraction(32, 10)) <= mechanism.sensitivity.bound < mechanism.upper - mechanism.lower + 1
+        assert (
+            min(Fraction(100, records), Fraction(32, 10))
+            <= mechanism.sensitivity.bound
+            < mechanism.upper - mechanism.lower + 1
+        )
         assert mechanism.sensitivity.bound < 1.01 * min(100 / records, 3.2)
-    widest = total(kind="mean", adjacency="replace-one", lower=0, cap=1, bounds=(0, Fraction(2**73 - 1, 2**53)))
+    widest = total(
+        kind="mean", adjacency="replace-one", lower=0, cap=1, bounds=(0, Fraction(2**73 - 1, 2**53))
+    )
     assert widest.noise(10**15).step == Fraction(1, 2**31), "as many steps as whole floats allow"
 
 
@@ -154,7 +182,9 @@ def test_ends_between_two_steps_are_moved_outwards_and_a_narrow_range_bounds_the
 def frame():
     n = 600
     values = [float(i % 50) if i % 11 else None for i in range(n)]
-    return pl.DataFrame({"u": [i % 100 for i in range(n)], "g": ["abc"[i % 3] for i in range(n)], "x": values})
+    return pl.DataFrame(
+        {"u": [i % 100 for i in range(n)], "g": ["abc"[i % 3] for i in range(n)], "x": values}
+    )
 
 
 def session(source, unit=ROW, seed=7, **options):
@@ -174,16 +204,23 @@ def test_counts(frame):
     units = session(frame, USER).count_distinct_units(epsilon=1, bounds=(0, 1000))
     assert 80 < units.estimate < 120
     beyond = [session(frame, seed=seed).count(epsilon=1, bounds=(0, 50)).estimate for seed in range(4)]
-    assert max(beyond) == pytest.approx(50 + 1 / (math.e - 1)), "600 rows count as 50, and half of all noise is folded there"
+    assert max(beyond) == pytest.approx(50 + 1 / (math.e - 1)), (
+        "600 rows count as 50, and half of all noise is folded there"
+    )
 
 
 def test_histograms(frame):
     found = session(frame).histogram("g", epsilon=1, domain=["a", "b", "z"], bounds=(0, 500))
-    assert found.mechanism.sensitivity == session(frame).histogram("g", epsilon=1, domain=["a", "b", "z"]).mechanism.sensitivity
+    assert (
+        found.mechanism.sensitivity
+        == session(frame).histogram("g", epsilon=1, domain=["a", "b", "z"]).mechanism.sensitivity
+    )
     assert found.output_range == pytest.approx((-1 / (math.e - 1), 500 + 1 / (math.e - 1)))
     assert [row.item for row in found] == ["a", "b", "z"]
     assert all(0 <= row.low <= row.high <= 500 for row in found)
-    assumed = session(frame, USER).histogram("g", epsilon=1, domain=sd.Domain.assume_public(), bounds=(0, 500))
+    assumed = session(frame, USER).histogram(
+        "g", epsilon=1, domain=sd.Domain.assume_public(), bounds=(0, 500)
+    )
     assert assumed.mechanism.sensitivity.size == 3
 
 
@@ -211,7 +248,9 @@ def test_sums(frame, tmp_path):
 
 
 def test_sums_of_groups(frame):
-    found = session(frame, USER).sum("x", epsilon=1000, cap=30, bounds=(0, 20_000), by="g", domain=["a", "z"], groups_per_unit=2)
+    found = session(frame, USER).sum(
+        "x", epsilon=1000, cap=30, bounds=(0, 20_000), by="g", domain=["a", "z"], groups_per_unit=2
+    )
     assert isinstance(found, Groups)
     assert found.cost.pure() == 1000
     assert {row.release.mechanism.epsilon for row in found} == {500}
@@ -226,11 +265,15 @@ def test_means_of_a_public_number_of_rows(frame, tmp_path):
     frame.write_parquet(tmp_path / "x.parquet")
     for source in (frame, tmp_path / "x.parquet"):
         found = session(source, REPLACED).mean("x", epsilon=500, cap=30, bounds=(0, 30))
-        assert found.value == pytest.approx(clipped(frame, 0, 30) / 600, abs=0.01), "missing numbers count as 0"
+        assert found.value == pytest.approx(clipped(frame, 0, 30) / 600, abs=0.01), (
+            "missing numbers count as 0"
+        )
         assert found.mechanism.sensitivity.bound == pytest.approx(Fraction(30, 600), rel=1e-6)
     high = session(frame, REPLACED).mean("x", epsilon=500, lower=20, cap=30, bounds=(0, 30))
     assert high.value == pytest.approx(clipped(frame, 20, 30) / 600, abs=0.01), "... moved into the clip"
-    nothing = session(pl.DataFrame({"x": []}, schema={"x": pl.Int64}), REPLACED).mean("x", epsilon=500, cap=30, bounds=(0, 30))
+    nothing = session(pl.DataFrame({"x": []}, schema={"x": pl.Int64}), REPLACED).mean(
+        "x", epsilon=500, cap=30, bounds=(0, 30)
+    )
     assert nothing.value == pytest.approx(0, abs=2)
 
 
@@ -239,7 +282,9 @@ def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path):
     with duckdb.connect(str(tmp_path / "x.duckdb")) as con:
         con.execute("CREATE TABLE t AS SELECT i AS x FROM range(9) t(i)")
         con.execute("CREATE VIEW seen AS SELECT * FROM t WHERE x < 5")
-    stored = session(f"duckdb:{tmp_path / 'x.duckdb'}#t", REPLACED).mean("x", epsilon=500, cap=30, bounds=(0, 30))
+    stored = session(f"duckdb:{tmp_path / 'x.duckdb'}#t", REPLACED).mean(
+        "x", epsilon=500, cap=30, bounds=(0, 30)
+    )
     assert stored.value == pytest.approx(4, abs=0.5)
     for source, unit, more, words in [
         (frame, ROW, {}, "the adjacency is add-remove"),
@@ -252,7 +297,8 @@ def test_a_mean_over_a_private_number_of_rows_is_refused(frame, tmp_path):
         (f"duckdb:{tmp_path / 'x.duckdb'}#seen", REPLACED, {}, "a view"),
     ]:
         with pytest.raises(
-            sd.InvalidParameter, match=rf"mean\.bounds must go with a public number of rows.*{words}.*Ask for a sum"
+            sd.InvalidParameter,
+            match=rf"mean\.bounds must go with a public number of rows.*{words}.*Ask for a sum",
         ):
             session(source, unit).mean("x", epsilon=1, cap=30, bounds=(0, 30), **more)
 
@@ -264,17 +310,37 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
     refused = [
         (sd.InvalidParameter, "count.bounds must be two numbers", lambda: s.count(epsilon=1, bounds=5)),
         (sd.InvalidParameter, "count.bounds must be two numbers", lambda: s.count(epsilon=1, bounds=(5, 5))),
-        (sd.InvalidParameter, "count.bounds must be a finite", lambda: s.count(epsilon=1, bounds=(0, math.inf))),
+        (
+            sd.InvalidParameter,
+            "count.bounds must be a finite",
+            lambda: s.count(epsilon=1, bounds=(0, math.inf)),
+        ),
         (sd.InvalidParameter, "one unit can move a count, 2", lambda: s.count(epsilon=1, bounds=(0, 1))),
         (
             sd.InvalidParameter,
             "one unit can move a count",
             lambda: s.histogram("g", epsilon=1, domain=sd.Domain.assume_public(), bounds=(0, 0.5)),
         ),
-        (sd.InvalidParameter, "one unit can move the sum, 60", lambda: s.sum("x", epsilon=1, cap=30, bounds=(0, 59))),
-        (sd.InvalidParameter, "sum.lower must be at most 0", lambda: s.sum("x", epsilon=1, cap=30, lower=1, bounds=(0, 99))),
-        (sd.InvalidParameter, "sum.cap must be", lambda: s.sum("x", epsilon=1, cap=0, lower=-3, bounds=(0, 99))),
-        (sd.InvalidParameter, "must not be given with bounds", lambda: s.sum("x", epsilon=1, cap=9, growth=2, bounds=(0, 99))),
+        (
+            sd.InvalidParameter,
+            "one unit can move the sum, 60",
+            lambda: s.sum("x", epsilon=1, cap=30, bounds=(0, 59)),
+        ),
+        (
+            sd.InvalidParameter,
+            "sum.lower must be at most 0",
+            lambda: s.sum("x", epsilon=1, cap=30, lower=1, bounds=(0, 99)),
+        ),
+        (
+            sd.InvalidParameter,
+            "sum.cap must be",
+            lambda: s.sum("x", epsilon=1, cap=0, lower=-3, bounds=(0, 99)),
+        ),
+        (
+            sd.InvalidParameter,
+            "must not be given with bounds",
+            lambda: s.sum("x", epsilon=1, cap=9, growth=2, bounds=(0, 99)),
+        ),
         (sd.InvalidParameter, "0.00001 to 1000000", lambda: s.sum("x", epsilon=1e-6, cap=9, bounds=(0, 99))),
         (sd.InvalidParameter, "apart by 2", lambda: s.sum("x", epsilon=1, cap=9, bounds=(1e30, 1e30 + 1e19))),
         (
@@ -301,7 +367,11 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
 def test_the_engine_adds_up_whole_numbers_only(frame, monkeypatch):
     asked = []
     plain = Engine.ask
-    monkeypatch.setattr(Engine, "ask", lambda self, question, labels=None: asked.append(question) or plain(self, question, labels))
+    monkeypatch.setattr(
+        Engine,
+        "ask",
+        lambda self, question, labels=None: asked.append(question) or plain(self, question, labels),
+    )
     session(frame, USER).sum("x", epsilon=1, cap=30, bounds=(0, 20_000))
     session(frame, REPLACED).mean("x", epsilon=1, cap=30, bounds=(0, 30))
     assert asked

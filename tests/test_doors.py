@@ -19,7 +19,12 @@ from support.remnants import printed, remnants
 SECRET = 1048573
 """A prime, below the number of records that a bucket may have."""
 
-STAGES = {"ClippedMean.release": 2, "ClippedSum.release": 2, "Quantiles.release": 3, "TableNumbers.release": 2}
+STAGES = {
+    "ClippedMean.release": 2,
+    "ClippedSum.release": 2,
+    "Quantiles.release": 3,
+    "TableNumbers.release": 2,
+}
 """Doors with several stages, each of which begins afresh."""
 
 
@@ -188,7 +193,9 @@ def test_a_refusal_leaves_no_remnants(bad):
         clean(caught.value)
     for refuse in (
         lambda: sd.BucketCounts(grid=sd.BucketGrid.geometric(lower=0, cap=100, growth=2), counts=[SECRET]),
-        lambda: sd.BucketCounts.of(np.array([[SECRET]]), grid=sd.BucketGrid.geometric(lower=0, cap=100, growth=2)),
+        lambda: sd.BucketCounts.of(
+            np.array([[SECRET]]), grid=sd.BucketGrid.geometric(lower=0, cap=100, growth=2)
+        ),
         lambda: sd.smooth.tdt([SECRET], [1, 2], families=10, beta=1),
         lambda: sd.smooth.quantile(np.array([[SECRET]]), lower=0, upper=10, beta=1, q=0.5),
         lambda: sd.smooth.mean([SECRET]),

@@ -58,14 +58,20 @@ def audited(waiting, folder, laws, cost, ask, lines, tail):
         return seen
 
     def play(table, noise):
-        return [known.get((table, row)) or known.setdefault((table, row), run(table, row)) for row in map(tuple, noise.tolist())]
+        return [
+            known.get((table, row)) or known.setdefault((table, row), run(table, row))
+            for row in map(tuple, noise.tolist())
+        ]
 
     subject = Subject(laws=laws, play=play, cost=Pure(epsilon=cost), name="a batch")
     return audit.exact(subject, answers_a=BASE, answers_b=BASE + lines, tail=tail)
 
 
 def counts(session):
-    return [session.count_distinct_units(epsilon=RATE), session.histogram("product", epsilon=RATE, domain=["tea"])]
+    return [
+        session.count_distinct_units(epsilon=RATE),
+        session.histogram("product", epsilon=RATE, domain=["tea"]),
+    ]
 
 
 def check_counts(waiting, tmp_path, what, tail):
@@ -82,7 +88,9 @@ def test_what_one_unit_does_to_a_batch_is_paid_for(waiting, tmp_path, what):
     if what == "many rows":
         assert report.epsilon_at_least > 5.9, "the unit counts once in each release"
     if what == "missing values":
-        assert report.epsilon_at_least == pytest.approx(float(RATE), abs=1e-2), "a unit, and none of the items"
+        assert report.epsilon_at_least == pytest.approx(float(RATE), abs=1e-2), (
+            "a unit, and none of the items"
+        )
 
 
 @pytest.mark.slow
@@ -98,6 +106,8 @@ def test_a_top_one_in_a_batch_is_paid_for_with_the_rest(waiting, tmp_path):
 
 
 def test_a_batch_that_is_hardly_paid_for_would_be_seen(waiting, tmp_path):
-    report = audited(waiting, tmp_path, [DiscreteLaplace(RATE)] * 2, Fraction(1, 2), counts, ONE_UNIT["one row"], 0.3)
+    report = audited(
+        waiting, tmp_path, [DiscreteLaplace(RATE)] * 2, Fraction(1, 2), counts, ONE_UNIT["one row"], 0.3
+    )
     assert report.broken
     assert report.vectors < 10

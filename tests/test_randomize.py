@@ -39,7 +39,14 @@ def session(source, unit=ROW, seed=7, **options):
 
 
 @pytest.mark.parametrize(
-    "kind", ["csv", "parquet", "duckdb", "polars", *(pytest.param(k, marks=pytest.mark.slow) for k in ("lazy", "pandas", "arrow"))]
+    "kind",
+    [
+        "csv",
+        "parquet",
+        "duckdb",
+        "polars",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("lazy", "pandas", "arrow")),
+    ],
 )
 def test_every_source_is_read_in_its_order(frame, tmp_path, monkeypatch, kind):
     monkeypatch.setattr(records_module, "ROWS", 64)
@@ -65,7 +72,9 @@ def test_every_source_is_read_in_its_order(frame, tmp_path, monkeypatch, kind):
 
 @pytest.mark.slow
 def test_many_row_groups_on_all_threads_come_in_their_order(tmp_path):
-    duckdb.sql(f"COPY (SELECT i AS x FROM range(3000000) t(i)) TO '{tmp_path / 'x.parquet'}' (ROW_GROUP_SIZE 20000)")
+    duckdb.sql(
+        f"COPY (SELECT i AS x FROM range(3000000) t(i)) TO '{tmp_path / 'x.parquet'}' (ROW_GROUP_SIZE 20000)"
+    )
     for _ in range(3):
         assert np.array_equal(read(tmp_path / "x.parquet"), np.arange(3_000_000))
 
@@ -114,7 +123,9 @@ def test_reports_are_those_of_the_mechanism_about_numbers_moved_to_the_middle(fr
     released = session(frame).randomize("x", **RANGE, activation=activation)
     wanted = mechanism.reports(frame["x"].fill_null(50.0).to_numpy(), entropy=sd.Seeded(7))
     assert np.array_equal(released.values, wanted.values)
-    assert set(released.values.tolist()) <= set(mechanism.grid.outputs.tolist()), "nothing but the public list"
+    assert set(released.values.tolist()) <= set(mechanism.grid.outputs.tolist()), (
+        "nothing but the public list"
+    )
     assert (released.mechanism, released.cost, released.simulated) == (mechanism, mechanism.cost, True)
     assert released.standard_error == wanted.standard_error
     json.dumps(released.to_dict(), allow_nan=False)
@@ -172,7 +183,11 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
     s = sd.Session(frame, unit=USER, ledger=ledger, name="t")
     relation = duckdb.connect().sql("SELECT 1 AS x")
     refused = [
-        (sd.InvalidParameter, "adjacency 'replace-one'", lambda: session(frame, sd.PrivacyUnit.row()).randomize("x", **RANGE)),
+        (
+            sd.InvalidParameter,
+            "adjacency 'replace-one'",
+            lambda: session(frame, sd.PrivacyUnit.row()).randomize("x", **RANGE),
+        ),
         (sd.InvalidParameter, "rows have an order", lambda: session(relation).randomize("x", **RANGE)),
         (
             sd.UnboundedContribution,

@@ -68,11 +68,15 @@ KINDS = {
     "quantile": lambda s, p: s.quantile("amount", q=0.5, lower=0, progress=p, **COLUMN),
     "quantiles": lambda s, p: s.quantile("amount", q=[0.25, 0.75], lower=0, progress=p, **COLUMN),
     "sum": lambda s, p: s.sum("amount", progress=p, **COLUMN),
-    "sum, by": lambda s, p: s.sum("amount", by="item", domain=["tea", "rice"], groups_per_unit=1, progress=p, **COLUMN),
+    "sum, by": lambda s, p: s.sum(
+        "amount", by="item", domain=["tea", "rice"], groups_per_unit=1, progress=p, **COLUMN
+    ),
     "sum, bounded": lambda s, p: s.sum("amount", bounds=(0, 10**8), progress=p, **COLUMN),
     "mean": lambda s, p: s.mean("amount", progress=p, **COLUMN),
     "randomize": lambda s, p: s.randomize("told", lower=0, upper=4096, epsilon=0.1, progress=p),
-    "randomize, write": lambda s, p: s.randomize("told", lower=0, upper=4096, epsilon=0.1, progress=p, write=lambda block: None),
+    "randomize, write": lambda s, p: s.randomize(
+        "told", lower=0, upper=4096, epsilon=0.1, progress=p, write=lambda block: None
+    ),
     "batch": batch,
     "watch": watched,
 }
@@ -95,7 +99,9 @@ def run(tmp_path, path):
 
     def use(kind, progress=None):
         adjacency = "replace-one" if kind in LOCAL else "add-remove"
-        unit = sd.PrivacyUnit.row(adjacency=adjacency) if kind in LOCAL else sd.PrivacyUnit("user", max_rows=1)
+        unit = (
+            sd.PrivacyUnit.row(adjacency=adjacency) if kind in LOCAL else sd.PrivacyUnit("user", max_rows=1)
+        )
         file = tmp_path / f"{next(made)}.db"
         names = {"adjacency": adjacency, "unit": unit, "source": str(path)}
         ledger = sd.Ledger.create(file, account="a", budget=sd.Budget(epsilon=9), **names)
@@ -148,7 +154,9 @@ def test_a_ledger_that_fails_after_the_reservation(run, monkeypatch, kind, point
     clean(error)
 
 
-@pytest.mark.parametrize("kind", some([kind for kind in KINDS if kind not in LOCAL | {"watch"}], {"top_k", "sum", "batch"}))
+@pytest.mark.parametrize(
+    "kind", some([kind for kind in KINDS if kind not in LOCAL | {"watch"}], {"top_k", "sum", "batch"})
+)
 def test_a_ledger_that_vanishes_while_rows_are_read(run, kind):
     def vanish(percent):
         _sqlite.close_all()
@@ -221,7 +229,9 @@ def struck(run, kind, monkeypatch, make):
 
 
 @pytest.mark.parametrize("kind", SEVERAL)
-@pytest.mark.parametrize("make", some([KeyboardInterrupt, lambda: SystemExit(3)], {KeyboardInterrupt}), ids=["interrupt", "exit"])
+@pytest.mark.parametrize(
+    "make", some([KeyboardInterrupt, lambda: SystemExit(3)], {KeyboardInterrupt}), ids=["interrupt", "exit"]
+)
 def test_an_interrupt_inside_a_mechanism_is_what_it_was(run, monkeypatch, kind, make):
     seen = list(struck(run, kind, monkeypatch, make))
     assert seen
@@ -248,7 +258,9 @@ def test_an_interrupt_at_some_lines_leaves_no_remnants(run, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # an interrupt may strike where a folder is removed, or in a function that the engine calls
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # an interrupt may strike where a folder is removed, or in a function that the engine calls
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupt_at_many_lines_leaves_no_remnants(run, kind):
     interrupt_at_lines(run, kind, 25)
@@ -261,7 +273,9 @@ DEFECTS = {
 }
 
 
-@pytest.mark.parametrize("kind", some([kind for kind in KINDS if kind != "watch"], {"top_k", "quantiles", "sum", "batch"}))
+@pytest.mark.parametrize(
+    "kind", some([kind for kind in KINDS if kind != "watch"], {"top_k", "quantiles", "sum", "batch"})
+)
 @pytest.mark.parametrize("name", some(DEFECTS, {"a defect"}))
 def test_the_words_of_a_defect_after_rows_were_read_are_one_sentence(run, monkeypatch, kind, name):
     seen = list(struck(run, kind, monkeypatch, DEFECTS[name]))
@@ -277,7 +291,9 @@ def test_rows_that_stand_in_memory_are_not_printed(tmp_path):
     relation = duckdb.connect().from_arrow(frame.to_arrow())
     unit = sd.PrivacyUnit("user")
     for source in (frame, frame.to_pandas(), frame.to_arrow(), frame.lazy(), relation):
-        assert str(SECRET) in repr(frame.to_arrow() if isinstance(source, pl.LazyFrame) else source), "or the test says nothing"
+        assert str(SECRET) in repr(frame.to_arrow() if isinstance(source, pl.LazyFrame) else source), (
+            "or the test says nothing"
+        )
         session = sd.Session(source, unit=unit)
         assert str(SECRET) not in repr(session._desk.source.backend)
         for refused in (

@@ -15,13 +15,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sordino import COUNTING, InvalidParameter, Sensitivity
-from sordino.constraints import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, POWER_OF_TWO, SHARE, TRUTH, WHOLE, exact
+from sordino.constraints import (
+    COUNT,
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    POWER_OF_TWO,
+    SHARE,
+    TRUTH,
+    WHOLE,
+    exact,
+)
 from sordino.grid import CLAMP, KEPT, add, bound_in_steps, fit_rate, from_steps, largest, step_for, to_steps
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
-anything = st.one_of(st.floats(), st.integers(), st.booleans(), st.none(), st.text(max_size=3), st.decimals(), st.fractions())
+anything = st.one_of(
+    st.floats(), st.integers(), st.booleans(), st.none(), st.text(max_size=3), st.decimals(), st.fractions()
+)
 steps = st.sampled_from(
-    [Fraction(1), Fraction(1, 1024), Fraction(8), Fraction(1, 2**60), Fraction(2**63), Fraction(2**64), Fraction(2**70)]
+    [
+        Fraction(1),
+        Fraction(1, 1024),
+        Fraction(8),
+        Fraction(1, 2**60),
+        Fraction(2**63),
+        Fraction(2**64),
+        Fraction(2**70),
+    ]
 )
 
 
@@ -41,7 +61,9 @@ def test_a_statement_over_k_answers():
     assert COUNTING.over(4, "l2").bound == 2
     assert float(COUNTING.over(3, "l2").bound) == pytest.approx(math.sqrt(3), abs=1e-15)
     assert Fraction(COUNTING.over(3, "l2").bound) ** 2 >= 3
-    assert statement(bound=1.5, step=1).over(2).bound == 4, "on a grid of 1 an answer that moves by 1.5 moves by up to 2"
+    assert statement(bound=1.5, step=1).over(2).bound == 4, (
+        "on a grid of 1 an answer that moves by 1.5 moves by up to 2"
+    )
     with pytest.raises(InvalidParameter, match="Sensitivity.over turns"):
         over.over(2)
     with pytest.raises(InvalidParameter, match="Sensitivity.over turns"):
@@ -52,7 +74,14 @@ def test_a_statement_over_k_answers():
 
 @pytest.mark.parametrize(
     ("name", "constraint"),
-    [("bound", POSITIVE), ("monotone", TRUTH), ("step", POWER_OF_TWO), ("size", COUNT), ("adjacency", None), ("norm", None)],
+    [
+        ("bound", POSITIVE),
+        ("monotone", TRUTH),
+        ("step", POWER_OF_TWO),
+        ("size", COUNT),
+        ("adjacency", None),
+        ("norm", None),
+    ],
 )
 def test_bad_statements_are_refused(name, constraint):
     invalid = constraint.invalid if constraint else ("", "swap", None, 3)
@@ -65,7 +94,9 @@ def test_bad_statements_are_refused(name, constraint):
         statement(**{name: good})
 
 
-@pytest.mark.parametrize("constraint", [POSITIVE, NOT_NEGATIVE, SHARE, FINITE, COUNT, WHOLE, TRUTH, POWER_OF_TWO])
+@pytest.mark.parametrize(
+    "constraint", [POSITIVE, NOT_NEGATIVE, SHARE, FINITE, COUNT, WHOLE, TRUTH, POWER_OF_TWO]
+)
 def test_constraints_know_their_own_examples(constraint):
     for good in constraint.valid:
         assert constraint("x", good) == good
@@ -121,7 +152,9 @@ def test_named_values_of_the_clamp():
     assert got.tolist() == [-CLAMP, -CLAMP, CLAMP, 0, -1, -1]
     assert to_steps(-1e-320, Fraction(2**70), "X").tolist() == -1
     assert to_steps([True, False], Fraction(1), "X").tolist() == [1, 0]
-    assert to_steps([Decimal("1e999999"), Decimal("-1e999999"), Decimal("sNaN"), 10**400], Fraction(1), "X").tolist() == [
+    assert to_steps(
+        [Decimal("1e999999"), Decimal("-1e999999"), Decimal("sNaN"), 10**400], Fraction(1), "X"
+    ).tolist() == [
         CLAMP,
         -CLAMP,
         -CLAMP,
@@ -130,7 +163,8 @@ def test_named_values_of_the_clamp():
 
 
 @pytest.mark.parametrize(
-    "answers", [[], np.zeros((2, 2)), 1j, "12", np.array(["2020"], dtype="M8[Y]"), np.array(["a"]), {}, {1}, print]
+    "answers",
+    [[], np.zeros((2, 2)), 1j, "12", np.array(["2020"], dtype="M8[Y]"), np.array(["a"]), {}, {1}, print],
 )
 def test_other_shapes_are_refused_without_a_word_about_values(answers):
     with pytest.raises(InvalidParameter, match=r"^X\.release needs a number or a one-dimensional array"):
@@ -150,7 +184,8 @@ def test_the_bound_in_steps_holds_for_every_pair(answers, moves, step, norm):
     bound = {
         "each": max(exactly),
         "l1": sum(exactly),
-        "l2": Fraction(math.sqrt(float(sum(x * x for x in exactly)))) * Fraction(1000001, 1000000) + Fraction(1, 10**9),
+        "l2": Fraction(math.sqrt(float(sum(x * x for x in exactly)))) * Fraction(1000001, 1000000)
+        + Fraction(1, 10**9),
     }[norm]
     if not bound:
         return
@@ -224,11 +259,17 @@ SAME = {
     "a text is missing, not contagious": ([120, 7, 95, "n/a"], [120, 7, 95, None]),
     "NumPy scalars among objects": ([np.int64(5), np.int64(7), None], [5, 7, math.nan]),
     "narrow scalars": ([np.float32(5), np.bool_(True), np.uint8(3)], [5.0, 1, 3]),
-    "whole numbers beyond 64 bits": ([2**53 + 3, 2**53 + 8, 2**64, -1], [2**53 + 3, 2**53 + 8, Fraction(2**64), -1.0]),
+    "whole numbers beyond 64 bits": (
+        [2**53 + 3, 2**53 + 8, 2**64, -1],
+        [2**53 + 3, 2**53 + 8, Fraction(2**64), -1.0],
+    ),
     "nested things": ([5, [1], {}, 1j], [5, None, None, None]),
     "masked values": (np.ma.array([5, 6], mask=[0, 1]), [5, None]),
     "a masked scalar": ([5, np.ma.masked], [5, None]),
-    "tiny decimals": ([Decimal("1e-999999999"), Decimal("-1e-999999999"), Decimal("1e999999999")], [0, -1e-300, math.inf]),
+    "tiny decimals": (
+        [Decimal("1e-999999999"), Decimal("-1e-999999999"), Decimal("1e999999999")],
+        [0, -1e-300, math.inf],
+    ),
     "a long double": ([np.longdouble("5.5"), np.longdouble("nan")], [5.5, math.nan]),
 }
 
@@ -241,7 +282,9 @@ def test_a_rule_of_each_value_alone(answers, meant, step):
 
 @given(st.lists(anything, min_size=1, max_size=6), steps)
 def test_no_value_sways_another(answers, step):
-    assert to_steps(answers, step, "X").tolist() == [int(to_steps([value], step, "X")[0]) for value in answers]
+    assert to_steps(answers, step, "X").tolist() == [
+        int(to_steps([value], step, "X")[0]) for value in answers
+    ]
 
 
 def test_a_signaling_float_is_silent():

@@ -17,19 +17,28 @@ ROW = sd.PrivacyUnit.row()
 
 @pytest.fixture
 def orders():
-    return pl.DataFrame({"customer": ["a", "b", "c", "a"] * 50, "product": ["tea", "tea", CANARY, "rice"] * 50})
+    return pl.DataFrame(
+        {"customer": ["a", "b", "c", "a"] * 50, "product": ["tea", "tea", CANARY, "rice"] * 50}
+    )
 
 
 @pytest.fixture
 def ledger(tmp_path):
     budget = sd.Budget(epsilon=3)
     return sd.Ledger.create(
-        tmp_path / "b.db", account="shop", budget=budget, adjacency="add-remove", unit="customer", source="name:orders"
+        tmp_path / "b.db",
+        account="shop",
+        budget=budget,
+        adjacency="add-remove",
+        unit="customer",
+        source="name:orders",
     )
 
 
 def session(orders, account, **changes):
-    return sd.Session(orders, **({"unit": sd.PrivacyUnit("customer"), "ledger": account, "name": "orders"} | changes))
+    return sd.Session(
+        orders, **({"unit": sd.PrivacyUnit("customer"), "ledger": account, "name": "orders"} | changes)
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,10 +83,16 @@ def test_every_release_charges_and_is_json(orders, ledger):
         assert CANARY not in json.dumps(release.to_dict()) + repr(release) + repr(s)
         assert "\n" not in repr(release)
     assert top.cost.pure() == Fraction(1, 2)
-    assert {charge.label for charge in ledger.statement().charges} == {"top_k", "histogram", "count_distinct_units"}
+    assert {charge.label for charge in ledger.statement().charges} == {
+        "top_k",
+        "histogram",
+        "count_distinct_units",
+    }
 
 
-@pytest.mark.parametrize(("name", "constraint"), [("k", COUNT), ("epsilon", POSITIVE), ("selection_share", SHARE)])
+@pytest.mark.parametrize(
+    ("name", "constraint"), [("k", COUNT), ("epsilon", POSITIVE), ("selection_share", SHARE)]
+)
 def test_bad_parameters_are_refused_before_the_charge(orders, ledger, name, constraint):
     with session(orders, ledger) as s:
         for bad in constraint.invalid:
@@ -90,7 +105,11 @@ def test_bad_parameters_are_refused_before_the_charge(orders, ledger, name, cons
 
 def test_the_share_divides_the_budget(orders):
     with sd.Session(orders, unit=ROW, entropy=sd.Seeded(1)) as s:
-        choose, measure = s.top_k("product", k=2, epsilon=1, domain=["tea", "rice"], selection_share=0.25).mechanism
+        choose, measure = s.top_k(
+            "product", k=2, epsilon=1, domain=["tea", "rice"], selection_share=0.25
+        ).mechanism
     assert choose.cost.pure() == Fraction(1, 4)
     assert measure.cost.pure() == Fraction(3, 4)
-    assert measure.noise.rate == Fraction(3, 4), "a row counts for one item only, so k answers share one unit of sensitivity"
+    assert measure.noise.rate == Fraction(3, 4), (
+        "a row counts for one item only, so k answers share one unit of sensitivity"
+    )

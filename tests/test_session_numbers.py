@@ -24,8 +24,14 @@ CANARY = 86753099173.25
 @pytest.fixture(scope="module")
 def frame():
     n = 900
-    rows = {"u": [i % 100 for i in range(n)], "g": ["abcz"[i % 4] for i in range(n)], "x": [float(i % 90) for i in range(n)]}
-    return pl.DataFrame(rows).with_columns(text=pl.col("g"), x=pl.when(pl.col("x") == 89).then(CANARY).otherwise(pl.col("x")))
+    rows = {
+        "u": [i % 100 for i in range(n)],
+        "g": ["abcz"[i % 4] for i in range(n)],
+        "x": [float(i % 90) for i in range(n)],
+    }
+    return pl.DataFrame(rows).with_columns(
+        text=pl.col("g"), x=pl.when(pl.col("x") == 89).then(CANARY).otherwise(pl.col("x"))
+    )
 
 
 def session(frame, unit=ROW, seed=7, **options):
@@ -98,10 +104,14 @@ def test_each_group_is_released_about_its_own_rows(frame):
     exact = {label: frame.filter(pl.col("g") == label)["x"] for label in "ab"}
     released = session(frame).sum("x", epsilon=500, by="g", domain=["a", "b"], cap=1e12)
     for row in released:
-        assert row.release.value == pytest.approx(exact[row.item].clip(0, row.release.clip[1]).sum(), rel=0.02)
+        assert row.release.value == pytest.approx(
+            exact[row.item].clip(0, row.release.clip[1]).sum(), rel=0.02
+        )
     averaged = session(frame).mean("x", epsilon=500, by="g", domain=["a", "b"], cap=1e12)
     for row in averaged:
-        assert row.release.value == pytest.approx(exact[row.item].clip(0, row.release.clip[1]).mean(), rel=0.02)
+        assert row.release.value == pytest.approx(
+            exact[row.item].clip(0, row.release.clip[1]).mean(), rel=0.02
+        )
 
 
 def test_who_leaves_a_group_and_who_joins_it_may_do_so_in_the_same_one():
@@ -129,7 +139,9 @@ def test_when_the_number_of_rows_is_public(frame, tmp_path):
         session(frame, REPLACED).mean("x", epsilon=1, cap=100, where="x < 5"),
         session(tmp_path / "x.csv", REPLACED).mean("x", epsilon=1, cap=100),
         session(tmp_path / "x.csv", REPLACED).quantile("x", q=[0.2, 0.4], epsilon=1, **RANGE)[0],
-        session(frame, sd.PrivacyUnit("u", adjacency="replace-one", max_rows=1)).mean("x", epsilon=1, cap=100),
+        session(frame, sd.PrivacyUnit("u", adjacency="replace-one", max_rows=1)).mean(
+            "x", epsilon=1, cap=100
+        ),
         session(frame, REPLACED).mean("x", epsilon=1, cap=100, by="g", domain=["a"]).rows[0].release,
     ]
     assert [released.mechanism.size_is_public for released in public + private] == [True] * 2 + [False] * 6
@@ -157,18 +169,38 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
     refused = [
         (sd.InvalidParameter, "Quantile.q must be", lambda: s.quantile("x", q=1.5, epsilon=1, **RANGE)),
         (sd.InvalidParameter, "strictly rising", lambda: s.quantile("x", q=[0.5, 0.5], epsilon=1, **RANGE)),
-        (sd.InvalidParameter, "Quantile.growth must be", lambda: s.quantile("x", q=0.5, epsilon=1, **RANGE, growth=1)),
-        (sd.InvalidParameter, "Quantile.cap must be above", lambda: s.quantile("x", q=0.5, epsilon=1, lower=5, cap=5)),
+        (
+            sd.InvalidParameter,
+            "Quantile.growth must be",
+            lambda: s.quantile("x", q=0.5, epsilon=1, **RANGE, growth=1),
+        ),
+        (
+            sd.InvalidParameter,
+            "Quantile.cap must be above",
+            lambda: s.quantile("x", q=0.5, epsilon=1, lower=5, cap=5),
+        ),
         (sd.InvalidParameter, "quantile.epsilon must be", lambda: s.quantile("x", q=0.5, epsilon=0, **RANGE)),
-        (sd.InvalidParameter, "column must be a column of whole numbers", lambda: s.quantile("text", q=0.5, epsilon=1, **RANGE)),
-        (sd.InvalidParameter, "ClippedSum.lower must be at most 0", lambda: s.sum("x", epsilon=1, cap=9, lower=3)),
+        (
+            sd.InvalidParameter,
+            "column must be a column of whole numbers",
+            lambda: s.quantile("text", q=0.5, epsilon=1, **RANGE),
+        ),
+        (
+            sd.InvalidParameter,
+            "ClippedSum.lower must be at most 0",
+            lambda: s.sum("x", epsilon=1, cap=9, lower=3),
+        ),
         (sd.InvalidParameter, "belong to by", lambda: s.mean("x", epsilon=1, cap=9, groups_per_unit=2)),
         (
             sd.InvalidParameter,
             "mean.groups_per_unit must be",
             lambda: s.mean("x", epsilon=1, cap=9, by="g", domain=["a"], groups_per_unit=0),
         ),
-        (sd.UnboundedContribution, "groups-per-unit", lambda: s.mean("x", epsilon=1, cap=9, by="g", domain=["a"])),
+        (
+            sd.UnboundedContribution,
+            "groups-per-unit",
+            lambda: s.mean("x", epsilon=1, cap=9, by="g", domain=["a"]),
+        ),
         (sd.UnknownDomain, "public domain", lambda: s.sum("x", epsilon=1, cap=9, by="g", groups_per_unit=1)),
         (sd.UnsafePredicate, "function", lambda: s.sum("x", epsilon=1, cap=9, where="error(x)")),
         (sd.BudgetExceeded, "Nothing was read", lambda: s.sum("x", epsilon=4, cap=9)),

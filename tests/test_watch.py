@@ -21,16 +21,28 @@ def orders():
 def ledger(tmp_path):
     budget = sd.Budget(epsilon=3)
     return sd.Ledger.create(
-        tmp_path / "b.db", account="shop", budget=budget, adjacency="add-remove", unit="customer", source="name:orders"
+        tmp_path / "b.db",
+        account="shop",
+        budget=budget,
+        adjacency="add-remove",
+        unit="customer",
+        source="name:orders",
     )
 
 
 def session(orders, ledger=None, **changes):
-    return sd.Session(orders, **({"unit": sd.PrivacyUnit("customer"), "ledger": ledger, "name": "orders"} | changes))
+    return sd.Session(
+        orders, **({"unit": sd.PrivacyUnit("customer"), "ledger": ledger, "name": "orders"} | changes)
+    )
 
 
 def watch(s, **changes):
-    return s.watch(**({"threshold": 100, "positives": 3, "epsilon": 0.8, "sensitivity": sd.COUNTING, "split": 0.25} | changes))
+    return s.watch(
+        **(
+            {"threshold": 100, "positives": 3, "epsilon": 0.8, "sensitivity": sd.COUNTING, "split": 0.25}
+            | changes
+        )
+    )
 
 
 def test_a_stream_is_charged_before_it_answers_and_settled_after(orders, ledger):

@@ -65,7 +65,9 @@ def draw_variances():
     said = "black: Piecewise (dots), Hybrid (dashes), Duchi (dash-dot); gray: Laplace, and the least largest variance (dots)"
     picture.text(50, 440, said)
     counts = np.arange(21)
-    second = Panel(picture, (550, 40, 430, 330), (0, 20), (0.45, 1.02), "a count of 0..20: folded over discrete Laplace")
+    second = Panel(
+        picture, (550, 40, 430, 330), (0, 20), (0.45, 1.02), "a count of 0..20: folded over discrete Laplace"
+    )
     epsilons = (0.2, 0.5, 1, 2)
     for epsilon, color in zip(epsilons, COLORS, strict=False):
         mechanism = folded(epsilon, 0, 20, 1, step=1)
@@ -78,7 +80,9 @@ def draw_variances():
 def report():
     draw_densities()
     draw_variances()
-    reaches = [f"{name} ±{composite(name, EPSILON).output_range[1]:.3f}" for name in (*SIX, "mixture", "table")]
+    reaches = [
+        f"{name} ±{composite(name, EPSILON).output_range[1]:.3f}" for name in (*SIX, "mixture", "table")
+    ]
     known = 1 / math.tanh(EPSILON / 2)
     return [
         "## Densities and variances over the value (figure 4)",

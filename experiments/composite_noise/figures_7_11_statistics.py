@@ -43,20 +43,28 @@ def asked(statistic):
 
 def ratio(method, epsilon, statistic):
     """Return the geometric mean over the columns of the mean square error over that of discrete Laplace noise."""
-    found = [[moments(name, epsilon, query)[1] for name in (method, "discrete Laplace")] for query in asked(statistic)]
+    found = [
+        [moments(name, epsilon, query)[1] for name in (method, "discrete Laplace")]
+        for query in asked(statistic)
+    ]
     return math.exp(np.mean([math.log(one / other) for one, other in found]))
 
 
 def share(method, statistics, i):
     """Return RE (0) or MSE (1) of a method over those of Laplace noise, on average over columns and epsilons."""
     chosen = [query for statistic in statistics for query in asked(statistic)]
-    found = [[moments(name, epsilon, query)[i] for name in (method, "Laplace")] for query in chosen for epsilon in EPSILONS]
+    found = [
+        [moments(name, epsilon, query)[i] for name in (method, "Laplace")]
+        for query in chosen
+        for epsilon in EPSILONS
+    ]
     return np.mean([one / other for one, other in found])
 
 
 def shares(statistics):
     found = [
-        f"{name} {share(name, statistics, 0):.3g} and {share(name, statistics, 1):.3g}" for name in METHODS[:1] + METHODS[6:10]
+        f"{name} {share(name, statistics, 0):.3g} and {share(name, statistics, 1):.3g}"
+        for name in METHODS[:1] + METHODS[6:10]
     ]
     return f"{', '.join(statistics)}: {'; '.join(found)}."
 
@@ -64,8 +72,13 @@ def shares(statistics):
 def part(statistic):
     chosen = next(query for query in asked(statistic) if query.column == COLUMN)
     errors = {method: [moments(method, epsilon, chosen) for epsilon in EPSILONS] for method in METHODS}
-    both = [(named(method), *(f"{one:.4g}; {two:.4g}" for one, two in found)) for method, found in errors.items()]
-    columns = [(named(method), *(f"{ratio(method, epsilon, statistic):.3g}" for epsilon in EPSILONS)) for method in METHODS[:-1]]
+    both = [
+        (named(method), *(f"{one:.4g}; {two:.4g}" for one, two in found)) for method, found in errors.items()
+    ]
+    columns = [
+        (named(method), *(f"{ratio(method, epsilon, statistic):.3g}" for epsilon in EPSILONS))
+        for method in METHODS[:-1]
+    ]
     return [
         f"### {statistic.capitalize()} of {COLUMN}",
         "",
@@ -88,10 +101,16 @@ def columns():
         cells = [f"{query.lower:g}..{query.upper:g}", f"{query.sensitivity:.4g}"]
         cells += ["{:.3g}; {:.3g}".format(*moments(method, 1, query)) for method in shown]
         for name in biased_rivals.RIVALS:
-            absolute, square, bias = biased_rivals.moments(name, 1, query.share, query.sensitivity, query.upper - query.lower)
-            cells.append(f"{absolute:.3g}; {square:.3g}; {bias if abs(bias) > 1e-12 * query.upper else 0.0:+.2g}")
+            absolute, square, bias = biased_rivals.moments(
+                name, 1, query.share, query.sensitivity, query.upper - query.lower
+            )
+            cells.append(
+                f"{absolute:.3g}; {square:.3g}; {bias if abs(bias) > 1e-12 * query.upper else 0.0:+.2g}"
+            )
         rows.append((query.statistic, query.column, f"{query.answer:g}", *cells))
-    return table(("", "column", "answer", "range", "sensitivity", *shown, "truncated; bias", "clamped; bias"), rows)
+    return table(
+        ("", "column", "answer", "range", "sensitivity", *shown, "truncated; bias", "clamped; bias"), rows
+    )
 
 
 def draw():
@@ -104,7 +123,9 @@ def draw():
         panel = Panel(picture, place, (0, 5), ends, f"{statistic}: MSE / discrete Laplace", logarithmic=True)
         for method, color in zip(DRAWN, COLORS, strict=False):
             panel.line(EPSILONS, curves[method], color, "4 3" if method in UNSAFE else "")
-    picture.legend(710, 350, [name + (" (not private)" if name in UNSAFE else "") for name in DRAWN], columns=1)
+    picture.legend(
+        710, 350, [name + (" (not private)" if name in UNSAFE else "") for name in DRAWN], columns=1
+    )
     picture.write(FIGURE)
 
 
@@ -113,7 +134,25 @@ def report():
         return [TITLE, "", MISSING]
     draw()
     averages = " ".join(map(shares, (("maximum", "mode", "minimum"), ("variance",), ("mean",))))
-    lines = [TITLE, "", ABOUT, "", WARNING, "", f"![Mean square errors over that of discrete Laplace noise]({FIGURE.name})", ""]
-    lines.append(f"RE and MSE over those of Laplace noise, on average over columns and epsilons: {averages} {PAPER}")
+    lines = [
+        TITLE,
+        "",
+        ABOUT,
+        "",
+        WARNING,
+        "",
+        f"![Mean square errors over that of discrete Laplace noise]({FIGURE.name})",
+        "",
+    ]
+    lines.append(
+        f"RE and MSE over those of Laplace noise, on average over columns and epsilons: {averages} {PAPER}"
+    )
     lines += ["", *(line for statistic in STATISTICS for line in part(statistic))]
-    return [*lines, "### All columns at epsilon 1", "", "RE; MSE; and for what has one, the bias.", "", *columns()]
+    return [
+        *lines,
+        "### All columns at epsilon 1",
+        "",
+        "RE; MSE; and for what has one, the bias.",
+        "",
+        *columns(),
+    ]

@@ -16,7 +16,11 @@ from experiments.drawing import COLORS, Panel, Picture
 from experiments.repeating import table
 
 EPSILONS = (0.2, 0.5, 1, 2, 3)
-COUNTS = {"ICUs": (91_714, 100_000), "RAHRD": (5_624, 10_000), "Diabetes": (768, 1_000)}  # records, and the end of a public range
+COUNTS = {
+    "ICUs": (91_714, 100_000),
+    "RAHRD": (5_624, 10_000),
+    "Diabetes": (768, 1_000),
+}  # records, and the end of a public range
 LEVELS = (0.001, 0.25, 0.5, 0.75, 0.999)
 LOCAL = {"A1B1, whole range": "A1B1", "mixture, whole range": "mixture"}
 PRIVATE = ("Laplace", "discrete Laplace", "truncated", "clamped", "Gaussian", "discrete Gaussian", "folded")
@@ -61,7 +65,9 @@ def unbounded(method, epsilon):
     if method == "Laplace":
         return np.array([-math.log1p(-level) / epsilon for level in LEVELS])
     if method == "Gaussian":
-        return np.array([NormalDist().inv_cdf((1 + level) / 2) for level in LEVELS]) * gaussian.sigma(epsilon, 1)
+        return np.array([NormalDist().inv_cdf((1 + level) / 2) for level in LEVELS]) * gaussian.sigma(
+            epsilon, 1
+        )
     sizes = np.arange(-2000, 2001)
     if method == "discrete Laplace":
         noise = sd.LaplaceMechanism(epsilon=epsilon, sensitivity=sd.COUNTING).noise
@@ -80,7 +86,13 @@ def draw():
             panel = Panel(picture, place, (-1, len(DRAWN)), ends, title, x_ticks=False)
             for k, (method, color) in enumerate(zip(DRAWN, COLORS, strict=True)):
                 panel.box(k, boxes[k], color, fill="#ddd" if method in SIX else "#fff")
-    picture.legend(70, 600, [method + (" (not private)" if method in SIX else "") for method in DRAWN], wide=190, columns=6)
+    picture.legend(
+        70,
+        600,
+        [method + (" (not private)" if method in SIX else "") for method in DRAWN],
+        wide=190,
+        columns=6,
+    )
     picture.write(FIGURE)
 
 
@@ -88,9 +100,17 @@ def part(name):
     count, end = COUNTS[name]
     rows = []
     for method in METHODS:
-        cells = ["; ".join(f"{100 * value / count:.2g}" for value in quantiles(method, epsilon, name)[1:]) for epsilon in EPSILONS]
+        cells = [
+            "; ".join(f"{100 * value / count:.2g}" for value in quantiles(method, epsilon, name)[1:])
+            for epsilon in EPSILONS
+        ]
         rows.append((f"{method} (**not private**)" if method in SIX else method, *cells))
-    return [f"### {name}: {count} records, range 0 to {end}", "", *table(("", *(f"epsilon {one:g}" for one in EPSILONS)), rows), ""]
+    return [
+        f"### {name}: {count} records, range 0 to {end}",
+        "",
+        *table(("", *(f"epsilon {one:g}" for one in EPSILONS)), rows),
+        "",
+    ]
 
 
 def reaches(name):

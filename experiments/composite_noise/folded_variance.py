@@ -31,7 +31,9 @@ def rest(epsilon, size):
 
 def everywhere():
     """Return whether it is smaller at every answer: never above in floats, and below by the formula."""
-    return all(max(ratios(epsilon, size)) <= 1 and rest(epsilon, size) > 0 for epsilon in EPSILONS for size in SIZES)
+    return all(
+        max(ratios(epsilon, size)) <= 1 and rest(epsilon, size) > 0 for epsilon in EPSILONS for size in SIZES
+    )
 
 
 def report():
@@ -50,7 +52,14 @@ def report():
             middle = [mechanism.variance(at=500) / laplace for mechanism in (one, stairs)]
             ends = [mechanism.variance(at=0) / laplace for mechanism in (one, stairs)]
             beyond = [f"{value:.5g}" for value in (one.least_excess, one.excess, stairs.excess)]
-            margins.append((epsilon, bound, *beyond, *(f"{value:.4f}" for value in (ends[0], middle[0], ends[1], middle[1]))))
+            margins.append(
+                (
+                    epsilon,
+                    bound,
+                    *beyond,
+                    *(f"{value:.4f}" for value in (ends[0], middle[0], ends[1], middle[1])),
+                )
+            )
     places = ("folded, end", "folded, middle", "staircase, end", "staircase, middle")
     return [
         "## Folded noise against discrete Laplace noise",

@@ -23,7 +23,9 @@ def least_worst_variance(epsilon, inputs=INPUTS, outputs=OUTPUTS):
     t = np.linspace(0, 1, rows)
     places = np.arange(-half, half + 1)
     o = places * FARTHEST / math.tanh(epsilon / 2) / half
-    least = sparse.csr_matrix((np.ones(outputs), (np.arange(outputs), np.abs(places))))  # the same for -o: mirrored inputs
+    least = sparse.csr_matrix(
+        (np.ones(outputs), (np.arange(outputs), np.abs(places)))
+    )  # the same for -o: mirrored inputs
     each, free = sparse.identity(rows), rows * outputs
     column, ones = sparse.csr_matrix((free, 1)), np.ones((rows, 1))
     above = sparse.hstack([sparse.identity(free), sparse.kron(ones, -math.exp(epsilon) * least), column])

@@ -48,7 +48,9 @@ def moments(method, epsilon, query):
     if method in LOCAL:
         return one_value(method, epsilon, 2 * query.share - 1, width / 2)
     if method in UNSAFE:  # the answer is the middle of an interval that moves with it
-        return one_value("A1B1", epsilon, 0, (moved if method == UNSAFE[0] else query.seen) / 2, tuned_for="center")
+        return one_value(
+            "A1B1", epsilon, 0, (moved if method == UNSAFE[0] else query.seen) / 2, tuned_for="center"
+        )
     if method in FOLDED:
         mechanism = folded(epsilon, query.lower, query.upper, moved, FOLDED[method])
         return of_noise(mechanism)[0], mechanism.variance(at=query.answer)

@@ -31,7 +31,9 @@ def bounded_by(sensitivity, step=None):
 
 
 def folded(epsilon, lower, upper, sensitivity, noise="laplace", step=None):
-    return sd.FoldedMechanism(lower=lower, upper=upper, epsilon=epsilon, sensitivity=bounded_by(sensitivity, step), noise=noise)
+    return sd.FoldedMechanism(
+        lower=lower, upper=upper, epsilon=epsilon, sensitivity=bounded_by(sensitivity, step), noise=noise
+    )
 
 
 def law(noise, c):
@@ -40,7 +42,9 @@ def law(noise, c):
         return np.array(noise.rows[c + noise.inputs]) / noise.total
     near = np.array(noise.bump.weights(c)) * float(noise.share / noise.bump.total)
     return (
-        near if noise.share == 1 else np.append(near, np.array(noise.far.weights(c)) * float((1 - noise.share) / noise.far.total))
+        near
+        if noise.share == 1
+        else np.append(near, np.array(noise.far.weights(c)) * float((1 - noise.share) / noise.far.total))
     )
 
 

@@ -58,7 +58,9 @@ def query(column, statistic, values):
     without = [EVALUATED[statistic](np.delete(values, i)) for i in np.unique(values, return_index=True)[1]]
     if statistic == "mean":
         ends, moved = (low, high), width / n
-    elif statistic == "variance":  # of the population: at most a quarter of the squared width; one record moves it by this much
+    elif (
+        statistic == "variance"
+    ):  # of the population: at most a quarter of the squared width; one record moves it by this much
         ends, moved = (0, width**2 / 4), width**2 * (n - 1) / n**2
     else:
         ends, moved = (low, high), width

@@ -19,7 +19,11 @@ PRINTED = {
     "A2B2": (85.726, 35.971, 27.320, 13.070, 2.152),
     "A3B2": (141.532, 77.200, 28.311, 17.624, 3.133),
 }
-BUMPS = {"A1": (1, 1 / 12), "A2": (2 / math.pi, 1 / 4 - 2 / math.pi**2), "A3": (1 / 2, 1 / 24)}  # area, variance at width 1
+BUMPS = {
+    "A1": (1, 1 / 12),
+    "A2": (2 / math.pi, 1 / 4 - 2 / math.pi**2),
+    "A3": (1 / 2, 1 / 24),
+}  # area, variance at width 1
 
 
 @lru_cache(maxsize=64)
@@ -47,7 +51,11 @@ def humped(name, epsilon):
 
 def impossible():
     """Return the entries that are below the least variance: name, epsilon, printed, least."""
-    cells = [(name, epsilon, value) for name, row in PRINTED.items() for epsilon, value in zip(EPSILONS, row, strict=True)]
+    cells = [
+        (name, epsilon, value)
+        for name, row in PRINTED.items()
+        for epsilon, value in zip(EPSILONS, row, strict=True)
+    ]
     return [(*cell, least(cell[0][:2], cell[1])) for cell in cells if cell[2] < least(cell[0][:2], cell[1])]
 
 
@@ -72,7 +80,9 @@ def report():
             cells = (f"{bound:.6g}", f"{ours(name, epsilon):.6g}", with_hump, value, said)
             rows.append((name, epsilon, *cells, *(f"{rates[rate]:.3f}" for rate in ("H1", "H2"))))
     excess, below = checked()
-    named = ", ".join(f"{name} at {epsilon} ({value} < {bound:.5g})" for name, epsilon, value, bound in impossible())
+    named = ", ".join(
+        f"{name} at {epsilon} ({value} < {bound:.5g})" for name, epsilon, value, bound in impossible()
+    )
     return [
         "## Variances in the middle of the range (table II)",
         "",
@@ -81,7 +91,9 @@ def report():
         "so its least variance is that of a constant one; with hump 1.1, the default, in the column after. Paper: what table II prints, "
         "measured, with parameters from a grid of thousandths; the ratio is theirs over ours. H1 and H2 are ours, with hump 1.1.",
         "",
-        *table(("function", "epsilon", "least", "ours", "hump 1.1", "paper", "paper / ours", "H1", "H2"), rows),
+        *table(
+            ("function", "epsilon", "least", "ours", "hump 1.1", "paper", "paper / ours", "H1", "H2"), rows
+        ),
         "",
         f"Impossible entries, below the least variance: {named}. All others are at least ours: {'yes' if below else 'no'}. Largest excess "
         f"of our grid over the least: {excess:.1e} of it.",

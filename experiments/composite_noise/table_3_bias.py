@@ -21,7 +21,9 @@ PRINTED = {
     "A2B2": "0.124 0.044 0.018 0.006 0.001",
     "A3B2": "0.155 0.055 0.022 0.007 0.001",
 }  # per cent
-VALUES = [Fraction(text) for text in ("0", "1", "1/3", "0.37", "0.5", "0.75", "0.999", "0.0001")]  # of the range [0, 1]
+VALUES = [
+    Fraction(text) for text in ("0", "1", "1/3", "0.37", "0.5", "0.75", "0.999", "0.0001")
+]  # of the range [0, 1]
 SPAN = 40
 COUNTS = (0, 1, 2, 3, 7, 20, 33, 39, 40)
 
@@ -79,18 +81,35 @@ def count_bias(name, epsilon):
 
 def range_bias(name, epsilon):
     """Return the largest bias where the sensitivity is the range, in ranges."""
-    return max(abs(float(np.dot(*RIVALS[name](epsilon, x, BOUND, BOUND)))) / BOUND for x in range(0, BOUND + 1, 4))
+    return max(
+        abs(float(np.dot(*RIVALS[name](epsilon, x, BOUND, BOUND)))) / BOUND for x in range(0, BOUND + 1, 4)
+    )
 
 
 def report():
     rows = []
     for name in (*WHOLE, "table", "folded"):
         cells = [f"{float(ours()[name, epsilon][1]):.1e}" for epsilon in EPSILONS]
-        exact = "" if name == "folded" else "0" if not any(ours()[name, epsilon][0] for epsilon in EPSILONS) else "**not 0**"
-        printed = [f"{value} %" for value in PRINTED[name].split()] if name in PRINTED else [""] * len(EPSILONS)
+        exact = (
+            ""
+            if name == "folded"
+            else "0"
+            if not any(ours()[name, epsilon][0] for epsilon in EPSILONS)
+            else "**not 0**"
+        )
+        printed = (
+            [f"{value} %" for value in PRINTED[name].split()] if name in PRINTED else [""] * len(EPSILONS)
+        )
         rows.append((name, exact, *cells, *printed))
     others = [
-        (name, *(f"{function(name, epsilon):.4f}" for epsilon in EPSILONS for function in (count_bias, range_bias)))
+        (
+            name,
+            *(
+                f"{function(name, epsilon):.4f}"
+                for epsilon in EPSILONS
+                for function in (count_bias, range_bias)
+            ),
+        )
         for name in RIVALS
     ]
     names = [f"{epsilon:g}" for epsilon in EPSILONS]
@@ -103,7 +122,10 @@ def report():
         f"0..{SPAN}, in steps. On the right what the paper measured, in per cent of an answer that it does not name: an average of 1,000 "
         "draws is off by some of it by chance.",
         "",
-        *table(("ours", "exact", *(f"epsilon {name}" for name in names), *(f"paper, {name}" for name in names)), rows),
+        *table(
+            ("ours", "exact", *(f"epsilon {name}" for name in names), *(f"paper, {name}" for name in names)),
+            rows,
+        ),
         "",
         f"Largest of ours: {largest():.1e}; asked: 1e-12.",
         "",

@@ -23,7 +23,11 @@ CENTERS = {  # name, epsilon: least variance in the middle
     ("A2B1", 1): 1.78855755152,
     ("A3B1", 1): 2.65535,
 }
-WIDTHS = {(0.2, "center"): 0.95651542, (1, "center"): 0.79065464, (1, "worst"): 0.87383692}  # of the bump of A1B1
+WIDTHS = {
+    (0.2, "center"): 0.95651542,
+    (1, "center"): 0.79065464,
+    (1, "worst"): 0.87383692,
+}  # of the bump of A1B1
 
 
 def near(found, wanted, digits):
@@ -61,13 +65,28 @@ def variances():
     best = worst_case.ours("A1B1", 1), worst_case.ours("mixture", 1), worst_case.best(1)
     tables = [worst_case.ours(f"table {inputs}", 1) for inputs in (5, 9)]
     rows += [
-        ("worst variance on [-1, 1], epsilon 1: A1B1", "5.0657", f"{best[0]:.5f}", near(best[0], 5.06568115215, 4)),
+        (
+            "worst variance on [-1, 1], epsilon 1: A1B1",
+            "5.0657",
+            f"{best[0]:.5f}",
+            near(best[0], 5.06568115215, 4),
+        ),
         ("the same: mixture", "4.2672", f"{best[1]:.5f}", verdict(best[1] < 4.26725)),
         ("the same: table with 5 inputs", "≤ 4.05", f"{tables[0]:.5f}", verdict(tables[0] <= 4.05)),
         ("the same: table with 9 inputs", "≤ 4.05", f"{tables[1]:.5f}", verdict(tables[1] <= 4.05)),
         ("the same: linear program", "3.990", f"{best[2]:.4f}", near(best[2], 3.990, 3)),
-        ("the same: Piecewise, by its formula", "5.2236", f"{piecewise(1, 1):.5f}", near(piecewise(1, 1), 5.22359745204, 5)),
-        ("the same: Hybrid, by its formula", "4.2890", f"{worst(hybrid, 1):.5f}", near(worst(hybrid, 1), 4.28899249328, 5)),
+        (
+            "the same: Piecewise, by its formula",
+            "5.2236",
+            f"{piecewise(1, 1):.5f}",
+            near(piecewise(1, 1), 5.22359745204, 5),
+        ),
+        (
+            "the same: Hybrid, by its formula",
+            "4.2890",
+            f"{worst(hybrid, 1):.5f}",
+            near(worst(hybrid, 1), 4.28899249328, 5),
+        ),
     ]
     return rows
 
@@ -81,13 +100,34 @@ def ranges():
     ratios = [ratio for size in folded_variance.SIZES for ratio in folded_variance.ratios(1, size)]
     nearest = folded_variance.rest(1, folded_variance.SIZES[-1])
     smaller = f"{'yes' if everywhere else 'no'}; {min(ratios):.4f} to 1 - {nearest:.0e} at epsilon 1"
-    boxes = [counting.quantiles(*cell) for cell in product(counting.METHODS, counting.EPSILONS, counting.COUNTS)]
+    boxes = [
+        counting.quantiles(*cell) for cell in product(counting.METHODS, counting.EPSILONS, counting.COUNTS)
+    ]
     unsafe = [composite("A1B1", 1, x - 0.5, x + 0.5, tuned_for="center").output_range[1] for x in (768, 769)]
-    methods = f"{len(METHODS)} methods, {len(queries())} queries, {len(EPSILONS)} epsilons" if queries() else "no data"
+    methods = (
+        f"{len(METHODS)} methods, {len(queries())} queries, {len(EPSILONS)} epsilons"
+        if queries()
+        else "no data"
+    )
     return [
-        ("folded count of 0..8, answer 4, epsilon 1: variance", "1.81669190875", f"{middle:.11f}", near(middle, 1.81669190875, 10)),
-        ("its excess over the range, 1/(e - 1)", "0.581976706869", f"{excess:.12f}", near(excess, 1 / math.expm1(1), 11)),
-        ("folded Laplace noise, range 5, answer 1, epsilon 1", "1.80690245997", f"{real:.8f}", near(real, 1.80690245997, 5)),
+        (
+            "folded count of 0..8, answer 4, epsilon 1: variance",
+            "1.81669190875",
+            f"{middle:.11f}",
+            near(middle, 1.81669190875, 10),
+        ),
+        (
+            "its excess over the range, 1/(e - 1)",
+            "0.581976706869",
+            f"{excess:.12f}",
+            near(excess, 1 / math.expm1(1), 11),
+        ),
+        (
+            "folded Laplace noise, range 5, answer 1, epsilon 1",
+            "1.80690245997",
+            f"{real:.8f}",
+            near(real, 1.80690245997, 5),
+        ),
         ("folded below discrete Laplace at every answer; ratio", "yes", smaller, verdict(everywhere)),
         (
             "linear programs for folded counts, n = 6, 8, 12",
@@ -103,7 +143,12 @@ def ranges():
             f"{len(boxes)} boxes",
             verdict(np.isfinite(boxes).all()),
         ),
-        ("bias rates (table III)", "redrawn", f"{len(table_3_bias.ours())} exact", verdict(bool(table_3_bias.ours()))),
+        (
+            "bias rates (table III)",
+            "redrawn",
+            f"{len(table_3_bias.ours())} exact",
+            verdict(bool(table_3_bias.ours())),
+        ),
         (
             "the paper's setting, two neighbors: largest release",
             "unsafe",

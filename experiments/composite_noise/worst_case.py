@@ -23,7 +23,9 @@ def ours(name, epsilon):
     """Return the largest variance over [-1, 1]: at the ends or in the middle, for a table over all places between its inputs."""
     if name.startswith("table"):
         inputs = int(name.split()[1])
-        return sd.CompositeTable(lower=-1, upper=1, epsilon=epsilon, inputs=inputs).parameters["largest_variance"]
+        return sd.CompositeTable(lower=-1, upper=1, epsilon=epsilon, inputs=inputs).parameters[
+            "largest_variance"
+        ]
     mechanism = composite(name, epsilon)
     return max(mechanism.variance(at=t) for t in (-1, 0, 1))
 

@@ -27,9 +27,19 @@ def report():
                 if scores[choice.index] < best:
                     wrong.append(sd.p_value(choice))
             below = [np.mean(np.array(wrong) < level) if wrong else float("nan") for level in LEVELS]
-            allowed = [level + 3 * (level / max(len(wrong), 1)) ** 0.5 for level in LEVELS]  # three standard errors
+            allowed = [
+                level + 3 * (level / max(len(wrong), 1)) ** 0.5 for level in LEVELS
+            ]  # three standard errors
             held = all(not share > most for share, most in zip(below, allowed, strict=True))
-            rows.append((data.name, epsilon, len(wrong), *(f"{share:.5f}" for share in below), "held" if held else "**broken**"))
+            rows.append(
+                (
+                    data.name,
+                    epsilon,
+                    len(wrong),
+                    *(f"{share:.5f}" for share in below),
+                    "held" if held else "**broken**",
+                )
+            )
     return [
         "## p-values of the exponential mechanism (figure 9)",
         "",

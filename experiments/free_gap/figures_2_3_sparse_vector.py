@@ -43,8 +43,15 @@ def fixed(k, epsilon, seed):
     for _ in range(FIXED // k):
         gaps = (choose.noise.sample(k, entropy) - choose.threshold_noise.sample(1, entropy)) * step
         center = (choose.noise.mean - choose.threshold_noise.mean) * step
-        where = {"indices": np.arange(k), "branches": np.zeros(k, dtype=int), "passes": np.ones(k, dtype=int), "asked": k}
-        found = Positives(gaps=gaps, estimates=gaps - center, mechanism=choose, cost=choose.cost, simulated=True, **where)
+        where = {
+            "indices": np.arange(k),
+            "branches": np.zeros(k, dtype=int),
+            "passes": np.ones(k, dtype=int),
+            "asked": k,
+        }
+        found = Positives(
+            gaps=gaps, estimates=gaps - center, mechanism=choose, cost=choose.cost, simulated=True, **where
+        )
         all_errors.append(errors(found, measure.release(true, entropy=entropy), true))
     return all_errors
 
@@ -88,7 +95,14 @@ def report():
             joint, own, gain = reductions(fixed(k, epsilon, seed=len(still)))
             theory = [1 - ratio for ratio in in_theory(k, epsilon)]
             least = min(least, gain[0] / gain[1])
-            still.append((epsilon, k, *(f"{share:.3f}" for share in theory), *(shown(*figure) for figure in (joint, own, gain))))
+            still.append(
+                (
+                    epsilon,
+                    k,
+                    *(f"{share:.3f}" for share in theory),
+                    *(shown(*figure) for figure in (joint, own, gain)),
+                )
+            )
     below = []
     for data in known:
         for epsilon in EPSILONS:
@@ -111,7 +125,8 @@ def report():
         f"The joint estimate is {'better at every k' if least > 0 else 'NOT better at every k'}: its least certain lead is {least:+.1f} "
         "standard errors.",
         "",
-        f"After selection, {RUNS} runs, threshold between the 2k-th and the 8k-th count, items shuffled. " + missing,
+        f"After selection, {RUNS} runs, threshold between the 2k-th and the 8k-th count, items shuffled. "
+        + missing,
         "",
         *table(("counts", "epsilon", "k", "joint", "own", "joint less own"), rows),
         "",

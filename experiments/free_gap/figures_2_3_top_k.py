@@ -85,15 +85,35 @@ def report():
     for data in known:
         for epsilon in EPSILONS:
             for k in KS:
-                theory, (fixed, e_fixed), (selected, e_selected) = reductions(data, k, epsilon, seed=len(rows))
+                theory, (fixed, e_fixed), (selected, e_selected) = reductions(
+                    data, k, epsilon, seed=len(rows)
+                )
                 worst = min(worst, fixed / theory)
                 cells = (f"{fixed:.3f} ± {e_fixed:.3f}", f"{fixed / theory:.3f} ± {e_fixed / theory:.3f}")
                 share = f"{selected / theory:.3f} ± {e_selected / theory:.3f}"
-                rows.append((data.name, epsilon, k, f"{theory:.3f}", *cells, f"{selected:.3f} ± {e_selected:.3f}", share))
+                rows.append(
+                    (
+                        data.name,
+                        epsilon,
+                        k,
+                        f"{theory:.3f}",
+                        *cells,
+                        f"{selected:.3f} ± {e_selected:.3f}",
+                        share,
+                    )
+                )
                 if data.name in ASKED[0] and epsilon == ASKED[1]:
                     share, error, noise, runs = decided(data, k, epsilon, ASKED[2], seed=1000 + len(rows))
-                    answer = "yes" if share > ASKED[2] + 3 * error else "**no**" if share < ASKED[2] - 3 * error else "undecided"
-                    answered.append((data.name, k, f"{share:.4f} ± {error:.4f}", f"{noise:.2f}", runs, answer))
+                    answer = (
+                        "yes"
+                        if share > ASKED[2] + 3 * error
+                        else "**no**"
+                        if share < ASKED[2] - 3 * error
+                        else "undecided"
+                    )
+                    answered.append(
+                        (data.name, k, f"{share:.4f} ± {error:.4f}", f"{noise:.2f}", runs, answer)
+                    )
     return [
         "## Gaps of top-k (figures 2b and 3b)",
         "",

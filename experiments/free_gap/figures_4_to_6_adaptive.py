@@ -18,7 +18,11 @@ def scores(indices, answers, threshold):
     """Return the number found, precision and F-measure."""
     true = int((answers[indices] >= threshold).sum())
     every = int((answers >= threshold).sum())
-    return indices.size, true / indices.size if indices.size else np.nan, 2 * true / max(indices.size + every, 1)
+    return (
+        indices.size,
+        true / indices.size if indices.size else np.nan,
+        2 * true / max(indices.size + every, 1),
+    )
 
 
 def trial(data, k, seed):
@@ -29,7 +33,9 @@ def trial(data, k, seed):
     plain = sd.SparseVector(positives=k, **common).release(answers, entropy=sd.Seeded(seed))
     mechanism = sd.AdaptiveSparseVector(at_least=k, **common)
     found = mechanism.release(answers, entropy=sd.Seeded(seed + 1_000_000))
-    stopped = mechanism.threshold_epsilon + sum(mechanism.branch_epsilons[branch] for branch in found.branches[:k].tolist())
+    stopped = mechanism.threshold_epsilon + sum(
+        mechanism.branch_epsilons[branch] for branch in found.branches[:k].tolist()
+    )
     left = 1 - float(stopped / mechanism.cost.epsilon_) if found.indices.size >= k else np.nan
     first = int((found.branches == 0).sum())
     return *scores(plain.indices, answers, threshold), *scores(found.indices, answers, threshold), first, left
@@ -41,9 +47,25 @@ def report():
     for data in known:
         for k in KS:
             mean, error = repeated(lambda i, d=data, k=k: trial(d, k, i), RUNS)
-            cell = [shown(m, e, digits) for m, e, digits in zip(mean, error, (1, 3, 3, 1, 3, 3, 1, 3), strict=True)]
-            rows.append((data.name, k, cell[0], cell[3], cell[6], cell[1], cell[4], cell[2], cell[5], cell[7]))
-    header = ("counts", "k", "found", "adaptive", "of them in branch 0", "precision", "adaptive", "F", "adaptive", "left after k")
+            cell = [
+                shown(m, e, digits)
+                for m, e, digits in zip(mean, error, (1, 3, 3, 1, 3, 3, 1, 3), strict=True)
+            ]
+            rows.append(
+                (data.name, k, cell[0], cell[3], cell[6], cell[1], cell[4], cell[2], cell[5], cell[7])
+            )
+    header = (
+        "counts",
+        "k",
+        "found",
+        "adaptive",
+        "of them in branch 0",
+        "precision",
+        "adaptive",
+        "F",
+        "adaptive",
+        "left after k",
+    )
     return [
         "## Adaptive sparse vector (figures 4 to 6)",
         "",

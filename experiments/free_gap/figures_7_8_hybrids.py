@@ -39,7 +39,14 @@ def report():
         for k in KS:
             for name, mechanism in mechanisms(threshold, k).items():
                 mean, error = repeated(lambda i, m=mechanism, d=data: trial(m, d, i), RUNS)
-                rows.append((data.name, k, name, *(shown(m, e, n) for m, e, n in zip(mean, error, (3, 0, 1), strict=True))))
+                rows.append(
+                    (
+                        data.name,
+                        k,
+                        name,
+                        *(shown(m, e, n) for m, e, n in zip(mean, error, (3, 0, 1), strict=True)),
+                    )
+                )
     return [
         "## Hybrids (figures 7 and 8)",
         "",

@@ -24,7 +24,9 @@ def published(sample, epsilon):
 
 
 def coarsely(sample, epsilon, beta, scale, method="exact"):
-    return methods.heavy_tail(sample, coarse.alpha(epsilon, beta, sample.markers), sample.bounds(beta, scale, method), scale)
+    return methods.heavy_tail(
+        sample, coarse.alpha(epsilon, beta, sample.markers), sample.bounds(beta, scale, method), scale
+    )
 
 
 def tightened(sample, epsilon):
@@ -40,7 +42,9 @@ def coarse_steps(sample, epsilon):
     law = coarse.step_law(epsilon, sample.markers)
     if law is None:
         return methods.heavy_tail(sample, 0, None, "sqrt")
-    return methods.step_noise(sample, law, methods.smooth_steps(sample, 9, STEP_BETA).atoms, sample.bounds(STEP_BETA, "sqrt"))
+    return methods.step_noise(
+        sample, law, methods.smooth_steps(sample, 9, STEP_BETA).atoms, sample.bounds(STEP_BETA, "sqrt")
+    )
 
 
 METHODS = {
@@ -86,8 +90,13 @@ def rows_and_verdicts():
 
 def regrets():
     names = tuple(name for name in COLUMNS if any(name in asked for asked in REGRETS.values()))
-    cell = lambda m, epsilon, name, asked: f"{rate(name, m, epsilon).regret:.3f}" + (f" ({asked:g})" if asked else "")  # noqa: E731
-    rows = [(m, epsilon, *(cell(m, epsilon, name, asked.get(name)) for name in names)) for (m, epsilon), asked in REGRETS.items()]
+    cell = lambda m, epsilon, name, asked: (
+        f"{rate(name, m, epsilon).regret:.3f}" + (f" ({asked:g})" if asked else "")
+    )  # noqa: E731
+    rows = [
+        (m, epsilon, *(cell(m, epsilon, name, asked.get(name)) for name in names))
+        for (m, epsilon), asked in REGRETS.items()
+    ]
     return table(("markers", "epsilon", *names), rows)
 
 

@@ -25,14 +25,19 @@ def noisy(mechanism, scores, bound, entropy):
 def equal(name, markers, epsilon):
     """Return in how many data sets both select the same marker."""
     sample = Trial.made_up(markers, runs=RUNS)
-    method = sd.genomics.choose_method(markers=markers, families=sample.families, epsilon=epsilon, method=name)
+    method = sd.genomics.choose_method(
+        markers=markers, families=sample.families, epsilon=epsilon, method=name
+    )
     same = 0
     for i, (b, c) in enumerate(zip(sample.b, sample.c, strict=True)):
         scores, more = method.private(b, c)
         released = sd.genomics.most_significant(
             b=b, c=c, families=sample.families, epsilon=epsilon, method=name, entropy=sd.Seeded(i)
         )
-        same += int(noisy(method.mechanism, scores, more.get("smooth_bound"), sd.Seeded(i)).argmax()) == released.index
+        same += (
+            int(noisy(method.mechanism, scores, more.get("smooth_bound"), sd.Seeded(i)).argmax())
+            == released.index
+        )
     return same
 
 

@@ -40,7 +40,9 @@ def alpha(epsilon, beta, candidates, gamma=4):
     left = epsilon - max(losers, (gamma - 1) * beta)
     if left <= 0:
         return 0.0
-    return sd.SmoothSelection(epsilon=left, beta=0, candidates=candidates, ceiling=1, floor=1, gamma=gamma).alpha
+    return sd.SmoothSelection(
+        epsilon=left, beta=0, candidates=candidates, ceiling=1, floor=1, gamma=gamma
+    ).alpha
 
 
 def step_law(epsilon, candidates):

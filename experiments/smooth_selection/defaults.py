@@ -19,7 +19,9 @@ def raw_heavy_tail(sample, epsilon, beta):
 
 
 def by_distance(sample, epsilon):
-    return methods.smooth_selection(sample, epsilon, tuning.distance_limit(sample.families), "raw", "distance")
+    return methods.smooth_selection(
+        sample, epsilon, tuning.distance_limit(sample.families), "raw", "distance"
+    )
 
 
 def tuned(search, select):
@@ -56,7 +58,11 @@ def default_row(m, epsilon):
     rivals = {name: library(name, m, epsilon) for name in LIBRARY} | {"RR": rate("RR", m, epsilon)}
     first = max(rivals, key=lambda name: rivals[name].share)
     parameter = (
-        f", damping {chosen.damping}" if chosen.damping is not None else f", beta {chosen.beta}" if chosen.beta is not None else ""
+        f", damping {chosen.damping}"
+        if chosen.damping is not None
+        else f", beta {chosen.beta}"
+        if chosen.beta is not None
+        else ""
     )
     asked, paper = DEFAULTS.get((m, epsilon), (None, None))
     words = "" if asked is None else f"{asked:g} {'reached' if found.low >= asked else '**not reached**'}"
@@ -66,11 +72,21 @@ def default_row(m, epsilon):
         words,
         f"{rate('published', m, epsilon).share:.4f}" + (f" ({paper:.2f})" if paper else ""),
     )
-    return (m, epsilon, f"{chosen.name}{parameter}", *cells, f"{found.regret:.3f}", f"{rivals[first].share:.4f} {first}")
+    return (
+        m,
+        epsilon,
+        f"{chosen.name}{parameter}",
+        *cells,
+        f"{found.regret:.3f}",
+        f"{rivals[first].share:.4f} {first}",
+    )
 
 
 def library_cell(name, m, epsilon):
-    found, asked = library(name, m, epsilon), dict(zip(COLUMNS, CELLS.get((m, epsilon), ()), strict=False)).get(SAME.get(name))
+    found, asked = (
+        library(name, m, epsilon),
+        dict(zip(COLUMNS, CELLS.get((m, epsilon), ()), strict=False)).get(SAME.get(name)),
+    )
     if asked is None:
         return f"{found.share:.4f}"
     return f"{found.share:.4f} ({asked:.3f} {'reached' if found.share >= asked - 4 * 2**0.5 * found.error - 0.0005 else '**not reached**'})"
@@ -80,7 +96,9 @@ def report():
     cells = [(m, epsilon) for m in MARKERS for epsilon in EPSILONS]
     rows = [default_row(*cell) for cell in cells]
     compared = [(m, epsilon, *(library_cell(name, m, epsilon) for name in LIBRARY)) for m, epsilon in cells]
-    lost = [(max(library(name, *cell).share for name in LIBRARY) - default(*cell).share, cell) for cell in cells]
+    lost = [
+        (max(library(name, *cell).share for name in LIBRARY) - default(*cell).share, cell) for cell in cells
+    ]
     return [
         "## The default",
         "",
@@ -88,7 +106,10 @@ def report():
         "interval of 99 % (Wilson's); what was asked is asked of it. Published: the paper's method, as below; in brackets the figure given "
         "with the target. Best other: the best of the methods of the next table and randomized response.",
         "",
-        *table(("markers", "epsilon", "chosen", "default", "low", "asked", "published", "regret", "best other"), rows),
+        *table(
+            ("markers", "epsilon", "chosen", "default", "low", "asked", "published", "regret", "best other"),
+            rows,
+        ),
         "",
         f"Most lost against the best other method: {max(lost)[0]:+.4f} at {max(lost)[1][0]} markers and epsilon "
         f"{max(lost)[1][1]}; most gained: {-min(lost)[0]:+.4f} at {min(lost)[1][0]} markers and epsilon {min(lost)[1][1]}.",

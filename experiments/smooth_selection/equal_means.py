@@ -21,7 +21,9 @@ def same_mean(m, epsilon):
     found = [sample.rate(raw / mean + sample.rival_noise("exponential")).share]
     scaled = {gamma: raw * (GeneralizedCauchy(gamma).mean / mean) for gamma in GAMMAS}
     found += [sample.rate(scaled[gamma] + sample.noise(gamma)).share for gamma in GAMMAS]
-    steps = sd.StepSelection(epsilon=epsilon, sensitivity=methods.moves(sd.smooth.tdt_ceiling(families=150, scale="raw")))
+    steps = sd.StepSelection(
+        epsilon=epsilon, sensitivity=methods.moves(sd.smooth.tdt_ceiling(families=150, scale="raw"))
+    )
     width = mean * math.expm1(epsilon)
     found.append(sample.rate(raw + sample.whole(steps.noise) * width).share)
     return (m, epsilon, *(f"{share:.4f}" for share in found))

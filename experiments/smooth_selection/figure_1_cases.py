@@ -20,7 +20,9 @@ def case(sample, epsilon, distance, sided):
     limit = tuning.global_limit(sample.families) if distance == "global" else None
     beta = tuning.published_beta(sample.markers, epsilon, sample.families, sided=sided, limit=limit)
     alpha = methods.alpha_of(sample, epsilon, beta, "raw", sided=sided, accounting="published")
-    bounds = tuning.global_bounds(sample, beta) if distance == "global" else sample.bounds(beta, "raw", "distance")
+    bounds = (
+        tuning.global_bounds(sample, beta) if distance == "global" else sample.bounds(beta, "raw", "distance")
+    )
     return methods.heavy_tail(sample, alpha, bounds, "raw", sided=sided)
 
 
@@ -44,7 +46,9 @@ def share(name, markers, epsilon):
 def draw():
     picture = Picture(820, 620)
     for i, m in enumerate(MARKERS):
-        panel = Panel(picture, (50 + 400 * (i % 2), 40 + 280 * (i // 2), 330, 210), (0, 21), (0, 1), f"{m} markers")
+        panel = Panel(
+            picture, (50 + 400 * (i % 2), 40 + 280 * (i // 2), 330, 210), (0, 21), (0, 1), f"{m} markers"
+        )
         for name, color in zip(METHODS, COLORS, strict=False):
             panel.line(EPSILONS, [share(name, m, epsilon) for epsilon in EPSILONS], color)
     picture.legend(50, 590, METHODS, wide=95)
@@ -52,11 +56,32 @@ def draw():
 
 
 def report():
-    rows = [(m, epsilon, *(f"{share(name, m, epsilon):.4f}" for name in METHODS)) for m in MARKERS for epsilon in EPSILONS]
-    behind = [(m, epsilon) for m in MARKERS for epsilon in EPSILONS if share("case IV", m, epsilon) >= share("RR", m, epsilon)]
-    no_more = [(m, epsilon) for m in MARKERS for epsilon in EPSILONS if share("case IV", m, epsilon) <= share("PF", m, epsilon)]
-    simple = [(m, epsilon) for m in MARKERS for epsilon in EPSILONS if share("default", m, epsilon) < share("RR", m, epsilon)]
-    ahead = [share("default", m, epsilon) - share("case IV", m, epsilon) for m in MARKERS for epsilon in EPSILONS]
+    rows = [
+        (m, epsilon, *(f"{share(name, m, epsilon):.4f}" for name in METHODS))
+        for m in MARKERS
+        for epsilon in EPSILONS
+    ]
+    behind = [
+        (m, epsilon)
+        for m in MARKERS
+        for epsilon in EPSILONS
+        if share("case IV", m, epsilon) >= share("RR", m, epsilon)
+    ]
+    no_more = [
+        (m, epsilon)
+        for m in MARKERS
+        for epsilon in EPSILONS
+        if share("case IV", m, epsilon) <= share("PF", m, epsilon)
+    ]
+    simple = [
+        (m, epsilon)
+        for m in MARKERS
+        for epsilon in EPSILONS
+        if share("default", m, epsilon) < share("RR", m, epsilon)
+    ]
+    ahead = [
+        share("default", m, epsilon) - share("case IV", m, epsilon) for m in MARKERS for epsilon in EPSILONS
+    ]
     draw()
     return [
         "## The four cases (figure 1)",

@@ -20,11 +20,15 @@ FIGURE = Path(__file__).parents[2] / "benchmarks" / "accuracy-smooth-gammas.svg"
 
 def published(sample, epsilon, gamma):
     beta = tuning.published_beta(sample.markers, epsilon, sample.families, gamma=gamma)
-    return methods.smooth_selection(sample, epsilon, beta, "raw", "distance", gamma=gamma, accounting="published")
+    return methods.smooth_selection(
+        sample, epsilon, beta, "raw", "distance", gamma=gamma, accounting="published"
+    )
 
 
 def tight(sample, epsilon, gamma):
-    return methods.smooth_selection(sample, epsilon, tuning.distance_limit(sample.families), "raw", "distance", gamma=gamma)
+    return methods.smooth_selection(
+        sample, epsilon, tuning.distance_limit(sample.families), "raw", "distance", gamma=gamma
+    )
 
 
 def root(sample, epsilon, gamma):
@@ -46,7 +50,9 @@ def best(kind, markers, epsilon):
 def draw():
     picture = Picture(820, 640)
     for i, m in enumerate(MARKERS):
-        panel = Panel(picture, (50 + 400 * (i % 2), 40 + 280 * (i // 2), 330, 210), (0, 21), (0, 1), f"{m} markers")
+        panel = Panel(
+            picture, (50 + 400 * (i % 2), 40 + 280 * (i // 2), 330, 210), (0, 21), (0, 1), f"{m} markers"
+        )
         for kind, dash in (("paper", "4 3"), ("ours, root", "")):
             for gamma, color in zip(GAMMAS, COLORS, strict=False):
                 panel.line(EPSILONS, [share(kind, m, epsilon, gamma) for epsilon in EPSILONS], color, dash)
@@ -63,7 +69,8 @@ def report():
     ]
     wins = {kind: [best(kind, m, epsilon) for m in MARKERS for epsilon in EPSILONS] for kind in KINDS}
     said = "; ".join(
-        kind + ": " + ", ".join(f"{gamma} in {found.count(gamma)}" for gamma in GAMMAS) for kind, found in wins.items()
+        kind + ": " + ", ".join(f"{gamma} in {found.count(gamma)}" for gamma in GAMMAS)
+        for kind, found in wins.items()
     )
     draw()
     return [

@@ -10,7 +10,10 @@ import numpy as np
 import sordino as sd
 from experiments.smooth_selection.simulated import Rate
 
-CEILING = {"raw": lambda n: sd.smooth.tdt_ceiling(families=n, scale="raw"), "sqrt": lambda n: sd.smooth.tdt_ceiling(families=n)}
+CEILING = {
+    "raw": lambda n: sd.smooth.tdt_ceiling(families=n, scale="raw"),
+    "sqrt": lambda n: sd.smooth.tdt_ceiling(families=n),
+}
 
 
 def ceiling(trial, scale):
@@ -22,12 +25,17 @@ def moves(bound):
 
 
 def exponential_mechanism(trial, epsilon):
-    return trial.rate(trial.scores("raw") * (epsilon / (2 * float(ceiling(trial, "raw")))) + trial.rival_noise("gumbel"))
+    return trial.rate(
+        trial.scores("raw") * (epsilon / (2 * float(ceiling(trial, "raw")))) + trial.rival_noise("gumbel")
+    )
 
 
 def permute_and_flip(trial, epsilon):
     """Select the largest with exponential noise, which is the same law."""
-    return trial.rate(trial.scores("raw") * (epsilon / (2 * float(ceiling(trial, "raw")))) + trial.rival_noise("exponential"))
+    return trial.rate(
+        trial.scores("raw") * (epsilon / (2 * float(ceiling(trial, "raw"))))
+        + trial.rival_noise("exponential")
+    )
 
 
 def randomized_response(trial, epsilon):
@@ -36,7 +44,9 @@ def randomized_response(trial, epsilon):
     other = 1 / (math.exp(epsilon) + m - 1)
     equal = (scores == trial.best[:, None]).sum(axis=1) - 1
     lost = (trial.best[:, None] - scores).sum(axis=1)
-    return Rate(math.exp(epsilon) * other + other * float(equal.mean()), trial.runs, other * float(lost.mean()))
+    return Rate(
+        math.exp(epsilon) * other + other * float(equal.mean()), trial.runs, other * float(lost.mean())
+    )
 
 
 def heavy_tail(trial, alpha, bounds, scale, gamma=4, sided="one"):
@@ -51,12 +61,16 @@ def alpha_of(trial, epsilon, beta, scale, **options):
     top = ceiling(trial, scale)
     limits = {"ceiling": top, "floor": top / 1000 if beta else top}
     try:
-        return sd.SmoothSelection(epsilon=epsilon, beta=beta, candidates=trial.markers, **limits, **options).alpha
+        return sd.SmoothSelection(
+            epsilon=epsilon, beta=beta, candidates=trial.markers, **limits, **options
+        ).alpha
     except sd.InvalidParameter:
         return 0.0
 
 
-def smooth_selection(trial, epsilon, beta, scale, method="exact", *, gamma=4, sided="one", accounting="tight"):
+def smooth_selection(
+    trial, epsilon, beta, scale, method="exact", *, gamma=4, sided="one", accounting="tight"
+):
     alpha = alpha_of(trial, epsilon, beta, scale, gamma=gamma, sided=sided, accounting=accounting)
     return heavy_tail(trial, alpha, trial.bounds(beta, scale, method), scale, gamma, sided)
 
@@ -74,7 +88,9 @@ def step_noise(trial, law, atoms, bounds):
 
 def smooth_steps(trial, epsilon, beta):
     floor = Fraction(4, math.isqrt(2 * trial.families) + 1)  # no bound is smaller
-    return sd.SmoothStepSelection(epsilon=epsilon, beta=beta, candidates=trial.markers, ceiling=2, floor=floor)
+    return sd.SmoothStepSelection(
+        epsilon=epsilon, beta=beta, candidates=trial.markers, ceiling=2, floor=floor
+    )
 
 
 def smooth_step_selection(trial, epsilon, beta):

@@ -41,7 +41,12 @@ def row(m, epsilon):
     published, plain = rate("published", m, epsilon).share, rate("PF", m, epsilon).share
     threshold = trial(m).bounds(tuning.distance_limit(150), "raw", "distance").mean() / TOP
     means = [2.0, theirs * bounds.mean(), ours * threshold, steps_mean(epsilon)]
-    shares = (plain, published, library("heavy tail, distance", m, epsilon).share, rate("steps, global", m, epsilon).share)
+    shares = (
+        plain,
+        published,
+        library("heavy tail, distance", m, epsilon).share,
+        rate("steps, global", m, epsilon).share,
+    )
     cells = [f"{mean:.3f}; {share:.4f}" for mean, share in zip(means, shares, strict=True)]
     return (
         m,
@@ -59,7 +64,13 @@ def draw():
     m, epsilon = DRAWN
     theirs, ours, _, beta = slopes(m, epsilon)
     picture = Picture(620, 400)
-    panel = Panel(picture, (60, 40, 500, 270), (0, 1), (0, 5), f"mean noise times epsilon / GS, {m} markers, epsilon {epsilon}")
+    panel = Panel(
+        picture,
+        (60, 40, 500, 270),
+        (0, 1),
+        (0, 5),
+        f"mean noise times epsilon / GS, {m} markers, epsilon {epsilon}",
+    )
     ends = (0.0, 1.0)
     curves = {
         "PF": (2.0, 2.0),

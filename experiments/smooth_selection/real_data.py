@@ -73,14 +73,26 @@ def report():
     for name, printed in PAPER.items():
         found = percents(name, listed)
         close.append(f"{name} {near(found, printed)}")
-        rows += [(f"{name}, printed", *printed), (f"{name}, authors' list", *found), (f"{name}, abstract", *percents(name, sample))]
+        rows += [
+            (f"{name}, printed", *printed),
+            (f"{name}, authors' list", *found),
+            (f"{name}, abstract", *percents(name, sample)),
+        ]
     for name in ("RR", *LIBRARY, "default"):
-        rows += [(f"{name}, authors' list", *percents(name, listed)), (f"{name}, abstract", *percents(name, sample))]
+        rows += [
+            (f"{name}, authors' list", *percents(name, listed)),
+            (f"{name}, abstract", *percents(name, sample)),
+        ]
     chosen = {
         f"{method.name}{f', damping {method.damping}' if method.damping is not None else ''}"
-        for method in (sd.genomics.choose_method(markers=len(names), families=families, epsilon=epsilon) for epsilon in EPSILONS)
+        for method in (
+            sd.genomics.choose_method(markers=len(names), families=families, epsilon=epsilon)
+            for epsilon in EPSILONS
+        )
     }
-    known = "; ".join(f"{name} ({i}, {j}) {value:.2f}" for name, i, j, value in zip(names, b, c, statistic, strict=True))
+    known = "; ".join(
+        f"{name} ({i}, {j}) {value:.2f}" for name, i, j, value in zip(names, b, c, statistic, strict=True)
+    )
     return [
         "## Real data (table II)",
         "",

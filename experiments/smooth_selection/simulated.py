@@ -71,12 +71,16 @@ class Trial:
     def bounds(self, beta, scale, method="exact"):
         """Return the largest smooth bound of each data set, shape (runs,)."""
         key = ("bounds", beta, scale, method)
-        return self._once(key, lambda: self._of(sd.smooth.tdt, beta=beta, scale=scale, method=method).max(axis=1))
+        return self._once(
+            key, lambda: self._of(sd.smooth.tdt, beta=beta, scale=scale, method=method).max(axis=1)
+        )
 
     def noise(self, gamma, sided="one"):
         law = GeneralizedCauchy(Fraction(gamma))
         draw = law.sample if sided == "one" else law.sample_signed
-        return self._once(("noise", gamma, sided), lambda: draw(self.b.size, sd.Seeded(self.seed)).reshape(self.b.shape))
+        return self._once(
+            ("noise", gamma, sided), lambda: draw(self.b.size, sd.Seeded(self.seed)).reshape(self.b.shape)
+        )
 
     def whole(self, law):
         """Return whole numbers of a law, drawn anew for each law."""

@@ -40,7 +40,9 @@ def global_noise(mechanism, b, c):
 
 def smooth(mechanism, beta, scale, method, b, c):
     scores = sd.smooth.tdt_statistic(b, c, families=FAMILIES, scale=scale)
-    mechanism.release(scores, smooth_bound=sd.smooth.tdt(b, c, families=FAMILIES, beta=beta, scale=scale, method=method))
+    mechanism.release(
+        scores, smooth_bound=sd.smooth.tdt(b, c, families=FAMILIES, beta=beta, scale=scale, method=method)
+    )
 
 
 def by_default(b, c):
@@ -77,7 +79,12 @@ def report():
     found = columns()
     rows = [(f"{name}, paper", *(f"{value:.2g}" for value in values)) for name, values in PAPER.items()]
     rows += [(f"{name}, here", *(f"{value:.2g}" for value in values)) for name, values in found.items()]
-    ratio = [theirs / ours for theirs, ours in zip(PAPER["SPS, Theorem 5"], found["heavy tail, distance (Theorem 5)"], strict=True)]
+    ratio = [
+        theirs / ours
+        for theirs, ours in zip(
+            PAPER["SPS, Theorem 5"], found["heavy tail, distance (Theorem 5)"], strict=True
+        )
+    ]
     return [
         "## Run times (table I)",
         "",

@@ -23,15 +23,24 @@ REFERENCE = {
 def cut(sample, epsilon):
     beta = tuning.published_beta(sample.markers, epsilon, sample.families)
     alpha = methods.alpha_of(sample, epsilon, beta, "raw", accounting="published")
-    noisy = sample.scores("raw") * (alpha / sample.bounds(beta, "raw", "distance"))[:, None] + np.minimum(sample.noise(4), CUT)
+    noisy = sample.scores("raw") * (alpha / sample.bounds(beta, "raw", "distance"))[:, None] + np.minimum(
+        sample.noise(4), CUT
+    )
     return sample.rate(noisy).share
 
 
 def row(i, epsilon):
     right, short = share("case IV", MARKERS, epsilon), cut(trial(MARKERS), epsilon)
     error = 4 * 2**0.5 * 0.5 / 1e5**0.5 + 0.0005
-    close = lambda found, asked: f"{found:.4f} ({asked:.3f} {'reached' if abs(found - asked) <= error else '**not reached**'})"  # noqa: E731
-    return epsilon, close(right, REFERENCE["right"][i]), close(short, REFERENCE["cut"][i]), REFERENCE["notebook"][i]
+    close = lambda found, asked: (
+        f"{found:.4f} ({asked:.3f} {'reached' if abs(found - asked) <= error else '**not reached**'})"
+    )  # noqa: E731
+    return (
+        epsilon,
+        close(right, REFERENCE["right"][i]),
+        close(short, REFERENCE["cut"][i]),
+        REFERENCE["notebook"][i],
+    )
 
 
 def report():

@@ -27,11 +27,15 @@ def methods(data, epsilon):
     common = {"threshold": data.threshold, "positives": c, "sensitivity": sd.COUNTING}
     asked = {"correction": "optimal", "correction_run": run, "passes": PASSES} | common
     stage = stage_budget(lambda e: sd.cost.repeat(sd.cost.Pure(epsilon=e), c), epsilon)
-    pair = stage_budget(lambda e: sd.cost.repeat(sd.cost.Range(low=e / 2, high=e), c), epsilon)  # a threshold and its positive
+    pair = stage_budget(
+        lambda e: sd.cost.repeat(sd.cost.Range(low=e / 2, high=e), c), epsilon
+    )  # a threshold and its positive
     return {
         "one threshold, sum of epsilons": sd.SparseVector(epsilon=epsilon, **asked),
         "new thresholds, sum of epsilons": sd.SparseVector(epsilon=epsilon, resample=True, **asked),
-        "new thresholds, exact composition": sd.SparseVector(epsilon=round(float(stage * c), 6), resample=True, **asked),
+        "new thresholds, exact composition": sd.SparseVector(
+            epsilon=round(float(stage * c), 6), resample=True, **asked
+        ),
         "SVT-Gumbel, exact composition": sd.GumbelSparseVector(epsilon=round(float(pair * c), 6), **common),
         GAUSSIAN: once(data, epsilon)[GAUSSIAN],
     }

@@ -25,7 +25,13 @@ def mean_correction(c, epsilon, w, query, threshold):
 def members(data, epsilon, passes=PASSES, margin=0):
     """Return name: mechanism, for those that can ask what was below again."""
     c, run = data.positives, data.values.size // data.positives
-    common = {"threshold": data.threshold, "positives": c, "epsilon": epsilon, "sensitivity": sd.COUNTING, "passes": passes}
+    common = {
+        "threshold": data.threshold,
+        "positives": c,
+        "epsilon": epsilon,
+        "sensitivity": sd.COUNTING,
+        "passes": passes,
+    }
     optimal = {"correction": "optimal", "correction_run": run, "correction_margin": margin}
     w = (c / math.sqrt(2)) ** (2 / 3)
     mean = mean_correction(c, epsilon, w, 1, 0)
@@ -100,4 +106,6 @@ def trial(mechanism, data, seed):
     order = np.random.default_rng(seed).permutation(data.values.size)
     found = mechanism.release(data.values[order], entropy=sd.Seeded(seed))
     budget = mechanism.cost.pure()
-    return *quality(order, found.indices, data), math.nan if budget == math.inf else 1 - float(found.cost.pure() / budget)
+    return *quality(order, found.indices, data), math.nan if budget == math.inf else 1 - float(
+        found.cost.pure() / budget
+    )

@@ -44,7 +44,11 @@ def report():
             s, b = 50 * (1 + 50 ** (2 / 3)) / 50 ** (2 / 3), 1 + 50 ** (2 / 3)
             against = f"closed form {s * math.log(201 * s / (s + b)):.6f}"
         else:
-            against = "292.377992 (30 digits)" if (threshold_noise, margin, noise) == ("laplace", 0, "exponential") else ""
+            against = (
+                "292.377992 (30 digits)"
+                if (threshold_noise, margin, noise) == ("laplace", 0, "exponential")
+                else ""
+            )
         rows.append((name, f"{r:.6f}", against, f"{statistics.median(taken) * 1000:.2f} ms"))
     return [
         "## The best correction (figure 17)",

@@ -25,7 +25,9 @@ def report():
         for place, score in enumerate(rows):
             for name in methods:
                 found = [averaged(cells[name, epsilon]) for epsilon in EPSILONS]
-                rows[score].append((data.name, name, *(shown(mean[place], error[place]) for mean, error in found)))
+                rows[score].append(
+                    (data.name, name, *(shown(mean[place], error[place]) for mean, error in found))
+                )
             for epsilon in EPSILONS:
                 gain, error = lead(cells[OURS, epsilon][:, place], cells[PAPER, epsilon][:, place])
                 leads[score][0].append(gain)
@@ -43,6 +45,11 @@ def report():
         "",
     ]
     for score, found in rows.items():
-        lines += [f"**{score}**", "", *table(("counts", "method", *(f"eps {e}" for e in EPSILONS)), found), ""]
+        lines += [
+            f"**{score}**",
+            "",
+            *table(("counts", "method", *(f"eps {e}" for e in EPSILONS)), found),
+            "",
+        ]
         lines += [f"Ours less the paper's method, {score}: {led(*leads[score])}", ""]
     return lines

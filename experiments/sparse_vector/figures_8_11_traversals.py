@@ -30,9 +30,13 @@ def report():
         for place, score in enumerate(SCORES):
             for name in members(data, EPSILON):
                 found = [averaged(cells[name, passes]) for passes in PASSES]
-                rows[score].append((data.name, name, *(shown(mean[place], error[place]) for mean, error in found)))
+                rows[score].append(
+                    (data.name, name, *(shown(mean[place], error[place]) for mean, error in found))
+                )
             for name, (mean, error) in single.items():
-                rows[score].append((data.name, name, shown(mean[place], error[place]), *("",) * (len(PASSES) - 1)))
+                rows[score].append(
+                    (data.name, name, shown(mean[place], error[place]), *("",) * (len(PASSES) - 1))
+                )
             for passes in PASSES if score in leads else ():
                 gain, error = lead(cells[OURS, passes][:, place], cells[PAPER, passes][:, place])
                 leads[score][0].append(gain)

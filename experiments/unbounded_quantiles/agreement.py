@@ -36,14 +36,17 @@ def report():
             entropy = sd.Seeded(len(rows))
             drawn = [quantile.release(counts, entropy=entropy).value for _ in range(RELEASES)]
             ranks = laws.rank_errors(np.array(drawn), sample, q)
-            rows.append((data.name, name, "rank error", *compared(laws.rank_errors(values, sample, q), law, ranks)))
+            rows.append(
+                (data.name, name, "rank error", *compared(laws.rank_errors(values, sample, q), law, ranks))
+            )
         if data.name != "normal":
             rows.append((data.name, "ClippedSum", "absolute error", *sums(sample)))
     shown = [(*row[:3], f"{row[3]:.5g}", f"{row[4]:.5g}", f"{row[5]:+.1f}") for row in rows]
     return [
         "## Laws and releases",
         "",
-        f"Means over the exact laws that all tables use, and over {RELEASES} releases of one sample, epsilon .5. " + missing,
+        f"Means over the exact laws that all tables use, and over {RELEASES} releases of one sample, epsilon .5. "
+        + missing,
         "",
         *table(("column", "method", "mean of the", "law", "releases", "standard errors apart"), shown),
         "",

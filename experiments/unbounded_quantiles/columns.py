@@ -53,7 +53,9 @@ def column(name):
     if not path.is_file():
         return None
     with duckdb.connect() as engine:
-        values = engine.execute(f"SELECT {label}::DOUBLE FROM read_parquet(?) WHERE {label} IS NOT NULL", [str(path)]).fetchnumpy()
+        values = engine.execute(
+            f"SELECT {label}::DOUBLE FROM read_parquet(?) WHERE {label} IS NOT NULL", [str(path)]
+        ).fetchnumpy()
     return Column(name, np.asarray(values[next(iter(values))]), *rest)
 
 

@@ -23,20 +23,30 @@ def report():
     rows, chosen = [], []
     for epsilon in EPSILONS:
         for data in known:
-            samples = [(*pair, answers("EMQ", *pair, q, epsilon, data.tight), q) for pair in data.samples(RUNS) for q in QS]
+            samples = [
+                (*pair, answers("EMQ", *pair, q, epsilon, data.tight), q)
+                for pair in data.samples(RUNS)
+                for q in QS
+            ]
             tight = error(data, ((sample, q, law) for sample, _, law, q in samples))
             found = [
-                error(data, ((sample, q, ours(sample, q, epsilon, growth(epsilon))) for sample, _, _, q in samples))
+                error(
+                    data,
+                    ((sample, q, ours(sample, q, epsilon, growth(epsilon))) for sample, _, _, q in samples),
+                )
                 for _, growth in GROWTHS
             ]
             chosen.append(found[0 if data.name in NARROW else 2] / tight)
-            rows.append((epsilon, data.name, f"{tight:.2f}", *(f"{each:.2f} ({each / tight:.2f})" for each in found)))
+            rows.append(
+                (epsilon, data.name, f"{tight:.2f}", *(f"{each:.2f} ({each / tight:.2f})" for each in found))
+            )
     return [
         "## Which growth",
         "",
         f"The same mean rank errors over {RUNS} samples, and their ratios to those of EMQ with a tight range, over coarser grids. A walk "
         "tests every edge, so fewer edges end it early less often; but values that lie within a few percent of each other, such as "
-        "ratings, are told apart by small buckets only. The table above has the first growth everywhere. " + missing,
+        "ratings, are told apart by small buckets only. The table above has the first growth everywhere. "
+        + missing,
         "",
         *table(("epsilon", "column", "EMQ, tight", *(f"growth {name}" for name, _ in GROWTHS)), rows),
         "",
@@ -51,4 +61,6 @@ def ours(sample, q, epsilon, growth):
 
 
 def error(data, cases):
-    return float(np.mean([law[1] @ laws.rank_errors(data.rounded(law[0]), sample, q) for sample, q, law in cases]))
+    return float(
+        np.mean([law[1] @ laws.rank_errors(data.rounded(law[0]), sample, q) for sample, q, law in cases])
+    )

@@ -15,7 +15,13 @@ EPSILONS = (1, 0.5, 0.1)
 RUNS = 100
 LOOSE = 1e6
 GROWTH = 1 + 2 / RECORDS  # about two records to a bucket where the values spread over a factor e
-OURS = {"adjacency": "replace-one", "lower": None, "cap": LOOSE, "growth": GROWTH, "size_hint": RECORDS}  # for every column
+OURS = {
+    "adjacency": "replace-one",
+    "lower": None,
+    "cap": LOOSE,
+    "growth": GROWTH,
+    "size_hint": RECORDS,
+}  # for every column
 
 
 def ours(sample, q, epsilon):

@@ -20,9 +20,21 @@ def report():
             ranks, values = ([float(np.mean(table[kind])) for table in found] for kind in (0, 1))
             tight.append((ranks[0] / ranks[1], epsilon, data.name))
             loose.append((ranks[2] / ranks[0], epsilon, data.name))
-            shown = [f"{value:.2f}" for value in ranks] + [f"{ranks[0] / ranks[1]:.2f}", f"{ranks[2] / ranks[0]:.1f}"]
+            shown = [f"{value:.2f}" for value in ranks] + [
+                f"{ranks[0] / ranks[1]:.2f}",
+                f"{ranks[2] / ranks[0]:.1f}",
+            ]
             rows.append((epsilon, data.name, *shown, *(f"{value:.3g}" for value in values)))
-    header = ("epsilon", "column", "ours", "EMQ, tight", "EMQ, loose", "steps, tight", "ours / tight", "loose / ours")
+    header = (
+        "epsilon",
+        "column",
+        "ours",
+        "EMQ, tight",
+        "EMQ, loose",
+        "steps, tight",
+        "ours / tight",
+        "loose / ours",
+    )
     header += tuple(f"{name}, value" for name in header[2:6])
     return [
         "## Inner quantiles by rank",
@@ -37,7 +49,9 @@ def report():
         "",
         *table(header, rows),
         "",
-        *said("Largest mean rank error of ours over that of EMQ with tight ranges", max, tight, "1.1 at most"),
+        *said(
+            "Largest mean rank error of ours over that of EMQ with tight ranges", max, tight, "1.1 at most"
+        ),
         "Where that is above 1.1, the outer quantiles are found by a walk: so few records lie beyond them that permute-and-flip, which has "
         "the ranks of EMQ, would answer with an edge far from all records too often. A walk knows no such edges, and its noise, that of "
         "threshold and test together, deviates 1.3 times as much.",

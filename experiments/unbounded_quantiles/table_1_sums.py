@@ -15,7 +15,13 @@ CAP = 10_000
 QS = (0.95, 0.96, 0.97, 0.98, 0.99)
 RUNS = 100
 NOISES = 10  # of the aggregate tree, for each sample
-PAPER = {"adjacency": "replace-one", "lower": 0, "cap": CAP, "growth": 1.001, "method": "above-threshold"}  # and q = .99
+PAPER = {
+    "adjacency": "replace-one",
+    "lower": 0,
+    "cap": CAP,
+    "growth": 1.001,
+    "method": "above-threshold",
+}  # and q = .99
 
 
 def weighted_median(errors, law):
@@ -79,11 +85,32 @@ def report():
         for data in known:
             theirs, own, others, spread, own_spread = cell(data, epsilon)
             ratios.append((own[0] / theirs[0], epsilon, data.name))
-            shown = [f"{own[0]:.4g} ({own_spread:.2g})", f"{theirs[0]:.4g} ({spread:.2g})", f"{own[0] / theirs[0]:.2f}"]
-            shown += [f"{own[1]:.4g}", f"{theirs[1]:.4g}", f"{own[3]:.4g}", f"{theirs[3]:.4g}", f"{own[2]:.1e}", f"{theirs[2]:.1e}"]
+            shown = [
+                f"{own[0]:.4g} ({own_spread:.2g})",
+                f"{theirs[0]:.4g} ({spread:.2g})",
+                f"{own[0] / theirs[0]:.2f}",
+            ]
+            shown += [
+                f"{own[1]:.4g}",
+                f"{theirs[1]:.4g}",
+                f"{own[3]:.4g}",
+                f"{theirs[3]:.4g}",
+                f"{own[2]:.1e}",
+                f"{theirs[2]:.1e}",
+            ]
             rows.append((epsilon, data.name, *shown, *(f"{error:.4g}" for error in others)))
     first = [ratio for ratio in ratios if ratio[1] == 1 and ratio[2] != "pages"]
-    header = ("epsilon", "column", "ours", "UQE", "ratio", "ours, median", "UQE, median", "ours, near", "UQE, near")
+    header = (
+        "epsilon",
+        "column",
+        "ours",
+        "UQE",
+        "ratio",
+        "ours, median",
+        "UQE, median",
+        "ours, near",
+        "UQE, near",
+    )
     header += ("ours, P(far)", "UQE, P(far)", "EMQ", "steps", "tree")
     return [
         "## Sums with a private clip (table 1)",

@@ -67,7 +67,17 @@ if TYPE_CHECKING:
         SparseVector,
         StepSelection,
     )
-    from sordino.releases import Choice, FirstAbove, HybridTop, Positives, SmoothValue, TopK, Value, Values, Verdict
+    from sordino.releases import (
+        Choice,
+        FirstAbove,
+        HybridTop,
+        Positives,
+        SmoothValue,
+        TopK,
+        Value,
+        Values,
+        Verdict,
+    )
     from sordino.sensitivity import COUNTING, Sensitivity
     from sordino.session import Session
 
@@ -136,7 +146,17 @@ _HOMES = {
         "StepSelection",
     ),
     "plan": ("plan",),
-    "releases": ("Choice", "FirstAbove", "HybridTop", "Positives", "SmoothValue", "TopK", "Value", "Values", "Verdict"),
+    "releases": (
+        "Choice",
+        "FirstAbove",
+        "HybridTop",
+        "Positives",
+        "SmoothValue",
+        "TopK",
+        "Value",
+        "Values",
+        "Verdict",
+    ),
     "sensitivity": ("COUNTING", "Sensitivity"),
     "session": ("Session",),
     "smooth": ("smooth",),

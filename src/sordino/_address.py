@@ -10,7 +10,9 @@ from sordino.errors import InvalidParameter
 
 # A colon outside of brackets begins a port, and an at sign ends a password: anywhere else they may be parts of one.
 _HOSTS = r"(?:\[[^\]@/?#]*\]|:\d*(?=[,/?#]|$)|[^@/?#:\[\]])*"
-_PARTS = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^@/?#]*@)?({_HOSTS}(?:/[^@?#]*)?)(?:[?][^@#]*)?(#[^@]*)?")
+_PARTS = re.compile(
+    rf"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^@/?#]*@)?({_HOSTS}(?:/[^@?#]*)?)(?:[?][^@#]*)?(#[^@]*)?"
+)
 
 
 def without_password(address: str) -> str:

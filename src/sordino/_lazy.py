@@ -8,7 +8,9 @@ from importlib import import_module
 from typing import Any
 
 
-def lazy(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy(
+    package: str, homes: Mapping[str, Iterable[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of the `package` whose modules `homes` hold these names (PEP 562).
 
     A name that is that of its module stands for the module itself.

@@ -38,7 +38,9 @@ def parts(address: str) -> tuple[str, str, str]:
     without_password(address)
     server, mark, table = address.partition("#")
     if not (mark and table):
-        raise InvalidParameter("A PostgreSQL source must be written postgresql://USER@HOST/DATABASE#TABLE; got no #TABLE.")
+        raise InvalidParameter(
+            "A PostgreSQL source must be written postgresql://USER@HOST/DATABASE#TABLE; got no #TABLE."
+        )
     return server, *split_table(table, "public")
 
 
@@ -56,7 +58,9 @@ def reaching(address: str) -> Iterator[None]:
     try:
         import psycopg  # noqa: PLC0415
     except ImportError:
-        raise UnsupportedBackend("A PostgreSQL source needs the driver psycopg: pip install 'sordino[postgres]'.") from None
+        raise UnsupportedBackend(
+            "A PostgreSQL source needs the driver psycopg: pip install 'sordino[postgres]'."
+        ) from None
     try:
         yield
     except psycopg.Error:
@@ -97,7 +101,9 @@ def identify(connection: Connection, address: str) -> tuple[ServerTable, int]:
             "user know: GRANT EXECUTE ON FUNCTION pg_control_system() TO ..."
         ) from None
     if found is None:
-        raise DataSourceError(f"A PostgreSQL source must be an existing table or view; {shown} is none. Name it as schema.table.")
+        raise DataSourceError(
+            f"A PostgreSQL source must be an existing table or view; {shown} is none. Name it as schema.table."
+        )
     system, database, schema, name, oid = found
     return ServerTable(system, (database, schema, name), address), oid
 

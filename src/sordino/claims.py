@@ -39,4 +39,6 @@ class Claim:
 
     def __post_init__(self) -> None:
         if self.tight and not self.neighbours:
-            raise InvalidParameter("Claim.tight must be False where no neighbours show where the loss is attained.")
+            raise InvalidParameter(
+                "Claim.tight must be False where no neighbours show where the loss is attained."
+            )

@@ -73,7 +73,11 @@ def shown(value: Any) -> str:
         return f"a whole number of {value.bit_length()} bits"
     if isinstance(value, Fraction):
         return f"{float(value):.12g}" if abs(value) < 10**300 else "a number beyond 1e300"
-    text = repr(value) if isinstance(value, str | int | float | Fraction | Decimal | type(None)) else type(value).__name__
+    text = (
+        repr(value)
+        if isinstance(value, str | int | float | Fraction | Decimal | type(None))
+        else type(value).__name__
+    )
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -135,18 +139,27 @@ def _power_of_two(value: Any) -> Fraction | None:
     return number if alone and one & (one - 1) == 0 else None
 
 
-POSITIVE = Constraint("a number in (0, inf)", _positive, (1, 0.5, Fraction(1, 3)), (0, -1, math.nan, math.inf, "1", None, True))
+POSITIVE = Constraint(
+    "a number in (0, inf)", _positive, (1, 0.5, Fraction(1, 3)), (0, -1, math.nan, math.inf, "1", None, True)
+)
 NOT_NEGATIVE = Constraint(
     "a number in [0, inf)", _not_negative, (0, 0.5, Fraction(1, 3)), (-1, math.nan, math.inf, "1", None, True)
 )
 SHARE = Constraint("a number in (0, 1)", _share, (0.5, Fraction(1, 3)), (0, 1, -0.5, math.nan, None, "half"))
 GROWTH = Constraint(
-    "a number in (1, inf)", _above_one, (2, 1.01, Fraction(4, 3)), (1, 0.5, -2, math.nan, math.inf, "2", None, True)
+    "a number in (1, inf)",
+    _above_one,
+    (2, 1.01, Fraction(4, 3)),
+    (1, 0.5, -2, math.nan, math.inf, "2", None, True),
 )
-PROPORTION = Constraint("a number in [0, 1]", _proportion, (0, 1, 0.5, Fraction(1, 3)), (-0.5, 1.5, math.nan, None, "half", True))
+PROPORTION = Constraint(
+    "a number in [0, 1]", _proportion, (0, 1, 0.5, Fraction(1, 3)), (-0.5, 1.5, math.nan, None, "half", True)
+)
 FINITE = Constraint("a finite number", _finite, (0, -1.5, 3), (math.nan, math.inf, None, "1"))
 COUNT = Constraint("a whole number, at least 1", _count, (1, 20), (0, -1, 1.5, True, None, math.nan))
-DOMAIN_SIZE = Constraint("a whole number from 1 to 2^52", _domain_size, (1, 10**12), (0, -1, 1.5, True, None, 1 << 60))
+DOMAIN_SIZE = Constraint(
+    "a whole number from 1 to 2^52", _domain_size, (1, 10**12), (0, -1, 1.5, True, None, 1 << 60)
+)
 WHOLE = Constraint("a whole number, at least 0", _whole, (0, 1, 20), (-1, 1.5, True, None, math.nan))
 TRUTH = Constraint("True or False", _truth, (True, False), (1, None, "yes"))
 POWER_OF_TWO = Constraint("a power of two", _power_of_two, (1, 2, 0.25), (0, 3, -2, 0.3, math.inf, None))

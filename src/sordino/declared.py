@@ -62,7 +62,9 @@ class Declared:
         cls.__doc__ = documented(cls)
 
     def __post_init__(self) -> None:
-        for one in dataclasses.fields(cast("Any", self)):  # each subclass is a dataclass, which mypy cannot see
+        for one in dataclasses.fields(
+            cast("Any", self)
+        ):  # each subclass is a dataclass, which mypy cannot see
             if one.init:
                 given = getattr(self, one.name)
                 checked = one.metadata["check"](f"{type(self).__name__}.{one.name}", given)

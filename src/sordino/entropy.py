@@ -104,11 +104,16 @@ class _Stream:
     def renew(self) -> None:
         """Wipe the words that nobody was given yet; the next ones are drawn under a key that fresh bytes have entered."""
         with self.lock:
-            if self.busy:  # a signal handler in the middle of a draw: each of its own draws has a key of its own
+            if (
+                self.busy
+            ):  # a signal handler in the middle of a draw: each of its own draws has a key of its own
                 return
             try:
                 self.busy = True
-                dropped, self.pool = self.pool, _NO_WORDS  # before they are wiped: an interrupt must not lead back to wiped ones
+                dropped, self.pool = (
+                    self.pool,
+                    _NO_WORDS,
+                )  # before they are wiped: an interrupt must not lead back to wiped ones
                 self.size = _FIRST_WORDS
                 dropped[self.position :] = 0
                 self.position = 0
@@ -123,16 +128,22 @@ class _Stream:
             self.position = 0  # after the words are there: an interrupt must not lead back to wiped ones
             self.size = min(4 * self.size, _POOL_WORDS)
         at = self.position
-        self.position = at + n  # before they are read: an interrupt may lose words, and never hands them out again, or wiped ones
+        self.position = (
+            at + n
+        )  # before they are read: an interrupt may lose words, and never hands them out again, or wiped ones
         taken = self.pool[at : at + n]
         words = taken.copy()
         taken[:] = 0
         return words
 
     def _draw(self, n: int) -> Words:
-        self.key = _mixed(self.key, os.urandom(_KEY_BYTES))  # before each use: two copies of this memory go on with different keys
+        self.key = _mixed(
+            self.key, os.urandom(_KEY_BYTES)
+        )  # before each use: two copies of this memory go on with different keys
         drawn = _fill(_keystream(self.key), n + _KEY_BYTES // 8)
-        self.key = drawn[n:].tobytes()  # keystream that nobody saw: who finds it later cannot go back to the words before it
+        self.key = drawn[
+            n:
+        ].tobytes()  # keystream that nobody saw: who finds it later cannot go back to the words before it
         drawn[n:] = 0
         return drawn[:n]
 
@@ -171,12 +182,16 @@ class System:
         if stream.process != os.getpid():
             stream = self._forget()
         words = stream.words(n)
-        return words if stream is self._stream else self.words(n)  # a signal handler has forked, and the parent has the same words
+        return (
+            words if stream is self._stream else self.words(n)
+        )  # a signal handler has forked, and the parent has the same words
 
     def renew(self) -> None:
         """Wipe the words that nobody was given yet: what is drawn from now on, nobody can have seen in a copy of this memory."""
         stream = self._stream
-        if stream.process == os.getpid():  # a fork starts anew at its first draw, and its copy of the lock may be held for ever
+        if (
+            stream.process == os.getpid()
+        ):  # a fork starts anew at its first draw, and its copy of the lock may be held for ever
             stream.renew()
 
     def _forget(self) -> _Stream:
@@ -229,14 +244,18 @@ class Seeded:
         """Return the next `n` words of the stream, shape (n,), dtype uint64."""
         n = WHOLE("entropy.words.n", n)
         with self._lock:
-            begun = self._stream or _keystream(hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest())
+            begun = self._stream or _keystream(
+                hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest()
+            )
             self._stream = self._stream or begun  # a signal handler may have begun it in the meantime
             return _fill(self._stream, n)
 
 
 def checked_entropy(entropy: Any, owner: str) -> Entropy:
     """Return `entropy` if it is one, else raise `InvalidParameter`: before any answer is looked at."""
-    if type(entropy) not in _OURS and not isinstance(entropy, Entropy):  # to ask for the methods of a stranger takes microseconds
+    if type(entropy) not in _OURS and not isinstance(
+        entropy, Entropy
+    ):  # to ask for the methods of a stranger takes microseconds
         raise InvalidParameter(f"{owner} needs entropy such as SYSTEM or Seeded(7); got {shown(entropy)}.")
     found: Entropy = entropy
     return found

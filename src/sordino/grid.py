@@ -48,7 +48,9 @@ def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction
     InvalidParameter
         If released numbers would leave the floats: a step beyond 2^900, or below 2^-900.
     """
-    step = _chosen_step(square) if sensitivity.step is None else Fraction(POWER_OF_TWO("step", sensitivity.step))
+    step = (
+        _chosen_step(square) if sensitivity.step is None else Fraction(POWER_OF_TWO("step", sensitivity.step))
+    )
     if not _SMALLEST <= step <= 1 / _SMALLEST:
         raise InvalidParameter(
             f"{owner} must work on a grid whose step lies between 2^-900 and 2^900. Change the unit of the answers."
@@ -79,7 +81,9 @@ def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Frac
         bound), or if the bound of a vector on a grid is below one step of it.
     """
     steps = POSITIVE("bound", sensitivity.bound) / step
-    if sensitivity.step is not None and sensitivity.norm != "each":  # a statement about answers that are on the grid
+    if (
+        sensitivity.step is not None and sensitivity.norm != "each"
+    ):  # a statement about answers that are on the grid
         if steps < 1:
             raise InvalidParameter(
                 f"{owner}.sensitivity must have a bound of at least one step, {float(step):g}; got {float(steps * step):g}."
@@ -89,7 +93,11 @@ def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Frac
     if sensitivity.norm == "each" or size == 1:
         rounded = Fraction(math.ceil(steps))
     else:
-        rounded = Fraction(math.floor(steps) + size) if sensitivity.norm == "l1" else steps + math.isqrt(size - 1) + 1
+        rounded = (
+            Fraction(math.floor(steps) + size)
+            if sensitivity.norm == "l1"
+            else steps + math.isqrt(size - 1) + 1
+        )
     if sensitivity.step is None and steps < KEPT * rounded:
         raise InvalidParameter(
             f"{owner} would add {float(rounded / steps - 1):.1%} more noise than its budget needs, because the grid chosen from the "
@@ -98,7 +106,9 @@ def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Frac
     return rounded
 
 
-def fit_rate(ideal: Fraction, owner: str, denominator: int = RATE_DENOMINATOR, *, stepped: bool = True) -> Fraction:
+def fit_rate(
+    ideal: Fraction, owner: str, denominator: int = RATE_DENOMINATOR, *, stepped: bool = True
+) -> Fraction:
     """Return `ideal` if its denominator is at most 2^40 (a rate a squared step: 2^80), else the next smaller such rate.
 
     `stepped` tells whether there is a step to change.
@@ -138,13 +148,17 @@ def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
         steps = np.array([_step_of(value, step) for value in array.ravel()], dtype=np.int64)
         return steps.reshape(array.shape)
     exponent = step.numerator.bit_length() - step.denominator.bit_length()
-    if array.dtype.kind in "bui" and exponent >= 0:  # a shift is exact; by 64 and more nothing but the sign is left
+    if (
+        array.dtype.kind in "bui" and exponent >= 0
+    ):  # a shift is exact; by 64 and more nothing but the sign is left
         return _shifted(array, exponent)
     with np.errstate(all="ignore"):
         # A whole number that a float cannot hold lies beyond the clamp, because the step is below 1 here.
         values = array if array.dtype.itemsize > 8 else array.astype(np.float64)
         scaled = np.ldexp(values, -exponent)
-        scaled = np.where((values < 0) & (scaled == 0), -1.0, np.floor(scaled))  # an underflow still lies below zero
+        scaled = np.where(
+            (values < 0) & (scaled == 0), -1.0, np.floor(scaled)
+        )  # an underflow still lies below zero
     scaled = np.nan_to_num(scaled, nan=-CLAMP, posinf=CLAMP, neginf=-CLAMP)
     clamped: NDArray[Any] = np.clip(scaled, -CLAMP, CLAMP)
     return clamped.astype(np.int64)
@@ -208,14 +222,19 @@ def _column(answers: Any) -> NDArray[Any]:
         array = np.asarray(answers)
         if array.dtype.kind != "f":
             return array
-    listed = next((getattr(answers, way) for way in ("to_pylist", "to_list", "tolist") if hasattr(answers, way)), None)
+    listed = next(
+        (getattr(answers, way) for way in ("to_pylist", "to_list", "tolist") if hasattr(answers, way)), None
+    )
     return np.asarray(answers) if listed is None else _listed(listed())
 
 
 def _is_single(answers: Any) -> bool:
     """Return whether the answers are a single one: a number, or what stands where a number is missing."""
     times = np.datetime64 | np.timedelta64  # of which one, for NumPy, is a whole number
-    missing = answers is None or type(answers).__name__ in {"NAType", "NaTType"}  # of pandas, which is not imported for that
+    missing = answers is None or type(answers).__name__ in {
+        "NAType",
+        "NaTType",
+    }  # of pandas, which is not imported for that
     return missing or isinstance(answers, numbers.Real | Decimal | times)
 
 
@@ -247,11 +266,15 @@ def _step_of(value: Any, step: Fraction, highest: int = CLAMP) -> int:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, np.bool_ | numbers.Integral) and not isinstance(value, np.timedelta64)  # which int() refuses, or not
+    return isinstance(value, np.bool_ | numbers.Integral) and not isinstance(
+        value, np.timedelta64
+    )  # which int() refuses, or not
 
 
 def _is_nan(value: Any) -> bool:
-    return value.is_nan() if isinstance(value, Decimal) else math.isnan(value)  # a signaling decimal raises elsewhere
+    return (
+        value.is_nan() if isinstance(value, Decimal) else math.isnan(value)
+    )  # a signaling decimal raises elsewhere
 
 
 def _clamped(steps: Fraction, highest: int) -> int:

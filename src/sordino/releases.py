@@ -37,7 +37,10 @@ def _number(value: Fraction) -> int | float:
 def parameters(mechanism: Any) -> dict[str, Any]:
     """Return the public parameters of a mechanism, as its constructor takes them: a law by the name of its family."""
     values = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
-    return {name: getattr(value, "name", value) if name.endswith("noise") else value for name, value in values.items()}
+    return {
+        name: getattr(value, "name", value) if name.endswith("noise") else value
+        for name, value in values.items()
+    }
 
 
 def pictured(thing: Any, shown: dict[str, Any]) -> str:
@@ -51,7 +54,13 @@ def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         listed = [f"{x:g}" if isinstance(x, float) else str(x) for x in value[:6].tolist()]
         return "[" + ", ".join([*listed, *(["..."] if value.size > 6 else [])]) + "]"
-    return f"{value:g}" if isinstance(value, float) else str(value) if isinstance(value, Fraction) else repr(value)
+    return (
+        f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+        if isinstance(value, Fraction)
+        else repr(value)
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -76,11 +85,17 @@ class Release:
     exact: bool = True
 
     def __repr__(self) -> str:
-        return pictured(self, {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost})
+        return pictured(
+            self, {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost}
+        )
 
     def _own(self) -> dict[str, Any]:
         common = {field.name for field in fields(Release)}
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.repr and field.name not in common}
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.repr and field.name not in common
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""

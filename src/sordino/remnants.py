@@ -73,7 +73,9 @@ def sweep(error: BaseException, outer: BaseException | None = None) -> None:
         seen.add(id(one))
         step = one.__traceback__
         while step is not None:
-            with suppress(RuntimeError):  # it is still running: the door itself, which forgets by itself, or a caller of the door
+            with suppress(
+                RuntimeError
+            ):  # it is still running: the door itself, which forgets by itself, or a caller of the door
                 step.tb_frame.clear()
             step = step.tb_next
         if isinstance(one, AttributeError):  # some errors keep values beside their words

@@ -107,7 +107,9 @@ class Sensitivity:
             step = POWER_OF_TWO("Sensitivity.step", self.step)
             each = -(-each // step) * step
         bound = each * (k if norm == "l1" else _root_above(k))
-        return Sensitivity(bound=bound, monotone=self.monotone, adjacency=self.adjacency, norm=norm, step=self.step, size=k)
+        return Sensitivity(
+            bound=bound, monotone=self.monotone, adjacency=self.adjacency, norm=norm, step=self.step, size=k
+        )
 
 
 def _root_above(k: int) -> Fraction:

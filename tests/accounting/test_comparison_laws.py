@@ -52,11 +52,20 @@ def test_any_list_is_the_same_list(make):
 
 
 @pytest.mark.parametrize(
-    "make", [Counter, set, frozenset, lambda costs: dict.fromkeys(costs, 20), lambda costs: dict.fromkeys(costs).keys()]
+    "make",
+    [
+        Counter,
+        set,
+        frozenset,
+        lambda costs: dict.fromkeys(costs, 20),
+        lambda costs: dict.fromkeys(costs).keys(),
+    ],
 )
 def test_what_holds_each_cost_once_is_refused(make):
     for caller in (lambda costs: compare(costs, delta=1e-6), pld, to_dp_events):
-        with pytest.raises(InvalidParameter, match="takes a list of costs, equal ones as often as they are paid; got a"):
+        with pytest.raises(
+            InvalidParameter, match="takes a list of costs, equal ones as often as they are paid; got a"
+        ):
             caller(make([TENTH] * 20))
 
 
@@ -117,11 +126,18 @@ def test_the_last_row_takes_nothing_away(monkeypatch):
     wide = compare([BoundedRange(epsilon=300)], delta=1e-6)
     assert "too long" in wide.routes[-1].note
     assert wide.epsilon < 300
-    assert [route.name for route in compare(far, delta=1e-6, reference=False).routes] == ["sum", "zCDP", "RDP", "exact"]
+    assert [route.name for route in compare(far, delta=1e-6, reference=False).routes] == [
+        "sum",
+        "zCDP",
+        "RDP",
+        "exact",
+    ]
     with pytest.raises(InvalidParameter, match="compare.reference must be True or False"):
         compare(far, delta=1e-6, reference=1)
     for error in (ValueError, ZeroDivisionError, OverflowError):
-        monkeypatch.setattr(comparing, "distribution_of", lambda *_, error=error: (_ for _ in ()).throw(error()))
+        monkeypatch.setattr(
+            comparing, "distribution_of", lambda *_, error=error: (_ for _ in ()).throw(error())
+        )
         assert compare([TENTH], delta=1e-6).routes[-1].note == f"dp_accounting failed with {error.__name__}"
 
 
@@ -159,7 +175,11 @@ def test_printed_numbers_are_rounded_up():
         for line, route in zip(str(table).splitlines()[1:], table.routes, strict=True):
             text = line.split()[1]
             if text != "-":
-                assert Decimal(repr(route.epsilon)) <= Decimal(text) <= Decimal(repr(route.epsilon)) * Decimal("1.00011")
+                assert (
+                    Decimal(repr(route.epsilon))
+                    <= Decimal(text)
+                    <= Decimal(repr(route.epsilon)) * Decimal("1.00011")
+                )
     assert "sum    12346" in str(compare([Pure(epsilon=12345.678)], delta=1e-5))
     assert str(compare([], delta=0.5)).splitlines()[1] == "  sum    0.0000"
     assert "1000000 costs" in str(compare([repeat(TENTH, 10**6)], delta=1e-6, reference=False))

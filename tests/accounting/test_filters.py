@@ -39,7 +39,9 @@ def test_exactly_as_many_fit_as_the_fractions_say(make, cost, fit):
         budget.spend(cost)
     before = budget.spent
     assert not budget.admits(cost)
-    with pytest.raises(BudgetExceeded, match=r"This release needs .* remains in the filter\. Nothing was charged\."):
+    with pytest.raises(
+        BudgetExceeded, match=r"This release needs .* remains in the filter\. Nothing was charged\."
+    ):
         budget.spend(cost)
     assert budget.spent == before
     whole = make()
@@ -116,7 +118,10 @@ def test_a_cost_without_the_view_is_refused_and_not_charged():
         (ZCDPFilter(rho=1), Approximate(epsilon=0.1, delta=1e-9)),
         (ZCDPFilter(rho=1), RDP(rho=0.1, choices=9)),
         (RDPFilter(orders=(2, 64), limits=(1, 1)), RDP(table=[(2, 0.1), (32, 0.2)])),
-        (RDPFilter(orders=(2,), limits=(1,)), compose(Pure(epsilon=0.1), Approximate(epsilon=0.1, delta=1e-9))),
+        (
+            RDPFilter(orders=(2,), limits=(1,)),
+            compose(Pure(epsilon=0.1), Approximate(epsilon=0.1, delta=1e-9)),
+        ),
         (ApproximateFilter(epsilon=1, delta=0.1), ZCDP(rho=0.1)),
     ):
         before = budget.spent
@@ -163,7 +168,12 @@ def test_rdp_stops_at_the_first_order():
 
 
 @given(
-    st.lists(st.sampled_from([Pure(epsilon=0.1), Range(low=0.2, high=0.1), BoundedRange(epsilon=0.3), ZCDP(rho=0.01)]), max_size=30)
+    st.lists(
+        st.sampled_from(
+            [Pure(epsilon=0.1), Range(low=0.2, high=0.1), BoundedRange(epsilon=0.3), ZCDP(rho=0.01)]
+        ),
+        max_size=30,
+    )
 )
 def test_rdp_amounts_are_never_below_the_curve(costs):
     budget = RDPFilter(orders=(1.5, 7), limits=(1, 2))
@@ -289,7 +299,10 @@ def test_numbers_beyond_the_floats_are_refused_in_words():
 def test_guarantees_speak_in_their_own_name():
     wide = ZCDPFilter(rho=10**400), RDPFilter(orders=(2,), limits=(10**400,))
     for budget in wide:
-        with pytest.raises(InvalidParameter, match=f"A {type(budget).__name__} promises an epsilon at delta only if it is finite"):
+        with pytest.raises(
+            InvalidParameter,
+            match=f"A {type(budget).__name__} promises an epsilon at delta only if it is finite",
+        ):
             budget.guarantee(1e-6)
         for bad in (False, True, -1, 1, None):
             with pytest.raises(InvalidParameter, match=r"delta must be a number in \[0, 1\)"):

@@ -34,7 +34,9 @@ def test_exact_sums_equal_the_reference(costs, above):
     """The reference rounds every loss up to a multiple of 1e-4: it lies above ours by no more than that, and never below."""
     reference, ours = pld(costs), compose(*costs)
     for delta in (1e-6, 1e-4, 1e-2):
-        assert ours.epsilon(delta) * (1 - 1e-9) <= reference.epsilon(delta) <= ours.epsilon(delta) + above + 1e-6
+        assert (
+            ours.epsilon(delta) * (1 - 1e-9) <= reference.epsilon(delta) <= ours.epsilon(delta) + above + 1e-6
+        )
     for epsilon in (0.3, 0.9, 1.5):
         assert ours.delta(epsilon) * (1 - 1e-6) - 1e-14 <= reference.delta(epsilon)
         assert reference.delta(epsilon) <= ours.delta(max(epsilon - above - 1e-6, 0)) * (1 + 1e-6) + 1.1e-11
@@ -55,10 +57,14 @@ def test_laws_of_the_distribution():
     for delta in (1e-9, 1e-3):
         assert one.epsilon(delta) <= two.epsilon(delta)
         assert one.delta(one.epsilon(delta)) <= delta * (1 + 1e-9)
-    assert pld([Pure(epsilon=0.3), UP]).epsilon(1e-3) == pytest.approx(pld([UP, Pure(epsilon=0.3)]).epsilon(1e-3), rel=1e-12)
+    assert pld([Pure(epsilon=0.3), UP]).epsilon(1e-3) == pytest.approx(
+        pld([UP, Pure(epsilon=0.3)]).epsilon(1e-3), rel=1e-12
+    )
     assert pld([]).epsilon(1e-6) == 0
     assert pld([Approximate(epsilon=0.3, delta=1e-3)]).delta(math.inf) == pytest.approx(1e-3)
-    assert pld([LaplaceMechanism(epsilon=0.25, sensitivity=COUNTING)]).epsilon(1e-10) == pytest.approx(0.25, abs=1.1e-4)
+    assert pld([LaplaceMechanism(epsilon=0.25, sensitivity=COUNTING)]).epsilon(1e-10) == pytest.approx(
+        0.25, abs=1.1e-4
+    )
     assert repr(one) == "LossDistribution(interval=0.0001)"
 
 
@@ -84,7 +90,14 @@ def test_events_give_what_the_costs_say():
         epsilon = accountant(neighboring_relation=REPLACE_ONE).compose(pure).get_epsilon(1e-6)
         assert repeat(Pure(epsilon=0.1), 20).epsilon(1e-6) <= epsilon < 1.862
     mixed = to_dp_events(
-        [Pure(epsilon=0.2), ZCDP(rho=0.05), ZCDP(rho=0.05), UP, BoundedRange(epsilon=0.4), RDP(rho=0.01, constant=0.2)]
+        [
+            Pure(epsilon=0.2),
+            ZCDP(rho=0.05),
+            ZCDP(rho=0.05),
+            UP,
+            BoundedRange(epsilon=0.4),
+            RDP(rho=0.01, constant=0.2),
+        ]
     )
     assert [type(event).__name__ for event in mixed.events].count("ZCDpEvent") == 4
     rdp = dp_accounting.rdp.RdpAccountant(neighboring_relation=REPLACE_ONE).compose(mixed).get_epsilon(1e-6)
@@ -110,12 +123,16 @@ def test_known_defects_of_the_reference_are_still_there():
     def epsilon(event, relation=REPLACE_ONE):
         return PLDAccountant(neighboring_relation=relation).compose(event).get_epsilon(1e-6)
 
-    assert epsilon(dp_accounting.SelfComposedDpEvent(one, 20)) < 0.1002, "the count is ignored: the truth is 1.7886"
+    assert epsilon(dp_accounting.SelfComposedDpEvent(one, 20)) < 0.1002, (
+        "the count is ignored: the truth is 1.7886"
+    )
     assert PLDAccountant(neighboring_relation=REPLACE_ONE).compose(one, 20).get_epsilon(1e-6) < 0.1002
     assert epsilon(dp_accounting.ComposedDpEvent([one] * 20)) == pytest.approx(1.7905, abs=3e-3)
     special = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
     assert epsilon(one, special) < 0.07, "under this relation it reports less than the 0.1 that it stands for"
-    assert not [name for name in dir(dp_accounting) if "EpsilonDelta" in name], "there is no event for (epsilon, delta)"
+    assert not [name for name in dir(dp_accounting) if "EpsilonDelta" in name], (
+        "there is no event for (epsilon, delta)"
+    )
     with pytest.raises(dp_accounting.UnsupportedEventError):
         PLDAccountant(neighboring_relation=REPLACE_ONE).compose(dp_accounting.ZCDpEvent(0.1))
     with pytest.raises(dp_accounting.UnsupportedEventError):
@@ -123,7 +140,9 @@ def test_known_defects_of_the_reference_are_still_there():
     add = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
     twenty = dp_accounting.SelfComposedDpEvent(dp_accounting.LaplaceDpEvent(1.0), 20)
     laplace = PLDAccountant(neighboring_relation=add).compose(twenty).get_epsilon(1e-6)
-    assert laplace < 19.75 < repeat(Pure(epsilon=1), 20).epsilon(1e-6), "Laplace noise is less than a pure cost"
+    assert laplace < 19.75 < repeat(Pure(epsilon=1), 20).epsilon(1e-6), (
+        "Laplace noise is less than a pure cost"
+    )
 
 
 def test_comparison():

@@ -88,7 +88,11 @@ def count(text: str) -> Text:
 def _docstring_lines(node: ast.AST) -> Iterator[int]:
     """Yield the lines of the texts that stand alone in a body: docstrings of modules, classes, functions and attributes."""
     for statement in getattr(node, "body", ()) if not isinstance(node, ast.Lambda | ast.IfExp) else ():
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, str):
+        if (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Constant)
+            and isinstance(statement.value.value, str)
+        ):
             yield from range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
 
 
@@ -100,7 +104,11 @@ def imports_of(text: str, importer: str, *, package: bool = False) -> Iterator[I
     home = importer.split(".") if package else importer.split(".")[:-1]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (Import(importer, alias.name, None) for alias in node.names if alias.name.split(".")[0] == "sordino")
+            yield from (
+                Import(importer, alias.name, None)
+                for alias in node.names
+                if alias.name.split(".")[0] == "sordino"
+            )
         elif isinstance(node, ast.ImportFrom):
             base = home[: len(home) - node.level + 1] if node.level else []
             module = ".".join([*base, *filter(None, [node.module])])
@@ -108,14 +116,22 @@ def imports_of(text: str, importer: str, *, package: bool = False) -> Iterator[I
                 continue
             for alias in node.names:
                 inner = f"{module}.{alias.name}"
-                yield Import(importer, inner, None) if inner in sources() else Import(importer, module, alias.name)
+                yield (
+                    Import(importer, inner, None)
+                    if inner in sources()
+                    else Import(importer, module, alias.name)
+                )
 
 
 @cache
 def imports() -> tuple[Import, ...]:
     """Return every import of the library by the library."""
     packages = {module.rpartition(".")[0] for module in sources()}
-    return tuple(one for module, text in sources().items() for one in imports_of(text, module, package=module in packages))
+    return tuple(
+        one
+        for module, text in sources().items()
+        for one in imports_of(text, module, package=module in packages)
+    )
 
 
 def with_one_importer() -> list[str]:
@@ -137,7 +153,9 @@ def through_walls() -> list[str]:
     for one in imports():
         module = one.module.split(".")
         steps = [*module, *filter(None, [one.name])]
-        private = [place for place, step in enumerate(steps) if step.startswith("_") and not step.startswith("__")]
+        private = [
+            place for place, step in enumerate(steps) if step.startswith("_") and not step.startswith("__")
+        ]
         if not private:
             continue
         # What is private belongs to the folder that holds it, and to whatever lies below that folder.
@@ -155,7 +173,12 @@ def private_in_tests() -> list[str]:
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sordino":
                 steps = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
             elif isinstance(node, ast.Import):
-                steps = [step for alias in node.names if alias.name.startswith("sordino.") for step in alias.name.split(".")]
+                steps = [
+                    step
+                    for alias in node.names
+                    if alias.name.startswith("sordino.")
+                    for step in alias.name.split(".")
+                ]
             else:
                 continue
             if any(step.startswith("_") and not step.startswith("__") for step in steps):
@@ -171,7 +194,9 @@ def circles() -> list[tuple[str, ...]]:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 text = ast.unparse(node)
                 package = any(other.startswith(f"{module}.") for other in sources())
-                needs[module] |= {one.module for one in imports_of(text, module, package=package) if one.module in sources()}
+                needs[module] |= {
+                    one.module for one in imports_of(text, module, package=package) if one.module in sources()
+                }
     return _strong(needs)
 
 
@@ -210,7 +235,9 @@ def defined_twice() -> dict[str, int]:
     """Return the functions and classes that several files define at their top level, with the number of files."""
     files: Counter[str] = Counter()
     for module in sources():
-        files.update({node.name for node in tree(module).body if isinstance(node, ast.FunctionDef | ast.ClassDef)})
+        files.update(
+            {node.name for node in tree(module).body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        )
     return {name: times for name, times in files.items() if times > 1}
 
 
@@ -228,13 +255,20 @@ def letter_equal() -> list[tuple[str, int, str, int, int]]:
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
         }
         lines[module] = [
-            (n, rows[n - 1].strip()) for n in sorted(code - imported) if rows[n - 1].strip() not in {")", "]", "}", "):"}
+            (n, rows[n - 1].strip())
+            for n in sorted(code - imported)
+            if rows[n - 1].strip() not in {")", "]", "}", "):"}
         ]
         for place in range(len(lines[module]) - SAME_LINES + 1):
             seen[tuple(row for _, row in lines[module][place : place + SAME_LINES])].append((module, place))
     pairs = set()
     for places in seen.values():
-        pairs |= {(a, b) for i, a in enumerate(places) for b in places[i + 1 :] if a[0] != b[0] or abs(a[1] - b[1]) >= SAME_LINES}
+        pairs |= {
+            (a, b)
+            for i, a in enumerate(places)
+            for b in places[i + 1 :]
+            if a[0] != b[0] or abs(a[1] - b[1]) >= SAME_LINES
+        }
     # A pair of places that goes on from one line earlier is the same pair.
     begin = [(a, b) for a, b in pairs if ((a[0], a[1] - 1), (b[0], b[1] - 1)) not in pairs]
     found = []
@@ -271,7 +305,17 @@ def way_of_top() -> tuple[int, int, list[str]]:
         folder = Path(name)
         (folder / "rows.csv").write_text("user,item\nu,a\nv,b\n")
         (folder / "items.txt").write_text("item\na\nb\n")
-        command = [sys.executable, "-c", _TRACED, "top", str(folder / "rows.csv"), "--item", "item", "--user", "user"]
+        command = [
+            sys.executable,
+            "-c",
+            _TRACED,
+            "top",
+            str(folder / "rows.csv"),
+            "--item",
+            "item",
+            "--user",
+            "user",
+        ]
         command += ["-k", "1", "--epsilon", "1", "--domain", str(folder / "items.txt"), "--quiet"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

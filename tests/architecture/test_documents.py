@@ -22,17 +22,23 @@ def examples(text):
     return "\n".join(block for block in EXAMPLES.findall(text) if ">>> " in block)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if examples(page.read_text(encoding="utf-8"))], ids=name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if examples(page.read_text(encoding="utf-8"))], ids=name
+)
 def test_examples_on_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    test = doctest.DocTestParser().get_doctest(examples(page.read_text(encoding="utf-8")), {}, name(page), name(page), 0)
+    test = doctest.DocTestParser().get_doctest(
+        examples(page.read_text(encoding="utf-8")), {}, name(page), name(page), 0
+    )
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     assert not runner.run(test).failed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_inside_the_tree_lead_somewhere(page):
-    targets = [target for target in LINK.findall(page.read_text(encoding="utf-8")) if not re.match(r"\w+:", target)]
+    targets = [
+        target for target in LINK.findall(page.read_text(encoding="utf-8")) if not re.match(r"\w+:", target)
+    ]
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 

@@ -12,7 +12,10 @@ from support.doors import DOORS
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "sordino"
-TREES = {path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SRC.rglob("*.py"))}
+TREES = {
+    path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(SRC.rglob("*.py"))
+}
 
 NO_DOORS = {
     "Charge.open": "the ledger's own door: it renews after the draw is durable (tests/noise/test_copies.py)",
@@ -42,7 +45,11 @@ def functions(tree):
         if isinstance(node, ast.FunctionDef):
             yield node.name, node
         elif isinstance(node, ast.ClassDef):
-            yield from ((f"{node.name}.{method.name}", method) for method in node.body if isinstance(method, ast.FunctionDef))
+            yield from (
+                (f"{node.name}.{method.name}", method)
+                for method in node.body
+                if isinstance(method, ast.FunctionDef)
+            )
 
 
 def takes_entropy(function):
@@ -57,23 +64,38 @@ def uses(function):
             found += [(given, node, None) for given in node.args]
             found += [(given.value, node, given.arg) for given in node.keywords]
     handed = {id(given): (call, name) for given, call, name in found}
-    names = [node for node in ast.walk(ast.Module(function.body, [])) if isinstance(node, ast.Name) and node.id == "entropy"]
-    return [handed.get(id(node), (None, None)) for node in sorted(names, key=lambda node: (node.lineno, node.col_offset))]
+    names = [
+        node
+        for node in ast.walk(ast.Module(function.body, []))
+        if isinstance(node, ast.Name) and node.id == "entropy"
+    ]
+    return [
+        handed.get(id(node), (None, None))
+        for node in sorted(names, key=lambda node: (node.lineno, node.col_offset))
+    ]
 
 
 def begins_afresh(function):
     """Tell whether the first thing that happens to the entropy is that it is renewed, or it is only handed on to doors by its name."""
     calls = uses(function)
-    if calls and all(name == "entropy" and ast.unparse(call.func).rpartition(".")[2] in NAMES for call, name in calls):
+    if calls and all(
+        name == "entropy" and ast.unparse(call.func).rpartition(".")[2] in NAMES for call, name in calls
+    ):
         return True
-    return bool(calls) and calls[0][0] is not None and ast.unparse(calls[0][0].func) in {"fresh_entropy", "renew"}
+    return (
+        bool(calls)
+        and calls[0][0] is not None
+        and ast.unparse(calls[0][0].func) in {"fresh_entropy", "renew"}
+    )
 
 
 def is_door(function):
     return any(ast.unparse(decorator) == "no_remnants" for decorator in function.decorator_list)
 
 
-FOUND = {name: function for tree in TREES.values() for name, function in functions(tree) if takes_entropy(function)}
+FOUND = {
+    name: function for tree in TREES.values() for name, function in functions(tree) if takes_entropy(function)
+}
 PUBLIC = {name: function for name, function in FOUND.items() if not name.rpartition(".")[2].startswith("_")}
 
 
@@ -96,7 +118,10 @@ def private_parameters(function):
     """Tell whether the docstring calls one of the parameters private."""
     text = ast.get_docstring(function) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}|\Z)", text, re.MULTILINE | re.DOTALL)
-    return section is not None and re.search(r"^ +(?:Private|The private)\b", section[1], re.MULTILINE) is not None
+    return (
+        section is not None
+        and re.search(r"^ +(?:Private|The private)\b", section[1], re.MULTILINE) is not None
+    )
 
 
 def handed_something_private():
@@ -111,14 +136,25 @@ def handed_something_private():
 
 def test_what_is_handed_something_private_leaves_no_remnants():
     found = handed_something_private()
-    assert {"SparseVector.release", "tdt", "BucketCounts.of", "damped_tdt", "Stream.ask", "ChargedStream.ask"} <= set(found)
+    assert {
+        "SparseVector.release",
+        "tdt",
+        "BucketCounts.of",
+        "damped_tdt",
+        "Stream.ask",
+        "ChargedStream.ask",
+    } <= set(found)
     assert {name for name, function in found.items() if not is_door(function)} == set(NOT_PRIVATE_BY_ITSELF)
 
 
 def test_each_method_of_a_session_is_a_door():
     import sordino as sd
 
-    methods = {name: value for name, value in vars(sd.Session).items() if callable(value) and not name.startswith("_")}
+    methods = {
+        name: value
+        for name, value in vars(sd.Session).items()
+        if callable(value) and not name.startswith("_")
+    }
     # Only doors are asked for: other decorators wrap, too. A batch reads rows at its end, behind the door of `Desk.run`.
     assert {name for name, value in methods.items() if value.__code__.co_name != "door"} == {"batch"}
     assert sd.session._desk.Desk.run.__code__.co_name == "door"

@@ -56,7 +56,9 @@ def kept_files():
         paths = [ROOT / line for line in listed if line]
     else:  # an unpacked source archive, with what its users made in it
         made = re.compile(r"\.(?!ci$|gitignore$).*|demo|build|dist|_build|__pycache__|.*\.egg-info")
-        paths = [path for path in ROOT.rglob("*") if not any(map(made.fullmatch, path.relative_to(ROOT).parts))]
+        paths = [
+            path for path in ROOT.rglob("*") if not any(map(made.fullmatch, path.relative_to(ROOT).parts))
+        ]
     return sorted(path for path in paths if path.is_file())
 
 
@@ -69,7 +71,9 @@ def kept_texts():
 
 
 def allowed(path, table):
-    return any(name(path) == entry or (entry.endswith("/") and name(path).startswith(entry)) for entry in table)
+    return any(
+        name(path) == entry or (entry.endswith("/") and name(path).startswith(entry)) for entry in table
+    )
 
 
 def test_no_module_is_longer_than_a_reader_can_hold():
@@ -107,7 +111,13 @@ def catch_all(tree):
     for node in ast.walk(tree):
         caught = []
         if isinstance(node, ast.ExceptHandler):
-            caught = [None] if node.type is None else node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            caught = (
+                [None]
+                if node.type is None
+                else node.type.elts
+                if isinstance(node.type, ast.Tuple)
+                else [node.type]
+            )
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
             caught = node.args
         for one in caught:
@@ -168,6 +178,10 @@ def test_no_file_reaches_out_of_the_tree():
 
 
 def test_constraints_name_versions_only():
-    lines = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
     assert lines == sorted(lines, key=str.casefold)
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)

@@ -70,7 +70,10 @@ def test_who_imports_whom(monkeypatch):
         sordino__a___user="from . import _only",
     )
     assert figures.with_one_importer() == ["sordino.a._only", "sordino.b._far", "sordino.b._near"]
-    assert figures.through_walls() == ["sordino.b._far: sordino.a._leaf.x", "sordino.b._far: sordino.a._main._hidden"]
+    assert figures.through_walls() == [
+        "sordino.b._far: sordino.a._leaf.x",
+        "sordino.b._far: sordino.a._main._hidden",
+    ]
     assert figures.circles() == [("sordino.b._far", "sordino.b._near")]
 
 

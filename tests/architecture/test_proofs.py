@@ -37,14 +37,20 @@ CLAIMS = list(collected())
 
 
 def keys_of_references():
-    return set(re.findall(r"^@\w+\{(\w+),", (DOCS / "references.bib").read_text(encoding="utf-8"), re.MULTILINE))
+    return set(
+        re.findall(r"^@\w+\{(\w+),", (DOCS / "references.bib").read_text(encoding="utf-8"), re.MULTILINE)
+    )
 
 
-@pytest.mark.parametrize(("module", "claim"), CLAIMS, ids=[f"{module}:{claim.name}" for module, claim in CLAIMS])
+@pytest.mark.parametrize(
+    ("module", "claim"), CLAIMS, ids=[f"{module}:{claim.name}" for module, claim in CLAIMS]
+)
 def test_a_claim_names_its_proof_its_sources_and_a_public_mechanism(module, claim):
     assert isinstance(claim, Claim)
     assert claim.statement.endswith(".")
-    assert (PROOFS / claim.proof).is_file(), f"{claim.name} of {module}: docs/proofs/{claim.proof} does not exist"
+    assert (PROOFS / claim.proof).is_file(), (
+        f"{claim.name} of {module}: docs/proofs/{claim.proof} does not exist"
+    )
     assert claim.name in sordino.__all__
     assert {reference.partition(",")[0] for reference in claim.references} <= keys_of_references()
 
@@ -56,7 +62,11 @@ def test_there_are_claims():
 def test_docstrings_name_pages_and_sources_that_exist():
     pages = {page for text in SOURCES.values() for page in re.findall(r"docs/[\w/-]+\.md", text)}
     assert {page for page in pages if not (ROOT / page).is_file()} == set()
-    cited = {key for text in SOURCES.values() for key in re.findall(r"(?:\[|; )([a-z]+(?:19|20)\d\d)(?=[,;\]])", text)}
+    cited = {
+        key
+        for text in SOURCES.values()
+        for key in re.findall(r"(?:\[|; )([a-z]+(?:19|20)\d\d)(?=[,;\]])", text)
+    }
     assert cited
     assert cited <= keys_of_references()
 
@@ -69,7 +79,11 @@ def test_pages_cite_sources_that_exist():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_proof_page_is_used(page):
-    elsewhere = [path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md") if path not in {page, PROOFS / "index.md"}]
+    elsewhere = [
+        path.read_text(encoding="utf-8")
+        for path in DOCS.rglob("*.md")
+        if path not in {page, PROOFS / "index.md"}
+    ]
     in_text = any(page.name in text for text in [*SOURCES.values(), *elsewhere])
     assert in_text or page.name in {claim.proof for _, claim in CLAIMS}
 
@@ -88,7 +102,11 @@ NOT_PROVED = {"CLAIMS", "__all__", "_METHOD", "_REFERENCES"}
 def test_a_claim_is_proved_for_everything_in_its_own_module():
     for module, claim in CLAIMS:
         page = PROOFS / claim.proof
-        listed = {name for name, _ in sign_proofs.signed(page.read_text(encoding="utf-8"))} if page.is_file() else set()
+        listed = (
+            {name for name, _ in sign_proofs.signed(page.read_text(encoding="utf-8"))}
+            if page.is_file()
+            else set()
+        )
         source = ROOT / "src" / f"{module.replace('.', '/')}.py"
         defined = {name for name, _ in sign_proofs.digests(source.read_text(encoding="utf-8"))}
         assert defined - listed <= NOT_PROVED, claim.name
@@ -102,11 +120,17 @@ def digest_of(name, code):
 
 
 def test_the_digest_sees_formulas_and_no_words():
-    reworded = CODE.replace("words", "other words").replace("a remark", "another").replace("x + STEP", "(x\n        + STEP)")
+    reworded = (
+        CODE.replace("words", "other words")
+        .replace("a remark", "another")
+        .replace("x + STEP", "(x\n        + STEP)")
+    )
     assert digest_of("f", reworded) == digest_of("f", CODE)
     assert digest_of("f", CODE.replace("x + STEP", "x - STEP")) != digest_of("f", CODE)
     assert digest_of("STEP", CODE.replace("= 2", "= 3")) != digest_of("STEP", CODE)
-    assert digest_of("f", CODE.replace("= 2", "= 3")) == digest_of("f", CODE), "each definition has a digest of its own"
+    assert digest_of("f", CODE.replace("= 2", "= 3")) == digest_of("f", CODE), (
+        "each definition has a digest of its own"
+    )
 
 
 def test_every_kind_of_definition_has_a_name():
@@ -141,7 +165,9 @@ def test_signing_refreshes_only_the_last_block(project):
     again = sign_proofs.sign(page, root)
     assert again == PAGE.format(digest_of("f", CODE), digest_of("STEP", CODE))
     assert list(sign_proofs.stale(again, root)) == []
-    assert list(sign_proofs.stale(page.replace("f=" + "0" * sign_proofs.DIGITS, "f"), root)) == ["f was never signed"]
+    assert list(sign_proofs.stale(page.replace("f=" + "0" * sign_proofs.DIGITS, "f"), root)) == [
+        "f was never signed"
+    ]
     project("f.py", "")
     assert list(sign_proofs.stale(again, root)) == ["f does not exist", "STEP does not exist"]
 
@@ -165,7 +191,9 @@ def test_of_several_definitions_of_one_name_the_page_keeps_its_own(project):
     changed = CODE.replace("x + STEP", "x - STEP")
     project("f.py", changed)
     assert list(sign_proofs.stale(page, root)) == ["f changed since the page was signed"]
-    assert sign_proofs.sign(page, root) == PAGE.format(digest_of("f", changed), digest_of("STEP", CODE)), "the file that has STEP"
+    assert sign_proofs.sign(page, root) == PAGE.format(digest_of("f", changed), digest_of("STEP", CODE)), (
+        "the file that has STEP"
+    )
     project("other.py", changed.replace("STEP = 2", "STEP = 3").replace("x - STEP", "x * STEP"))
     project("f.py", changed.replace("STEP = 2", "STEP = 4"))
     with pytest.raises(SystemExit, match="several files define f"):

@@ -16,7 +16,18 @@ import pytest
 import sordino
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = {"click", "cryptography", "duckdb", "narwhals", "numpy", "pandas", "polars", "pyarrow", "rich", "scipy"}
+HEAVY = {
+    "click",
+    "cryptography",
+    "duckdb",
+    "narwhals",
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "scipy",
+}
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -29,11 +40,19 @@ def public(thing):
 
 def members(cls):
     """Return the public methods and properties that a class defines itself."""
-    return {name: value for name, value in vars(cls).items() if not name.startswith("_") and documents_itself(value)}
+    return {
+        name: value
+        for name, value in vars(cls).items()
+        if not name.startswith("_") and documents_itself(value)
+    }
 
 
 def documents_itself(value):
-    return inspect.isfunction(value) or isinstance(value, property | classmethod | staticmethod) or hasattr(value, "func")
+    return (
+        inspect.isfunction(value)
+        or isinstance(value, property | classmethod | staticmethod)
+        or hasattr(value, "func")
+    )
 
 
 def needs_example(thing):
@@ -68,12 +87,15 @@ def test_the_list_of_public_names_is_what_one_sees():
 
 
 @pytest.mark.parametrize(
-    "package", ["sordino", *(f"sordino.{name}" for name in ("data", "estimators", "mechanisms", "plan", "session"))]
+    "package",
+    ["sordino", *(f"sordino.{name}" for name in ("data", "estimators", "mechanisms", "plan", "session"))],
 )
 def test_type_checkers_see_the_same_names(package):
     module = importlib.import_module(package)
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
-    [block] = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    [block] = [
+        node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
     assert {alias.asname or alias.name for node in block.body for alias in node.names} == set(module.__all__)
     assert sorted(name for names in module._HOMES.values() for name in names) == sorted(module.__all__)
     assert all(hasattr(module, name) for name in module.__all__)
@@ -81,14 +103,21 @@ def test_type_checkers_see_the_same_names(package):
 
 def test_a_command_that_selects_loads_nothing_that_adds_up_numbers():
     seen = subprocess.run(
-        [sys.executable, "-c", "import sys, sordino.cli._work, sordino.session._session; print(*sys.modules)"],
+        [
+            sys.executable,
+            "-c",
+            "import sys, sordino.cli._work, sordino.session._session; print(*sys.modules)",
+        ],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
-    assert not {"narwhals", "sordino.estimators._quantile", "sordino.mechanisms.folded", "sordino.session._plan_numbers"} & set(
-        seen
-    )
+    assert not {
+        "narwhals",
+        "sordino.estimators._quantile",
+        "sordino.mechanisms.folded",
+        "sordino.session._plan_numbers",
+    } & set(seen)
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -98,14 +127,20 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_the_reference_lists_every_public_name():
     page = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
-    assert {name for name in sordino.__all__ if not re.search(rf"^ *(?:sordino\.)?{name}$", page, re.MULTILINE)} == set()
+    assert {
+        name for name in sordino.__all__ if not re.search(rf"^ *(?:sordino\.)?{name}$", page, re.MULTILINE)
+    } == set()
 
 
 def loaded_by(statement):
     """Return the top-level modules, outside the standard library, that a statement loads in a new interpreter."""
     script = f"import sys; before = set(sys.modules); {statement}; print(*sorted(set(sys.modules) - before))"
     run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
-    return {module.partition(".")[0] for module in run.stdout.split()} - set(sys.stdlib_module_names) - {"sordino"}
+    return (
+        {module.partition(".")[0] for module in run.stdout.split()}
+        - set(sys.stdlib_module_names)
+        - {"sordino"}
+    )
 
 
 def test_importing_sordino_loads_the_standard_library_only():

@@ -30,7 +30,8 @@ def test_the_ends_are_beta_quantiles_rounded_outward(hits, runs, level):
 
 
 @pytest.mark.parametrize(
-    ("hits", "runs", "p"), [(0, 9, 0.1), (3, 9, 0.5), (40, 1000, 0.06), (499_000, 10**6, 0.5), (10**7, 10**8, 0.1001)]
+    ("hits", "runs", "p"),
+    [(0, 9, 0.1), (3, 9, 0.5), (40, 1000, 0.06), (499_000, 10**6, 0.5), (10**7, 10**8, 0.1001)],
 )
 @pytest.mark.slow
 def test_tails_are_right_to_a_millionth(hits, runs, p):
@@ -51,7 +52,9 @@ def test_tails_are_right_to_a_millionth(hits, runs, p):
 @pytest.mark.slow
 def test_a_bound_fails_as_rarely_as_it_says_whatever_the_probability(runs, level):
     """All outcomes of the binomial law, in fractions: no sampling."""
-    ends = [(at_least(hits, runs, float(level)), at_most(hits, runs, float(level))) for hits in range(runs + 1)]
+    ends = [
+        (at_least(hits, runs, float(level)), at_most(hits, runs, float(level))) for hits in range(runs + 1)
+    ]
     worst = [Fraction(0), Fraction(0)]
     for i in range(1, 200):
         p = Fraction(i, 200)
@@ -68,12 +71,23 @@ def test_a_bound_fails_as_rarely_as_it_says_whatever_the_probability(runs, level
 @pytest.mark.slow
 def test_the_table_of_what_an_audit_can_see():
     """docs/how-to/audit-someone-elses-mechanism.md: the loss that is seen of a true loss of 1, and of an event that never happens."""
-    page = (Path(__file__).resolve().parents[2] / "docs/how-to/audit-someone-elses-mechanism.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs/how-to/audit-someone-elses-mechanism.md").read_text(
+        encoding="utf-8"
+    )
     for runs in (2_000, 20_000, 200_000, 1_000_000):
         seen = []
-        for share, other in ((0.5, 1 / math.e), (0.1, 1 / math.e), (0.01, 1 / math.e), (0.001, 1 / math.e), (0.5, 0)):
+        for share, other in (
+            (0.5, 1 / math.e),
+            (0.1, 1 / math.e),
+            (0.01, 1 / math.e),
+            (0.001, 1 / math.e),
+            (0.5, 0),
+        ):
             tested = runs // 2
-            low, high = at_least(round(tested * share), tested, 5e-4), at_most(round(tested * share * other), tested, 5e-4)
+            low, high = (
+                at_least(round(tested * share), tested, 5e-4),
+                at_most(round(tested * share * other), tested, 5e-4),
+            )
             seen.append(max(0.0, math.log(low / high)))
         cells = [f"{each:.2f}" if each else "0" for each in seen[:-1]] + [f"{seen[-1]:.1f}"]
         assert f"| {runs:,} | {' | '.join(cells)} |" in page

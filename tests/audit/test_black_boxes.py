@@ -53,7 +53,10 @@ def test_a_batch_has_the_law_of_the_release():
     together = audit.black_box(top, [0, 1, 0], entropy=Seeded(2), batch=20_000)()
     ones = np.array([(run.indices[0], run.gaps[0]) for run in (alone() for _ in range(4000))])
     for column in (0, 1):
-        assert abs(ones[:, column].mean() - together[:, column].mean()) < 5 * together[:, column].std() / 4000**0.5
+        assert (
+            abs(ones[:, column].mean() - together[:, column].mean())
+            < 5 * together[:, column].std() / 4000**0.5
+        )
 
 
 RACES = [
@@ -83,8 +86,12 @@ def test_a_batch_of_races_has_only_what_arrives_with_the_law_of_the_release(mech
     ids=repr,
 )
 def test_a_batch_of_races_is_acquitted_and_shows_half_of_its_loss(mechanism, pair):
-    boxes = [audit.black_box(mechanism, answers, entropy=Seeded(i), batch=5000) for i, answers in enumerate(pair)]
-    report = audit.statistical(*boxes, samples=20_000, confidence=1 - 1e-8, claimed=mechanism.cost, batch=5000)
+    boxes = [
+        audit.black_box(mechanism, answers, entropy=Seeded(i), batch=5000) for i, answers in enumerate(pair)
+    ]
+    report = audit.statistical(
+        *boxes, samples=20_000, confidence=1 - 1e-8, claimed=mechanism.cost, batch=5000
+    )
     assert not report.broken, "what is drawn again is no outcome"
     exact = audit.exact(mechanism, answers_a=pair[0], answers_b=pair[1])
     assert 0.5 * exact.epsilon_at_least < report.epsilon_at_least <= exact.epsilon_at_most
@@ -107,7 +114,10 @@ def test_what_is_never_released_is_drawn_again_whatever_it_is():
         assert len(drawn) == 500
         assert {(type(x), x) for x in drawn} == {(type(x), x) for x in outputs} - {(type(again), again)}
     rows = Subject(
-        laws=[Finite([1] * 3)], play=lambda _, noise: np.column_stack([noise, noise]), cost=Pure(epsilon=1), again=(1, 1)
+        laws=[Finite([1] * 3)],
+        play=lambda _, noise: np.column_stack([noise, noise]),
+        cost=Pure(epsilon=1),
+        again=(1, 1),
     )
     assert set(audit.black_box(rows, 0, entropy=Seeded(3), batch=500)()[:, 0].tolist()) == {0, 2}
 
@@ -136,7 +146,9 @@ def test_a_mechanism_over_a_domain_is_given_positions(mechanism):
     listed, mapped, empty = [0, 0, 0, 9, 0, 0], {3: 9}, {}
     one, other = (audit.black_box(mechanism, data, entropy=Seeded(1)) for data in (listed, mapped))
     assert [one().to_dict() for _ in range(20)] == [other().to_dict() for _ in range(20)]
-    boxes = [audit.black_box(mechanism, data, entropy=Seeded(2 + i)) for i, data in enumerate((mapped, empty))]
+    boxes = [
+        audit.black_box(mechanism, data, entropy=Seeded(2 + i)) for i, data in enumerate((mapped, empty))
+    ]
     report = audited(*boxes, samples=400, claimed=mechanism.cost)
     assert report.epsilon_at_least > 0, "nine more make a difference"
     assert "raised" not in str(report)
@@ -148,7 +160,9 @@ def test_a_batch_over_a_domain_plays_all_of_it(mechanism):
         played = audit.black_box(mechanism, data, entropy=Seeded(1), batch=80)()
         assert len(played) == 80
         places = [
-            row[0] if isinstance(mechanism, NoisyTopK) else row[3] for row in played if isinstance(mechanism, NoisyTopK) or row[2]
+            row[0] if isinstance(mechanism, NoisyTopK) else row[3]
+            for row in played
+            if isinstance(mechanism, NoisyTopK) or row[2]
         ]
         assert set(places) <= set(range(6))
         assert (places.count(3) > 40) == bool(data)
@@ -176,7 +190,9 @@ def test_runs_that_all_raise_are_no_acquittal():
 
 
 def test_a_finite_law_is_sampled_by_its_weights():
-    subject = Subject(laws=[Finite([1, 0, 2, 5], low=-1)], play=lambda _, noise: noise[:, 0], cost=Pure(epsilon=1))
+    subject = Subject(
+        laws=[Finite([1, 0, 2, 5], low=-1)], play=lambda _, noise: noise[:, 0], cost=Pure(epsilon=1)
+    )
     drawn = audit.black_box(subject, 0, entropy=Seeded(3), batch=80_000)()
     counts = np.bincount(drawn + 1, minlength=4)
     assert counts[1] == 0
@@ -188,7 +204,9 @@ def test_a_partition_takes_outcomes_of_any_type():
         def __init__(self, label):
             self.label = label
 
-    report = audited(lambda: Thing("a"), lambda: Thing("b"), partition=lambda thing: thing.label, claimed=Pure(epsilon=1))
+    report = audited(
+        lambda: Thing("a"), lambda: Thing("b"), partition=lambda thing: thing.label, claimed=Pure(epsilon=1)
+    )
     assert report.broken
     with pytest.raises(InvalidParameter, match="got Thing. Give partition="):
         audited(lambda: Thing("a"), lambda: Thing("b"))
@@ -285,5 +303,7 @@ def test_a_command_that_hangs_ends_the_audit_and_leaves_nothing_behind(tmp_path,
         audited(hanging, hanging)
     assert time.monotonic() - started < 25
     child = mark.read_text(encoding="utf-8").strip()
-    state = subprocess.run(["ps", "-o", "stat=", "-p", child], capture_output=True, text=True, check=False).stdout.strip()
+    state = subprocess.run(
+        ["ps", "-o", "stat=", "-p", child], capture_output=True, text=True, check=False
+    ).stdout.strip()
     assert state[:1] in {"", "Z"}, "gone, or waiting to be asked how it ended"

@@ -43,8 +43,18 @@ def sparse(rates, claim, **options):
         (sparse([1, HALF, HALF], 2), (0, 0), (1, -1), 2),  # G4
         (sparse([HALF, HALF, HALF], 1), (0, 0), (1, -1), 1.5),  # S7
         (sparse([2, 1], 3), (0,), (-1,), 2),
-        (Subject(laws=[DiscreteLaplace(HALF)] * 2, decide=np.asarray, cost=Pure(epsilon=1)), (0, 0), (1, 1), 1),
-        (Subject(laws=[Geometric(Fraction(1))], decide=np.asarray, cost=Pure(epsilon=1)), (1,), (0,), math.inf),
+        (
+            Subject(laws=[DiscreteLaplace(HALF)] * 2, decide=np.asarray, cost=Pure(epsilon=1)),
+            (0, 0),
+            (1, 1),
+            1,
+        ),
+        (
+            Subject(laws=[Geometric(Fraction(1))], decide=np.asarray, cost=Pure(epsilon=1)),
+            (1,),
+            (0,),
+            math.inf,
+        ),
     ],
     ids=["G4", "S7", "one query", "Laplace", "bare geometric"],
 )
@@ -63,7 +73,9 @@ def test_both_orders_of_a_pair_are_compared():
     assert up.epsilon_at_least == down.epsilon_at_least
     assert up.epsilon_at_most == down.epsilon_at_most
     assert (up.witness.answers_a, up.witness.answers_b) == (down.witness.answers_a, down.witness.answers_b)
-    one_way = Subject(laws=[Finite([1, 1])], play=lambda q, z: np.where(q[0] == 1, 0, z[:, 0]), cost=Pure(epsilon=1))
+    one_way = Subject(
+        laws=[Finite([1, 1])], play=lambda q, z: np.where(q[0] == 1, 0, z[:, 0]), cost=Pure(epsilon=1)
+    )
     for pair in (((0,), (1,)), ((1,), (0,))):
         report = audit.exact(one_way, neighbours=[pair])
         assert report.epsilon_at_least == math.inf, "output 1 is impossible for (1,)"
@@ -98,7 +110,11 @@ def test_no_neighbours_of_top_k_lose_more_than_the_claim_and_some_lose_it_all(n,
     statement = COUNTING if monotone else EITHER_WAY
     mechanism = NoisyTopK(k=k, epsilon=2 * k, sensitivity=statement, noise=noise)
     bases = [(0,) * n, (1,) + (0,) * (n - 1), (0,) * (n - 1) + (2,)]
-    pairs = [(q, tuple(x + y for x, y in zip(q, move, strict=True))) for q in bases for move in neighbours(n, monotone=monotone)]
+    pairs = [
+        (q, tuple(x + y for x, y in zip(q, move, strict=True)))
+        for q in bases
+        for move in neighbours(n, monotone=monotone)
+    ]
     report = audit.exact(mechanism, neighbours=pairs, tail=1e-13)
     assert not report.broken
     assert report.epsilon_at_least == pytest.approx(2 * k, abs=1e-4 if noise == "laplace" else 1e-9)
@@ -117,7 +133,13 @@ def test_a_threshold_item_does_not_move():
         shifts=True,
     )
     for lead in (0, 2, 5):
-        report = audit.exact(subject, answers_a=(0, 1, 1), answers_b=(0, 2, 2), partition=lambda x, lead=lead: x == lead, tail=1e-9)
+        report = audit.exact(
+            subject,
+            answers_a=(0, 1, 1),
+            answers_b=(0, 2, 2),
+            partition=lambda x, lead=lead: x == lead,
+            tail=1e-9,
+        )
         assert report.epsilon_at_least == pytest.approx(0.25, abs=1e-6)
 
 
@@ -125,7 +147,11 @@ def test_a_threshold_item_does_not_move():
 @pytest.mark.slow
 def test_laplace_is_bounded_for_every_output(k):
     mechanism = LaplaceMechanism(epsilon=k, sensitivity=COUNTING.over(k))
-    pairs = [((0,) * k, move) for move in product((-1, 0, 1), repeat=k) if any(move) and (min(move) >= 0 or max(move) <= 0)]
+    pairs = [
+        ((0,) * k, move)
+        for move in product((-1, 0, 1), repeat=k)
+        if any(move) and (min(move) >= 0 or max(move) <= 0)
+    ]
     report = audit.exact(mechanism, neighbours=pairs)
     assert report.complete
     assert report.epsilon_at_most == report.epsilon_everywhere == k
@@ -139,15 +165,22 @@ def test_one_sided_noise_is_bounded_for_every_output_where_all_answers_may_move_
     report = audit.exact(mechanism, answers_a=(0, 0, 0), answers_b=(0, 0, 1))
     assert report.complete
     assert report.epsilon_at_most == 1
-    bare = Subject(laws=[mechanism.noise] * 3, decide=lambda v: v - v.min(axis=1, keepdims=True), cost=Pure(epsilon=1))
-    assert audit.exact(bare, answers_a=(0, 0, 0), answers_b=(0, 0, 1), tail=1e-6).epsilon_everywhere == math.inf
+    bare = Subject(
+        laws=[mechanism.noise] * 3, decide=lambda v: v - v.min(axis=1, keepdims=True), cost=Pure(epsilon=1)
+    )
+    assert (
+        audit.exact(bare, answers_a=(0, 0, 0), answers_b=(0, 0, 1), tail=1e-6).epsilon_everywhere == math.inf
+    )
 
 
 def renyi(rate, moves, alpha):
     """The divergence of discrete Gaussian noise, summed term by term in 40 digits."""
     with mpmath.workdps(40):
         total = mpmath.mpf(0)
-        b, order = mpmath.mpf(rate.numerator) / rate.denominator, mpmath.mpf(alpha.numerator) / alpha.denominator
+        b, order = (
+            mpmath.mpf(rate.numerator) / rate.denominator,
+            mpmath.mpf(alpha.numerator) / alpha.denominator,
+        )
         reach = range(-90, 91)
         z = mpmath.fsum(mpmath.exp(-b * x * x) for x in reach)
         for m in moves:
@@ -177,7 +210,11 @@ def test_gaussian_divergences_are_enclosed(moves, alpha, rho):
 
 def test_gaussian_noise_at_nine_tenths_of_the_scale_is_convicted():
     mechanism = GaussianMechanism(rho=HALF, sensitivity=COUNTING)
-    weak = Subject(laws=[DiscreteGaussian(mechanism.noise.rate * Fraction(100, 81))], decide=np.asarray, cost=mechanism.cost)
+    weak = Subject(
+        laws=[DiscreteGaussian(mechanism.noise.rate * Fraction(100, 81))],
+        decide=np.asarray,
+        cost=mechanism.cost,
+    )
     report = audit.exact(weak, answers_a=(0,), answers_b=(1,))
     assert report.broken
     assert all(each.beyond_at_least > 0.05 for each in report.divergences[:2])
@@ -211,7 +248,9 @@ def test_the_hockey_stick_of_a_known_law():
 @pytest.mark.parametrize("epsilon", [0, Fraction(1, 4), Fraction(3, 4)])
 def test_the_hockey_stick_holds_for_outputs_that_were_never_played(epsilon, tail):
     """Laplace noise of rate 1, answers one apart: P(X <= 0) (1 - e^(epsilon - 1)), of which a coarse tail leaves a part unplayed."""
-    subject = Subject(laws=[DiscreteLaplace(Fraction(1))], play=lambda q, z: q[0] + z[:, 0], cost=Pure(epsilon=1))
+    subject = Subject(
+        laws=[DiscreteLaplace(Fraction(1))], play=lambda q, z: q[0] + z[:, 0], cost=Pure(epsilon=1)
+    )
     [delta] = audit.exact(subject, answers_a=(0,), answers_b=(1,), epsilons=[epsilon], tail=tail).deltas
     truth = (1 - math.exp(float(epsilon) - 1)) / (1 + math.exp(-1))
     assert delta.at_least < truth + 1e-15
@@ -231,7 +270,9 @@ def test_an_output_that_was_never_seen_is_counted_against_the_mechanism():
     assert report.outputs == 1, "the other one was not seen"
     assert report.deltas[0].at_most > shown
     assert not report.broken
-    assert audit.exact(subject, answers_a=(0,), answers_b=(1,)).deltas[0].at_least == pytest.approx(shown, rel=1e-6)
+    assert audit.exact(subject, answers_a=(0,), answers_b=(1,)).deltas[0].at_least == pytest.approx(
+        shown, rel=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -255,7 +296,9 @@ def test_each_transcript_is_held_to_its_own_cost():
     pairs = [((0, 0), move) for move in product((-1, 0, 1), repeat=2) if any(move)]
     report = audit.exact(subject, neighbours=pairs)
     assert not report.broken
-    assert report.beyond_at_least == pytest.approx(0, abs=1e-12), "attained: threshold and positives are all needed"
+    assert report.beyond_at_least == pytest.approx(0, abs=1e-12), (
+        "attained: threshold and positives are all needed"
+    )
     assert report.epsilon_at_least < 3
     cheap = Subject(
         laws=subject.laws,
@@ -279,14 +322,18 @@ def test_the_price_of_an_outcome_may_not_be_squared():
     )
     report = audit.exact(subject, answers_a=0, answers_b=1, orders=[2])
     assert math.exp(report.divergences[0].beyond_at_least) == pytest.approx(1.020, abs=1e-3)
-    assert report.divergences[0].at_least < report.divergences[0].claimed, "the worst-case claim would have been right"
+    assert report.divergences[0].at_least < report.divergences[0].claimed, (
+        "the worst-case claim would have been right"
+    )
     assert report.broken
 
 
 @pytest.mark.slow
 def test_implicit_zeros_are_played_through_their_own_code():
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3)
-    dense = audit.exact(NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING), answers_a=(0, 0, 0), answers_b=(0, 1, 1), tail=1e-6)
+    dense = audit.exact(
+        NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING), answers_a=(0, 0, 0), answers_b=(0, 1, 1), tail=1e-6
+    )
     for a, b in (({}, {1: 1, 2: 1}), ((0, 0, 0), {2: 1, 1: 1}), ({0: 0}, (0, 1, 1))):
         listed = audit.exact(mechanism, answers_a=a, answers_b=b, tail=1e-6)
         assert listed.epsilon_at_least == dense.epsilon_at_least
@@ -317,7 +364,9 @@ def test_an_adaptive_sparse_vector_over_a_domain_is_held_to_each_cost():
 
 
 def test_a_scale_that_ignores_monotony_is_no_violation_but_is_not_attained():
-    mechanism = NoisyTopK(k=1, epsilon=2, sensitivity=Sensitivity(bound=1, monotone=False, adjacency="add-remove", step=1))
+    mechanism = NoisyTopK(
+        k=1, epsilon=2, sensitivity=Sensitivity(bound=1, monotone=False, adjacency="add-remove", step=1)
+    )
     report = audit.exact(mechanism, answers_a=(0, 0, 0), answers_b=(0, 1, 1))
     assert report.epsilon_at_least == pytest.approx(1, abs=1e-9)
     assert report.beyond_at_least == pytest.approx(-1, abs=1e-9)

@@ -48,7 +48,13 @@ def judged(make, cents, charge, claimed):
 
     cost_of = lambda _: Pure(epsilon=charge)  # noqa: E731
     return audit.statistical(
-        box(0), box(1), samples=4000, confidence=0.999, claimed=Pure(epsilon=claimed), cost_of=cost_of, batch=500
+        box(0),
+        box(1),
+        samples=4000,
+        confidence=0.999,
+        claimed=Pure(epsilon=claimed),
+        cost_of=cost_of,
+        batch=500,
     )
 
 

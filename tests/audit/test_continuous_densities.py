@@ -56,7 +56,12 @@ def test_a_monotone_shape_closes_in_where_the_loss_is_largest():
         return law.log_density(low - answer, high - answer)
 
     rough = Density(
-        log_density=log_density, breaks=lambda answer: [answer], shape="monotone", window=(-12, 12), tail=math.inf, cost=ONE
+        log_density=log_density,
+        breaks=lambda answer: [answer],
+        shape="monotone",
+        window=(-12, 12),
+        tail=math.inf,
+        cost=ONE,
     )
     report = audit.exact(rough, answers_a=0, answers_b=2, slack=1e-3, vectors=20_000)
     smooth = audit.exact(added(law, window=(-12, 12), tail=math.inf), answers_a=0, answers_b=2)
@@ -65,12 +70,15 @@ def test_a_monotone_shape_closes_in_where_the_loss_is_largest():
 
 
 @pytest.mark.parametrize(
-    ("a", "b"), [((0, 1), (1, 1)), ((0, 1), (Fraction(1, 2), Fraction(13, 10))), ((3, Fraction(1, 10)), (3, 2))]
+    ("a", "b"),
+    [((0, 1), (1, 1)), ((0, 1), (Fraction(1, 2), Fraction(13, 10))), ((3, Fraction(1, 10)), (3, 2))],
 )
 @pytest.mark.slow
 def test_cauchy_noise_with_a_scale_of_the_data_loses_the_hyperbolic_distance(a, b):
     """cosh of the loss is 1 + ((x - x')^2 + (s - s')^2)/(2 s s'), exactly."""
-    report = audit.exact(added(Law.cauchy(2), window=(-10_000, 10_000)), answers_a=a, answers_b=b, vectors=50_000)
+    report = audit.exact(
+        added(Law.cauchy(2), window=(-10_000, 10_000)), answers_a=a, answers_b=b, vectors=50_000
+    )
     truth = float(mp.acosh(1 + ((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) / mp.mpf(float(2 * a[1] * b[1]))))
     assert report.epsilon_at_least <= truth + 1e-12
     assert truth - 1e-12 <= report.epsilon_at_most
@@ -105,7 +113,9 @@ def test_heavy_tails_of_any_order_against_a_grid(gamma, scales):
 
 @pytest.mark.slow
 def test_gaussian_noise_is_held_to_all_its_views():
-    report = audit.exact(added(Law.gaussian(1), cost=ZCDP(rho=0.5), window=(-12, 13), tail=math.inf), answers_a=0, answers_b=1)
+    report = audit.exact(
+        added(Law.gaussian(1), cost=ZCDP(rho=0.5), window=(-12, 13), tail=math.inf), answers_a=0, answers_b=1
+    )
     assert not report.broken
     assert [each.alpha for each in report.divergences] == [1.5, 2, 8, 32]
     for each, truth in zip(report.divergences, (0.75, 1, 4, 16), strict=True):
@@ -118,7 +128,9 @@ def test_gaussian_noise_is_held_to_all_its_views():
         assert delta.at_least <= truth <= delta.at_most
         assert delta.at_most - delta.at_least < 1e-6
     weak = audit.exact(
-        added(Law.gaussian(Fraction(9, 10)), cost=ZCDP(rho=0.5), window=(-12, 13), tail=math.inf), answers_a=0, answers_b=1
+        added(Law.gaussian(Fraction(9, 10)), cost=ZCDP(rho=0.5), window=(-12, 13), tail=math.inf),
+        answers_a=0,
+        answers_b=1,
     )
     assert weak.broken
     with pytest.raises(ClaimBroken, match="delta at epsilon|Rényi"):
@@ -129,7 +141,11 @@ def test_gaussian_noise_is_held_to_all_its_views():
 def test_gaussian_noise_is_not_pure_at_any_price():
     """The loss at the end of the window is certain, and grows with the window."""
     for end, loss in ((10, 9.5), (20, 19.5)):
-        report = audit.exact(added(Law.gaussian(1), window=(0, end), tail=math.inf, cost=Pure(epsilon=5)), answers_a=1, answers_b=0)
+        report = audit.exact(
+            added(Law.gaussian(1), window=(0, end), tail=math.inf, cost=Pure(epsilon=5)),
+            answers_a=1,
+            answers_b=0,
+        )
         assert report.broken
         assert report.epsilon_at_least == pytest.approx(loss, abs=1e-6)
         assert not report.complete
@@ -142,7 +158,9 @@ def laplace_divergence(alpha):
 
 
 def test_renyi_divergences_are_bounded_from_above_where_the_tail_is():
-    report = audit.exact(added(Law.laplace(1), cost=Approximate(epsilon=2, delta=0)), answers_a=0, answers_b=1, orders=[2, 5])
+    report = audit.exact(
+        added(Law.laplace(1), cost=Approximate(epsilon=2, delta=0)), answers_a=0, answers_b=1, orders=[2, 5]
+    )
     for each in report.divergences:
         assert each.at_least <= laplace_divergence(each.alpha) <= each.at_most
         assert each.at_most - each.at_least < 1e-6
@@ -180,7 +198,9 @@ def folded(epsilon, low=0, high=3):
     def atoms(answer):
         ends = {}
         for output, away in ((low - scale, answer - low), (high + scale, high - answer)):
-            bounds = floats.minus((np.array(-float(Fraction(away) / scale)),) * 2, floats.log((np.array(2.0),) * 2))
+            bounds = floats.minus(
+                (np.array(-float(Fraction(away) / scale)),) * 2, floats.log((np.array(2.0),) * 2)
+            )
             ends[f"at {float(output)}"] = float(bounds[0]), float(bounds[1])
         return ends
 
@@ -216,20 +236,30 @@ def test_labels_have_a_density_each_and_their_own_cost():
         share = math.log(answers[label == "tails"])
         return found[0] + share - 1e-13, found[1] + share + 1e-13
 
-    options = {"log_density": log_density, "labels": ["heads", "tails"], "shape": "linear", "window": (0, 50), "tail": 2}
+    options = {
+        "log_density": log_density,
+        "labels": ["heads", "tails"],
+        "shape": "linear",
+        "window": (0, 50),
+        "tail": 2,
+    }
     report = audit.exact(Density(cost=Pure(epsilon=2), **options), answers_a=(0.6, 0.4), answers_b=(0.9, 0.1))
     assert report.witness.output[0] == "tails"
     assert report.epsilon_at_least == pytest.approx(math.log(4), abs=1e-9)
     assert not report.broken
     cheap = Density(
-        cost=Pure(epsilon=2), cost_of=lambda label: Pure(epsilon=2 if label == "heads" else 1), **(options | {"tail": 0})
+        cost=Pure(epsilon=2),
+        cost_of=lambda label: Pure(epsilon=2 if label == "heads" else 1),
+        **(options | {"tail": 0}),
     )
     convicted = audit.exact(cheap, answers_a=(0.6, 0.4), answers_b=(0.9, 0.1))
     assert convicted.broken
     assert convicted.beyond_at_least == pytest.approx(math.log(4) - 1, abs=1e-9)
 
 
-@pytest.mark.parametrize(("window", "tail"), [((-60, 60), 3), ((-2, 2), 1.5), ((-2, 2), lambda a, b: 1.5 if a > b else 1)])
+@pytest.mark.parametrize(
+    ("window", "tail"), [((-60, 60), 3), ((-2, 2), 1.5), ((-2, 2), lambda a, b: 1.5 if a > b else 1)]
+)
 def test_what_is_stated_of_the_tail_counts(window, tail):
     report = audit.exact(laplace(shape="concave", window=window, tail=tail), answers_a=0, answers_b=1)
     stated = 1.5 if callable(tail) else tail
@@ -254,7 +284,9 @@ def test_classes_instead_of_a_tail_statement():
     masses = [np.diff([0, *side, 1]) for side in truth]
     loss = np.abs(np.log(masses[0] / masses[1])).max()
     assert report.epsilon_at_least <= loss <= report.epsilon_at_most
-    assert report.epsilon_at_most - report.epsilon_at_least < 0.2, "P(outside) is 1e-3, of a class with probability 0.02"
+    assert report.epsilon_at_most - report.epsilon_at_least < 0.2, (
+        "P(outside) is 1e-3, of a class with probability 0.02"
+    )
     assert report.witness.output == "(-inf, -1]"
 
 

@@ -39,7 +39,9 @@ def notched(low, high, answer):
     near = np.where(low * high <= 0, 0.0, np.minimum(np.abs(low), np.abs(high)))
     within, touched = (low >= SPOT) & (high <= SPOT + 1e-7), (high >= SPOT) & (low <= SPOT + 1e-7)
     most, least = -near - LN_2, -np.maximum(np.abs(low), np.abs(high)) - LN_2
-    return np.where(touched & (answer == 1), least - 3, least) - 1e-12, np.where(within & (answer == 1), most - 3, most) + 1e-12
+    return np.where(touched & (answer == 1), least - 3, least) - 1e-12, np.where(
+        within & (answer == 1), most - 3, most
+    ) + 1e-12
 
 
 @pytest.mark.parametrize("cells", [1, 500, pytest.param(400_000, marks=pytest.mark.slow)])
@@ -54,7 +56,12 @@ def test_a_loss_that_is_largest_at_a_kink_that_is_no_float():
     spot = F(1, 3)
 
     def bump(x, answer):
-        return -np.abs(x) - LN_2 - math.log(1.4) + (np.maximum(0.0, 1 - 5 * np.abs(x - float(spot))) * 2 if answer else 0.0)
+        return (
+            -np.abs(x)
+            - LN_2
+            - math.log(1.4)
+            + (np.maximum(0.0, 1 - 5 * np.abs(x - float(spot))) * 2 if answer else 0.0)
+        )
 
     mechanism = Density(
         log_density=enclosed(bump),
@@ -75,7 +82,12 @@ def test_a_loss_in_the_far_tail_is_found_or_left_to_the_tail_statement():
     def steeper(x, answer):
         return -np.abs(x) - LN_2 - (np.maximum(0.0, np.abs(x) - 30) if answer else 0.0)
 
-    options = {"breaks": lambda answer: [-30, 0, 30], "shape": "linear", "cost": ONE, "log_density": enclosed(steeper)}
+    options = {
+        "breaks": lambda answer: [-30, 0, 30],
+        "shape": "linear",
+        "cost": ONE,
+        "log_density": enclosed(steeper),
+    }
     found = audit.exact(Density(window=(-60, 60), tail=math.inf, **options), answers_a=0, answers_b=1)
     assert found.broken
     assert found.epsilon_at_least == pytest.approx(30, abs=1e-6)
@@ -90,7 +102,9 @@ def test_a_loss_in_the_far_tail_is_found_or_left_to_the_tail_statement():
 
 def test_a_millionth_too_much_is_convicted_and_a_millionth_less_is_not():
     for scale, broken in ((F(10**6, 10**6 + 1), True), (F(10**6 + 1, 10**6), False)):
-        report = audit.exact(Density.added(Law.laplace(scale), window=(-50, 50), cost=ONE), answers_a=0, answers_b=1)
+        report = audit.exact(
+            Density.added(Law.laplace(scale), window=(-50, 50), cost=ONE), answers_a=0, answers_b=1
+        )
         assert report.broken == broken
         assert report.complete
 
@@ -103,13 +117,21 @@ def test_a_lie_about_the_shape_is_refused_where_it_shows_and_named_where_it_does
         return -x - 0.5 * np.sin(3 * x) * answer
 
     options = {"shape": shape, "window": (0, 30), "tail": 0, "cost": ONE, "breaks": lambda answer: []}
-    with pytest.raises(InvalidParameter, match=f"must be {shape} between its breaks") if shape != "monotone" else _fine():
-        audit.exact(Density(log_density=enclosed(waved, -0.5), **options), answers_a=0, answers_b=1, vectors=5000)
+    with (
+        pytest.raises(InvalidParameter, match=f"must be {shape} between its breaks")
+        if shape != "monotone"
+        else _fine()
+    ):
+        audit.exact(
+            Density(log_density=enclosed(waved, -0.5), **options), answers_a=0, answers_b=1, vectors=5000
+        )
 
     def hidden(x, answer):
         return -x - np.where((answer == 1) & (np.abs(x - SPOT) < 1e-13), 3.0, 0.0)
 
-    report = audit.exact(Density(log_density=enclosed(hidden), **options), answers_a=0, answers_b=1, vectors=5000)
+    report = audit.exact(
+        Density(log_density=enclosed(hidden), **options), answers_a=0, answers_b=1, vectors=5000
+    )
     assert f"which is {shape} between its breaks" in report.assumed
 
 
@@ -124,7 +146,10 @@ def _fine():
 def classes(mechanism, a, b, cuts):
     """The bounds of the probabilities of all classes under the first side."""
     found = mechanism.compared(a, b, Asked(slack=1e-6, tail=1e-12, budget=Budget(20_000), cuts=cuts))
-    return {label: tuple(math.exp(float(x[0])) for x in (cells.a.low_left, cells.a.high_left)) for label, cells in found.cells}
+    return {
+        label: tuple(math.exp(float(x[0])) for x in (cells.a.low_left, cells.a.high_left))
+        for label, cells in found.cells
+    }
 
 
 @pytest.mark.slow
@@ -146,7 +171,12 @@ def test_cuts_below_the_least_gap_make_empty_classes():
 def test_gaps_that_cannot_come_out_are_refused():
     race = Race(noise=Law.exponential(2), cost=ONE, gap=True, outputs=[(0, -5)])
     sparse = Crossings(
-        threshold=Law.exponential(2), queries=Law.exponential(4), gap=True, boundaries=[2], outputs=[((1, 1),)], cost=ONE
+        threshold=Law.exponential(2),
+        queries=Law.exponential(4),
+        gap=True,
+        boundaries=[2],
+        outputs=[((1, 1),)],
+        cost=ONE,
     )
     for mechanism, least in (
         (race, "at least 0, as no others come out; got -5"),
@@ -154,9 +184,13 @@ def test_gaps_that_cannot_come_out_are_refused():
     ):
         with pytest.raises(InvalidParameter, match=least):
             audit.exact(
-                mechanism, answers_a=[1, 0][: 2 if mechanism is race else 1], answers_b=[0, 1][: 2 if mechanism is race else 1]
+                mechanism,
+                answers_a=[1, 0][: 2 if mechanism is race else 1],
+                answers_b=[0, 1][: 2 if mechanism is race else 1],
             )
-    below = Crossings(threshold=Law.exponential(2), queries=Law.exponential(4), gap=True, outputs=[((0, 1),)], cost=ONE)
+    below = Crossings(
+        threshold=Law.exponential(2), queries=Law.exponential(4), gap=True, outputs=[((0, 1),)], cost=ONE
+    )
     with pytest.raises(InvalidParameter, match="must have 0, a branch, or with a gap"):
         audit.exact(below, answers_a=[0], answers_b=[1])
 
@@ -175,7 +209,13 @@ def pole(low, high, answer):
 
 def test_a_cut_at_a_pole_counts_for_both_sides():
     """The tiny cell around the break holds more than 0.0005 of the probability, all of it above the cut: P(Z <= 1e-300) = 0.0010057."""
-    mechanism = Density(log_density=pole, breaks=lambda answer: [answer], shape=("linear", "monotone"), window=(-10, 60), cost=ONE)
+    mechanism = Density(
+        log_density=pole,
+        breaks=lambda answer: [answer],
+        shape=("linear", "monotone"),
+        window=(-10, 60),
+        cost=ONE,
+    )
     found = classes(mechanism, 0, 1, (0.0, 1e-300, 1.0))
     for label, truth in (
         ("(-inf, 0]", 0.0),
@@ -200,9 +240,14 @@ def test_a_cut_at_a_pole_counts_for_both_sides():
             "Density.window must be a finite number from -1e60 to",
         ),
         (lambda: Law.laplace(F(1, 10**300)), "Law.laplace.scale must be a number from 1e-40 to 1e40"),
-        (lambda: Law(log_cdf=Law.laplace(1).log_cdf, breaks=[10**400]), "Law.breaks must be a finite number from -1e60 to 1e60"),
         (
-            lambda: audit.exact(Race(noise=Law.laplace(1), cost=ONE), answers_a=[0, 10**400], answers_b=[0, 1]),
+            lambda: Law(log_cdf=Law.laplace(1).log_cdf, breaks=[10**400]),
+            "Law.breaks must be a finite number from -1e60 to 1e60",
+        ),
+        (
+            lambda: audit.exact(
+                Race(noise=Law.laplace(1), cost=ONE), answers_a=[0, 10**400], answers_b=[0, 1]
+            ),
             "audit.exact.answers must be a finite number from -1e60",
         ),
     ],
@@ -227,7 +272,11 @@ def test_what_is_far_out_is_known_to_be_there():
     assert Law.gaussian(1).log_density(np.array([np.inf]), np.array([np.inf]))[1][0] == -np.inf
     heavy = Law.cauchy(2)
     z = np.array([1e305])
-    assert heavy.log_density(z, z)[0][0] <= -2 * 305 * math.log(10) - math.log(math.pi) <= heavy.log_density(z, z)[1][0]
+    assert (
+        heavy.log_density(z, z)[0][0]
+        <= -2 * 305 * math.log(10) - math.log(math.pi)
+        <= heavy.log_density(z, z)[1][0]
+    )
 
 
 def test_what_is_too_small_for_a_float_is_kept():
@@ -240,7 +289,9 @@ def test_what_is_too_small_for_a_float_is_kept():
     assert high[0] > least
     tiny = np.array([2.0**-600])
     found = series.power(series.linear(series.ball((tiny, tiny)), F(1)), F(201, 100))
-    for k, (part, truth) in enumerate(zip(found, (0.0, 2.01 * 2.0**-606, 2.01 * 1.01 / 2 * 2.0**-6), strict=False)):
+    for k, (part, truth) in enumerate(
+        zip(found, (0.0, 2.01 * 2.0**-606, 2.01 * 1.01 / 2 * 2.0**-6), strict=False)
+    ):
         assert part.middle[0] + part.radius[0] >= truth, k
 
 
@@ -275,7 +326,10 @@ PAIRS = (
     (Law.cauchy(2), lambda z: heavy(2, z)),
     (Law.cauchy(F(7, 2)), lambda z: heavy(3.5, z)),
     (Law(log_density=Law.laplace(1).log_density), lambda z: -np.abs(z) - LN_2),
-    (Law(log_density=Law.exponential(1).log_density, log_concave=True), lambda z: np.where(z < 0, -np.inf, -z)),
+    (
+        Law(log_density=Law.exponential(1).log_density, log_concave=True),
+        lambda z: np.where(z < 0, -np.inf, -z),
+    ),
 )
 
 
@@ -292,17 +346,30 @@ def stressed(seed, rounds):
         law, log_density = rng.choice(PAIRS)
         a = F(rng.randint(-30, 30), 10)
         b = a + F(rng.randint(1, 20), rng.choice([10, 1000]))
-        scales = (F(1), F(1)) if rng.random() < 0.5 else (F(rng.randint(5, 20), 10), F(rng.randint(5, 20), 10))
+        scales = (
+            (F(1), F(1)) if rng.random() < 0.5 else (F(rng.randint(5, 20), 10), F(rng.randint(5, 20), 10))
+        )
         window = -rng.choice([5, 12, 30]) + rng.random(), rng.choice([5, 12, 30]) + rng.random()
         epsilon, cells = rng.choice([0, 0.1, 0.5, 1, 2]), rng.choice([3, 60, 1000])
         mechanism = Density.added(law, window=window, tail=math.inf, cost=Pure(epsilon=50))
         with np.errstate(over="ignore"):
-            report = audit.exact(mechanism, answers_a=(a, scales[0]), answers_b=(b, scales[1]), epsilons=[epsilon], vectors=cells)
+            report = audit.exact(
+                mechanism,
+                answers_a=(a, scales[0]),
+                answers_b=(b, scales[1]),
+                epsilons=[epsilon],
+                vectors=cells,
+            )
             ends = sorted({*window, *(float(x) for x in (a, b) if window[0] < x < window[1])})
             share = (np.arange(20_000) + 0.5) / 20_000
             x = np.concatenate([left + (right - left) * share for left, right in pairwise(ends)])
-            steps = np.concatenate([np.full(20_000, (right - left) / 20_000) for left, right in pairwise(ends)])
-            logs = [log_density((x - float(at)) / float(scale)) - math.log(scale) for at, scale in zip((a, b), scales, strict=True)]
+            steps = np.concatenate(
+                [np.full(20_000, (right - left) / 20_000) for left, right in pairwise(ends)]
+            )
+            logs = [
+                log_density((x - float(at)) / float(scale)) - math.log(scale)
+                for at, scale in zip((a, b), scales, strict=True)
+            ]
             found = [on_a_grid(one, other, steps, epsilon) for one, other in (logs, logs[::-1])]
         context = str((law, a, b, scales, window, epsilon, cells))
         inner = max(ratio for ratio, _ in found)

@@ -31,7 +31,9 @@ def rough(law):
 
 
 def bounds(factors, shifts, share=1e-11, cells=10**6):
-    low, high = Integrals([Factor(kind, law, ONE) for kind, law in factors], [tuple(shifts)]).bounds(share, Budget(cells))
+    low, high = Integrals([Factor(kind, law, ONE) for kind, law in factors], [tuple(shifts)]).bounds(
+        share, Budget(cells)
+    )
     return float(low[0]), float(high[0])
 
 
@@ -41,9 +43,21 @@ CASES = {
     "S5": ([("density", EXP(2)), ("cdf", EXP(2)), ("survival", EXP(2))], (0, 0, 0), F(1, 6)),
     "S8": ([("density", LAP(2)), ("survival", EXP(4))], (0, 0), F(5, 6)),
     "S9": ([("density", LAP(2)), ("cdf", EXP(4)), ("survival", EXP(4))], (0, 0, 0), F(1, 12)),
-    "S11": ([("density", LAP(2)), ("cdf", LAP(4)), ("survival", LAP(4))], (0, 0, 0), F("0.20833333333333334")),
-    "S13": ([("density", GUM(2)), ("cdf", GUM(2)), ("survival", GUM(2))], (0, -1, -2), F("0.19121694557229785")),
-    "S17": ([("density", EXP(2)), ("cdf", EXP(4)), ("density", EXP(4))], (0, 0, F(-3, 2)), F("0.038146200370375395")),
+    "S11": (
+        [("density", LAP(2)), ("cdf", LAP(4)), ("survival", LAP(4))],
+        (0, 0, 0),
+        F("0.20833333333333334"),
+    ),
+    "S13": (
+        [("density", GUM(2)), ("cdf", GUM(2)), ("survival", GUM(2))],
+        (0, -1, -2),
+        F("0.19121694557229785"),
+    ),
+    "S17": (
+        [("density", EXP(2)), ("cdf", EXP(4)), ("density", EXP(4))],
+        (0, 0, F(-3, 2)),
+        F("0.038146200370375395"),
+    ),
     "T1": ([("density", EXP(2)), ("cdf", EXP(2)), ("cdf", EXP(2))], (-1, 0, 0), F("0.5160958206778473")),
     "T6": ([("density", LAP(2)), ("density", LAP(2))], (0, F("-0.3")), F("0.12372677161110207")),
     "O10": (
@@ -106,7 +120,8 @@ def test_random_products_against_high_precision(name):
         scales = [1, F(1, 2), 2, 1]
         low, high = bounds([(kind, make(scale)) for kind, scale in zip(kinds, scales, strict=True)], shifts)
         known = [
-            (kind, reference(scale), shift) for kind, scale, shift in zip(kinds, map(mp.mpf, (1, 0.5, 2, 1)), shifts, strict=True)
+            (kind, reference(scale), shift)
+            for kind, scale, shift in zip(kinds, map(mp.mpf, (1, 0.5, 2, 1)), shifts, strict=True)
         ]
         truth = quadrature.integral(known)
         assert low - 1e-16 <= truth <= high + 1e-16
@@ -116,11 +131,16 @@ def test_random_products_against_high_precision(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(("gamma", "one_sided"), [(2, False), (4, True), (3, False), (1.5, False)])
 def test_heavy_tails_against_high_precision(gamma, one_sided):
-    law, known = Law.cauchy(F(gamma), one_sided=one_sided), quadrature.cauchy(mp.mpf(gamma), one_sided=one_sided)
+    law, known = (
+        Law.cauchy(F(gamma), one_sided=one_sided),
+        quadrature.cauchy(mp.mpf(gamma), one_sided=one_sided),
+    )
     shifts = [F(0), F(13, 10), F(-7, 10)]
     low, high = bounds(list(zip(["density", "cdf", "cdf"], [law] * 3, strict=True)), shifts, share=1e-10)
     truth = quadrature.integral(
-        [(kind, known, shift) for kind, shift in zip(["density", "cdf", "cdf"], shifts, strict=True)], digits=20, far=10**6
+        [(kind, known, shift) for kind, shift in zip(["density", "cdf", "cdf"], shifts, strict=True)],
+        digits=20,
+        far=10**6,
     )
     assert low - 1e-9 <= truth <= high + 1e-9
     assert high - low < 1e-9
@@ -156,5 +176,7 @@ def test_the_probability_of_a_cell_comes_from_the_exacter_end():
 
 def test_a_budget_counts_what_is_looked_at():
     budget = Budget(100)
-    Integrals([Factor("density", rough(LAP(1)), ONE), Factor("cdf", rough(LAP(1)), ONE)], [(F(0), F(1))]).bounds(1e-9, budget)
+    Integrals(
+        [Factor("density", rough(LAP(1)), ONE), Factor("cdf", rough(LAP(1)), ONE)], [(F(0), F(1))]
+    ).bounds(1e-9, budget)
     assert budget.left <= 0 < budget.spent

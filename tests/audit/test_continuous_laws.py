@@ -59,7 +59,9 @@ def test_the_functions_of_numpy_are_as_exact_as_is_assumed(function):
     found = getattr(np, function)(x)
     with mp.workdps(40):
         worst = max(
-            abs((mp.mpf(float(y)) - t) / t) for v, y in zip(x, found, strict=True) if (t := getattr(mp, function)(mp.mpf(float(v))))
+            abs((mp.mpf(float(y)) - t) / t)
+            for v, y in zip(x, found, strict=True)
+            if (t := getattr(mp, function)(mp.mpf(float(v))))
         )
     assert worst < mp.mpf(2) ** -47
 
@@ -87,7 +89,10 @@ def test_a_density_is_enclosed_over_intervals(law, known):
             assert below - 1e-13 <= (mp.log(value) if value > 0 else -mp.inf) <= above + 1e-13
     outer = law.log_density(np.array([-np.inf, 3.0]), np.array([-3.0, np.inf]))
     assert (outer[0] == -np.inf).all()
-    assert outer[1][1] >= (float(mp.log(known.density(mp.mpf(3)))) if known.density(mp.mpf(3)) else -np.inf) - 1e-12
+    assert (
+        outer[1][1]
+        >= (float(mp.log(known.density(mp.mpf(3)))) if known.density(mp.mpf(3)) else -np.inf) - 1e-12
+    )
 
 
 @every
@@ -110,7 +115,10 @@ def test_taylor_coefficients_are_those_of_the_density(law, known):
         for i, middle in enumerate(middles):
             truth = mp.taylor(lambda x: known.density(mp.mpf(float(middle)) + x / 3), 0, series.ORDER)  # noqa: B023
             for part, value in zip(found, truth, strict=True):
-                assert abs(mp.mpf(float(part.middle[i])) - value) <= mp.mpf(float(part.radius[i])) + mp.mpf(10) ** -25
+                assert (
+                    abs(mp.mpf(float(part.middle[i])) - value)
+                    <= mp.mpf(float(part.radius[i])) + mp.mpf(10) ** -25
+                )
                 assert part.radius[i] < 1e-10
 
 
@@ -145,7 +153,10 @@ def test_sums_of_exponentials_and_means_are_enclosed():
     assert (high >= np.array(truth) + 0.9e-9).all()
     none = np.array([[-np.inf, 0.0], [-np.inf, -np.inf]])
     assert next(list(side) for side in floats.log_total((none, none)))[0] == -np.inf
-    left, right = rng.normal(size=300) * 10.0 ** rng.uniform(-9, 2, 300), rng.normal(size=300) * 10.0 ** rng.uniform(-9, 2, 300)
+    left, right = (
+        rng.normal(size=300) * 10.0 ** rng.uniform(-9, 2, 300),
+        rng.normal(size=300) * 10.0 ** rng.uniform(-9, 2, 300),
+    )
     right[:50] = left[:50]
     low, high = floats.mean_exponential((left, left), (right, right))
     for a, b, below, above in zip(left, right, low, high, strict=True):
@@ -157,14 +168,22 @@ def test_sums_of_exponentials_and_means_are_enclosed():
 
 
 def whole(x):
-    return np.where(x < 0, -np.inf, np.log(np.clip(x, 1e-300, 1))) - 1e-12, np.where(x <= 0, -np.inf, np.log(np.clip(x, 1e-300, 1)))
+    return np.where(x < 0, -np.inf, np.log(np.clip(x, 1e-300, 1))) - 1e-12, np.where(
+        x <= 0, -np.inf, np.log(np.clip(x, 1e-300, 1))
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"log_cdf": lambda x: (np.full(x.shape, -1.0), np.full(x.shape, -2.0))}, "must return a lower and an upper bound"),
-        ({"log_cdf": lambda x: (np.full(x.shape, np.nan), np.full(x.shape, 0.0))}, "must return a lower and an upper bound"),
+        (
+            {"log_cdf": lambda x: (np.full(x.shape, -1.0), np.full(x.shape, -2.0))},
+            "must return a lower and an upper bound",
+        ),
+        (
+            {"log_cdf": lambda x: (np.full(x.shape, np.nan), np.full(x.shape, 0.0))},
+            "must return a lower and an upper bound",
+        ),
         ({"log_cdf": lambda x: (np.full(x.shape, 0.5), np.full(x.shape, 0.5))}, "not above 0"),
         ({"log_cdf": lambda x: (np.where(x < 0, -0.5, -1.0),) * 2}, "must not fall"),
         (
@@ -175,11 +194,20 @@ def whole(x):
             "must not fall, nor log_survival rise",
         ),
         (
-            {"log_cdf": Law.laplace(1).log_cdf, "log_density": lambda low, high: (np.full(low.shape, 2.0),) * 2},
+            {
+                "log_cdf": Law.laplace(1).log_cdf,
+                "log_density": lambda low, high: (np.full(low.shape, 2.0),) * 2,
+            },
             "functions that agree",
         ),
-        ({"log_cdf": Law.laplace(1).log_cdf, "log_survival": Law.logistic().log_survival}, "functions that agree"),
-        ({"log_cdf": lambda x: (Law.laplace(1).log_cdf(x)[0] - 0.1, Law.laplace(1).log_cdf(x)[1] - 0.1)}, "probability 1"),
+        (
+            {"log_cdf": Law.laplace(1).log_cdf, "log_survival": Law.logistic().log_survival},
+            "functions that agree",
+        ),
+        (
+            {"log_cdf": lambda x: (Law.laplace(1).log_cdf(x)[0] - 0.1, Law.laplace(1).log_cdf(x)[1] - 0.1)},
+            "probability 1",
+        ),
     ],
     ids=["crossed", "nan", "above one", "falls", "rises", "density", "survival", "less than one"],
 )

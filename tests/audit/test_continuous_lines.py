@@ -54,7 +54,9 @@ def test_pieces_have_their_own_shapes_and_any_shape_asks_for_intervals():
     function = np.abs
     pieces = [Piece(-3, 0, "linear"), Piece(0, 1, "any"), Piece(1, 5, "concave")]
     x = np.array([-3.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0])
-    found = lines(x, (function(x), function(x)), pieces, lambda low, high: (np.abs(low) - 1, np.abs(high) + 1))
+    found = lines(
+        x, (function(x), function(x)), pieces, lambda low, high: (np.abs(low) - 1, np.abs(high) + 1)
+    )
     assert found.low_left.tolist()[:4] == [3, 1, -1, -0.5]
     assert found.high_right.tolist()[:4] == [1, 0, 1.5, 2]
     assert found.low_left.size == 7
@@ -83,7 +85,9 @@ def test_a_sum_stays_between_its_lines_and_is_exact_where_terms_run_in_parallel(
         values = np.log(sum(np.exp(term(inside)) for term in terms))
         assert (found.low_left * (1 - share) + found.low_right * share <= values + 1e-12).all()
         assert (found.high_left * (1 - share) + found.high_right * share >= values - 1e-12).all()
-    parallel = summed([lines(X, (shift - X, shift - X), [Piece(-3, 5, "concave")], None) for shift in (0.0, 1.0, -30.0)])
+    parallel = summed(
+        [lines(X, (shift - X, shift - X), [Piece(-3, 5, "concave")], None) for shift in (0.0, 1.0, -30.0)]
+    )
     assert np.abs(parallel.high_left - parallel.low_left).max() < 1e-9
 
 
@@ -101,7 +105,8 @@ def test_a_straight_or_convex_logarithm_does_not_jump_to_nothing(shape):
     """A density that is 0 at the end of a window by convention would else be taken for 0 next to it, too."""
     values = np.where(X[0] == X, -np.inf, -X)
     with pytest.raises(
-        InvalidParameter, match=f"must be -inf all along a {shape} piece, or nowhere; got both, so there is a break"
+        InvalidParameter,
+        match=f"must be -inf all along a {shape} piece, or nowhere; got both, so there is a break",
     ):
         checked(X, (values, values), [Piece(-3, 5, shape)], "the density")
     found = lines(X, (values, values), [Piece(-3, 5, "concave")], None)

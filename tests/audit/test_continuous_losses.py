@@ -52,7 +52,9 @@ def test_sparse_vectors_lose_what_is_known(threshold, queries, a, b, loss):
 def test_no_move_of_two_answers_loses_more_than_the_claim_and_one_loses_it_all(monotone, gap):
     """kappa 2 for moves both ways, 1 for moves together."""
     pairs = [
-        ((0, 0), move) for move in product((-1, 0, 1), repeat=2) if any(move) and (not monotone or min(move) >= 0 or max(move) <= 0)
+        ((0, 0), move)
+        for move in product((-1, 0, 1), repeat=2)
+        if any(move) and (not monotone or min(move) >= 0 or max(move) <= 0)
     ]
     report = audit.exact(sparse(EXP(2), EXP(2 if monotone else 4), gap=gap), neighbours=pairs)
     assert not report.broken
@@ -89,7 +91,12 @@ def test_top_k_with_all_gaps_loses_the_claim(k, kappa):
 def test_a_sorted_sparse_vector_loses_what_it_found(t):
     """All answers meet one threshold, those above are released with their gaps: epsilon_0 + t epsilon_1."""
     mechanism = sparse(
-        EXP(2), EXP(4), positives=None, gap=True, outputs=[(*((1, 3 - i) for i in range(t)), *(0,) * (3 - t))], cost=Pure(epsilon=2)
+        EXP(2),
+        EXP(4),
+        positives=None,
+        gap=True,
+        outputs=[(*((1, 3 - i) for i in range(t)), *(0,) * (3 - t))],
+        cost=Pure(epsilon=2),
     )
     report = audit.exact(mechanism, answers_a=[0] * 3, answers_b=[-1] * t + [1] * (3 - t))
     between(report, Fraction(1, 2) + Fraction(t, 2))

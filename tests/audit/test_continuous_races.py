@@ -71,12 +71,18 @@ def test_sparse_vector_densities():
     encloses(branches.log_probability([4, 0, 1], ((1, 3), 0, (2, 0.5))), 2.3185585221108392e-05)
 
 
-@pytest.mark.parametrize(("make", "known"), [(LAP, quadrature.laplace), (GUM, quadrature.gumbel), (LOG, quadrature.logistic)])
+@pytest.mark.parametrize(
+    ("make", "known"), [(LAP, quadrature.laplace), (GUM, quadrature.gumbel), (LOG, quadrature.logistic)]
+)
 @pytest.mark.slow
 def test_a_transcript_with_gap_against_high_precision(make, known):
     mechanism = sparse(make(2), make(3), gap=True, at=Fraction(1, 2))
     low, high = mechanism.log_probability([1, Fraction(7, 5)], (0, (1, Fraction(9, 10))))
-    factors = [("density", known(2), 0), ("cdf", known(3), Fraction(-1, 2)), ("density", known(3), Fraction(0))]
+    factors = [
+        ("density", known(2), 0),
+        ("cdf", known(3), Fraction(-1, 2)),
+        ("density", known(3), Fraction(0)),
+    ]
     assert math.exp(low) - 1e-15 <= quadrature.integral(factors) <= math.exp(high) + 1e-15
 
 
@@ -102,7 +108,9 @@ def test_the_exponential_mechanism_is_a_race_with_gumbel_noise():
     weights = np.exp([-1.0, 1, 1])
     between(report, -math.log(weights[0] / weights.sum() * 3))
     assert not report.broken
-    assert audit.exact(race(GUM(1), cost=BoundedRange(epsilon=1)), answers_a=[0, 0, 0], answers_b=[-1, 1, 1]).broken
+    assert audit.exact(
+        race(GUM(1), cost=BoundedRange(epsilon=1)), answers_a=[0, 0, 0], answers_b=[-1, 1, 1]
+    ).broken
 
 
 @pytest.mark.slow
@@ -138,7 +146,11 @@ def test_gap_densities_against_a_grid():
     assert winner == 0
     assert math.log(density(1, end) / density(-1, end)) == pytest.approx(report.epsilon_at_least, abs=1e-3)
     g = np.linspace(0, end, 20_001)
-    assert np.log(density(1, g) / density(-1, g)).max() <= report.epsilon_at_most < report.epsilon_at_least + 1e-3
+    assert (
+        np.log(density(1, g) / density(-1, g)).max()
+        <= report.epsilon_at_most
+        < report.epsilon_at_least + 1e-3
+    )
     assert 60 < end < 120
     assert report.unresolved < 1e-15
     assert not report.broken
@@ -154,7 +166,10 @@ def test_heavy_tailed_races_with_a_scale_of_the_data(one_sided):
     truth = {}
     for scores, scale in (a, b):
         for i in (0, 1):
-            shifted = [("density", known, mp.mpf(0)), ("cdf", known, mp.mpf(scores[i] - scores[1 - i]) / mp.mpf(float(scale)))]
+            shifted = [
+                ("density", known, mp.mpf(0)),
+                ("cdf", known, mp.mpf(scores[i] - scores[1 - i]) / mp.mpf(float(scale))),
+            ]
             truth[scale, i] = quadrature.integral(shifted, digits=20, far=2000)
     loss = max(abs(mp.log(truth[1, i] / truth[Fraction(3, 2), i])) for i in (0, 1))
     assert report.epsilon_at_least - 1e-9 <= loss <= report.epsilon_at_most + 1e-9
@@ -179,10 +194,17 @@ def test_a_law_that_is_known_by_its_distribution_function_only():
         return logs - 1e-15, np.minimum(logs + 1e-15, 0.0)
 
     uniform = Law(log_cdf=log_cdf, breaks=[0, 1], name="uniform")
-    report = audit.exact(race(uniform, cost=Pure(epsilon=2)), answers_a=[0, 0], answers_b=[0, Fraction(1, 2)], slack=1e-3)
+    report = audit.exact(
+        race(uniform, cost=Pure(epsilon=2)), answers_a=[0, 0], answers_b=[0, Fraction(1, 2)], slack=1e-3
+    )
     between(report, math.log(4), 1e-3)
     assert "what uniform(scale=1) says of itself" in report.assumed
-    assert audit.exact(race(uniform), answers_a=[0, 0], answers_b=[0, 1], slack=0.1, vectors=20_000).epsilon_at_most == math.inf
+    assert (
+        audit.exact(
+            race(uniform), answers_a=[0, 0], answers_b=[0, 1], slack=0.1, vectors=20_000
+        ).epsilon_at_most
+        == math.inf
+    )
 
 
 @pytest.mark.parametrize("winner", [0, 1, 2])
@@ -195,7 +217,11 @@ def test_any_of_the_others_may_be_second(winner):
     for second in {0, 1, 2} - {winner}:
         [third] = {0, 1, 2} - {winner, second}
         truth += quadrature.integral(
-            [("density", known, -scores[second]), ("density", known, gap - scores[winner]), ("cdf", known, -scores[third])]
+            [
+                ("density", known, -scores[second]),
+                ("density", known, gap - scores[winner]),
+                ("cdf", known, -scores[third]),
+            ]
         )
     assert math.exp(low) - 1e-14 <= truth <= math.exp(high) + 1e-14
     assert high - low < 1e-10
@@ -207,7 +233,11 @@ def test_three_gaps_against_high_precision():
     mechanism = race(GUM(1), k=2, gap=True, outputs=[])
     low, high = mechanism.log_probability([0, 1, Fraction(1, 2)], ((2, 0), (Fraction(1, 4), Fraction(2))))
     known = quadrature.gumbel(1)
-    factors = [("density", known, Fraction(-1)), ("density", known, Fraction(7, 4)), ("density", known, Fraction(2))]
+    factors = [
+        ("density", known, Fraction(-1)),
+        ("density", known, Fraction(7, 4)),
+        ("density", known, Fraction(2)),
+    ]
     assert math.exp(low) - 1e-15 <= quadrature.integral(factors) <= math.exp(high) + 1e-15
 
 
@@ -230,7 +260,9 @@ def test_an_infinite_loss_is_found_in_a_gap():
         return np.where((low < 0) | (high > 1), -np.inf, 0.0), np.where((high < 0) | (low > 1), -np.inf, 0.0)
 
     uniform = Law(log_cdf=log_cdf, log_density=log_density, breaks=[0, 1], log_concave=True, name="uniform")
-    report = audit.exact(race(uniform, gap=True), answers_a=[1, 0], answers_b=[0, 0], slack=0.05, vectors=100_000)
+    report = audit.exact(
+        race(uniform, gap=True), answers_a=[1, 0], answers_b=[0, 0], slack=0.05, vectors=100_000
+    )
     assert report.broken
     assert report.epsilon_at_most == math.inf
 

@@ -49,7 +49,10 @@ HEAVY = {"log_density": lambda low, high, answer: (np.zeros_like(low), np.zeros_
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"tail": None}, "needs Density.tail for Density, because its outputs have no end.*or give partition="),
+        (
+            {"tail": None},
+            "needs Density.tail for Density, because its outputs have no end.*or give partition=",
+        ),
         (CROSSED, "log_density must return a lower and an upper bound; got 0 and -1"),
         (NAN, "log_density must return a lower and an upper bound; got nan"),
         ({"log_density": lambda low, high, answer: low}, "must return two arrays"),
@@ -61,7 +64,10 @@ HEAVY = {"log_density": lambda low, high, answer: (np.zeros_like(low), np.zeros_
         ({"shape": "linear", "breaks": lambda answer: [1, 0]}, "Density.breaks must rise"),
         ({"breaks": lambda answer: ["x"]}, "Density.breaks must be a finite number"),
         ({"breaks": lambda answer: [(2.0, 1.0)]}, "pairs of floats with the place between them"),
-        ({"atoms": lambda answer: {"x": (0.0, -1.0)}}, "Density.atoms must return a lower and an upper bound"),
+        (
+            {"atoms": lambda answer: {"x": (0.0, -1.0)}},
+            "Density.atoms must return a lower and an upper bound",
+        ),
         ({"atoms": lambda answer: {"x": (-1.0, -1.0)}, "shape": "concave"}, "at least 1.36"),
         ({"tail": lambda a, b: -1}, r"Density.tail must be a number in \[0, inf\)"),
     ],
@@ -78,10 +84,16 @@ def test_what_contradicts_itself_is_refused(options, says):
         ({"window": (1, 0)}, "Density.window must be two finite numbers"),
         ({"window": (0, math.inf)}, "Density.window must be two finite numbers"),
         ({"window": 3}, "Density.window must be two finite numbers"),
-        ({"shape": "round"}, "Density.shape must be made of linear, concave, convex, monotone, any; got 'round'"),
+        (
+            {"shape": "round"},
+            "Density.shape must be made of linear, concave, convex, monotone, any; got 'round'",
+        ),
         ({"tail": -1}, r"Density.tail must be a number in \[0, inf\); got -1"),
         ({"cost": Pure}, "Density.cost must be a cost"),
-        ({"cost_of": lambda label: ONE}, "Density.cost_of must be None where outputs have neither labels nor atoms"),
+        (
+            {"cost_of": lambda label: ONE},
+            "Density.cost_of must be None where outputs have neither labels nor atoms",
+        ),
         ({"cost_of": 3}, "Density.cost_of must be a function; got 3"),
         ({"sensitivity": 3}, "Density.sensitivity must be a Sensitivity or None; got 3"),
     ],
@@ -123,8 +135,14 @@ def test_bad_calls_are_refused():
             lambda: sparse(EXP(1), EXP(1), boundaries=[0, 1]),
             "Crossings.boundaries must be one number for each of the 1 branches; got 2",
         ),
-        (lambda: sparse(EXP(1), EXP(1), boundaries=[Fraction(1, 3)], gap=True), "Crossings.boundaries must be floats"),
-        (lambda: sparse(EXP(1), EXP(1), positives=0), "Crossings.positives must be a whole number, at least 1"),
+        (
+            lambda: sparse(EXP(1), EXP(1), boundaries=[Fraction(1, 3)], gap=True),
+            "Crossings.boundaries must be floats",
+        ),
+        (
+            lambda: sparse(EXP(1), EXP(1), positives=0),
+            "Crossings.positives must be a whole number, at least 1",
+        ),
         (lambda: sparse(EXP(1), EXP(1), at=math.inf), "Crossings.at must be a finite number"),
         (lambda: audit.Race(noise=EXP(1), cost=1), "Race.cost must be a cost"),
     ],
@@ -140,7 +158,12 @@ def test_public_parameters_of_races_are_checked(make, says):
         (race(EXP(1)), [0], [1], "needs more than 1 answers for this race"),
         (race([EXP(1), EXP(2)]), [0, 1, 2], [0, 1, 1], "as many as there are laws; got 3 and 2"),
         (race(EXP(1)), [0, 0], [0, 0, 0], "the same number of answers on both sides"),
-        (race(Law.cauchy(3), gap=True), [0, 0], [0, 1], "laws with a log-concave density for gaps without a partition"),
+        (
+            race(Law.cauchy(3), gap=True),
+            [0, 0],
+            [0, 1],
+            "laws with a log-concave density for gaps without a partition",
+        ),
         (race(EXP(1), gap=True, outputs=[]), [0, 0], [0, 1], "Race.outputs must list at least one output"),
         (
             race(EXP(1), gap=True, outputs=[(0, (1, 2))]),
@@ -148,7 +171,12 @@ def test_public_parameters_of_races_are_checked(make, says):
             [0, 1],
             "Race.outputs must be pairs of 1 different positions and 1 gaps",
         ),
-        (race(EXP(1), sensitivity=EITHER), ([0, 0], 2), ([0, 1], 2), "finite numbers|says nothing about scales|neighbours"),
+        (
+            race(EXP(1), sensitivity=EITHER),
+            ([0, 0], 2),
+            ([0, 1], 2),
+            "finite numbers|says nothing about scales|neighbours",
+        ),
         (race(EXP(1)), ([0, 0], 0), ([0, 1], 2), "the scale in audit.exact.answers"),
         (
             sparse(EXP(1), EXP(1), positives=2, gap=True),
@@ -163,13 +191,48 @@ def test_public_parameters_of_races_are_checked(make, says):
             "Crossings.outputs must have 0, a branch, or with a gap",
         ),
         (sparse(EXP(1), EXP(1), outputs=[(0, 3)]), [0, 0], [0, 1], "Crossings.outputs must have 0, a branch"),
-        (sparse(EXP(1), EXP(1), outputs=[(0, (1, 2))]), [0, 0], [0, 1], "Crossings.outputs must have 0, a branch"),
-        (sparse(EXP(1), EXP(1), gap=True, outputs=[(0, (1, 2, 3))]), [0, 0], [0, 1], "Crossings.outputs must have 0, a branch"),
-        (race(EXP(1), gap=True, outputs=[3]), [0, 0], [0, 1], "Race.outputs must be pairs of a position and a gap; got 3"),
-        (sparse(EXP(1), EXP(1), outputs=[(0,)]), [0, 0], [0, 1], "transcripts that can come out of 2 answers"),
-        (sparse(EXP(1), EXP(1), outputs=[(1, 0)]), [0, 0], [0, 1], "transcripts that can come out of 2 answers"),
-        (sparse(EXP(1), EXP(1), outputs=[(0, 0, 1)]), [0, 0], [0, 1], "transcripts that can come out of 2 answers"),
-        (race(EXP(1), gap=True, outputs=[(2, 1)]), [0, 0], [0, 1], "Race.outputs must have positions from 0 to 1; got 2"),
+        (
+            sparse(EXP(1), EXP(1), outputs=[(0, (1, 2))]),
+            [0, 0],
+            [0, 1],
+            "Crossings.outputs must have 0, a branch",
+        ),
+        (
+            sparse(EXP(1), EXP(1), gap=True, outputs=[(0, (1, 2, 3))]),
+            [0, 0],
+            [0, 1],
+            "Crossings.outputs must have 0, a branch",
+        ),
+        (
+            race(EXP(1), gap=True, outputs=[3]),
+            [0, 0],
+            [0, 1],
+            "Race.outputs must be pairs of a position and a gap; got 3",
+        ),
+        (
+            sparse(EXP(1), EXP(1), outputs=[(0,)]),
+            [0, 0],
+            [0, 1],
+            "transcripts that can come out of 2 answers",
+        ),
+        (
+            sparse(EXP(1), EXP(1), outputs=[(1, 0)]),
+            [0, 0],
+            [0, 1],
+            "transcripts that can come out of 2 answers",
+        ),
+        (
+            sparse(EXP(1), EXP(1), outputs=[(0, 0, 1)]),
+            [0, 0],
+            [0, 1],
+            "transcripts that can come out of 2 answers",
+        ),
+        (
+            race(EXP(1), gap=True, outputs=[(2, 1)]),
+            [0, 0],
+            [0, 1],
+            "Race.outputs must have positions from 0 to 1; got 2",
+        ),
         (sparse(EXP(1), EXP(1), outputs=[3]), [0, 0], [0, 1], "Crossings.outputs must be tuples"),
         (sparse(EXP(1), EXP(1), positives=None), [0] * 14, [0] * 13 + [1], "at most 10000 transcripts"),
         (race(EXP(1)), [0, "x"], [0, 1], "audit.exact.answers must be a finite number"),
@@ -185,7 +248,10 @@ def test_whole_number_partitions_stay_functions_and_batches_stay_whole():
         audit.exact(race(EXP(1), gap=True), answers_a=[0, 0], answers_b=[0, 1], partition=[])
 
     for mechanism in (race(EXP(1)), race(EXP(1), gap=True, outputs=[(0, 1)])):
-        with pytest.raises(InvalidParameter, match="partition must be None unless gaps are released, and outputs are not listed"):
+        with pytest.raises(
+            InvalidParameter,
+            match="partition must be None unless gaps are released, and outputs are not listed",
+        ):
             audit.exact(mechanism, answers_a=[0, 0], answers_b=[0, 1], partition=[1])
 
     class Mine:

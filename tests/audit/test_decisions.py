@@ -8,7 +8,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sordino import COUNTING, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK, Seeded, audit, grid
+from sordino import (
+    COUNTING,
+    GaussianMechanism,
+    InvalidParameter,
+    LaplaceMechanism,
+    NoisyTopK,
+    Seeded,
+    audit,
+    grid,
+)
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.grid import largest
 from sordino.mechanisms import additive, noisy_top_k
@@ -51,10 +60,15 @@ def test_what_is_audited_is_what_is_released(monkeypatch):
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)
     subject = subject_of(mechanism, 3)
     assert subject.laws == (mechanism.noise,) * 3
-    assert subject.played(np.array([3, 5, 4]), np.array([[0, 0, 1], [0, -4, -4]])).tolist() == [[1, 0], [0, 2]]
+    assert subject.played(np.array([3, 5, 4]), np.array([[0, 0, 1], [0, -4, -4]])).tolist() == [
+        [1, 0],
+        [0, 2],
+    ]
     monkeypatch.setattr(noisy_top_k, "add", lambda steps, noise: steps + 0 * noise)
     assert mechanism.release([3, 5, 4], entropy=Seeded(1)).gaps.tolist() == [1], "no noise at all"
-    with pytest.raises(InvalidParameter, match="a loss of at least 3.* where the noise allows 1 .* declares is false"):
+    with pytest.raises(
+        InvalidParameter, match="a loss of at least 3.* where the noise allows 1 .* declares is false"
+    ):
         audit.exact(mechanism, answers_a=(0, 0, 0), answers_b=(0, 1, 1))
     monkeypatch.undo()
     monkeypatch.setattr(noisy_top_k, "decide", lambda noisy, k: (noisy[..., :k] * 0, noisy[..., :k]))
@@ -79,10 +93,22 @@ class Handed:
 @pytest.mark.parametrize(
     ("mechanism", "answers", "released"),
     [
-        (NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING), [3, 5, 5, 0], lambda top: [*top.indices.tolist(), *top.gaps.tolist()]),
-        (LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(3)), [3, -5, 7], lambda found: found.values.tolist()),
+        (
+            NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING),
+            [3, 5, 5, 0],
+            lambda top: [*top.indices.tolist(), *top.gaps.tolist()],
+        ),
+        (
+            LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(3)),
+            [3, -5, 7],
+            lambda found: found.values.tolist(),
+        ),
         (LaplaceMechanism(epsilon=1, sensitivity=COUNTING), [4], lambda found: found.values.tolist()),
-        (GaussianMechanism(rho=1, sensitivity=COUNTING.over(2, "l2")), [3, -5], lambda found: found.values.tolist()),
+        (
+            GaussianMechanism(rho=1, sensitivity=COUNTING.over(2, "l2")),
+            [3, -5],
+            lambda found: found.values.tolist(),
+        ),
     ],
 )
 def test_a_release_with_noise_that_is_handed_to_it_is_what_the_audit_plays(mechanism, answers, released):
@@ -108,7 +134,9 @@ def test_a_release_has_the_law_that_was_audited():
     """The sampler is proved elsewhere; here only that release and audit speak of the same mechanism."""
     mechanism = NoisyTopK(k=1, epsilon=2, sensitivity=COUNTING)
     book = audit.enumeration.outcomes.Book(
-        subject_of(mechanism, 2), audit.enumeration.region.region((mechanism.noise,) * 2, 1e-9, 10**6), lambda output: output[0]
+        subject_of(mechanism, 2),
+        audit.enumeration.region.region((mechanism.noise,) * 2, 1e-9, 10**6),
+        lambda output: output[0],
     )
     law = book.outcomes(np.array([1, 0]))
     wins = float(law.certified(book._numbers[0])[0] / law.region.total[0])

@@ -52,7 +52,9 @@ def test_charges_under_concentrated_privacy_have_their_share(monkeypatch):
     levels = []
     beyond = audit.black_boxes.statistical.beyond_zcdp
     monkeypatch.setattr(
-        audit.black_boxes.statistical, "beyond_zcdp", lambda costs, level: levels.append(level) or beyond(costs, level)
+        audit.black_boxes.statistical,
+        "beyond_zcdp",
+        lambda costs, level: levels.append(level) or beyond(costs, level),
     )
     found = report([0.5], lambda _: ZCDP(rho=1), ZCDP(rho=2))
     assert levels == [pytest.approx(0.1 / 3 / 2)]
@@ -62,4 +64,6 @@ def test_charges_under_concentrated_privacy_have_their_share(monkeypatch):
 @pytest.mark.slow
 def test_more_confidence_and_more_questions_make_wider_bounds():
     ask = partial(report, cost_of=None, claimed=Pure(epsilon=2))
-    assert ask([]).witness.at_least > ask([0.5]).witness.at_least > ask([0.5], confidence=0.99).witness.at_least
+    assert (
+        ask([]).witness.at_least > ask([0.5]).witness.at_least > ask([0.5], confidence=0.99).witness.at_least
+    )

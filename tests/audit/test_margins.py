@@ -48,7 +48,9 @@ def test_what_is_unresolved_is_that_of_the_side_with_more_of_it():
 def test_what_is_unresolved_is_that_of_the_worst_pair():
     subject = Subject(laws=[LAPLACE], play=lambda bit, z: z[:, 0] * (1 - bit), cost=Pure(epsilon=1))
     wide, narrow = (0, 1), (1, 1)
-    alone = [audit.exact(subject, neighbours=[pair], tail=1e-9, slack=1e-3).unresolved for pair in (wide, narrow)]
+    alone = [
+        audit.exact(subject, neighbours=[pair], tail=1e-9, slack=1e-3).unresolved for pair in (wide, narrow)
+    ]
     assert alone[0] > 10 * alone[1]
     for pairs in ([wide, narrow], [narrow, wide]):
         assert audit.exact(subject, neighbours=pairs, tail=1e-9, slack=1e-3).unresolved == alone[0]
@@ -83,7 +85,9 @@ def test_sums_of_floats_are_widened_by_more_than_their_rounding(epsilon):
     """Masses that are exactly known leave nothing but the arithmetic of the hockey stick itself to be wrong."""
     draws = np.random.default_rng(11)
     played = region((Finite([1, 1]),), 1e-15, 10)
-    book = Book(Subject(laws=[Finite([1, 1])], play=lambda bit, z: z[:, 0], cost=Pure(epsilon=1)), played, None)
+    book = Book(
+        Subject(laws=[Finite([1, 1])], play=lambda bit, z: z[:, 0], cost=Pure(epsilon=1)), played, None
+    )
     model = book.outcomes(0)
     factor = mpmath.exp(mpmath.mpf(epsilon.numerator) / epsilon.denominator)
     near = 0
@@ -91,12 +95,19 @@ def test_sums_of_floats_are_widened_by_more_than_their_rounding(epsilon):
         n = int(draws.integers(1, 40))
         masses = [draws.random(n) / n / 8 for _ in range(2)]
         sides = [
-            replace(model, ids=np.arange(n), low=mass, high=mass, region=replace(played, total=(Decimal(1), Decimal(1))))
+            replace(
+                model,
+                ids=np.arange(n),
+                low=mass,
+                high=mass,
+                region=replace(played, total=(Decimal(1), Decimal(1))),
+            )
             for mass in masses
         ]
         low, high = Comparison(*sides, None, 1e-6).hockey_stick(epsilon)
         truth = mpmath.fsum(
-            max(mpmath.mpf(0), mpmath.mpf(float(p)) - factor * mpmath.mpf(float(q))) for p, q in zip(*masses, strict=True)
+            max(mpmath.mpf(0), mpmath.mpf(float(p)) - factor * mpmath.mpf(float(q)))
+            for p, q in zip(*masses, strict=True)
         )
         assert low <= truth <= high
         near += high - low < 1e-13
@@ -120,15 +131,26 @@ def conditioned(rate, q, again, top=5):
 @pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(2, 3)])
 def test_all_bounds_hold_where_outputs_are_drawn_again(rate, again, tail):
     """How often that happens depends on the answers, so that the constants of both sides differ."""
-    subject = Subject(laws=[Geometric(rate)], play=lambda q, z: np.minimum(z[:, 0] + q, 5), cost=Pure(epsilon=1), again=again)
+    subject = Subject(
+        laws=[Geometric(rate)],
+        play=lambda q, z: np.minimum(z[:, 0] + q, 5),
+        cost=Pure(epsilon=1),
+        again=again,
+    )
     truths = [conditioned(rate, q, again) for q in (0, 1)]
     book, *orders = laws_of(subject, (0, 1), tail, 0.5)
     for compared, (p, q) in zip(orders, (truths, truths[::-1]), strict=True):
         for number, output in enumerate(book.outputs):
             low, high = compared.loss(number, beyond=False)
-            true = mpmath.log(p[output] / q[output]) if output in p and output in q else mpmath.inf * (1 if output in p else -1)
+            true = (
+                mpmath.log(p[output] / q[output])
+                if output in p and output in q
+                else mpmath.inf * (1 if output in p else -1)
+            )
             assert real(low) <= true <= real(high)
-        assert compared.worst(beyond=False)[0] <= max(mpmath.log(p[x] / q[x]) if x in q else mpmath.inf for x in p)
+        assert compared.worst(beyond=False)[0] <= max(
+            mpmath.log(p[x] / q[x]) if x in q else mpmath.inf for x in p
+        )
         for epsilon in (Fraction(0), Fraction(1, 4)):
             factor = mpmath.exp(mpmath.mpf(epsilon.numerator) / epsilon.denominator)
             true = mpmath.fsum(max(mpmath.mpf(0), p[x] - factor * q.get(x, 0)) for x in p)
@@ -147,7 +169,9 @@ def test_noise_that_was_not_played_counts_more_where_much_is_drawn_again():
     """Under b an output appears only in the noise that is not played, and most of what is played is drawn again."""
     edge = int(region((Geometric(Fraction(1)),), 0.02, 1000).noise.max())
     played = [lambda z: np.where(z == 0, 1, 2), lambda z: np.where(z == 0, 0, np.where(z <= edge, 2, 1))]
-    subject = Subject(laws=[Geometric(Fraction(1))], play=lambda bit, z: played[bit](z[:, 0]), cost=Pure(epsilon=1), again=0)
+    subject = Subject(
+        laws=[Geometric(Fraction(1))], play=lambda bit, z: played[bit](z[:, 0]), cost=Pure(epsilon=1), again=0
+    )
     book, forth, back = laws_of(subject, (0, 1), 0.02, 1e-6)
     truth = math.log((1 - math.exp(-1)) / math.exp(-edge))
     number = book.outputs.index(1)
@@ -156,6 +180,10 @@ def test_noise_that_was_not_played_counts_more_where_much_is_drawn_again():
 
 
 def test_too_little_noise_to_ever_be_released_is_refused():
-    subject = Subject(laws=[Geometric(Fraction(2))], play=lambda q, z: np.minimum(z[:, 0], 5), cost=Pure(epsilon=1), again=0)
-    with pytest.raises(audit.enumeration.outcomes.InvalidParameter, match="must not be the output of all noise"):
+    subject = Subject(
+        laws=[Geometric(Fraction(2))], play=lambda q, z: np.minimum(z[:, 0], 5), cost=Pure(epsilon=1), again=0
+    )
+    with pytest.raises(
+        audit.enumeration.outcomes.InvalidParameter, match="must not be the output of all noise"
+    ):
         Book(subject, region(subject.laws, 0.3, 100), None).outcomes(0)

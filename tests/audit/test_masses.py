@@ -95,7 +95,9 @@ def test_what_is_left_out_is_what_is_declared(laws, tail):
         total *= sum(law.weights) if isinstance(law, Finite) else long_sum(law)
     outside = total - inside
     assert 0 < outside <= exact(played.rest) * (1 + mpmath.mpf(10) ** -30) + mpmath.mpf(10) ** -40
-    assert exact(played.rest) <= outside * (1 + mpmath.mpf(10) ** -20) + mpmath.mpf(10) ** -40, "and no more than that"
+    assert exact(played.rest) <= outside * (1 + mpmath.mpf(10) ** -20) + mpmath.mpf(10) ** -40, (
+        "and no more than that"
+    )
     assert tail / 100 < float(played.tail) <= tail
 
 
@@ -163,11 +165,14 @@ def test_probabilities_of_top_k_enclose_the_formula(kind, q, k, monotone, highes
         assert Fraction(low) / Fraction(total[1]) <= truth * (1 + error)
         assert truth <= (Fraction(high) + Fraction(rest)) / Fraction(total[0]) + error
         short += truth > Fraction(high) / Fraction(total[0]) * (1 + error) + error
-    assert short, "some of each probability lies in the noise that is not played: without the rest the bound would be wrong"
+    assert short, (
+        "some of each probability lies in the noise that is not played: without the rest the bound would be wrong"
+    )
 
 
 @pytest.mark.parametrize(
-    "mechanism", [NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), NoisyTopK(k=1, epsilon=2, sensitivity=EITHER)]
+    "mechanism",
+    [NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), NoisyTopK(k=1, epsilon=2, sensitivity=EITHER)],
 )
 def test_no_weight_is_lost_in_the_grouping(mechanism):
     _, law = outcomes(mechanism, (0, 1, 0), 1e-9)
@@ -191,7 +196,9 @@ def test_oracles_of_noisy_max():
     assert wins[0] == pytest.approx(10 / 21, abs=1e-10)
     assert sum(wins) == pytest.approx(1, abs=1e-12)
     book, law = outcomes(mechanism, (0, 0, 0))
-    assert float(law.certified(book._numbers[1, 0])[0] / law.region.total[0]) == pytest.approx(1 / 7, abs=1e-10)
+    assert float(law.certified(book._numbers[1, 0])[0] / law.region.total[0]) == pytest.approx(
+        1 / 7, abs=1e-10
+    )
 
 
 @pytest.mark.parametrize(("strict", "oracle"), [(False, 0.74572478741), (True, 0.58077104839)])

@@ -31,7 +31,9 @@ def told(a, b, **options):
 # --- weights ---------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("laws", [[Finite([(1 << 22) - 1, 1])] * 3, [Finite([1 << 31])] * 3, [Finite([1 << 30, 1])] * 2])
+@pytest.mark.parametrize(
+    "laws", [[Finite([(1 << 22) - 1, 1])] * 3, [Finite([1 << 31])] * 3, [Finite([1 << 30, 1])] * 2]
+)
 def test_weights_whose_product_leaves_64_bits_are_refused_before_they_are_multiplied(laws):
     subject = Subject(laws=laws, play=lambda bit, z: np.where(z.sum(axis=1) == 0, bit, 7), cost=LITTLE)
     with pytest.raises(InvalidParameter, match=r"whole numbers below 2\^52"):
@@ -62,8 +64,15 @@ def test_a_mass_that_does_not_add_up_is_a_fault(monkeypatch):
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_packed_rows_are_the_rows(kind, width):
     draws = np.random.default_rng(7)
-    ends = [0, 1] if kind == "?" else [np.iinfo(kind).min, np.iinfo(kind).min + 1, 0, 1, np.iinfo(kind).max - 1, np.iinfo(kind).max]
-    for rows in (draws.choice(np.array(ends, dtype=kind), (400, width)), draws.integers(0, 2, (400, width)).astype(kind)):
+    ends = (
+        [0, 1]
+        if kind == "?"
+        else [np.iinfo(kind).min, np.iinfo(kind).min + 1, 0, 1, np.iinfo(kind).max - 1, np.iinfo(kind).max]
+    )
+    for rows in (
+        draws.choice(np.array(ends, dtype=kind), (400, width)),
+        draws.integers(0, 2, (400, width)).astype(kind),
+    ):
         first, which = unique_rows(rows)
         expected, back = np.unique(rows, axis=0, return_inverse=True)
         assert len(first) == len(expected)
@@ -126,10 +135,24 @@ def test_a_partition_sees_the_bits_of_floats(a, b, kind):
 
 @pytest.mark.parametrize(
     "bad",
-    [1.0, (0.0,), ((-0.0,),), [1], {1: 2}, 1j, object(), np.float64(1), math.nan, lambda z: z / 3, lambda z: z.astype(complex)],
+    [
+        1.0,
+        (0.0,),
+        ((-0.0,),),
+        [1],
+        {1: 2},
+        1j,
+        object(),
+        np.float64(1),
+        math.nan,
+        lambda z: z / 3,
+        lambda z: z.astype(complex),
+    ],
 )
 def test_outputs_that_cannot_be_told_apart_for_certain_are_refused(bad):
-    with pytest.raises(InvalidParameter, match="outputs that are whole numbers, .*; got a value of type .* give partition="):
+    with pytest.raises(
+        InvalidParameter, match="outputs that are whole numbers, .*; got a value of type .* give partition="
+    ):
         told(bad, bad)
 
 
@@ -209,7 +232,12 @@ def test_a_play_that_depends_on_the_order_of_rows_is_refused():
 def test_what_is_drawn_again_is_known_by_type_and_value():
     outputs = [(0, 1), (0, True), (2, 2)]
     for again, left in (((0, 1), 2), ((0, True), 2), ("nothing of the kind", 3)):
-        subject = Subject(laws=[Finite([1, 2, 3])], play=lambda q, z: [outputs[i] for i in z[:, 0]], cost=LITTLE, again=again)
+        subject = Subject(
+            laws=[Finite([1, 2, 3])],
+            play=lambda q, z: [outputs[i] for i in z[:, 0]],
+            cost=LITTLE,
+            again=again,
+        )
         book = Book(subject, region(subject.laws, 1e-15, 10), None)
         law = book.outcomes(0)
         assert len(law.ids) == left
@@ -219,11 +247,18 @@ def test_what_is_drawn_again_is_known_by_type_and_value():
 
 def test_noise_proves_nothing_everywhere_about_what_is_conditioned():
     """Laplace noise of rate 1 of which only values above 3 are released: the answer decides how likely that is."""
-    subject = Subject(laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: np.maximum(v[:, 0], 3), cost=Pure(epsilon=1), again=3)
+    subject = Subject(
+        laws=[DiscreteLaplace(Fraction(1))],
+        decide=lambda v: np.maximum(v[:, 0], 3),
+        cost=Pure(epsilon=1),
+        again=3,
+    )
     report = audit.exact(subject, answers_a=(0,), answers_b=(4,))
     assert report.epsilon_everywhere == math.inf
     assert not report.declared
-    folded = Subject(laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: np.abs(v[:, 0]), cost=Pure(epsilon=1), again=0)
+    folded = Subject(
+        laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: np.abs(v[:, 0]), cost=Pure(epsilon=1), again=0
+    )
     book = Book(folded, region(folded.laws, 1e-15, 100), None)
     r = math.exp(-1)
     c = (1 - r) / (1 + r)

@@ -35,7 +35,9 @@ DOMAIN = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3)
 
 
 def norm(kind, bound=1, **options):
-    return Sensitivity(bound=bound, monotone=False, adjacency="replace-one", norm=kind, **({"step": 1} | options))
+    return Sensitivity(
+        bound=bound, monotone=False, adjacency="replace-one", norm=kind, **({"step": 1} | options)
+    )
 
 
 # --- the grid --------------------------------------------------------------------------------------------------------------------
@@ -70,7 +72,9 @@ def test_rounding_of_single_answers_is_in_the_noise():
 # --- mappings --------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bad", [{1.5: 1}, {-1: 1}, {3: 1}, {"a": 1}, {True: 1}, {None: 1}, {10**7: 1}, {1 << 80: 1}, [0, 0, 0, 1]])
+@pytest.mark.parametrize(
+    "bad", [{1.5: 1}, {-1: 1}, {3: 1}, {"a": 1}, {True: 1}, {None: 1}, {10**7: 1}, {1 << 80: 1}, [0, 0, 0, 1]]
+)
 def test_positions_are_whole_numbers_in_the_domain(bad):
     start = time.process_time()
     for pair in (({}, bad), (bad, {})):
@@ -144,7 +148,13 @@ def test_domains_that_are_not_computed_item_by_item_are_refused():
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize(
     "statement",
-    [EITHER, COUNTING, norm("l1", 3), norm("l2", 2), Sensitivity(bound=3, monotone=False, adjacency="replace-one", step=1)],
+    [
+        EITHER,
+        COUNTING,
+        norm("l1", 3),
+        norm("l2", 2),
+        Sensitivity(bound=3, monotone=False, adjacency="replace-one", step=1),
+    ],
 )
 def test_all_moves_are_made_the_largest_first(n, statement):
     step, most = Fraction(1), Fraction(statement.bound)
@@ -160,7 +170,9 @@ def test_all_moves_are_made_the_largest_first(n, statement):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
 def test_all_bases_are_made_the_flattest_first(n):
-    expected = sorted((b for b in product(range(3), repeat=n) if min(b) == 0), key=lambda b: (max(b), sum(b), b))
+    expected = sorted(
+        (b for b in product(range(3), repeat=n) if min(b) == 0), key=lambda b: (max(b), sum(b), b)
+    )
     assert list(_bases(n)) == expected
 
 
@@ -168,7 +180,9 @@ def test_all_bases_are_made_the_flattest_first(n):
 def test_a_search_among_many_answers_makes_only_what_it_tries():
     start = time.process_time()
     assert len(list(islice(moves(300, EITHER, Fraction(1)), 20))) == 20
-    subject = Subject(laws=[Finite([1, 1])], play=lambda q, z: z[:, 0], cost=Pure(epsilon=1), sensitivity=EITHER)
+    subject = Subject(
+        laws=[Finite([1, 1])], play=lambda q, z: z[:, 0], cost=Pure(epsilon=1), sensitivity=EITHER
+    )
     report = audit.exact(subject, search=True, n=60, limit=10)
     assert report.pairs == 1
     assert time.process_time() - start < 5
@@ -191,7 +205,9 @@ def test_no_pair_of_a_search_is_the_same_on_both_sides():
 @pytest.mark.slow
 def test_a_search_starts_with_as_many_answers_as_it_is_about():
     mechanism = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)
-    with pytest.raises(InvalidParameter, match=r"n must be the number of answers of the pairs that are given, 2; got 3"):
+    with pytest.raises(
+        InvalidParameter, match=r"n must be the number of answers of the pairs that are given, 2; got 3"
+    ):
         audit.exact(mechanism, answers_a=[0, 0], answers_b=[0, 1], search=True, n=3, limit=4, tail=1e-4)
     assert audit.exact(DOMAIN, answers_a={}, answers_b={1: 1}, search=True, limit=4, tail=1e-3).pairs == 2
     assert listed({1: 2}, 3) == [0, 2, 0]

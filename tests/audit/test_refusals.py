@@ -37,15 +37,45 @@ def coin(**changes):
     [
         (TOP, [0, 0], [2, 0], "each answer moving by at most 1, in one direction; got answers at distance 2"),
         (TOP, [0, 0], [1, -1], r"in one direction; got answers at distances -1 and \+1"),
-        (NoisyTopK(k=1, epsilon=1, sensitivity=EITHER), [0, 0.5], [0, 2], r"at most 1; got answers at distance 1\.5"),
-        (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), {}, {1: 2}, "got answers at distance 2"),
-        (LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)), [0, 0], [2, 1], "the L1 norm of all .* distance 3"),
-        (GaussianMechanism(rho=1, sensitivity=COUNTING.over(2, "l2")), [0, 0], [1, 2], r"the L2 norm .* distance 2\.236"),
-        (LaplaceMechanism(epsilon=1, sensitivity=COUNTING), [0, 0], [1, 0], "releases 2 answers together only under"),
+        (
+            NoisyTopK(k=1, epsilon=1, sensitivity=EITHER),
+            [0, 0.5],
+            [0, 2],
+            r"at most 1; got answers at distance 1\.5",
+        ),
+        (
+            NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3),
+            {},
+            {1: 2},
+            "got answers at distance 2",
+        ),
+        (
+            LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)),
+            [0, 0],
+            [2, 1],
+            "the L1 norm of all .* distance 3",
+        ),
+        (
+            GaussianMechanism(rho=1, sensitivity=COUNTING.over(2, "l2")),
+            [0, 0],
+            [1, 2],
+            r"the L2 norm .* distance 2\.236",
+        ),
+        (
+            LaplaceMechanism(epsilon=1, sensitivity=COUNTING),
+            [0, 0],
+            [1, 0],
+            "releases 2 answers together only under",
+        ),
         (TOP, [0, 0], [1, 0, 0], "same number of answers on both sides; got 2 and 3"),
         (TOP, [0, float("nan")], [0, 0], "finite numbers"),
         (TOP, [0], [1], None),
-        (NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING), [0, 0], [1, 0], "at most the number of answers 2; got 3"),
+        (
+            NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING),
+            [0, 0],
+            [1, 0],
+            "at most the number of answers 2; got 3",
+        ),
     ],
 )
 def test_pairs_that_are_no_neighbours_are_refused_with_their_distance(mechanism, a, b, words):
@@ -54,16 +84,22 @@ def test_pairs_that_are_no_neighbours_are_refused_with_their_distance(mechanism,
         return
     with pytest.raises(InvalidParameter, match=words):
         audit.exact(mechanism, answers_a=a, answers_b=b)
-    with pytest.raises(InvalidParameter, match=words.replace("-1 and \\+1", "-1 and \\+1").replace("2 and 3", "3 and 2")):
+    with pytest.raises(
+        InvalidParameter, match=words.replace("-1 and \\+1", "-1 and \\+1").replace("2 and 3", "3 and 2")
+    ):
         audit.exact(mechanism, neighbours=[(b, a)])
 
 
 def test_neighbours_of_exact_decimals_are_neighbours():
     statement = Sensitivity(bound=0.1, monotone=False, adjacency="replace-one", step=0.125)
-    report = audit.exact(NoisyTopK(k=1, epsilon=1, sensitivity=statement), answers_a=[0.2, 0], answers_b=[0.3, -0.1])
+    report = audit.exact(
+        NoisyTopK(k=1, epsilon=1, sensitivity=statement), answers_a=[0.2, 0], answers_b=[0.3, -0.1]
+    )
     assert not report.broken
     with pytest.raises(InvalidParameter, match="distance 0.1000001"):
-        audit.exact(NoisyTopK(k=1, epsilon=1, sensitivity=statement), answers_a=[0.2, 0], answers_b=[0.3000001, 0])
+        audit.exact(
+            NoisyTopK(k=1, epsilon=1, sensitivity=statement), answers_a=[0.2, 0], answers_b=[0.3000001, 0]
+        )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +116,10 @@ def test_neighbours_of_exact_decimals_are_neighbours():
         ({"answers_a": [0], "answers_b": [1], "limit": 0}, "audit.exact.limit must be"),
         ({"answers_a": [0], "answers_b": [1], "vectors": 2.5}, "audit.exact.vectors must be"),
         ({"answers_a": [0], "answers_b": [1], "search": 1}, "audit.exact.search must be"),
-        ({"answers_a": [0], "answers_b": [1], "orders": [1]}, r"orders must be a list of numbers in \(1, 1000000\]"),
+        (
+            {"answers_a": [0], "answers_b": [1], "orders": [1]},
+            r"orders must be a list of numbers in \(1, 1000000\]",
+        ),
         ({"answers_a": [0], "answers_b": [1], "epsilons": [-1]}, r"epsilons must be a number in \[0, inf\)"),
         ({"answers_a": [0], "answers_b": [1], "epsilons": []}, "needs epsilons="),
         ({"answers_a": [0], "answers_b": [1], "epsilons": [900]}, "at most 500"),
@@ -108,7 +147,10 @@ def test_options_are_checked(options, words):
         (lambda: Finite([-1, 2]), "weights must be a whole number"),
         (lambda: Finite([0.5]), "weights must be a whole number"),
         (lambda: Finite([1], low=0.5), "low must be a whole number"),
-        (lambda: audit.run_claims("Nobody"), "must be one of .*GaussianMechanism, .*LaplaceMechanism, NoisyTopK"),
+        (
+            lambda: audit.run_claims("Nobody"),
+            "must be one of .*GaussianMechanism, .*LaplaceMechanism, NoisyTopK",
+        ),
     ],
 )
 def test_subjects_and_laws_are_checked(make, words):
@@ -122,16 +164,28 @@ def test_subjects_and_laws_are_checked(make, words):
         (object(), "needs a mechanism of this library, an audit.Subject"),
         (coin(play=lambda bit, z: z[:1, 0]), "one output for each of 2 noise vectors; got 1"),
         (coin(play=lambda bit, z: z[:, 0] / 3), "got a value of type float. For others give partition="),
-        (coin(play=lambda bit, z: [x / 3 for x in z[:, 0]]), "got a value of type float64. For others give partition="),
-        (coin(play=lambda bit, z: [(0, x / 3) for x in z[:, 0]]), "got a value of type float64. For others give partition="),
-        (coin(laws=[Finite([1] * 200)], play=lambda bit, z: z[:, 0] - z[0, 0]), "a function of the answers and its own noise"),
+        (
+            coin(play=lambda bit, z: [x / 3 for x in z[:, 0]]),
+            "got a value of type float64. For others give partition=",
+        ),
+        (
+            coin(play=lambda bit, z: [(0, x / 3) for x in z[:, 0]]),
+            "got a value of type float64. For others give partition=",
+        ),
+        (
+            coin(laws=[Finite([1] * 200)], play=lambda bit, z: z[:, 0] - z[0, 0]),
+            "a function of the answers and its own noise",
+        ),
         (coin(laws=[Finite([1] * (1 << 20) + [1])]), "because there are more than 1048576 different outputs"),
         (coin(cost=Pure(epsilon=600)), "at most 500"),
         (coin(cost_of=lambda output: ZCDP(rho=1)), "must return pure costs"),
         (coin(cost_of=lambda output: Pure(epsilon=2)), "must never be above Subject.cost"),
         (coin(cost=ZCDP(rho=1), cost_of=lambda output: ZCDP(rho=2)), "must never be above Subject.cost"),
         (coin(laws=[Finite([1 << 30])] * 2), "whole numbers below 2\\^52"),
-        (Subject(laws=[Geometric(Fraction(1))], decide=lambda v: v, cost=Pure(epsilon=1), shifts=True), "outputs change when all"),
+        (
+            Subject(laws=[Geometric(Fraction(1))], decide=lambda v: v, cost=Pure(epsilon=1), shifts=True),
+            "outputs change when all",
+        ),
     ],
 )
 def test_plays_that_cannot_be_counted_are_refused(subject, words):
@@ -166,11 +220,25 @@ def test_noise_too_wide_to_be_played_asks_for_a_step():
         audit.exact(fine, answers_a=[0.5, 1], answers_b=[0.5, 2])
 
 
-REAL = Sensitivity(bound=1, monotone=False, adjacency="replace-one")  # no step: a fine grid, and millions of leads
+REAL = Sensitivity(
+    bound=1, monotone=False, adjacency="replace-one"
+)  # no step: a fine grid, and millions of leads
 ENDLESS = {
-    "leads on a fine grid": (ExponentialMechanism(epsilon=1, sensitivity=REAL), 2, "more than 4000000 outputs"),
-    "ordered choices": (NoisyTopK(k=8, epsilon=1, sensitivity=COUNTING, noise="gumbel"), 14, "more than 4000000 outputs"),
-    "more choices than can be written": (NoisyTopK(k=90, epsilon=9, sensitivity=COUNTING, noise="gumbel"), 180, "4000000 outputs"),
+    "leads on a fine grid": (
+        ExponentialMechanism(epsilon=1, sensitivity=REAL),
+        2,
+        "more than 4000000 outputs",
+    ),
+    "ordered choices": (
+        NoisyTopK(k=8, epsilon=1, sensitivity=COUNTING, noise="gumbel"),
+        14,
+        "more than 4000000 outputs",
+    ),
+    "more choices than can be written": (
+        NoisyTopK(k=90, epsilon=9, sensitivity=COUNTING, noise="gumbel"),
+        180,
+        "4000000 outputs",
+    ),
     "turns among equals": (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), 22, "at most 16 answers"),
     "turns beyond 64 bits": (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), 100, "at most 16 answers"),
 }
@@ -235,4 +303,8 @@ def test_long_lists_are_refused_before_their_noise_is_looked_for(monkeypatch):
     monkeypatch.setattr(audit.enumeration.region, "_budget", lambda *_: pytest.fail("this takes minutes"))
     for n, noise in ((1000, "exponential"), (3000, "laplace")):
         with pytest.raises(InvalidParameter, match="would have to play more than 4000000 noise vectors"):
-            audit.exact(NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise=noise), answers_a=[0] * n, answers_b=[1] * n)
+            audit.exact(
+                NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise=noise),
+                answers_a=[0] * n,
+                answers_b=[1] * n,
+            )

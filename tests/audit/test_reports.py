@@ -24,7 +24,9 @@ from sordino.noise import Geometric
 ROOT = Path(__file__).resolve().parents[2]
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 TOP = NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING)
-LIAR = Subject(laws=[Finite([9, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=1), name="a coin")
+LIAR = Subject(
+    laws=[Finite([9, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=1), name="a coin"
+)
 
 sys.path.insert(0, str(ROOT / "docs"))
 import claims_table  # noqa: E402  (a script of docs/, not a package)
@@ -34,10 +36,15 @@ def test_a_report_is_a_frozen_value_with_a_line_a_text_and_json():
     report = audit.exact(TOP, answers_a=(0, 0, 0), answers_b=(0, 1, 1))
     with pytest.raises(dataclasses.FrozenInstanceError):
         report.epsilon_at_least = 0
-    assert repr(report) == "ExactReport(not broken, epsilon_at_least=0.999999999, epsilon_at_most=1, claimed=Pure(epsilon=1))"
+    assert (
+        repr(report)
+        == "ExactReport(not broken, epsilon_at_least=0.999999999, epsilon_at_most=1, claimed=Pure(epsilon=1))"
+    )
     text = str(report)
     assert "claim Pure(epsilon=1) not broken" in text
-    assert "log ratio 0.999999999 to 1.00000001" in text, "a bound is shown as a bound: down from below, up from above"
+    assert "log ratio 0.999999999 to 1.00000001" in text, (
+        "a bound is shown as a bound: down from below, up from above"
+    )
     assert f"{report.audited} outputs; the others have probability" in text
     again = json.loads(json.dumps(report.to_dict()))
     assert again["broken"] is False
@@ -58,9 +65,12 @@ def test_a_gaussian_report_shows_divergences_and_deltas():
 
 def test_a_broken_claim_is_raised_with_what_is_claimed_and_what_was_found():
     report = audit.exact(LIAR, answers_a=0, answers_b=1)
-    assert repr(report).startswith("ExactReport(BROKEN, epsilon_at_least=2.19722457, epsilon_at_most=2.19722458")
+    assert repr(report).startswith(
+        "ExactReport(BROKEN, epsilon_at_least=2.19722457, epsilon_at_most=2.19722458"
+    )
     with pytest.raises(
-        ClaimBroken, match=r"a coin claims Pure\(epsilon=1\), but loses at least 2.19722457 nats where 1 are claimed"
+        ClaimBroken,
+        match=r"a coin claims Pure\(epsilon=1\), but loses at least 2.19722457 nats where 1 are claimed",
     ):
         report.raise_if_broken()
 
@@ -80,7 +90,9 @@ def test_unresolved_and_tail_are_what_they_say():
 
 def test_a_partition_merges_outputs_and_its_classes_are_reported():
     fine = audit.exact(TOP, answers_a=(0, 0), answers_b=(1, 0))
-    coarse = audit.exact(TOP, answers_a=(0, 0), answers_b=(1, 0), partition=lambda output: f"item {output[0]}")
+    coarse = audit.exact(
+        TOP, answers_a=(0, 0), answers_b=(1, 0), partition=lambda output: f"item {output[0]}"
+    )
     assert coarse.outputs == 2
     assert coarse.witness.output == "item 1"
     assert coarse.epsilon_at_least <= fine.epsilon_at_least + 1e-12
@@ -97,7 +109,8 @@ def test_a_partition_merges_outputs_and_its_classes_are_reported():
         (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), 3, 2),
         (
             LaplaceMechanism(
-                epsilon=2, sensitivity=Sensitivity(bound=2, monotone=False, adjacency="replace-one", norm="l1", step=1)
+                epsilon=2,
+                sensitivity=Sensitivity(bound=2, monotone=False, adjacency="replace-one", norm="l1", step=1),
             ),
             2,
             2,
@@ -112,14 +125,20 @@ def test_a_search_finds_the_worst_pair_the_same_one_every_time(mechanism, n, los
     assert not report.broken
     again = audit.exact(mechanism, **options)
     assert (again.witness, again.epsilon_at_most) == (report.witness, report.epsilon_at_most)
-    moves = [y - x for x, y in zip(listed(report.witness.answers_a), listed(report.witness.answers_b), strict=True)]
+    moves = [
+        y - x for x, y in zip(listed(report.witness.answers_a), listed(report.witness.answers_b), strict=True)
+    ]
     assert covered(moves, mechanism.sensitivity)
 
 
 @pytest.mark.slow
 def test_a_search_convicts_what_a_mild_pair_does_not():
     subject = Subject(
-        laws=[Geometric(Fraction(1, 2))] * 3, decide=raw_last_gap, cost=Pure(epsilon=1), sensitivity=EITHER, shifts=True
+        laws=[Geometric(Fraction(1, 2))] * 3,
+        decide=raw_last_gap,
+        cost=Pure(epsilon=1),
+        sensitivity=EITHER,
+        shifts=True,
     )
     mild = audit.exact(subject, answers_a=(0, 0, 0), answers_b=(0, 1, 0), tail=1e-9)
     assert not mild.broken
@@ -152,7 +171,9 @@ def test_a_search_climbs_from_where_it_starts():
 @pytest.mark.slow
 def test_a_search_under_concentrated_privacy_climbs_divergences():
     statement = Sensitivity(bound=2, monotone=False, adjacency="replace-one", norm="l2", step=1)
-    report = audit.exact(GaussianMechanism(rho=1, sensitivity=statement), search=True, n=2, limit=12, tail=1e-8)
+    report = audit.exact(
+        GaussianMechanism(rho=1, sensitivity=statement), search=True, n=2, limit=12, tail=1e-8
+    )
     assert report.divergences[1].at_least == pytest.approx(2, abs=1e-2)
     assert not report.broken
 
@@ -189,19 +210,25 @@ def test_the_table_of_claims_has_these_lines_and_no_others():
     assert CLAIMS_PAGE.startswith(claims_table.HEAD)
     lines = CLAIMS_PAGE.removeprefix(claims_table.HEAD).splitlines()
     claims = sorted(audit.claims(), key=lambda claim: claim.name)
-    assert [line.split(" | ")[:2] for line in lines] == [[f"| `{claim.name}`", claim.statement] for claim in claims]
+    assert [line.split(" | ")[:2] for line in lines] == [
+        [f"| `{claim.name}`", claim.statement] for claim in claims
+    ]
 
 
 @pytest.mark.slow
 def test_a_claim_that_is_not_attained_where_it_says_so_is_refused():
     [claim] = [claim for claim in audit.claims() if claim.name == "RandomizedResponse"]
     [report] = audit.run_claims("RandomizedResponse")
-    mild = audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)), answers_a=(0, 0), answers_b=(0, 1))
+    mild = audit.exact(
+        LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)), answers_a=(0, 0), answers_b=(0, 1)
+    )
     untight = dataclasses.replace(report, reports=(mild,))
     with pytest.raises(ClaimBroken, match="is attained, but it is not"):
         untight.raise_if_broken()
     broken = dataclasses.replace(
-        report, claim=dataclasses.replace(claim, tight=False), reports=(audit.exact(LIAR, answers_a=0, answers_b=1),)
+        report,
+        claim=dataclasses.replace(claim, tight=False),
+        reports=(audit.exact(LIAR, answers_a=0, answers_b=1),),
     )
     assert broken.broken
     with pytest.raises(ClaimBroken, match="a coin"):
@@ -210,7 +237,9 @@ def test_a_claim_that_is_not_attained_where_it_says_so_is_refused():
 
 def test_every_public_mechanism_has_a_claim():
     named = {claim.name for claim in audit.claims()}
-    mechanisms = {name for name in sordino.mechanisms.__all__ if hasattr(getattr(sordino.mechanisms, name), "release")}
+    mechanisms = {
+        name for name in sordino.mechanisms.__all__ if hasattr(getattr(sordino.mechanisms, name), "release")
+    }
     assert mechanisms == set(sordino.mechanisms.__all__) - {"Stream", "CountedStream"}, (
         "an open stream is covered by the claim of its mechanism"
     )
@@ -222,7 +251,9 @@ def test_every_public_mechanism_has_a_claim():
 def test_a_mechanism_of_yours_shows_itself_by_a_method():
     class Doubled:
         def audited(self, n):
-            return Subject(laws=[Geometric(Fraction(1))] * n, decide=lambda v: v.argmax(axis=1), cost=Pure(epsilon=1))
+            return Subject(
+                laws=[Geometric(Fraction(1))] * n, decide=lambda v: v.argmax(axis=1), cost=Pure(epsilon=1)
+            )
 
     report = audit.exact(Doubled(), answers_a=[0, 0], answers_b=[0, 1])
     assert 0.3 < report.epsilon_at_least <= 1

@@ -58,7 +58,9 @@ def test_what_is_no_smooth_bound_is_convicted(broken, condition):
         report.raise_if_broken()
     found, allowed = report.witness.found, report.witness.allowed
     x, y = report.witness.x, report.witness.y
-    assert found == (abs(statistic(x) - statistic(y)) if "change" in condition else broken(x))  # anybody can compute it again
+    assert found == (
+        abs(statistic(x) - statistic(y)) if "change" in condition else broken(x)
+    )  # anybody can compute it again
     assert allowed == (broken(x) if "change" in condition else pytest.approx(math.exp(0.1) * broken(y)))
 
 
@@ -70,8 +72,16 @@ def test_what_is_no_smooth_bound_is_convicted(broken, condition):
             "the sensitivity at distance 0 is below the change of the statistic",
             0,
         ),
-        (lambda x, t: local(x), "the sensitivity at some distance is above that of the neighbour one farther", 0),
-        (lambda x, t: within(x, min(t, 2)), "the sensitivity at some distance is above that of the neighbour one farther", 2),
+        (
+            lambda x, t: local(x),
+            "the sensitivity at some distance is above that of the neighbour one farther",
+            0,
+        ),
+        (
+            lambda x, t: within(x, min(t, 2)),
+            "the sensitivity at some distance is above that of the neighbour one farther",
+            2,
+        ),
     ],
 )
 def test_an_oracle_that_does_not_grow_is_convicted(oracle, condition, distance):
@@ -88,7 +98,9 @@ def test_a_bound_of_several_statistics_is_tried_for_each():
 
     assert not audit.smooth_bound(lambda x: 2 * bound(x), several, neighbours=PAIRS, beta=0.1).broken
     assert audit.smooth_bound(bound, several, neighbours=PAIRS, beta=0.1).broken
-    assert not audit.smooth_bound(lambda x: np.array([bound(x), 2 * bound(x)]), several, neighbours=PAIRS, beta=0.1).broken
+    assert not audit.smooth_bound(
+        lambda x: np.array([bound(x), 2 * bound(x)]), several, neighbours=PAIRS, beta=0.1
+    ).broken
 
 
 def test_numbers_at_the_ends_of_the_floats():
@@ -96,7 +108,9 @@ def test_numbers_at_the_ends_of_the_floats():
     steep = audit.smooth_bound(lambda x: 10.0 ** (600 * x - 300), lambda x: 0.0, neighbours=[(0, 1)], beta=1)
     assert steep.broken
     assert steep.witness.excess == pytest.approx(600 * math.log(10) - 1)
-    assert not audit.smooth_bound(lambda x: 1e300, lambda x: 5e-324 * x, neighbours=[(0, 1)], beta=10**400).broken
+    assert not audit.smooth_bound(
+        lambda x: 1e300, lambda x: 5e-324 * x, neighbours=[(0, 1)], beta=10**400
+    ).broken
     assert audit.smooth_bound(float, lambda x: 0.0, neighbours=[(0, 1)], beta=10**400).broken
 
 

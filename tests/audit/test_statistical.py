@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import COUNTING, ClaimBroken, GaussianMechanism, LaplaceMechanism, NoisyTopK, Seeded, Sensitivity, audit
+from sordino import (
+    COUNTING,
+    ClaimBroken,
+    GaussianMechanism,
+    LaplaceMechanism,
+    NoisyTopK,
+    Seeded,
+    Sensitivity,
+    audit,
+)
 from sordino.audit import Finite, Subject
 from sordino.audit.black_boxes.outcome_costs import beyond_zcdp
 from sordino.audit.controls.enumerated import CONTROLS
@@ -24,14 +33,23 @@ EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 
 
 def boxes(subject, pair, batch=20_000, seed=0):
-    return tuple(audit.black_box(subject, x, entropy=Seeded(2 * seed + i), batch=batch) for i, x in enumerate(pair))
+    return tuple(
+        audit.black_box(subject, x, entropy=Seeded(2 * seed + i), batch=batch) for i, x in enumerate(pair)
+    )
 
 
 def judged(control, samples, batch=20_000, confidence=SURE):
     a, b = boxes(control.subject, control.pair, batch)
     subject = control.subject
     return audit.statistical(
-        a, b, samples=samples, confidence=confidence, claimed=subject.cost, cost_of=subject.cost_of, batch=batch, name=control.name
+        a,
+        b,
+        samples=samples,
+        confidence=confidence,
+        claimed=subject.cost,
+        cost_of=subject.cost_of,
+        batch=batch,
+        name=control.name,
     )
 
 
@@ -62,7 +80,9 @@ def test_a_million_runs_judge_every_control(control):
     report = judged(control, 1_000_000, confidence=0.999)
     assert report.broken == control.broken
     assert report.epsilon_at_least <= control.loss
-    assert report.epsilon_at_least >= 0.75 * min(control.loss, 9), "tight or not: some of these losses are those of rare outcomes"
+    assert report.epsilon_at_least >= 0.75 * min(control.loss, 9), (
+        "tight or not: some of these losses are those of rare outcomes"
+    )
 
 
 TIGHT = [
@@ -77,7 +97,9 @@ TIGHT = [
 @pytest.mark.parametrize(("mechanism", "a", "b"), TIGHT, ids=repr)
 def test_tight_mechanisms_are_seen_to_be_tight(mechanism, a, b):
     run_a, run_b = boxes(mechanism, (a, b))
-    report = audit.statistical(run_a, run_b, samples=1_000_000, confidence=0.999, claimed=mechanism.cost, batch=20_000)
+    report = audit.statistical(
+        run_a, run_b, samples=1_000_000, confidence=0.999, claimed=mechanism.cost, batch=20_000
+    )
     assert not report.broken
     assert 0.85 * float(mechanism.epsilon) <= report.epsilon_at_least <= float(mechanism.epsilon)
 
@@ -106,7 +128,9 @@ def test_no_false_alarm_in_two_hundred_audits():
     for i in range(100):
         for mechanism, pair in ((top, ([0, 0, 0], [0, 1, 1])), (laplace, ([0], [1]))):
             a, b = boxes(mechanism, pair, batch=4000, seed=5000 + i)
-            alarms += audit.statistical(a, b, samples=20_000, confidence=0.999, claimed=mechanism.cost, batch=4000).broken
+            alarms += audit.statistical(
+                a, b, samples=20_000, confidence=0.999, claimed=mechanism.cost, batch=4000
+            ).broken
     assert alarms == 0
 
 
@@ -159,7 +183,12 @@ def test_the_same_attack_finds_nothing_on_the_grid():
         return lambda: (round(answer / laplace.step) + noise.sample(5000, entropy)) * float(laplace.step)
 
     report = audit.statistical(
-        released(0, Seeded(1)), released(1, Seeded(2)), samples=100_000, confidence=SURE, claimed=laplace.cost, batch=5000
+        released(0, Seeded(1)),
+        released(1, Seeded(2)),
+        samples=100_000,
+        confidence=SURE,
+        claimed=laplace.cost,
+        batch=5000,
     )
     assert not report.broken
     assert 0.85 < report.epsilon_at_least < 1
@@ -180,7 +209,11 @@ def fickle(share, entropy, error=ValueError):
 @pytest.mark.slow
 def test_raising_is_an_outcome_and_says_its_type_only(error):
     report = audit.statistical(
-        fickle(0.3, Seeded(1), error), fickle(0.01, Seeded(2)), samples=2000, confidence=SURE, claimed=Pure(epsilon=1)
+        fickle(0.3, Seeded(1), error),
+        fickle(0.01, Seeded(2)),
+        samples=2000,
+        confidence=SURE,
+        claimed=Pure(epsilon=1),
     )
     assert report.broken
     assert "private" not in str(report) + json.dumps(report.to_dict())
@@ -191,10 +224,14 @@ def test_streams_of_words_are_told_apart_by_how_they_begin():
     def run(share, entropy):
         draws = iter(lambda: float(uniform(entropy, 1)[0]), None)
         return lambda: [
-            *itertools.takewhile(lambda w: w == "below", ("below" if next(draws) > share else "above" for _ in range(20)))
+            *itertools.takewhile(
+                lambda w: w == "below", ("below" if next(draws) > share else "above" for _ in range(20))
+            )
         ]
 
-    report = audit.statistical(run(0.1, Seeded(1)), run(0.4, Seeded(2)), samples=4000, confidence=SURE, claimed=Pure(epsilon=1))
+    report = audit.statistical(
+        run(0.1, Seeded(1)), run(0.4, Seeded(2)), samples=4000, confidence=SURE, claimed=Pure(epsilon=1)
+    )
     assert report.broken
     assert report.epsilon_at_least > 2.5
 
@@ -207,12 +244,19 @@ def test_gaussian_claims_are_tested_where_they_allow_a_delta():
     assert not report.broken
     assert report.claimed_epsilon == math.inf
     assert [round(each.claimed, 6) for each in report.deltas] == [0.1, 0.01, 0.001]
-    exact = audit.exact(gaussian, answers_a=[0], answers_b=[1], epsilons=[each.epsilon for each in report.deltas])
+    exact = audit.exact(
+        gaussian, answers_a=[0], answers_b=[1], epsilons=[each.epsilon for each in report.deltas]
+    )
     for found, truth in zip(report.deltas, exact.deltas, strict=True):
         assert found.at_least <= truth.at_most
     assert report.deltas[0].at_least > 0.5 * exact.deltas[0].at_least
     wrong = audit.statistical(
-        a, b, samples=200_000, confidence=SURE, claimed=GaussianMechanism(rho=0.1, sensitivity=COUNTING).cost, batch=20_000
+        a,
+        b,
+        samples=200_000,
+        confidence=SURE,
+        claimed=GaussianMechanism(rho=0.1, sensitivity=COUNTING).cost,
+        batch=20_000,
     )
     assert wrong.broken
     with pytest.raises(ClaimBroken, match="its delta at epsilon"):
@@ -233,7 +277,9 @@ def test_delta_beside_epsilon():
     assert report.claimed_epsilon < 1
 
 
-@pytest.mark.parametrize("name", ["a positive that is not paid for", "sparse vector with gaps, each transcript at its own cost"])
+@pytest.mark.parametrize(
+    "name", ["a positive that is not paid for", "sparse vector with gaps, each transcript at its own cost"]
+)
 @pytest.mark.slow
 def test_costs_of_outcomes_are_held_against_them(name):
     [control] = [control for control in CONTROLS if control.name == name]
@@ -265,7 +311,11 @@ def test_the_same_runs_give_the_same_report():
         reports.append(audit.statistical(a, b, samples=20_000, confidence=0.99, batch=20_000))
     assert reports[0] == reports[1]
     assert json.loads(json.dumps(reports[0].to_dict()))["epsilon_at_most"] is None
-    assert sum(bar.hits_a for bar in reports[0].bars) == sum(bar.hits_b for bar in reports[0].bars) == reports[0].tested
+    assert (
+        sum(bar.hits_a for bar in reports[0].bars)
+        == sum(bar.hits_b for bar in reports[0].bars)
+        == reports[0].tested
+    )
 
 
 def test_what_was_learned_is_never_tested_on_the_same_runs():
@@ -295,7 +345,9 @@ def test_features_are_learned_on_the_first_quarter(monkeypatch):
     learned = audit.black_boxes.statistical.learned
 
     def watched(*parts):
-        runs.extend(abs(number) for part in parts for _, table in part.tables() for number in table[:, 0].tolist())
+        runs.extend(
+            abs(number) for part in parts for _, table in part.tables() for number in table[:, 0].tolist()
+        )
         return learned(*parts)
 
     monkeypatch.setattr("sordino.audit.black_boxes.statistical.learned", watched)
@@ -311,7 +363,9 @@ def test_messages_of_errors_are_no_outcomes():
 
         return run
 
-    report = audit.statistical(failing("1"), failing("2"), samples=200, confidence=0.99, claimed=Pure(epsilon=1))
+    report = audit.statistical(
+        failing("1"), failing("2"), samples=200, confidence=0.99, claimed=Pure(epsilon=1)
+    )
     assert report.epsilon_at_least == 0
 
 
@@ -321,12 +375,16 @@ def test_the_sum_over_classes_of_charges_is_what_it_should_be():
     n, p, q = 10**6, 0.225, 0.371
     losses = [math.log(p / q) ** 2 / 2, math.log((1 - p) / (1 - q)) ** 2 / 2]
     sides = tuple(np.repeat(losses, [round(n * share), n - round(n * share)]) for share in (p, q))
-    truth = math.log(sum(a * a / b * math.exp(-2 * rho) for a, b, rho in zip((p, 1 - p), (q, 1 - q), losses, strict=True)))
+    truth = math.log(
+        sum(a * a / b * math.exp(-2 * rho) for a, b, rho in zip((p, 1 - p), (q, 1 - q), losses, strict=True))
+    )
     ends = [
         (stats.beta.ppf(0.001 / 4, n * a, n - n * a + 1), stats.beta.isf(0.001 / 4, n * b + 1, n - n * b))
         for a, b in ((p, q), (1 - p, 1 - q))
     ]
-    wanted = math.log(sum(low * low / high * math.exp(-2 * rho) for (low, high), rho in zip(ends, losses, strict=True)))
+    wanted = math.log(
+        sum(low * low / high * math.exp(-2 * rho) for (low, high), rho in zip(ends, losses, strict=True))
+    )
     assert beyond_zcdp([sides, sides, sides], 0.001).at_least == pytest.approx(wanted, abs=1e-7)
     assert 0 < wanted < truth
     dear = tuple(side * 2 for side in sides)

@@ -60,7 +60,11 @@ def test_the_witness_can_be_computed_again(control):
     ]
     noise = np.array(list(product(*supports)), dtype=np.int64)
     weight = np.prod(
-        [np.array([probability(law, int(x)) for x in column]) for law, column in zip(laws, noise.T, strict=True)], axis=0
+        [
+            np.array([probability(law, int(x)) for x in column])
+            for law, column in zip(laws, noise.T, strict=True)
+        ],
+        axis=0,
     )
     found = []
     for answers in (witness.answers_a, witness.answers_b):
@@ -73,7 +77,9 @@ def test_the_witness_can_be_computed_again(control):
     if control.loss == math.inf:
         assert found[1] == 0
     else:
-        assert math.log(found[0] / found[1]) == pytest.approx(control.loss, abs=0.05 if len(laws) > 2 else 1e-6)
+        assert math.log(found[0] / found[1]) == pytest.approx(
+            control.loss, abs=0.05 if len(laws) > 2 else 1e-6
+        )
 
 
 def test_the_float_attack_finds_nothing_on_the_grid():
@@ -84,7 +90,9 @@ def test_the_float_attack_finds_nothing_on_the_grid():
     mechanism = LaplaceMechanism(epsilon=2, sensitivity=statement)
     ours = Subject(
         laws=[mechanism.noise],
-        decide=lambda noisy: from_steps(noisy, mechanism.step).view(np.int64),  # the very bits that are released
+        decide=lambda noisy: from_steps(noisy, mechanism.step).view(
+            np.int64
+        ),  # the very bits that are released
         steps=audit.enumeration.subjects.subject_of(mechanism, 1).steps,
         cost=mechanism.cost,
         sensitivity=statement,

@@ -52,10 +52,14 @@ def test_a_claim_that_says_more_than_its_pure_epsilon_is_held_to_it(cost):
     report = audit.exact(coin(cost), answers_a=0, answers_b=1)
     assert report.broken
     if cost.pure() != math.inf:
-        assert not audit.exact(coin(Pure(epsilon=cost.pure())), answers_a=0, answers_b=1).broken, "as a pure claim it is right"
+        assert not audit.exact(coin(Pure(epsilon=cost.pure())), answers_a=0, answers_b=1).broken, (
+            "as a pure claim it is right"
+        )
         assert report.beyond_at_least < 0
         assert any(each.beyond_at_least > 0 for each in report.divergences)
-    with pytest.raises(ClaimBroken, match="leaves the claimed interval by|its delta at epsilon|its Rényi divergence"):
+    with pytest.raises(
+        ClaimBroken, match="leaves the claimed interval by|its delta at epsilon|its Rényi divergence"
+    ):
         report.raise_if_broken()
 
 
@@ -132,7 +136,11 @@ def test_intervals_beyond():
     assert interval_beyond(Pure(epsilon=1), 9.0, 9.0) == -math.inf
     assert interval_beyond(BoundedRange(epsilon=1), 0.75, 0.5) == 0.25
     assert interval_beyond(BoundedRange(epsilon=1), math.inf, 0.0) == math.inf
-    assert interval_beyond(Range(low=1, high=2), 2.0, 1.0) == interval_beyond(Range(low=1, high=2), 1.0, 2.0) == 0
+    assert (
+        interval_beyond(Range(low=1, high=2), 2.0, 1.0)
+        == interval_beyond(Range(low=1, high=2), 1.0, 2.0)
+        == 0
+    )
     assert interval_beyond(Range(low=1, high=2), 1.5, 1.25) == 0.25
     assert below(Fraction(1, 3)) <= Fraction(1, 3) < math.nextafter(below(Fraction(1, 3)), 1)
 
@@ -145,7 +153,9 @@ def test_the_exponential_mechanism_is_held_to_its_range():
     assert not right.broken
     assert right.interval_beyond_at_least == pytest.approx(0, abs=1e-3), "the width is attained, nearly"
     subject = audit.enumeration.subjects.subject_of(mechanism, 3)
-    wide = Subject(laws=subject.laws, play=subject.play, again=-1, cost=BoundedRange(epsilon=Fraction(19, 10)))
+    wide = Subject(
+        laws=subject.laws, play=subject.play, again=-1, cost=BoundedRange(epsilon=Fraction(19, 10))
+    )
     assert audit.exact(wide, **pair).interval_beyond_at_least > 0.09
 
 
@@ -176,7 +186,12 @@ def test_deltas_and_divergences_that_break_a_claim_break_the_report():
     right = audit.exact(coin(Pure(epsilon=2)), answers_a=0, answers_b=1)
     bad = Delta(epsilon=1.0, at_least=0.5, at_most=0.6, claimed=0.4)
     worse = Divergence(alpha=2.0, at_least=1.0, at_most=math.inf, claimed=0.5, beyond_at_least=0.5)
-    for change in ({"deltas": (bad,)}, {"at_claim": bad}, {"divergences": (worse,)}, {"interval_beyond_at_least": 0.1}):
+    for change in (
+        {"deltas": (bad,)},
+        {"at_claim": bad},
+        {"divergences": (worse,)},
+        {"interval_beyond_at_least": 0.1},
+    ):
         assert replace(right, **change).broken
         with pytest.raises(ClaimBroken):
             replace(right, **change).raise_if_broken()

@@ -49,7 +49,10 @@ def test_answers_that_reach_the_output_around_the_noise_are_found_out():
         return np.array(answers)
 
     sneaky = Subject(
-        laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: v[:, 0] * 0 + last[0], steps=steps, cost=Pure(epsilon=40)
+        laws=[DiscreteLaplace(Fraction(1))],
+        decide=lambda v: v[:, 0] * 0 + last[0],
+        steps=steps,
+        cost=Pure(epsilon=40),
     )
     with pytest.raises(InvalidParameter, match="noise allows 1 if .* what the subject declares is false"):
         audit.exact(sneaky, answers_a=[0], answers_b=[1])
@@ -79,17 +82,24 @@ def test_narrow_steps_do_not_wrap(dtype):
     assert report.broken
 
 
-@pytest.mark.parametrize("wrong", [0, [0], np.zeros(3, int), np.zeros((1, 2), int), np.zeros(2), "ab", np.array([1 << 60, 0])])
+@pytest.mark.parametrize(
+    "wrong", [0, [0], np.zeros(3, int), np.zeros((1, 2), int), np.zeros(2), "ab", np.array([1 << 60, 0])]
+)
 def test_steps_return_an_array_of_whole_numbers_one_for_each_law(wrong):
     subject = Subject(
-        laws=[DiscreteLaplace(Fraction(1))] * 2, decide=lambda v: v, steps=lambda answers: wrong, cost=Pure(epsilon=1)
+        laws=[DiscreteLaplace(Fraction(1))] * 2,
+        decide=lambda v: v,
+        steps=lambda answers: wrong,
+        cost=Pure(epsilon=1),
     )
     with pytest.raises(InvalidParameter, match=r"2 whole numbers of steps|at most 2\^53 steps"):
         audit.exact(subject, answers_a=0, answers_b=1)
 
 
 def test_answers_beyond_64_bits_do_not_wrap():
-    subject = Subject(laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: v, cost=Pure(epsilon=1), sensitivity=COUNTING)
+    subject = Subject(
+        laws=[DiscreteLaplace(Fraction(1))], decide=lambda v: v, cost=Pure(epsilon=1), sensitivity=COUNTING
+    )
     with pytest.raises(InvalidParameter, match=r"at most 2\^53 steps"):
         audit.exact(subject, answers_a=np.array([2**63 - 1]), answers_b=np.array([2**63], dtype=np.uint64))
 
@@ -109,18 +119,24 @@ def test_answers_beyond_64_bits_do_not_wrap():
 )
 def test_what_a_subject_is_made_of_is_checked(change, words):
     with pytest.raises(InvalidParameter, match=words):
-        Subject(**({"laws": [Finite([1, 1])], "cost": Pure(epsilon=1), "play": lambda bit, z: z[:, 0]} | change))
+        Subject(
+            **({"laws": [Finite([1, 1])], "cost": Pure(epsilon=1), "play": lambda bit, z: z[:, 0]} | change)
+        )
 
 
 def test_a_law_that_is_stated_is_called_so_and_is_one():
     half = Decimal("0.5")
 
     def report(*law):
-        subject = Subject(laws=[], stated=lambda bit: [(each, (mass, mass)) for each, mass in law], cost=Pure(epsilon=1))
+        subject = Subject(
+            laws=[], stated=lambda bit: [(each, (mass, mass)) for each, mass in law], cost=Pure(epsilon=1)
+        )
         return audit.exact(subject, answers_a=0, answers_b=1)
 
     assert report((0, half), (1, half)).stated
-    assert "releases have the law that the subject states: no noise was played" in str(report((0, half), (1, half)))
+    assert "releases have the law that the subject states: no noise was played" in str(
+        report((0, half), (1, half))
+    )
     assert not audit.exact(coin(Pure(epsilon=2)), answers_a=0, answers_b=1).stated
     assert report((0, half), (True, half), (1, Decimal(0))).outputs == 3
     with pytest.raises(InvalidParameter, match="together at most 1"):
@@ -140,7 +156,12 @@ def test_costs_of_outputs_are_costs(wrong):
 
 def test_a_class_has_no_cost_of_its_own():
     with pytest.raises(InvalidParameter, match=r"partition must be None where each output has its own cost"):
-        audit.exact(coin(Pure(epsilon=2), cost_of=lambda o: Pure(epsilon=2)), answers_a=0, answers_b=1, partition=lambda o: 0)
+        audit.exact(
+            coin(Pure(epsilon=2), cost_of=lambda o: Pure(epsilon=2)),
+            answers_a=0,
+            answers_b=1,
+            partition=lambda o: 0,
+        )
 
 
 def test_costs_of_outputs_mean_nothing_under_approximate_privacy():
@@ -156,13 +177,20 @@ def test_a_partition_leaves_its_trace():
     assert "every output" not in str(report)
     assert "every class" in str(report)
     assert not audit.exact(tells, answers_a=0, answers_b=1).partitioned
-    coarse = audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1, partition=lambda o: o[0] % 99)
+    coarse = audit.exact(
+        LaplaceMechanism(epsilon=1, sensitivity=COUNTING),
+        answers_a=0,
+        answers_b=1,
+        partition=lambda o: o[0] % 99,
+    )
     assert "outputs;" not in str(replace(coarse, unresolved=0.5, epsilon_everywhere=math.inf))
 
 
 def test_neighbours_on_a_word_are_called_so():
     assert "neighbours on your word" in str(audit.exact(coin(Pure(epsilon=2)), answers_a=0, answers_b=1))
-    assert "on your word" not in str(audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1))
+    assert "on your word" not in str(
+        audit.exact(LaplaceMechanism(epsilon=1, sensitivity=COUNTING), answers_a=0, answers_b=1)
+    )
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------------------
@@ -197,8 +225,15 @@ def test_the_witness_is_where_the_loss_is_and_the_overrun_where_the_claim_fails(
     assert report.epsilon_at_least == report.witness.at_least == pytest.approx(math.log(2))
     assert report.witness.output in {0, 1}
     assert report.overrun.output == 2
-    assert report.beyond_at_least == pytest.approx(report.overrun.at_least - report.overrun.claimed, abs=1e-12)
-    free = Subject(laws=subject.laws, play=subject.play, cost=Pure(epsilon=2), cost_of=lambda o: Pure(epsilon=2 * (o == 0)))
+    assert report.beyond_at_least == pytest.approx(
+        report.overrun.at_least - report.overrun.claimed, abs=1e-12
+    )
+    free = Subject(
+        laws=subject.laws,
+        play=subject.play,
+        cost=Pure(epsilon=2),
+        cost_of=lambda o: Pure(epsilon=2 * (o == 0)),
+    )
     with pytest.raises(ClaimBroken, match=r"loses at least 0\.693147180 nats where 0 are claimed"):
         audit.exact(free, answers_a=0, answers_b=1).raise_if_broken()
 

@@ -83,7 +83,18 @@ def account(sordino, orders, tmp_path):
     """An account for the shop; returns the options that charge it."""
     url = tmp_path / "budget.db"
     made = sordino(
-        "ledger", "create", "--ledger", url, "--account", "shop", "--epsilon", 10, "--unit", "customer", "--source", orders
+        "ledger",
+        "create",
+        "--ledger",
+        url,
+        "--account",
+        "shop",
+        "--epsilon",
+        10,
+        "--unit",
+        "customer",
+        "--source",
+        orders,
     )
     assert made.code == 0
     return ("--ledger", url, "--account", "shop")

@@ -43,7 +43,17 @@ def test_above_as_json(above, sordino, account):
         assert row["high"] is None
     facts = {
         key: result.json[key]
-        for key in ("release", "adjacency", "unit", "item", "threshold", "asked", "complete", "simulated", "exact")
+        for key in (
+            "release",
+            "adjacency",
+            "unit",
+            "item",
+            "threshold",
+            "asked",
+            "complete",
+            "simulated",
+            "exact",
+        )
     }
     assert facts == {
         "release": "above",
@@ -65,7 +75,17 @@ def test_above_as_json(above, sordino, account):
 def test_above_as_csv_and_table(above):
     rows = list(csv.DictReader(io.StringIO(above("--format", "csv", "--synthetic", "--seed", 3).out)))
     assert [row["item"] for row in rows] == ["rice", "tea"]
-    assert list(rows[0]) == ["item", "estimate", "low", "high", "gap", "adjacency", "unit", "domain", "simulated"]
+    assert list(rows[0]) == [
+        "item",
+        "estimate",
+        "low",
+        "high",
+        "gap",
+        "adjacency",
+        "unit",
+        "domain",
+        "simulated",
+    ]
     table = above("--format", "table", "--synthetic", "--seed", 3).out
     assert table.splitlines()[0].split() == list(rows[0])[:5]
     assert "Asked: 4; all items were asked." in table
@@ -97,7 +117,20 @@ def test_shapes_go_through(above):
 
 
 def test_a_range_as_domain(sordino, orders):
-    line = ("above", orders, "--item", "price", "--user", "customer", "--threshold", 72, "-c", 3, "--epsilon", 4)
+    line = (
+        "above",
+        orders,
+        "--item",
+        "price",
+        "--user",
+        "customer",
+        "--threshold",
+        72,
+        "-c",
+        3,
+        "--epsilon",
+        4,
+    )
     result = sordino(*line, "--domain-range", "0:1000000000000")
     assert [row["item"] for row in result.json["rows"]] == ["3", "4"]
     assert result.json["domain"] == "range 0:1000000000000"

@@ -29,7 +29,11 @@ FIXED = ("--synthetic", "--seed", 7, "--no-quiet")
 def test_every_line_gets_a_verdict(told, sordino, account):
     result = told("a,-1000000\nb,1000000\nc,-1000000\n", *LINE, *account)
     assert (result.code, result.err) == (0, "")
-    assert [(line["label"], line["above"]) for line in result.lines] == [("a", False), ("b", True), ("c", False)]
+    assert [(line["label"], line["above"]) for line in result.lines] == [
+        ("a", False),
+        ("b", True),
+        ("c", False),
+    ]
     first, second, third = result.lines
     assert list(first) == ["label", "above", "gap", "branch", "charged", "adjacency", "simulated"]
     assert (first["gap"], first["branch"], third["charged"]) == (None, None, 0.0)
@@ -108,7 +112,19 @@ NOTHING = [
     b".",
     b"--1",
 ]
-NOTHING += ["\u0661".encode(), b"\xff\xfe", b"1\x000", b"\x00", b'"', b'"12', b'12"', b'""', b"1 2", b"9" * 5000, b"9" * 3_000_000]
+NOTHING += [
+    "\u0661".encode(),
+    b"\xff\xfe",
+    b"1\x000",
+    b"\x00",
+    b'"',
+    b'"12',
+    b'12"',
+    b'""',
+    b"1 2",
+    b"9" * 5000,
+    b"9" * 3_000_000,
+]
 NOTHING += [b"1,2", b"1,5,", b",", b'x",5', b'"1,5"', b"1" + b"0" * 2_000_000 + b","]
 
 
@@ -124,7 +140,15 @@ def test_an_answer_that_is_none_is_an_ordinary_one_below(told, what):
 
 
 def test_numbers_are_read_as_people_and_programs_write_them():
-    for text, value in ((b" 5\t", 5), (b'"5"', 5), (b"+.5e1", 5), (b"5.", 5), (b"-0", 0), (b"1e308", 1e308), (b"0.1", 0.1)):
+    for text, value in (
+        (b" 5\t", 5),
+        (b'"5"', 5),
+        (b"+.5e1", 5),
+        (b"5.", 5),
+        (b"-0", 0),
+        (b"1e308", 1e308),
+        (b"0.1", 0.1),
+    ):
         assert list(answer_lines(io.BytesIO(b"a," + text + b"\n").read1)) == [[Answer("a", value)]]
 
 
@@ -155,7 +179,10 @@ def test_labels_and_fields_are_public_and_refused_by_line(told, sordino, account
 
 def test_a_refusal_does_not_depend_on_an_answer(told):
     """The same public mistake after other private answers: the same words."""
-    results = [told(b"a," + answer + b"\nb\n", *LINE, *FIXED) for answer in (b"5", b"nan", b'"', b"1,2", b"9" * 2_000_000)]
+    results = [
+        told(b"a," + answer + b"\nb\n", *LINE, *FIXED)
+        for answer in (b"5", b"nan", b'"', b"1,2", b"9" * 2_000_000)
+    ]
     assert len({(result.code, result.err) for result in results}) == 1
 
 
@@ -224,7 +251,8 @@ def test_the_sensitivity_and_the_adjacency_are_said(told, account):
 lines = st.lists(
     st.one_of(
         st.tuples(
-            st.sampled_from([b"a", b"", b'"x,""y"', "żó".encode()]), st.sampled_from([b"1", b" -2.5", b'"3"', b"", b'q"', b"\xff"])
+            st.sampled_from([b"a", b"", b'"x,""y"', "żó".encode()]),
+            st.sampled_from([b"1", b" -2.5", b'"3"', b"", b'q"', b"\xff"]),
         ).map(b",".join),
         st.just(b""),
         st.sampled_from([b"odd", b"a,1,2", b'"a,1']),
@@ -279,7 +307,10 @@ ANSWERS = [
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from(ANSWERS), st.sampled_from(ANSWERS), st.booleans()), max_size=3),
+    st.lists(
+        st.tuples(st.sampled_from(LABELS), st.sampled_from(ANSWERS), st.sampled_from(ANSWERS), st.booleans()),
+        max_size=3,
+    ),
     st.tuples(st.booleans(), st.sampled_from([b"\n", b"\r\n"]), st.booleans()),
     st.tuples(st.integers(1, 40), st.integers(1, 40)),
 )
@@ -329,7 +360,10 @@ def test_memory_is_bounded_whatever_comes():
 
 def started(*arguments, **streams):
     command = [str(Path(sys.executable).with_name("sordino")), *map(str, arguments)]
-    return subprocess.Popen(command, **({"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams))
+    return subprocess.Popen(
+        command,
+        **({"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams),
+    )
 
 
 @pytest.fixture
@@ -350,7 +384,12 @@ def child():
 
 def test_each_verdict_comes_before_the_next_answer_is_sent(child, sordino, account):
     process = child(*LINE, *account)
-    for label, answer, above in (("a", -1e9, False), ("b", 1e9, True), ("c", math.nan, False), ("d", 1e9, True)):
+    for label, answer, above in (
+        ("a", -1e9, False),
+        ("b", 1e9, True),
+        ("c", math.nan, False),
+        ("d", 1e9, True),
+    ):
         process.stdin.write(f"{label},{answer}\n".encode())
         process.stdin.flush()
         line = json.loads(process.stdout.readline())  # would wait for ever for a verdict that is held back
@@ -393,7 +432,9 @@ def test_a_reader_that_leaves_is_no_error_and_leaves_the_charge(child, sordino, 
 
 def test_a_closed_stdin_is_refused_before_the_charge(sordino, account):
     command = " ".join(f"'{part}'" for part in (Path(sys.executable).with_name("sordino"), *LINE, *account))
-    done = subprocess.run(["bash", "-c", f"{command} <&-"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        ["bash", "-c", f"{command} <&-"], capture_output=True, text=True, check=False, timeout=60
+    )
     assert (done.returncode, done.stderr) == (2, "Error: stdin must be open: it brings the answers.\n")
     assert sordino("ledger", "show", *account).json["spent"] == 0
 

@@ -37,7 +37,9 @@ def test_a_claim_of_the_library_is_acquitted(sordino, few):
 def test_all_claims_and_all_controls(sordino):
     facts = sordino("audit", "--all").json
     assert {report["name"] for report in facts["reports"]} == {claim.name for claim in audit.claims()}
-    assert [control["broken"] for control in facts["controls"]] == [control.broken for control in (*CONTROLS, *CONTINUOUS)]
+    assert [control["broken"] for control in facts["controls"]] == [
+        control.broken for control in (*CONTROLS, *CONTINUOUS)
+    ]
 
 
 @pytest.fixture
@@ -45,7 +47,11 @@ def few(monkeypatch):
     """Return a function that leaves only some claims to the library, and one control."""
 
     def leave(*claims):
-        for place in ("sordino.audit.claims", "sordino.audit._registry.claims", "sordino.audit._unaudited.claims"):
+        for place in (
+            "sordino.audit.claims",
+            "sordino.audit._registry.claims",
+            "sordino.audit._unaudited.claims",
+        ):
             monkeypatch.setattr(place, lambda: claims)
         monkeypatch.setattr("sordino.audit.controls.enumerated.CONTROLS", CONTROLS[-1:])
         monkeypatch.setattr("sordino.audit.controls.continuous.CONTINUOUS", ())
@@ -55,7 +61,9 @@ def few(monkeypatch):
 
 SILENT = Claim(name="NoisyTopK", statement="It is loved.", references=(), proof="noisy-top-k.md")
 [LAPLACE] = [
-    dataclasses.replace(claim, neighbours=claim.neighbours[:1]) for claim in audit.claims() if claim.name == "LaplaceMechanism"
+    dataclasses.replace(claim, neighbours=claim.neighbours[:1])
+    for claim in audit.claims()
+    if claim.name == "LaplaceMechanism"
 ]
 
 
@@ -75,14 +83,19 @@ def test_a_name_without_an_audit_says_so(sordino, few):
     few(LAPLACE, SILENT)
     result = sordino("audit", "NoisyTopK", "--format", "table")
     assert result.code == 0
-    assert result.out == "NoisyTopK: It is loved. Not audited: the claim names no neighbours; it is proved. (noisy-top-k.md)\n"
+    assert (
+        result.out
+        == "NoisyTopK: It is loved. Not audited: the claim names no neighbours; it is proved. (noisy-top-k.md)\n"
+    )
     assert "unaudited" not in sordino("audit", "LaplaceMechanism").json
 
 
 @pytest.mark.parametrize("wrong", ["too much is lost", "what is said to be attained is not"])
 def test_a_broken_claim_ends_with_its_exit_code_after_everything_was_written(sordino, few, wrong):
     liar = Subject(
-        laws=[Finite([3, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=1 if wrong.startswith("too") else 2)
+        laws=[Finite([3, 1])],
+        play=lambda bit, lie: bit ^ lie[:, 0],
+        cost=Pure(epsilon=1 if wrong.startswith("too") else 2),
     )
     few(dataclasses.replace(LAPLACE, neighbours=((liar, 0, 1),), tight=not wrong.startswith("too")))
     result = sordino("audit", "--all")
@@ -180,11 +193,20 @@ REFUSED = {
     "no place": (("--command", "echo", "--a", 1, "--b", 2), "must have {} where the input goes"),
     "half a quote": (("--command", "echo '{}", "--a", 1, "--b", 2), "can be split into words"),
     "no program": (("--command", "", "--a", 1, "--b", 2), "--command must name a program"),
-    "a missing program": (("--command", "./no-such-program {}", "--a", 1, "--b", 2), "a program that can be started"),
+    "a missing program": (
+        ("--command", "./no-such-program {}", "--a", 1, "--b", 2),
+        "a program that can be started",
+    ),
     "delta alone": (("--command", ECHO, "--a", 1, "--b", 2, "--delta", "0.1"), "--delta needs --epsilon"),
-    "few samples": (("--command", ECHO, "--a", 1, "--b", 2, "--samples", 3), "samples must be a whole number from 40"),
+    "few samples": (
+        ("--command", ECHO, "--a", 1, "--b", 2, "--samples", 3),
+        "samples must be a whole number from 40",
+    ),
     "confidence one": (("--command", ECHO, "--a", 1, "--b", 2, "--confidence", 1), "a number in (0, 1)"),
-    "no patience": (("--command", "sleep 9{}", "--a", 1, "--b", 2, "--timeout", "0.05"), "took more than 0.05 s"),
+    "no patience": (
+        ("--command", "sleep 9{}", "--a", 1, "--b", 2, "--timeout", "0.05"),
+        "took more than 0.05 s",
+    ),
 }
 
 

@@ -45,7 +45,9 @@ def test_what_is_printed(sordino, tmp_path):
     assert [list(row) for row in one["rows"]] == [["item", "estimate", "low", "high"]] * 3
     assert "Published within [-300.00, 100300.00]" in told["sum"].out
     assert told["sum"].out.split()[:6] == ["sum", "low", "high", "standard_error", "clip_low", "clip_high"]
-    assert told["sum csv"].out.startswith("sum,low,high,standard_error,clip_low,clip_high,range_low,range_high,adjacency")
+    assert told["sum csv"].out.startswith(
+        "sum,low,high,standard_error,clip_low,clip_high,range_low,range_high,adjacency"
+    )
     by = told["sum by"].json
     assert [row["item"] for row in by["rows"]] == ["a", "b", "z"]
     assert by["bounds"] == [0, 100_000]
@@ -69,7 +71,9 @@ def test_a_mean_of_a_public_number_of_rows(sordino, tmp_path):
 DROPPED = [b'u99,"a,1', b"u99,a\xff,1", b",a,1", b"", b"u99,a,1\0"]
 
 
-@pytest.mark.parametrize("name", ["count", "sum", *(pytest.param(n, marks=pytest.mark.slow) for n in ("histogram", "sum by"))])
+@pytest.mark.parametrize(
+    "name", ["count", "sum", *(pytest.param(n, marks=pytest.mark.slow) for n in ("histogram", "sum by"))]
+)
 def test_dropped_rows_are_not_there(sordino, tmp_path, name):
     plain = sordino(*commands(amounts(tmp_path / "a"))[name])
     for place, line in enumerate(DROPPED):
@@ -80,7 +84,9 @@ def test_dropped_rows_are_not_there(sordino, tmp_path, name):
 @pytest.mark.parametrize("name", ["count", "sum csv"])
 def test_neighbours_are_told_the_same_but_for_the_figure(sordino, tmp_path, name):
     plain = sordino(*commands(amounts(tmp_path / "a"))[name])
-    for place, more in enumerate([[b"u99,a,86753099173"] * 3, [b"u99,a,1e999"], [b"u99,a,nan"], [b"u99,dynamite,-1e30"]]):
+    for place, more in enumerate(
+        [[b"u99,a,86753099173"] * 3, [b"u99,a,1e999"], [b"u99,a,nan"], [b"u99,dynamite,-1e30"]]
+    ):
         other = sordino(*commands(amounts(tmp_path / f"b{place}", more))[name])
         assert (other.code, other.err) == (plain.code, plain.err)
         assert len(other.out.splitlines()) == len(plain.out.splitlines())
@@ -95,12 +101,18 @@ def test_what_is_refused(sordino, tmp_path):
         (("count", path, *row, "--bounded", 0, "0.5"), "at least as far apart as one unit"),
         (("count", path, *row, "--bounded", 0, "inf"), "not a finite decimal"),
         (("count", path, *row, "--bounded", "nan", 1), "not a finite decimal"),
-        (("sum", path, *row, "--column", "amount", "--cap", 100, "--bounded", 0, 50), "one unit can move the sum, 100"),
+        (
+            ("sum", path, *row, "--column", "amount", "--cap", 100, "--bounded", 0, 50),
+            "one unit can move the sum, 100",
+        ),
         (
             ("sum", path, *row, "--column", "amount", "--cap", 100, "--growth", 2, "--bounded", 0, 500),
             "must not be given with bounds",
         ),
-        (("quantile", path, *row, "--column", "amount", "--cap", 100, "--q", "0.5", "--bounded", 0, 500), "No such option"),
+        (
+            ("quantile", path, *row, "--column", "amount", "--cap", 100, "--q", "0.5", "--bounded", 0, 500),
+            "No such option",
+        ),
     ]
     for arguments, words in refused:
         outcome = sordino(*arguments)

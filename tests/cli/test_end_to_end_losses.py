@@ -50,7 +50,10 @@ def played(sordino, waiting, folder, arguments, spare=0):
     known = {}
 
     def play(lines, noise):
-        return [known.get((lines, row)) or known.setdefault((lines, row), run(lines, row)) for row in map(tuple, noise.tolist())]
+        return [
+            known.get((lines, row)) or known.setdefault((lines, row), run(lines, row))
+            for row in map(tuple, noise.tolist())
+        ]
 
     def run(lines, row):
         path = folder / "orders.csv"
@@ -64,10 +67,30 @@ def played(sordino, waiting, folder, arguments, spare=0):
 
 
 COMMANDS = {
-    "count of units": (("count", "--user", "user", "--units", "--epsilon", 4), [DiscreteLaplace(Fraction(4))], 1e-6),
-    "count of rows": (("count", "--user", "user", "--max-rows", 2, "--epsilon", 8), [DiscreteLaplace(Fraction(4))], 1e-6),
+    "count of units": (
+        ("count", "--user", "user", "--units", "--epsilon", 4),
+        [DiscreteLaplace(Fraction(4))],
+        1e-6,
+    ),
+    "count of rows": (
+        ("count", "--user", "user", "--max-rows", 2, "--epsilon", 8),
+        [DiscreteLaplace(Fraction(4))],
+        1e-6,
+    ),
     "histogram": (
-        ("histogram", "--item", "product", "--user", "user", "--max-rows", 1, "--epsilon", 3, "--format", "csv"),
+        (
+            "histogram",
+            "--item",
+            "product",
+            "--user",
+            "user",
+            "--max-rows",
+            1,
+            "--epsilon",
+            3,
+            "--format",
+            "csv",
+        ),
         [DiscreteLaplace(Fraction(3))] * 2,
         1e-5,
     ),
@@ -81,9 +104,14 @@ def check(sordino, waiting, tmp_path, name, what, tail=None):
         arguments = (*arguments, "--domain", tmp_path / "items.csv")
     epsilon = arguments[arguments.index("--epsilon") + 1]
     subject = Subject(
-        laws=laws, play=played(sordino, waiting, tmp_path, arguments), cost=Pure(epsilon=epsilon), name=f"sordino {name}, {what}"
+        laws=laws,
+        play=played(sordino, waiting, tmp_path, arguments),
+        cost=Pure(epsilon=epsilon),
+        name=f"sordino {name}, {what}",
     )
-    return audit.exact(subject, answers_a=tuple(BASE), answers_b=(*BASE, *ONE_USER[what]), tail=tail or usual), epsilon
+    return audit.exact(
+        subject, answers_a=tuple(BASE), answers_b=(*BASE, *ONE_USER[what]), tail=tail or usual
+    ), epsilon
 
 
 def test_what_a_reader_sees_of_one_count_loses_what_it_costs(sordino, noise_of, tmp_path):
@@ -102,7 +130,9 @@ def test_what_a_reader_sees_of_a_count_loses_what_it_costs(sordino, noise_of, tm
     assert report.delta_at_claim < 1e-2
     assert report.epsilon_at_least <= epsilon
     if what == "a unit with many rows":
-        assert report.epsilon_at_least == pytest.approx(epsilon, abs=2e-2), "the unit counts for all that is allowed, and no more"
+        assert report.epsilon_at_least == pytest.approx(epsilon, abs=2e-2), (
+            "the unit counts for all that is allowed, and no more"
+        )
 
 
 @pytest.mark.slow
@@ -115,7 +145,9 @@ def test_what_a_reader_sees_of_a_histogram_loses_what_it_costs(sordino, noise_of
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("labels", [("--domain", "items.csv"), ("--domain-sql", "SELECT x FROM (VALUES ('tea'), ('rice')) t(x)")])
+@pytest.mark.parametrize(
+    "labels", [("--domain", "items.csv"), ("--domain-sql", "SELECT x FROM (VALUES ('tea'), ('rice')) t(x)")]
+)
 def test_what_a_reader_sees_of_a_top_one_loses_what_it_costs(sordino, noise_of, tmp_path, labels):
     """Selection and measurement together: a rate for each, found by running it once."""
     labels = (labels[0], items(tmp_path)) if labels[0] == "--domain" else labels
@@ -157,7 +189,21 @@ def test_what_a_reader_sees_of_a_top_one_above_a_threshold_loses_what_it_costs(s
 def test_what_a_reader_sees_of_items_above_loses_what_it_costs(sordino, noise_of, tmp_path, what):
     """The noise of both questions is drawn together, that of the threshold when the first is compared."""
     m = SparseVector(threshold=4, positives=1, epsilon=6, sensitivity=COUNTING, split=Fraction(1, 2))
-    arguments = ("above", "--item", "product", "--user", "user", "--threshold", 4, "-c", 1, "--epsilon", 6, "--split", "0.5")
+    arguments = (
+        "above",
+        "--item",
+        "product",
+        "--user",
+        "user",
+        "--threshold",
+        4,
+        "-c",
+        1,
+        "--epsilon",
+        6,
+        "--split",
+        "0.5",
+    )
     subject = Subject(
         laws=[m.noise, m.noise, m.threshold_noise],
         play=played(sordino, noise_of, tmp_path, (*arguments, "--domain", items(tmp_path))),
@@ -166,13 +212,18 @@ def test_what_a_reader_sees_of_items_above_loses_what_it_costs(sordino, noise_of
     )
     lines = ONE_USER.get(what, ["u9,rice,1"])
     report = audit.exact(
-        subject, answers_a=tuple(BASE), answers_b=(*BASE, *lines), tail=1e-6 if what == "a unit with rice alone" else 1e-4
+        subject,
+        answers_a=tuple(BASE),
+        answers_b=(*BASE, *lines),
+        tail=1e-6 if what == "a unit with rice alone" else 1e-4,
     )
     report.raise_if_broken()
     assert report.delta_at_claim < 1e-2
     assert report.epsilon_at_least <= 6
     if what == "a unit with rice alone":
-        assert report.epsilon_at_least > 5.9, "rice comes first in the domain: below with the threshold, tea above"
+        assert report.epsilon_at_least > 5.9, (
+            "rice comes first in the domain: below with the threshold, tea above"
+        )
 
 
 @pytest.mark.slow

@@ -58,19 +58,45 @@ WRITERS = {
     "version": (("--version",), STOPPED),
     "above on stdin": (("above", "-", "--threshold", 1, "-c", 1, "--epsilon", 1, "--sensitivity", 1), LOST),
     "help": (("top", "--help"), STOPPED),
-    "randomize": (("randomize", "orders.csv", "--column", "price", "--lower", 0, "--upper", 9, "--epsilon", 1), LOST),
-    "randomize on stdin": (("randomize", "-", "--column", "x", "--lower", 0, "--upper", 9, "--epsilon", 1), LOST),
-    "select": (("select", "items.csv", "--score", "code", "--epsilon", 1, "--sensitivity", 1, "--format", "csv"), LOST),
+    "randomize": (
+        ("randomize", "orders.csv", "--column", "price", "--lower", 0, "--upper", 9, "--epsilon", 1),
+        LOST,
+    ),
+    "randomize on stdin": (
+        ("randomize", "-", "--column", "x", "--lower", 0, "--upper", 9, "--epsilon", 1),
+        LOST,
+    ),
+    "select": (
+        ("select", "items.csv", "--score", "code", "--epsilon", 1, "--sensitivity", 1, "--format", "csv"),
+        LOST,
+    ),
     "plan": (("plan", "selector", "-m", 3, "--epsilon", 1), LOST),
     "ledger": (("ledger", "show", "--ledger", "budget.db", "--account", "shop"), LOST),
     "audit": (("audit", "RandomizedResponse"), LOST),
-    "quantile": (("quantile", "orders.csv", "--column", "price", "--q", 0.5, "--cap", 9, "--row-is-unit", "--epsilon", 1), LOST),
+    "quantile": (
+        (
+            "quantile",
+            "orders.csv",
+            "--column",
+            "price",
+            "--q",
+            0.5,
+            "--cap",
+            9,
+            "--row-is-unit",
+            "--epsilon",
+            1,
+        ),
+        LOST,
+    ),
 }
 FIRST = ("count", "version", "above on stdin")
 GIVEN = {"above on stdin": b"a,1\n", "randomize on stdin": b"x\n1\n"}
 
 
-@pytest.mark.parametrize("which", [pytest.param(w, marks=() if w in FIRST else pytest.mark.slow) for w in WRITERS])
+@pytest.mark.parametrize(
+    "which", [pytest.param(w, marks=() if w in FIRST else pytest.mark.slow) for w in WRITERS]
+)
 def test_a_full_stdout_is_exit_code_four_and_one_sentence(which, full, orders, account):
     line, sentence = WRITERS[which]
     done = started(*line, given=GIVEN.get(which, b""), stdout=full, cwd=orders.parent)
@@ -89,7 +115,9 @@ def test_the_last_flush_of_the_interpreter_would_decide_otherwise(full, orders):
 def test_a_charge_stays_and_one_that_could_not_be_delivered_is_none(end, sordino, orders, account, request):
     streams = {} if end == "closed" else {"stdout": request.getfixturevalue(end)}
     closed = {"preexec_fn": lambda: os.close(1)} if end == "closed" else {}
-    done = started("count", orders, "--user", "customer", "--units", "--epsilon", 1, *account, **streams, **closed)
+    done = started(
+        "count", orders, "--user", "customer", "--units", "--epsilon", 1, *account, **streams, **closed
+    )
     code, spent, sentence = {"full": (4, 1, LOST), "gone": (0, 1, ""), "closed": (2, 0, None)}[end]
     assert done.returncode == code
     assert sordino("ledger", "show", *account).json["spent"] == spent
@@ -104,7 +132,12 @@ def test_nothing_about_stderr_decides_an_exit_code(end, orders, request):
     assert released.returncode == 0
     assert json.loads(released.stdout)["release"] == "count"
     assert started(*line, "--epsilon", "nan", stderr=stream).returncode == 2
-    assert started("count", orders.with_name("none.csv"), "--row-is-unit", "--epsilon", 1, stderr=stream).returncode == 4
+    assert (
+        started(
+            "count", orders.with_name("none.csv"), "--row-is-unit", "--epsilon", 1, stderr=stream
+        ).returncode
+        == 4
+    )
 
 
 @pytest.mark.parametrize("room", [0, 30, None])
@@ -133,7 +166,20 @@ def test_where_stdout_ends_is_decided_by_what_is_released(room, tmp_path):
 def test_a_label_that_stdout_has_no_letters_for_is_spelled(form, tmp_path):
     scores = tmp_path / "scores.csv"
     scores.write_text("label,score\né漢😀,1\n", encoding="utf-8")
-    line = ("select", scores, "--score", "score", "--label", "label", "--sensitivity", 1, "--epsilon", 1, "--format", form)
+    line = (
+        "select",
+        scores,
+        "--score",
+        "score",
+        "--label",
+        "label",
+        "--sensitivity",
+        1,
+        "--epsilon",
+        1,
+        "--format",
+        form,
+    )
     done = started(*line, env=environment(PYTHONIOENCODING="latin-1"))
     assert done.returncode == 0
     text = done.stdout.decode("latin-1")
@@ -165,7 +211,9 @@ cli.main()
     done = started(*line, code=failing.replace("{twin}", ""))
     assert (done.returncode, done.stderr.decode()) == (130, cli.INTERRUPTED + "\n")
     deaf = "def hear(number, frame):\n    raise KeyboardInterrupt\ncli._hear = hear"
-    assert started(*line, code=failing.replace("{twin}", deaf)).returncode == 1, "the broken twin forgets that a signal came"
+    assert started(*line, code=failing.replace("{twin}", deaf)).returncode == 1, (
+        "the broken twin forgets that a signal came"
+    )
 
 
 def test_signals_are_heard_where_no_callback_of_the_engine_runs(sordino, top, monkeypatch):
@@ -186,9 +234,25 @@ def test_signals_are_heard_where_no_callback_of_the_engine_runs(sordino, top, mo
 
 def test_a_signal_that_is_ignored_stays_ignored():
     """As `nohup` asks for: a stream goes on when its terminal goes."""
-    line = [sys.executable, "-c", MAIN, "above", "-", "--threshold", "5", "-c", "1", "--epsilon", "9", "--sensitivity", "1"]
+    line = [
+        sys.executable,
+        "-c",
+        MAIN,
+        "above",
+        "-",
+        "--threshold",
+        "5",
+        "-c",
+        "1",
+        "--epsilon",
+        "9",
+        "--sensitivity",
+        "1",
+    ]
     ignore = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), **ignore) as child:
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), **ignore
+    ) as child:
         child.stdin.write(b"a,-1000\n")
         child.stdin.flush()
         assert json.loads(child.stdout.readline())["label"] == "a"
@@ -270,7 +334,9 @@ def test_what_is_held_would_be_seen(sordino, monkeypatch):
 
     monkeypatch.setattr(_Lines, "_keep", lambda self, rest: self._rest.extend(rest))
     with pytest.raises(AssertionError, match="MiB"):
-        test_input_without_end_is_refused_or_read_in_bounded_memory("an answer without end", sordino, monkeypatch)
+        test_input_without_end_is_refused_or_read_in_bounded_memory(
+            "an answer without end", sordino, monkeypatch
+        )
 
 
 def test_what_is_no_ordinary_file_is_refused_unread(sordino, orders, tmp_path):
@@ -296,7 +362,19 @@ def test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path):
     for beginning in (b"", b"name\ntea\n"):
         listed.write_bytes(beginning)
         os.truncate(listed, 64 << 20)  # zeros that take no room on the disk
-        line = ("top", orders, "--item", "product", "-k", 1, "--row-is-unit", "--epsilon", 1, "--domain", listed)
+        line = (
+            "top",
+            orders,
+            "--item",
+            "product",
+            "-k",
+            1,
+            "--row-is-unit",
+            "--epsilon",
+            1,
+            "--domain",
+            listed,
+        )
         sordino("top", "--help")
         tracemalloc.start()
         try:

@@ -55,7 +55,22 @@ def commands(path):
     fixed = ("--synthetic", "--seed", 7, "--no-quiet")
     named = ("top", path, "--item", "product", "--user", "user", "-k", 3, "--epsilon", 1)
     top = (*named, *domain, *fixed)
-    above = ("above", path, "--item", "product", "--user", "user", "--threshold", 5, "-c", 2, "--epsilon", 1, *domain, *fixed)
+    above = (
+        "above",
+        path,
+        "--item",
+        "product",
+        "--user",
+        "user",
+        "--threshold",
+        5,
+        "-c",
+        2,
+        "--epsilon",
+        1,
+        *domain,
+        *fixed,
+    )
     return [
         (*top, "--format", "table"),
         (*above, "--format", "table"),
@@ -63,8 +78,32 @@ def commands(path):
         (*top, "--threshold", 5),
         (*top, "--where", "TRY_CAST(price AS INTEGER) * 1000000 + 5 > 7 OR price = 'x'"),
         (*top, "--where", "TRY_CAST(price AS INTEGER) * 2147483647 + 2147483647 > 0"),
-        ("histogram", path, "--item", "product", "--user", "user", "--max-rows", 2, "--epsilon", 1, *domain, *fixed),
-        ("count", path, "--user", "user", "--units", "--epsilon", 1, "--where", "product IN ('tea', 'rice')", *fixed),
+        (
+            "histogram",
+            path,
+            "--item",
+            "product",
+            "--user",
+            "user",
+            "--max-rows",
+            2,
+            "--epsilon",
+            1,
+            *domain,
+            *fixed,
+        ),
+        (
+            "count",
+            path,
+            "--user",
+            "user",
+            "--units",
+            "--epsilon",
+            1,
+            "--where",
+            "product IN ('tea', 'rice')",
+            *fixed,
+        ),
         (*named, "--domain-sql", "SELECT x FROM (VALUES ('tea'), ('rice'), ('salt')) t(x)", *fixed),
     ]
 
@@ -87,12 +126,17 @@ def plain(sordino, tmp_path):
 
 PLACES = {"first": 0, "middle": 100, "last": len(ROWS)}
 CASES = [(what, place) for what in ONE_RECORD for place in PLACES if place == "middle" or "line" not in what]
-LATER = {case for i, case in enumerate(CASES) if (i + i // 3) % 3}  # the default run looks at a third, at every place
+LATER = {
+    case for i, case in enumerate(CASES) if (i + i // 3) % 3
+}  # the default run looks at a third, at every place
 
 
 @pytest.mark.parametrize(
     ("what", "place"),
-    [pytest.param(*case, id="-".join(case), marks=[pytest.mark.slow] if case in LATER else []) for case in CASES],
+    [
+        pytest.param(*case, id="-".join(case), marks=[pytest.mark.slow] if case in LATER else [])
+        for case in CASES
+    ],
 )
 def test_a_record_that_the_rules_drop_changes_nothing(sordino, tmp_path, plain, what, place):
     record, at = ONE_RECORD[what], PLACES[place]
@@ -106,7 +150,11 @@ def test_a_record_that_the_rules_drop_changes_nothing(sordino, tmp_path, plain, 
 
 
 def test_a_file_without_a_last_line_end_and_with_other_line_ends(sordino, tmp_path, plain):
-    for change in (lambda data: data[:-1], lambda data: data.replace(b"\n", b"\r\n"), lambda data: b"\xef\xbb\xbf" + data):
+    for change in (
+        lambda data: data[:-1],
+        lambda data: data.replace(b"\n", b"\r\n"),
+        lambda data: b"\xef\xbb\xbf" + data,
+    ):
         other = shop(tmp_path / "b", ROWS)
         other.write_bytes(change(other.read_bytes()))
         assert [said(sordino(*line), tmp_path) for line in commands(other)] == plain
@@ -148,18 +196,35 @@ def test_an_engine_failure_is_one_constant_sentence(sordino, tmp_path, monkeypat
     import duckdb
 
     path = tmp_path / "orders.parquet"
-    duckdb.sql(f"COPY (SELECT 'u' || i AS user, 'tea' AS product, i AS price FROM range(300000) t(i)) TO '{path}'")
+    duckdb.sql(
+        f"COPY (SELECT 'u' || i AS user, 'tea' AS product, i AS price FROM range(300000) t(i)) TO '{path}'"
+    )
     whole = path.read_bytes()
     shop(tmp_path / "x", [])
     url = tmp_path / "b.db"
     account = ("--ledger", url, "--account", "shop")
-    assert sordino("ledger", "create", *account, "--epsilon", 10, "--unit", "user", "--source", path).code == 0
+    assert (
+        sordino("ledger", "create", *account, "--epsilon", 10, "--unit", "user", "--source", path).code == 0
+    )
     seen = set()
     for corrupt in (b"", b"\xff" * 4000, CANARY * 300):
         data = bytearray(whole)
         data[2000 : 2000 + len(corrupt)] = corrupt
         path.write_bytes(bytes(data))
-        line = ("top", path, "--item", "product", "--user", "user", "-k", 1, "--epsilon", 1, "--domain", tmp_path / "items.csv")
+        line = (
+            "top",
+            path,
+            "--item",
+            "product",
+            "--user",
+            "user",
+            "-k",
+            1,
+            "--epsilon",
+            1,
+            "--domain",
+            tmp_path / "items.csv",
+        )
         result = sordino(*line, *account)
         if corrupt and result.code:
             seen.add((result.code, result.out, result.err))
@@ -181,8 +246,20 @@ def test_an_interrupt_leaves_the_charge(sordino, tmp_path, name, times):
             file.write("".join(f"u{i}-{j},item{j % 977},{j}\n" for j in range(100_000)))
     (tmp_path / "items.csv").write_text("name\nitem1\nitem2\n", encoding="utf-8")
     account = ("--ledger", str(tmp_path / "b.db"), "--account", "shop")
-    assert sordino("ledger", "create", *account, "--epsilon", 10, "--unit", "user", "--source", path).code == 0
-    command = [str(Path(sys.executable).with_name("sordino")), "top", str(path), "--item", "product", "--user", "user", "-k", "1"]
+    assert (
+        sordino("ledger", "create", *account, "--epsilon", 10, "--unit", "user", "--source", path).code == 0
+    )
+    command = [
+        str(Path(sys.executable).with_name("sordino")),
+        "top",
+        str(path),
+        "--item",
+        "product",
+        "--user",
+        "user",
+        "-k",
+        "1",
+    ]
     command += ["--epsilon", "1", "--domain", str(tmp_path / "items.csv"), *account]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ})
     deadline = time.monotonic() + 30
@@ -196,5 +273,8 @@ def test_an_interrupt_leaves_the_charge(sordino, tmp_path, name, times):
     assert out == b""
     assert "Traceback" not in err.decode()
     if times == 1:
-        assert err.decode().strip() == "Interrupted. Nothing more is released; whatever was charged stays charged."
+        assert (
+            err.decode().strip()
+            == "Interrupted. Nothing more is released; whatever was charged stays charged."
+        )
     assert sordino("ledger", "show", *account).json["spent"] == 1

@@ -21,14 +21,17 @@ def url(sordino, tmp_path):
 @pytest.fixture
 def ledger(sordino, url):
     def call(command, *arguments, account="shop"):
-        return sordino("ledger", command, "--ledger", url, *(("--account", account) if account else ()), *arguments)
+        return sordino(
+            "ledger", command, "--ledger", url, *(("--account", account) if account else ()), *arguments
+        )
 
     return call
 
 
 def test_init_and_create_make_the_same(sordino, tmp_path):
     said = [
-        sordino("ledger", name, "--ledger", tmp_path / f"{name}.db", "--account", "shop", *NEW).json for name in ("init", "create")
+        sordino("ledger", name, "--ledger", tmp_path / f"{name}.db", "--account", "shop", *NEW).json
+        for name in ("init", "create")
     ]
     for statement in said:
         assert len(statement.pop("head")) == 64
@@ -37,10 +40,24 @@ def test_init_and_create_make_the_same(sordino, tmp_path):
 
 
 def test_a_zcdp_account(sordino, tmp_path):
-    made = sordino("ledger", "init", "--ledger", tmp_path / "z.db", "--account", "z", *NEW, "--meter", "zcdp", "--delta", "1e-6")
+    made = sordino(
+        "ledger",
+        "init",
+        "--ledger",
+        tmp_path / "z.db",
+        "--account",
+        "z",
+        *NEW,
+        "--meter",
+        "zcdp",
+        "--delta",
+        "1e-6",
+    )
     assert (made.json["measure"], made.json["delta"]) == ("rho", 1e-6)
     assert 0.18 < made.json["limit"] < 0.19
-    table = sordino("ledger", "show", "--ledger", tmp_path / "z.db", "--account", "z", "--format", "table").out
+    table = sordino(
+        "ledger", "show", "--ledger", tmp_path / "z.db", "--account", "z", "--format", "table"
+    ).out
     assert "Account z: rho 0.185" in table
     assert "epsilon 3, delta 1e-06" in table
 
@@ -69,7 +86,10 @@ def test_shares(ledger):
     assert ledger("show").json["shares"] == {"web": 1.5}
     assert "Granted to web: 1.5." in ledger("show", "--format", "table").out
     assert "A share of account shop." in ledger("show", "--format", "table", account="web").out
-    listed = {row["account"]: (row["parent"], row["remaining"]) for row in ledger("accounts", account=None).json["rows"]}
+    listed = {
+        row["account"]: (row["parent"], row["remaining"])
+        for row in ledger("accounts", account=None).json["rows"]
+    }
     assert listed == {"shop": (None, 1.5), "web": ("shop", 1.5)}
     too_much = ledger("grant", "--to", "late", "--epsilon", 2)
     assert (too_much.code, too_much.out) == (3, "")
@@ -85,7 +105,12 @@ def test_history_and_verify(ledger, url):
     assert [row["kind"] for row in ledger("history", "--last", 1).json["rows"]] == ["grant"]
     assert "create" in ledger("history", "--format", "table").out
     sound = ledger("verify", "--head", rows[0]["head"])
-    assert (sound.code, sound.json["sound"], sound.json["events"], sound.json["head"]) == (0, True, 2, rows[1]["head"])
+    assert (sound.code, sound.json["sound"], sound.json["events"], sound.json["head"]) == (
+        0,
+        True,
+        2,
+        rows[1]["head"],
+    )
     assert "2 events, all agree" in ledger("verify", "--format", "table").out
     connection = sqlite3.connect(url)
     connection.execute("UPDATE account SET spent = 0 WHERE name = 'shop'")
@@ -103,7 +128,16 @@ def test_an_export_can_be_checked_without_sordino(ledger):
     assert (account["type"], account["name"], len(events)) == ("account", "shop", 2)
     head = ""
     for e in events:
-        covered = (head, e["number"], e["kind"], e["charge"], e["amount"], e["spent"], e["allowance"], e["body"])
+        covered = (
+            head,
+            e["number"],
+            e["kind"],
+            e["charge"],
+            e["amount"],
+            e["spent"],
+            e["allowance"],
+            e["body"],
+        )
         head = hashlib.sha256(" ".join(map(str, covered)).encode()).hexdigest()
         assert head == e["head"]
 
@@ -120,13 +154,17 @@ def test_a_reservation_is_given_up(sordino, account):
 
     charge = Ledger.open(account[1], account="shop").reserve(cost.Pure(epsilon=4), label="lost")
     assert sordino("ledger", "show", *account).json["remaining"] == 6
-    given_up = sordino("ledger", "void-reservation", *account, "--charge", charge.id, "--reason", "power failure")
+    given_up = sordino(
+        "ledger", "void-reservation", *account, "--charge", charge.id, "--reason", "power failure"
+    )
     assert [(row["state"], row["settled"]) for row in given_up.json["rows"]] == [("void", 0)]
     assert sordino("ledger", "show", *account).json["remaining"] == 10
     (event,) = sordino("ledger", "history", *account, "--last", 1).json["rows"]
     assert (event["kind"], event["detail"]["reason"]) == ("void", "power failure")
     for key, code in ((charge.id, 5), ("0" * 32, 5), ("", 2)):
-        assert sordino("ledger", "void-reservation", *account, "--charge", key, "--reason", "again").code == code
+        assert (
+            sordino("ledger", "void-reservation", *account, "--charge", key, "--reason", "again").code == code
+        )
 
 
 def test_roles_need_a_database(ledger):
@@ -135,7 +173,9 @@ def test_roles_need_a_database(ledger):
     assert "has no roles" in refused.err
 
 
-@pytest.mark.parametrize("place", ["mysql://me:secret@host/db", "postgresql://me:sec@ret@host/db", "postgresql://me:secret@/"])
+@pytest.mark.parametrize(
+    "place", ["mysql://me:secret@host/db", "postgresql://me:sec@ret@host/db", "postgresql://me:secret@/"]
+)
 def test_addresses_keep_their_secrets(sordino, place, monkeypatch):
     said = sordino("ledger", "show", "--ledger", place, "--account", "shop")
     assert said.code in {2, 5}
@@ -150,7 +190,9 @@ def test_backup_copies_every_account_and_prints_their_heads(sordino, url, ledger
     assert [row["account"] for row in made.json["rows"]] == ["shop", "team"]
     for row in made.json["rows"]:
         for place in (url, tmp_path / "copy.db"):
-            found = sordino("ledger", "verify", "--ledger", place, "--account", row["account"], "--head", row["head"])
+            found = sordino(
+                "ledger", "verify", "--ledger", place, "--account", row["account"], "--head", row["head"]
+            )
             assert (found.code, found.json["sound"]) == (0, True)
     again = sordino("ledger", "backup", "--ledger", url, tmp_path / "copy.db")
     assert (again.code, again.out) == (2, "")

@@ -19,11 +19,31 @@ def commands(path):
     shared = ("--column", "amount", "--epsilon", 1, "--cap", "1e6", *FIXED, "--no-quiet")
     return {
         "quantile": ("quantile", path, *shared, *unit, "--q", "0.5", "--lower", 0),
-        "quantiles": ("quantile", path, *shared, *unit, "--q", "0.25,0.5", "--size-hint", 200, "--format", "table"),
+        "quantiles": (
+            "quantile",
+            path,
+            *shared,
+            *unit,
+            "--q",
+            "0.25,0.5",
+            "--size-hint",
+            200,
+            "--format",
+            "table",
+        ),
         "quantile by": ("quantile", path, *shared, *unit, *by, "--q", "0.5", "--format", "csv"),
         "sum": ("sum", path, *shared, *unit),
         "sum by": ("sum", path, *shared, *unit, *by, "--format", "table"),
-        "mean": ("mean", path, *shared, *unit, "--where", "TRY_CAST(amount AS DOUBLE) < 50", "--format", "csv"),
+        "mean": (
+            "mean",
+            path,
+            *shared,
+            *unit,
+            "--where",
+            "TRY_CAST(amount AS DOUBLE) < 50",
+            "--format",
+            "csv",
+        ),
         "mean of rows": ("mean", path, *shared, "--row-is-unit"),
     }
 
@@ -50,7 +70,15 @@ def test_what_is_printed(sordino, tmp_path):
     head, *rows = told["quantile by"].out.splitlines()
     assert head.startswith("item,q,value,")
     assert [row.split(",")[0] for row in rows] == ["a", "b", "z"]
-    assert list(told["sum"].json["rows"][0]) == ["sum", "low", "high", "standard_error", "clip_low", "clip_high", "capped"]
+    assert list(told["sum"].json["rows"][0]) == [
+        "sum",
+        "low",
+        "high",
+        "standard_error",
+        "clip_low",
+        "clip_high",
+        "capped",
+    ]
     assert "Each group was released with epsilon 0.5." in told["sum by"].out
     assert told["mean"].out.startswith("mean,low,high,")
     assert told["mean of rows"].json["rows"][0]["mean"] == pytest.approx(43, abs=12)
@@ -60,7 +88,9 @@ MISSING = [b"u99,a,not-a-number", b"u99,a,nan", b"u99,a"]
 DROPPED = [b'u99,"a,1', b"u99,a\xff,1", b",a,1"]
 
 
-@pytest.mark.parametrize("name", ["quantile", *(pytest.param(name, marks=pytest.mark.slow) for name in ("quantile by", "mean"))])
+@pytest.mark.parametrize(
+    "name", ["quantile", *(pytest.param(name, marks=pytest.mark.slow) for name in ("quantile by", "mean"))]
+)
 def test_missing_numbers_are_alike_and_dropped_lines_are_not_there(sordino, tmp_path, name):
     for alike in (MISSING, DROPPED):
         outcomes = []
@@ -84,12 +114,16 @@ def shape(outcome):
     return (
         outcome.code,
         outcome.err,
-        [(line.count(","), line.split(":")[0] if "rank" in line else "") for line in outcome.out.splitlines()],
+        [
+            (line.count(","), line.split(":")[0] if "rank" in line else "")
+            for line in outcome.out.splitlines()
+        ],
     )
 
 
 @pytest.mark.parametrize(
-    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("quantiles", "mean of rows")), "sum by"]
+    "name",
+    [*(pytest.param(name, marks=pytest.mark.slow) for name in ("quantiles", "mean of rows")), "sum by"],
 )
 def test_odd_tables_print_the_same_shape(sordino, tmp_path, name):
     usual = sordino(*commands(amounts(tmp_path / "a"))[name])
@@ -121,8 +155,26 @@ def test_what_is_refused(sordino, tmp_path):
         (("sum", path, *row, "--by", "group", "--assume-public"), "listed"),
         (("sum", path, *row, "--domain", path), "--domain needs --by"),
         (("mean", path, *row, "--groups-per-unit", 2), "--groups-per-unit needs --by"),
-        (("mean", path, *base, "--user", "user", "--max-rows", 1, "--by", "group", "--domain-range", "0:3"), "--groups-per-unit"),
-        (("mean", path, "--column", "none", "--epsilon", 1, "--cap", 1, "--row-is-unit"), "must be a column of the source"),
+        (
+            (
+                "mean",
+                path,
+                *base,
+                "--user",
+                "user",
+                "--max-rows",
+                1,
+                "--by",
+                "group",
+                "--domain-range",
+                "0:3",
+            ),
+            "--groups-per-unit",
+        ),
+        (
+            ("mean", path, "--column", "none", "--epsilon", 1, "--cap", 1, "--row-is-unit"),
+            "must be a column of the source",
+        ),
     ]
     for arguments, words in refused:
         outcome = sordino(*arguments)

@@ -4,15 +4,43 @@ from __future__ import annotations
 
 import pytest
 
-from sordino import COUNTING, AdaptiveSparseVector, HybridSparseVector, HybridTopK, NoisyTopK, PermuteAndFlip, SparseVector, plan
+from sordino import (
+    COUNTING,
+    AdaptiveSparseVector,
+    HybridSparseVector,
+    HybridTopK,
+    NoisyTopK,
+    PermuteAndFlip,
+    SparseVector,
+    plan,
+)
 
 COUNTS = ("--sensitivity", 1, "--monotone", "--step", 1)
 
 
 def test_a_sparse_vector_by_margin_and_by_probability(sordino):
-    own = ("--threshold", 1000, "-c", 2, "--correction", "optimal", "--correction-run", 50, "--split", "0.25", "--epsilon", 1)
+    own = (
+        "--threshold",
+        1000,
+        "-c",
+        2,
+        "--correction",
+        "optimal",
+        "--correction-run",
+        50,
+        "--split",
+        "0.25",
+        "--epsilon",
+        1,
+    )
     m = SparseVector(
-        threshold=1000, positives=2, epsilon=1, sensitivity=COUNTING, correction="optimal", correction_run=50, split=0.25
+        threshold=1000,
+        positives=2,
+        epsilon=1,
+        sensitivity=COUNTING,
+        correction="optimal",
+        correction_run=50,
+        split=0.25,
     )
     found = sordino("plan", "accuracy", "sparse-vector", "--answers", 50, "--alpha", 20, *own, *COUNTS)
     assert found.code == 0
@@ -20,7 +48,19 @@ def test_a_sparse_vector_by_margin_and_by_probability(sordino):
     expected = plan.accuracy(m, answers=50, alpha=20)
     assert found.json["beta"] == expected.beta
     assert found.json["statement"] == expected.statement
-    least = sordino("plan", "accuracy", "sparse-vector", "--answers", 50, "--beta", "0.05", *own, *COUNTS, "--format", "csv")
+    least = sordino(
+        "plan",
+        "accuracy",
+        "sparse-vector",
+        "--answers",
+        50,
+        "--beta",
+        "0.05",
+        *own,
+        *COUNTS,
+        "--format",
+        "csv",
+    )
     assert least.out.splitlines()[0] == "alpha,beta,answers"
     assert float(least.out.splitlines()[1].split(",")[0]) == plan.accuracy(m, answers=50, beta=0.05).alpha
 
@@ -28,8 +68,16 @@ def test_a_sparse_vector_by_margin_and_by_probability(sordino):
 def test_selections_and_searches(sordino):
     for name, m, own in (
         ("permute-and-flip", PermuteAndFlip(epsilon=1, sensitivity=COUNTING), ()),
-        ("noisy-top-k", NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, noise="gumbel"), ("-k", 3, "--noise", "gumbel")),
-        ("hybrid-top-k", HybridTopK(k=3, threshold=2, epsilon=1, sensitivity=COUNTING), ("-k", 3, "--threshold", 2)),
+        (
+            "noisy-top-k",
+            NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, noise="gumbel"),
+            ("-k", 3, "--noise", "gumbel"),
+        ),
+        (
+            "hybrid-top-k",
+            HybridTopK(k=3, threshold=2, epsilon=1, sensitivity=COUNTING),
+            ("-k", 3, "--threshold", 2),
+        ),
         (
             "hybrid-sparse-vector",
             HybridSparseVector(k=3, threshold=2, epsilon=1, sensitivity=COUNTING, split=0.5),
@@ -41,7 +89,21 @@ def test_selections_and_searches(sordino):
             ("--at-least", 3, "--threshold", 2, "--noise", "laplace"),
         ),
     ):
-        found = sordino("plan", "accuracy", name, "--answers", 9, "--alpha", 5, "--epsilon", 1, *own, *COUNTS, "--format", "table")
+        found = sordino(
+            "plan",
+            "accuracy",
+            name,
+            "--answers",
+            9,
+            "--alpha",
+            5,
+            "--epsilon",
+            1,
+            *own,
+            *COUNTS,
+            "--format",
+            "table",
+        )
         assert found.out.strip() == plan.accuracy(m, answers=9, alpha=5).statement
 
 
@@ -51,7 +113,10 @@ def test_selections_and_searches(sordino):
         (("sparse-vector", "--epsilon", 1, "--alpha", 1), "--threshold must be given for sparse-vector"),
         (("noisy-top-k", "--epsilon", 1, "--alpha", 1), "-k must be given for noisy-top-k"),
         (("exponential", "--epsilon", 1, "--alpha", 1, "-k", 2), "-k is no option of exponential"),
-        (("permute-and-flip", "--epsilon", 1, "--alpha", 1, "--resample"), "--resample is no option of permute-and-flip"),
+        (
+            ("permute-and-flip", "--epsilon", 1, "--alpha", 1, "--resample"),
+            "--resample is no option of permute-and-flip",
+        ),
         (("permute-and-flip", "--epsilon", 1), "needs alpha, a margin, or beta"),
         (("permute-and-flip", "--epsilon", 1, "--beta", 2), "beta must be a number in"),
         (("permute-and-flip", "--epsilon", "nan", "--alpha", 1), "not a finite decimal number"),
@@ -85,7 +150,9 @@ def test_which_mechanism_selects_best(sordino):
     exact = sordino("plan", "selector", *flags, "--exact", "--format", "csv").out.splitlines()
     assert exact[0] == "mechanism,success"
     assert "SmoothSelection" not in {line.partition(",")[0] for line in exact}
-    assert sordino("plan", "selector", "-m", 5, "--epsilon", 1, "--format", "table").out.startswith("RandomizedResponse selects")
+    assert sordino("plan", "selector", "-m", 5, "--epsilon", 1, "--format", "table").out.startswith(
+        "RandomizedResponse selects"
+    )
 
 
 @pytest.mark.parametrize(

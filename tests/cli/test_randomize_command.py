@@ -77,7 +77,9 @@ def test_shapes_and_other_formats(sordino, tmp_path):
     changed = numbers(sordino("randomize", path, *RANGE, *FIXED, "--delimiter", ";", "--null", "NA"))
     assert len(changed) == 60
     assert sum(a != b for a, b in zip(plain, changed, strict=True)) <= 1
-    duckdb.sql(f"COPY (SELECT 'u' || i AS user, i AS amount FROM range(60) t(i)) TO '{tmp_path / 'x.parquet'}'")
+    duckdb.sql(
+        f"COPY (SELECT 'u' || i AS user, i AS amount FROM range(60) t(i)) TO '{tmp_path / 'x.parquet'}'"
+    )
     assert len(numbers(sordino("randomize", tmp_path / "x.parquet", *RANGE, *FIXED))) == 60
     empty = sordino("randomize", table(tmp_path / "b", []), *RANGE, *FIXED)
     assert (empty.code, empty.out) == (0, "amount\n")
@@ -122,10 +124,19 @@ def test_what_is_refused(sordino, told, tmp_path):
         (("randomize", path, *RANGE, "--adjacency", "add-remove"), "is not 'replace-one'"),
         (("randomize", path, *RANGE, "--seed", 3), "needs --synthetic"),
         (("randomize", path, *RANGE[2:], "--column", "amont"), "amount"),
-        (("randomize", path, *RANGE[2:], "--column", "user", "--user", "user", "--max-rows", 1), "another one"),
+        (
+            ("randomize", path, *RANGE[2:], "--column", "user", "--user", "user", "--max-rows", 1),
+            "another one",
+        ),
         (("randomize", tmp_path / "t.parquet", *RANGE), "whole numbers, decimals or floats"),
-        (("randomize", path, "--column", "amount", "--lower", 5, "--upper", 5, "--epsilon", 1), "upper must be above lower"),
-        (("randomize", path, "--column", "amount", "--lower", 0, "--upper", 5, "--epsilon", 0), "epsilon must be"),
+        (
+            ("randomize", path, "--column", "amount", "--lower", 5, "--upper", 5, "--epsilon", 1),
+            "upper must be above lower",
+        ),
+        (
+            ("randomize", path, "--column", "amount", "--lower", 0, "--upper", 5, "--epsilon", 0),
+            "epsilon must be",
+        ),
         (("randomize", path, *RANGE, "--activation", "square"), "Invalid value for '--activation'"),
         (("randomize", path, *RANGE, "--tuned-for", 7), "tuned_for must be"),
     ]
@@ -140,7 +151,9 @@ def test_what_is_refused(sordino, told, tmp_path):
 
 def opened(sordino, tmp_path, path, adjacency="replace-one", unit=("--unit", "user")):
     about = ("--ledger", tmp_path / "budget.db", "--account", "shop")
-    made = sordino("ledger", "create", *about, "--epsilon", 10, "--adjacency", adjacency, *unit, "--source", path)
+    made = sordino(
+        "ledger", "create", *about, "--epsilon", 10, "--adjacency", adjacency, *unit, "--source", path
+    )
     assert made.code == 0, made.err
     return about
 
@@ -194,7 +207,9 @@ def test_a_killed_process_leaves_the_full_charge(sordino, tmp_path, name):
     account = opened(sordino, tmp_path, path)
     command = [COMMAND, "randomize", path, *RANGE, "--user", "user", "--max-rows", "2", *account]
     with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        assert child.stdout.readline() == b"amount\n", "nobody reads the rest: it waits in the middle of the table"
+        assert child.stdout.readline() == b"amount\n", (
+            "nobody reads the rest: it waits in the middle of the table"
+        )
         child.send_signal(getattr(signal, name))
         child.stdout.close()
         err = child.stderr.read()
@@ -227,7 +242,9 @@ print(code, pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].spl
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say what a process needed")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="the system does not say what a process needed"
+)
 def test_memory_does_not_grow_with_the_table(tmp_path):
     peaks = []
     for times in (2_000, 20_000):

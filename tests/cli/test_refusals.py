@@ -24,11 +24,21 @@ REFUSED = {
     "no such unit column": ({"user": "nobody"}, (), 2, "nobody"),
     "no such domain file": ({"domain": "nowhere.csv"}, (), None, "nowhere.csv"),
     "no such domain column": ({"domain_column": "x"}, (), 2, "x"),
-    "two domains": ({"domain_sql": "SELECT 'a'", "domain_column": None}, (), 2, "Give exactly one of --domain"),
+    "two domains": (
+        {"domain_sql": "SELECT 'a'", "domain_column": None},
+        (),
+        2,
+        "Give exactly one of --domain",
+    ),
     "no domain": ({"domain": None, "domain_column": None}, (), 2, "Give exactly one of --domain"),
     "two units": ({}, ("--row-is-unit",), 2, "Give exactly one of --user"),
     "no unit": ({"user": None}, (), 2, "Give exactly one of --user"),
-    "max rows without user": ({"user": None, "max_rows": 2}, ("--row-is-unit",), 2, "--max-rows needs --user"),
+    "max rows without user": (
+        {"user": None, "max_rows": 2},
+        ("--row-is-unit",),
+        2,
+        "--max-rows needs --user",
+    ),
     "max rows zero": ({"max_rows": 0}, (), 2, "max_rows"),
     "seed without synthetic": ({"seed": 3}, (), 2, "needs --synthetic"),
     "seed with a ledger": ({"seed": 3}, ("--synthetic",), 2, "cannot be combined with --ledger"),
@@ -96,7 +106,9 @@ def test_columns_of_an_unusable_type(top, sordino, account, tmp_path):
     import duckdb
 
     path = tmp_path / "typed.parquet"
-    duckdb.sql(f"COPY (SELECT 'a' AS customer, TIMESTAMP '2024-01-01' AS product, [1] AS list, 'x'::BLOB AS blob) TO '{path}'")
+    duckdb.sql(
+        f"COPY (SELECT 'a' AS customer, TIMESTAMP '2024-01-01' AS product, [1] AS list, 'x'::BLOB AS blob) TO '{path}'"
+    )
     for column in ("product", "list", "blob"):
         assert top(source=path, item=column).code == 2
         assert top(source=path, user=column, item="customer").code == 2
@@ -110,7 +122,14 @@ def test_ledgers_that_are_none(top, sordino, tmp_path):
     connection.execute("CREATE TABLE t (x)")
     connection.commit()
     connection.close()
-    for url in (text, other, tmp_path / "none.db", tmp_path / "no" / "folder.db", tmp_path, "postgresql://localhost/x"):
+    for url in (
+        text,
+        other,
+        tmp_path / "none.db",
+        tmp_path / "no" / "folder.db",
+        tmp_path,
+        "postgresql://localhost/x",
+    ):
         result = top("--ledger", url, "--account", "shop")
         assert result.code == 5, url
         assert result.out == ""

@@ -21,7 +21,10 @@ def test_top_as_json(top, account):
     assert abs(rows[1]["estimate"] - 100) < 40
     assert all(row["low"] < row["high"] for row in rows)
     assert rows[0]["gap"] > 100
-    facts = {key: result.json[key] for key in ("release", "epsilon", "adjacency", "unit", "item", "simulated", "exact")}
+    facts = {
+        key: result.json[key]
+        for key in ("release", "epsilon", "adjacency", "unit", "item", "simulated", "exact")
+    }
     assert facts == {
         "release": "top",
         "epsilon": 4.0,
@@ -36,7 +39,18 @@ def test_top_as_json(top, account):
 def test_top_as_csv_and_table(top):
     rows = list(csv.DictReader(io.StringIO(top("--format", "csv", "--synthetic", "--seed", 3).out)))
     assert [row["item"] for row in rows] == ["tea", "rice"]
-    assert list(rows[0]) == ["rank", "item", "estimate", "low", "high", "gap", "adjacency", "unit", "domain", "simulated"]
+    assert list(rows[0]) == [
+        "rank",
+        "item",
+        "estimate",
+        "low",
+        "high",
+        "gap",
+        "adjacency",
+        "unit",
+        "domain",
+        "simulated",
+    ]
     assert {(row["adjacency"], row["simulated"]) for row in rows} == {("add-remove", "yes")}
     table = top("--format", "table", "--synthetic", "--seed", 3).out
     assert table.splitlines()[0].split() == list(rows[0])[:6]
@@ -62,7 +76,15 @@ def test_counts_and_histogram(sordino, orders, tmp_path):
     assert unbounded.code == 2
     assert "max" in unbounded.err
     histogram = sordino(
-        "histogram", *common, "--row-is-unit", "--item", "product", "--domain", tmp_path / "items.csv", "--domain-column", "name"
+        "histogram",
+        *common,
+        "--row-is-unit",
+        "--item",
+        "product",
+        "--domain",
+        tmp_path / "items.csv",
+        "--domain-column",
+        "name",
     )
     found = {row["item"]: row["estimate"] for row in histogram.json["rows"]}
     assert list(found) == ["rice", "saffron", "salt", "tea"]
@@ -75,7 +97,9 @@ def test_where_keeps_rows(top, sordino, orders):
     rows = {row["item"]: row["estimate"] for row in result.json["rows"]}
     assert abs(rows["rice"] - 100) < 40
     assert result.json["where"] == "TRY_CAST(price AS DOUBLE) > 3.5"
-    count = sordino("count", orders, "--epsilon", 5, "--row-is-unit", "--where", "product = 'rice' AND NOT price = '3'")
+    count = sordino(
+        "count", orders, "--epsilon", 5, "--row-is-unit", "--where", "product = 'rice' AND NOT price = '3'"
+    )
     assert abs(count.json["rows"][0]["estimate"] - 100) < 20
 
 
@@ -86,7 +110,9 @@ def test_other_domains(top, sordino, tmp_path):
     public = top("--assume-public", domain=None, domain_column=None, k=4)
     assert {row["item"] for row in public.json["rows"]} == {"tea", "rice", "salt", "unlisted"}
     assert public.json["domain"] == "assumed public"
-    assert "assumed public" in top("--assume-public", "--format", "table", domain=None, domain_column=None).out
+    assert (
+        "assumed public" in top("--assume-public", "--format", "table", domain=None, domain_column=None).out
+    )
 
 
 def test_seeded_runs_repeat_and_real_ones_do_not(top):
@@ -112,7 +138,11 @@ def test_sources_of_every_kind(top, orders, tmp_path):
     connection.sql(f"CREATE TABLE orders AS SELECT * FROM read_csv('{orders}', all_varchar=true)")
     connection.sql(f"COPY orders TO '{tmp_path / 'orders.parquet'}'")
     connection.close()
-    for source in (tmp_path / "orders.parquet", f"duckdb:{tmp_path / 'shop.duckdb'}#orders", tmp_path / "ord*.csv"):
+    for source in (
+        tmp_path / "orders.parquet",
+        f"duckdb:{tmp_path / 'shop.duckdb'}#orders",
+        tmp_path / "ord*.csv",
+    ):
         result = top(source=source)
         assert [row["item"] for row in result.json["rows"]] == ["tea", "rice"], source
 
@@ -120,11 +150,17 @@ def test_sources_of_every_kind(top, orders, tmp_path):
 def test_the_installed_command(orders, tmp_path):
     command = Path(sys.executable).with_name("sordino")
     done = subprocess.run(
-        [command, "count", orders, "--row-is-unit", "--epsilon", "1"], capture_output=True, text=True, check=False, timeout=60
+        [command, "count", orders, "--row-is-unit", "--epsilon", "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0
     assert done.stderr == ""
-    assert subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout.startswith("Usage: sordino")
+    assert subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout.startswith(
+        "Usage: sordino"
+    )
 
 
 def test_a_reader_that_leaves_is_no_error(orders):
@@ -154,7 +190,17 @@ def test_help_of_every_command(sordino, command):
 
 def test_labels_do_not_steer_the_terminal(sordino, orders, tmp_path):
     (tmp_path / "odd.csv").write_text("name\n\x1b[31mred\ntea\n", encoding="utf-8")
-    line = ("histogram", orders, "--item", "product", "--row-is-unit", "--epsilon", 5, "--domain", tmp_path / "odd.csv")
+    line = (
+        "histogram",
+        orders,
+        "--item",
+        "product",
+        "--row-is-unit",
+        "--epsilon",
+        5,
+        "--domain",
+        tmp_path / "odd.csv",
+    )
     table = sordino(*line, "--format", "table").out
     assert "\x1b" not in table
     assert "\\x1b[31mred" in table
@@ -167,7 +213,15 @@ def test_an_assumed_domain_that_is_too_small_is_the_constant_sentence(top, sordi
     assert result.err.startswith("Error: The data engine could not finish this release.")
     (tmp_path / "none.csv").write_text("customer,product\n", encoding="utf-8")
     empty = sordino(
-        "histogram", tmp_path / "none.csv", "--item", "product", "--user", "customer", "--epsilon", 1, "--assume-public"
+        "histogram",
+        tmp_path / "none.csv",
+        "--item",
+        "product",
+        "--user",
+        "customer",
+        "--epsilon",
+        1,
+        "--assume-public",
     )
     assert (empty.code, empty.err) == (4, result.err)
 
@@ -177,14 +231,25 @@ def test_a_closed_stdout_is_refused_before_anything(orders):
     line = f"'{command}' count '{orders}' --row-is-unit --epsilon 1 >&-"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (2, "Error: stdout must be open: it takes the release.\n")
-    silent = subprocess.run(["bash", "-c", f"'{command}' count none.csv --row-is-unit --epsilon 1 2>&-"], check=False, timeout=60)
+    silent = subprocess.run(
+        ["bash", "-c", f"'{command}' count none.csv --row-is-unit --epsilon 1 2>&-"], check=False, timeout=60
+    )
     assert silent.returncode == 4
 
 
 def test_arguments_that_are_no_text(orders):
     command = str(Path(sys.executable).with_name("sordino"))
     for option in (b"--where", b"--null"):
-        line = [command.encode(), b"count", bytes(orders), b"--row-is-unit", b"--epsilon", b"1", option, b"v = '\xff'"]
+        line = [
+            command.encode(),
+            b"count",
+            bytes(orders),
+            b"--row-is-unit",
+            b"--epsilon",
+            b"1",
+            option,
+            b"v = '\xff'",
+        ]
         done = subprocess.run(line, capture_output=True, check=False, timeout=60)
         assert done.returncode == 2
         assert b"Arguments must be text" in done.stderr

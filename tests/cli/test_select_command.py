@@ -49,7 +49,11 @@ def test_other_methods(select):
     assert row["gap"] > 4000
     assert row["p_value"] < 1e-6
     rows = select("-k", 3, "--label", "note", "--monotone").json["rows"]
-    assert [(row["rank"], row["row"], row["label"]) for row in rows] == [(1, 2, 'y "z"'), (2, 3, ""), (3, 1, "x")]
+    assert [(row["rank"], row["row"], row["label"]) for row in rows] == [
+        (1, 2, 'y "z"'),
+        (2, 3, ""),
+        (3, 1, "x"),
+    ]
     assert rows[0]["gap"] > 4000
     [row] = select("--method", "noisy-top-k").json["rows"]
     assert row["gap"] > 4000
@@ -62,8 +66,14 @@ def test_other_methods(select):
 
 
 def test_csv_and_table(select):
-    rows = list(csv.DictReader(io.StringIO(select("--label", "name", "--format", "csv", "--synthetic", "--seed", 3).out)))
-    assert rows == [{"rank": "1", "row": "2", "label": 'big; "bigger"', "adjacency": "add-remove", "simulated": "yes"}]
+    rows = list(
+        csv.DictReader(
+            io.StringIO(select("--label", "name", "--format", "csv", "--synthetic", "--seed", 3).out)
+        )
+    )
+    assert rows == [
+        {"rank": "1", "row": "2", "label": 'big; "bigger"', "adjacency": "add-remove", "simulated": "yes"}
+    ]
     table = select("--method", "exponential", "--format", "table", "--synthetic", "--seed", 3).out
     assert table.splitlines()[0].split() == ["rank", "row", "gap", "p_value"]
     assert "Spent: epsilon 4." in table
@@ -170,10 +180,14 @@ def test_a_score_that_is_none_is_the_lowest_and_moves_no_label(tmp_path, what, o
 
     def read(odd):
         rows = [{"name": b'"a; b"', "note": b'"x ""y"""', "score": score} for score in (b"1", odd, b"3")]
-        text = order.encode() + b"\n" + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
+        text = (
+            order.encode() + b"\n" + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
+        )
         path = tmp_path / "scores.csv"
         path.write_bytes(text)
-        return open_scores(path, score="score", label="name" if "name" in names else None, form=CsvFormat()).read()
+        return open_scores(
+            path, score="score", label="name" if "name" in names else None, form=CsvFormat()
+        ).read()
 
     odd, plain = read(what), read(b"2")
     assert odd.labels == plain.labels == (("a; b",) * 3 if "name" in names else None)
@@ -185,9 +199,19 @@ def test_neighbouring_files_look_the_same(select):
     """A score far below, in any form: the same choice, words and exit code."""
 
     def run(score):
-        return select("--label", "name", "--synthetic", "--seed", 7, text=b"name,score\na,90000\nb," + score + b"\nc,3\n")
+        return select(
+            "--label",
+            "name",
+            "--synthetic",
+            "--seed",
+            7,
+            text=b"name,score\na,90000\nb," + score + b"\nc,3\n",
+        )
 
-    results = [run(score) for score in (b"-1e9", b"", b"nan", b'"', b"-inf", b"\xff", b"9" * 400 + b"x", b"1,5", b'x",5')]
+    results = [
+        run(score)
+        for score in (b"-1e9", b"", b"nan", b'"', b"-inf", b"\xff", b"9" * 400 + b"x", b"1,5", b'x",5')
+    ]
     assert {(result.code, result.out, result.err) for result in results} == {(0, results[0].out, "")}
 
 
@@ -209,7 +233,9 @@ def test_a_label_with_an_open_quote_never_reaches_what_is_private(select, label)
 def test_what_a_comma_in_a_score_does_is_said_always_or_never(select):
     """A constant sentence for whoever writes numbers with a comma: whether it applied is not told."""
     flags = ("--label", "name", "--synthetic", "--seed", 7, "--no-quiet")
-    results = [select(*flags, text=b"name,score\na,90000\nb," + score + b"\nc,3\n") for score in (b"5", b"1,5", b"")]
+    results = [
+        select(*flags, text=b"name,score\na,90000\nb," + score + b"\nc,3\n") for score in (b"5", b"1,5", b"")
+    ]
     assert {result.err for result in results} == {results[0].err}
     assert "1,5 with a comma is none" in results[0].err
     assert select(*flags[:2]).err == ""
@@ -225,5 +251,13 @@ def test_a_header_that_changes_meanwhile(tmp_path):
 
 
 def test_other_dialects(select):
-    result = select("--label", "name", "--delimiter", ";", "--encoding", "latin-1", text="name;score\né;9\nö;1\n".encode("latin-1"))
+    result = select(
+        "--label",
+        "name",
+        "--delimiter",
+        ";",
+        "--encoding",
+        "latin-1",
+        text="name;score\né;9\nö;1\n".encode("latin-1"),
+    )
     assert result.json["rows"][0]["label"] in {"é", "ö"}

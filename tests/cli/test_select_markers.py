@@ -40,7 +40,17 @@ def families(sordino, tmp_path):
     ledger = tmp_path / "families.db"
     flags = ("--ledger", ledger, "--account", "families")
     made = sordino(
-        "ledger", "create", *flags, "--epsilon", 50, "--adjacency", "replace-one", "--unit", "family", "--source", "trios"
+        "ledger",
+        "create",
+        *flags,
+        "--epsilon",
+        50,
+        "--adjacency",
+        "replace-one",
+        "--unit",
+        "family",
+        "--source",
+        "trios",
     )
     assert made.code == 0
     return flags
@@ -85,8 +95,14 @@ def test_several_and_the_raw_statistic(select):
 
 
 def test_csv_and_table(select):
-    rows = list(csv.DictReader(io.StringIO(select("--snp", "marker", "--format", "csv", "--synthetic", "--seed", 3).out)))
-    assert rows == [{"rank": "1", "row": "2", "label": 'rs2; "odd" one', "adjacency": "replace-one", "simulated": "yes"}]
+    rows = list(
+        csv.DictReader(
+            io.StringIO(select("--snp", "marker", "--format", "csv", "--synthetic", "--seed", 3).out)
+        )
+    )
+    assert rows == [
+        {"rank": "1", "row": "2", "label": 'rs2; "odd" one', "adjacency": "replace-one", "simulated": "yes"}
+    ]
     table = select("--format", "table", "--synthetic", "--seed", 3).out
     assert "step selects the best of 4" in table
     assert "Spent: epsilon 20. Protects: each family, replace-one." in table
@@ -152,7 +168,10 @@ def test_an_account_about_persons_is_not_charged(select, sordino, account):
 
 
 REFUSED = {
-    "no such count": (("--b", "x"), "--b must be one of the columns 'marker', 'chromosome', 'b', 'c', 'note'"),
+    "no such count": (
+        ("--b", "x"),
+        "--b must be one of the columns 'marker', 'chromosome', 'b', 'c', 'note'",
+    ),
     "no such other count": (("--c", "x"), "--c must be one of the columns"),
     "no such label": (("--snp", "x"), "--snp must be one of the columns"),
     "one column twice": (("--c", "b"), "--c must be another column than --b"),
@@ -242,7 +261,9 @@ def test_a_count_that_is_none_moves_no_label(tmp_path, what, order):
     def read(odd):
         rows = [{"m": b'"a; b"', "n": b'"x ""y"""', "b": b"1", "c": b"2"} for _ in range(3)]
         rows[1] |= odd
-        text = order.encode() + b"\n" + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
+        text = (
+            order.encode() + b"\n" + b"".join(b",".join(row[name] for name in names) + b"\n" for row in rows)
+        )
         path = tmp_path / "markers.csv"
         path.write_bytes(text)
         return open_markers(path, b="b", c="c", label="m" if "m" in names else None, form=CsvFormat()).read()
@@ -265,7 +286,9 @@ def test_a_delimiter_within_quotes_is_part_of_a_count(tmp_path):
     assert found.c.tolist() == [7]
 
 
-@pytest.mark.parametrize("odd", [b'"1,2",5"', b'5","1,2"', b'"1,2,5', b'"1",2",3', b'"""1,2"";",-"', b'",","'])
+@pytest.mark.parametrize(
+    "odd", [b'"1,2",5"', b'5","1,2"', b'"1,2,5', b'"1",2",3', b'"""1,2"";",-"', b'",","']
+)
 def test_quotes_and_delimiters_that_do_not_fit_are_no_counts(tmp_path, odd):
     """Whether a line is refused must not depend on how somebody quotes what is wrong."""
     path = tmp_path / "markers.csv"
@@ -296,9 +319,30 @@ def test_neighbouring_files_look_the_same(select):
     """A hopeless marker, whatever stands there: the same choice, words and exit code."""
 
     def run(counts):
-        return select("--snp", "m", "--synthetic", "--seed", 7, text=b"m,b,c\na,190,60\nb," + counts + b"\nc,120,120\n", epsilon=40)
+        return select(
+            "--snp",
+            "m",
+            "--synthetic",
+            "--seed",
+            7,
+            text=b"m,b,c\na,190,60\nb," + counts + b"\nc,120,120\n",
+            epsilon=40,
+        )
 
-    results = [run(counts) for counts in (b"100,100", b",", b"nan,1", b'",5', b"-9,-9", b"\xff,x", b"400,0e5", b"7,7", b'"1,2",5"')]
+    results = [
+        run(counts)
+        for counts in (
+            b"100,100",
+            b",",
+            b"nan,1",
+            b'",5',
+            b"-9,-9",
+            b"\xff,x",
+            b"400,0e5",
+            b"7,7",
+            b'"1,2",5"',
+        )
+    ]
     assert {(result.code, result.err) for result in results} == {(0, "")}
     assert {result.out for result in results if result is not results[6]} == {results[0].out}
 

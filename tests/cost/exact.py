@@ -33,9 +33,15 @@ def both_orders(law):
     """
     ratios = sorted({mpmath.mpf(1), *(mpmath.exp(loss) for loss, _, _ in [*law, *swapped(law)])})
     top = [max(stick(law, mpmath.log(g)), stick(swapped(law), mpmath.log(g))) for g in ratios]
-    slopes = [mpmath.mpf(-1), *((top[i + 1] - top[i]) / (ratios[i + 1] - ratios[i]) for i in range(len(ratios) - 1)), mpmath.mpf(0)]
+    slopes = [
+        mpmath.mpf(-1),
+        *((top[i + 1] - top[i]) / (ratios[i + 1] - ratios[i]) for i in range(len(ratios) - 1)),
+        mpmath.mpf(0),
+    ]
     masses = [slopes[i + 1] - slopes[i] for i in range(len(ratios))]
-    return [(mpmath.log(g), g * q, q) for g, q in zip(ratios, masses, strict=True) if q > mpmath.mpf(10) ** -40]
+    return [
+        (mpmath.log(g), g * q, q) for g, q in zip(ratios, masses, strict=True) if q > mpmath.mpf(10) ** -40
+    ]
 
 
 def times(*laws):

@@ -50,7 +50,10 @@ def views(c):
 
 
 def close(a, b):
-    return all(x == y or math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-12) for x, y in zip(views(a), views(b), strict=True))
+    return all(
+        x == y or math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-12)
+        for x, y in zip(views(a), views(b), strict=True)
+    )
 
 
 @settings(max_examples=20)
@@ -129,7 +132,12 @@ def test_no_delta_is_the_pure_view(c):
 
 
 @settings(max_examples=30)
-@given(st.one_of(positive.map(lambda x: Pure(epsilon=x)), st.builds(Range, low=positive, high=positive, orientation=st.just("up"))))
+@given(
+    st.one_of(
+        positive.map(lambda x: Pure(epsilon=x)),
+        st.builds(Range, low=positive, high=positive, orientation=st.just("up")),
+    )
+)
 def test_exact_routes_keep_their_promise_to_the_last_bit(c):
     for delta in DELTAS:
         for n in (1, 2, 7):
@@ -142,7 +150,9 @@ def test_many_different_parts_are_summed_as_few_are(parts):
     whole = compose(*parts)
     for order in (1.001, 1.5, 8.0, 300.0, 1e6):
         one_by_one = sum(part.rdp(order) for part in parts)
-        assert whole.rdp(order) == one_by_one or one_by_one * (1 - 1e-9) <= whole.rdp(order) <= one_by_one * (1 + 1e-6)
+        assert whole.rdp(order) == one_by_one or one_by_one * (1 - 1e-9) <= whole.rdp(order) <= one_by_one * (
+            1 + 1e-6
+        )
     assert whole.zcdp() == sum(part.zcdp() for part in parts)
     assert whole.epsilon(0) == stated(sum(part.pure() for part in parts))
     for delta in (1e-6, 1e-2):

@@ -30,28 +30,40 @@ def discrete_laplace(rate, steps, alpha):
     step, alpha = mpmath.mpf(rate) / steps, mpmath.mpf(alpha)
     r = mpmath.exp(-step)
     tails = (mpmath.exp((alpha - 1) * rate) + mpmath.exp(-rate) * mpmath.exp(-(alpha - 1) * rate)) / (1 + r)
-    inner = sum((1 - r) / (1 + r) * r**z * mpmath.exp((alpha - 1) * step * (steps - 2 * z)) for z in range(1, steps))
+    inner = sum(
+        (1 - r) / (1 + r) * r**z * mpmath.exp((alpha - 1) * step * (steps - 2 * z)) for z in range(1, steps)
+    )
     return mpmath.log(tails + inner) / (alpha - 1)
 
 
 def continuous_laplace(rate, alpha):
     rate, a = mpmath.mpf(rate), mpmath.mpf(alpha)
-    return mpmath.log(a / (2 * a - 1) * mpmath.exp((a - 1) * rate) + (a - 1) / (2 * a - 1) * mpmath.exp(-a * rate)) / (a - 1)
+    return mpmath.log(
+        a / (2 * a - 1) * mpmath.exp((a - 1) * rate) + (a - 1) / (2 * a - 1) * mpmath.exp(-a * rate)
+    ) / (a - 1)
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.5, 3.0, 25.0])
 @pytest.mark.parametrize("alpha", [1.01, 2.0, 16.0, 5000.0])
 def test_laplace_curves(rate, alpha):
     smooth = RDP(laplace=rate, laplace_steps="continuous").rdp(alpha)
-    assert continuous_laplace(rate, alpha) <= smooth <= continuous_laplace(rate, alpha) * (1 + mpmath.mpf(10) ** -9)
+    assert (
+        continuous_laplace(rate, alpha)
+        <= smooth
+        <= continuous_laplace(rate, alpha) * (1 + mpmath.mpf(10) ** -9)
+    )
     before = Pure(epsilon=rate).rdp(alpha) * (1 + 1e-5)
     for steps in (1, 2, 7, 60):
         curve = RDP(laplace=rate, laplace_steps=steps).rdp(alpha)
         truth = discrete_laplace(rate, steps, alpha)
         assert truth <= curve <= truth * (1 + 1e-6)
-        assert smooth * (1 - 1e-6) <= curve <= before, "a coarser grid is never cheaper: the continuous curve must not stand for it"
+        assert smooth * (1 - 1e-6) <= curve <= before, (
+            "a coarser grid is never cheaper: the continuous curve must not stand for it"
+        )
         before = curve * (1 + 1e-5)
-    assert RDP(laplace=rate, laplace_steps=1).rdp(alpha) == pytest.approx(Pure(epsilon=rate).rdp(alpha), rel=1e-6)
+    assert RDP(laplace=rate, laplace_steps=1).rdp(alpha) == pytest.approx(
+        Pure(epsilon=rate).rdp(alpha), rel=1e-6
+    )
     assert RDP(laplace=rate, laplace_steps=2**20).rdp(alpha) == pytest.approx(smooth, rel=1e-5)
 
 
@@ -62,7 +74,9 @@ def test_curve_oracles():
     assert gaussian.rdp(16) == pytest.approx(1.247571471114, rel=1e-12)
     union = RDP(choices=sum(math.comb(100, j) for j in range(6)))
     assert union.rdp(2) <= 18.18970026398 * (1 + 1e-12)
-    assert RDP(rho=10**6, choices=sum(math.comb(100, j) for j in range(6))).rdp(2) == pytest.approx(2e6 + 18.18970026398, rel=1e-12)
+    assert RDP(rho=10**6, choices=sum(math.comb(100, j) for j in range(6))).rdp(2) == pytest.approx(
+        2e6 + 18.18970026398, rel=1e-12
+    )
     assert RDP(laplace=1, laplace_steps=1, rho=0.5).zcdp() == 1
     assert RDP(laplace=0.5, laplace_steps="continuous", constant=0.25).pure() == Fraction(3, 4)
     assert RDP(laplace=0.5, laplace_steps="continuous", constant=0.25).zcdp() == Fraction(9, 32)
@@ -95,14 +109,20 @@ def test_tables_are_bounded_by_chords_that_the_true_curve_keeps():
         assert table.rdp(64.001) == table.rdp(math.inf) == math.inf
         assert curve.epsilon(1e-5) <= table.epsilon(1e-5) < math.inf
     falling = RDP(table=[(2, 5), (8, 1)])
-    assert falling.rdp(1.1) == falling.rdp(3) == falling.rdp(8) == 1, "divergences do not fall: the smaller value holds below too"
+    assert falling.rdp(1.1) == falling.rdp(3) == falling.rdp(8) == 1, (
+        "divergences do not fall: the smaller value holds below too"
+    )
 
 
 def test_straight_lines_between_divergences_would_be_too_low():
     """The broken twin: interpolating D itself. The divergence of randomized response is concave, so a straight line is below it."""
     curve = Pure(epsilon=2)
     middle = (curve.rdp(1.5) + curve.rdp(16)) / 2
-    assert middle < curve.rdp((1.5 + 16) / 2) <= RDP(table=[(1.5, curve.rdp(1.5)), (16, curve.rdp(16))]).rdp((1.5 + 16) / 2)
+    assert (
+        middle
+        < curve.rdp((1.5 + 16) / 2)
+        <= RDP(table=[(1.5, curve.rdp(1.5)), (16, curve.rdp(16))]).rdp((1.5 + 16) / 2)
+    )
 
 
 def test_bad_curves_are_refused():
@@ -116,7 +136,9 @@ def test_bad_curves_are_refused():
         with pytest.raises(InvalidParameter, match=words):
             RDP(table=table)
     for bad in ORDER.invalid:
-        with pytest.raises(InvalidParameter, match=r"An order of RDP.table must be a number in \[1.000001, 1e300\]"):
+        with pytest.raises(
+            InvalidParameter, match=r"An order of RDP.table must be a number in \[1.000001, 1e300\]"
+        ):
             RDP(table=[(bad, 1)])
     assert RDP(table=[(1.000001, 0.5)]).rdp(1.000001) == 0.5
     smooth = RDP(laplace=1, laplace_steps="continuous").rdp(2)
@@ -127,10 +149,14 @@ def test_bad_curves_are_refused():
     with pytest.raises(InvalidParameter, match=r"RDP.laplace must be a number in \(0, inf\)"):
         RDP(laplace=0)
     for half in ({"laplace_steps": 3}, {"laplace": 0.5}, {"laplace_steps": "continuous"}):
-        with pytest.raises(InvalidParameter, match=r"RDP.laplace, .* and RDP.laplace_steps, .* must be given together"):
+        with pytest.raises(
+            InvalidParameter, match=r"RDP.laplace, .* and RDP.laplace_steps, .* must be given together"
+        ):
             RDP(**half)
     for bad in STEPS.invalid:
-        with pytest.raises(InvalidParameter, match="RDP.laplace_steps must be 'continuous', or a whole number from 1 to 2.52"):
+        with pytest.raises(
+            InvalidParameter, match="RDP.laplace_steps must be 'continuous', or a whole number from 1 to 2.52"
+        ):
             RDP(laplace=1, laplace_steps=bad)
     with pytest.raises(InvalidParameter, match=r"RDP.table must list pairs .*; got None"):
         RDP(table=None)
@@ -159,7 +185,9 @@ def test_a_failure_is_paid_once_and_exactly():
     assert one.epsilon(1e-6) == 1
     assert one.epsilon(9e-7) == one.epsilon(0) == math.inf
     assert 0 < one.epsilon(0.1) < 1
-    with_atom = mpmath.mpf(10) ** -6 + (1 - mpmath.mpf(10) ** -6) * (mpmath.e - mpmath.exp("0.5")) / (1 + mpmath.e)
+    with_atom = mpmath.mpf(10) ** -6 + (1 - mpmath.mpf(10) ** -6) * (mpmath.e - mpmath.exp("0.5")) / (
+        1 + mpmath.e
+    )
     assert with_atom <= one.delta(0.5) <= with_atom * (1 + 1e-11)
 
 
@@ -170,7 +198,8 @@ def test_failures_add_up_before_anything_else():
     for x in ("0", "0.2", "0.6", "1"):
         g = mpmath.exp(mpmath.mpf(x))
         finite = sum(
-            max(mpmath.binomial(n, k) * (p**k * (1 - p) ** (n - k) - g * p ** (n - k) * (1 - p) ** k), 0) for k in range(n + 1)
+            max(mpmath.binomial(n, k) * (p**k * (1 - p) ** (n - k) - g * p ** (n - k) * (1 - p) ** k), 0)
+            for k in range(n + 1)
         )
         truth = 1 - (1 - d) ** n + (1 - d) ** n * finite
         value = repeat(Approximate(epsilon=0.2, delta=0.01), n).delta(float(x))
@@ -179,12 +208,18 @@ def test_failures_add_up_before_anything_else():
         )
     mixed = compose(repeat(Approximate(epsilon=0.2, delta=0.01), 5), ZCDP(rho=0.1))
     assert mixed.epsilon(0.049) == math.inf
-    assert mixed.epsilon(float(failure([(Fraction(1, 100), 5)]))) == math.inf, "nothing is left for the conversion"
+    assert mixed.epsilon(float(failure([(Fraction(1, 100), 5)]))) == math.inf, (
+        "nothing is left for the conversion"
+    )
     left = (Fraction("0.06") - failure([(Fraction(1, 100), 5)])) / Fraction("0.99") ** 5
-    assert mixed.epsilon(0.06) == pytest.approx(compose(repeat(Pure(epsilon=0.2), 5), ZCDP(rho=0.1)).epsilon(float(left)), rel=1e-9)
+    assert mixed.epsilon(0.06) == pytest.approx(
+        compose(repeat(Pure(epsilon=0.2), 5), ZCDP(rho=0.1)).epsilon(float(left)), rel=1e-9
+    )
     assert mixed.delta(1.5) > 1 - 0.99**5
     spent_twice = compose(repeat(Pure(epsilon=0.2), 5), ZCDP(rho=0.1)).epsilon(0.06)
-    assert mixed.epsilon(0.06) > spent_twice, "the broken twin gives all of delta to the conversion and forgets the failures"
+    assert mixed.epsilon(0.06) > spent_twice, (
+        "the broken twin gives all of delta to the conversion and forgets the failures"
+    )
 
 
 def test_many_failures_are_rounded_up():
@@ -223,7 +258,15 @@ def test_equal_costs_are_counted_together_whatever_object_they_are():
     wide = Range(low=1, high=2, orientation="x")
     again = Range(low=1, high=2, orientation="x")
     whole = compose(
-        a, b, a, wide, again, wide, Range(low=1, high=2), Approximate(epsilon=1, delta=0.1), Approximate(epsilon=1, delta=0.1)
+        a,
+        b,
+        a,
+        wide,
+        again,
+        wide,
+        Range(low=1, high=2),
+        Approximate(epsilon=1, delta=0.1),
+        Approximate(epsilon=1, delta=0.1),
     )
     assert dict(whole.parts) == {a: 3, wide: 3, Range(low=1, high=2): 1, Approximate(epsilon=1, delta=0.1): 2}
     assert compose(whole, a) == compose(a, whole)

@@ -44,7 +44,10 @@ def bounds(value, truth, rel=1e-9):
 def test_a_range_is_the_worse_order_of_two_points(low, high):
     cost, law = Range(low=low, high=high), exact.two_points(low, high)
     for epsilon in EPSILONS:
-        bounds(cost.delta(float(epsilon)), max(exact.stick(law, epsilon), exact.stick(exact.swapped(law), epsilon)))
+        bounds(
+            cost.delta(float(epsilon)),
+            max(exact.stick(law, epsilon), exact.stick(exact.swapped(law), epsilon)),
+        )
     for alpha in ("1.001", "1.5", "4", "64", "10000"):
         truth = max(exact.moment(law, alpha), exact.moment(exact.swapped(law), alpha))
         bounds(cost.rdp(float(alpha)), truth, rel=1e-7)
@@ -60,7 +63,9 @@ def test_the_mirror_image_is_needed():
     assert float(law[0][2]) == pytest.approx(0.3168124094856, rel=1e-10)
 
 
-@pytest.mark.parametrize(("ends", "sup"), [(("0.05", "0.1"), 0.0027044), (("0.5", "1"), 0.26453), (("1", "2"), 0.99575)])
+@pytest.mark.parametrize(
+    ("ends", "sup"), [(("0.05", "0.1"), 0.0027044), (("0.5", "1"), 0.26453), (("1", "2"), 0.99575)]
+)
 def test_divergence_per_order_has_the_known_supremum(ends, sup):
     cost = Range(low=Fraction(ends[0]), high=Fraction(ends[1]))
     ratios = [cost.rdp(1 + 10 ** (x / 40)) / (1 + 10 ** (x / 40)) for x in range(-120, 200)]
@@ -86,7 +91,12 @@ def test_an_interval_on_one_side_of_0_is_refused():
     for low, high in ((0, 1), (1, 0)):
         with pytest.raises(InvalidParameter, match=r"both be positive, or both 0.*BoundedRange"):
             Range(low=low, high=high)
-    assert Range(low=0, high=0).epsilon(1e-6) == Range(low=0, high=0).rdp(2) == Range(low=0, high=0).delta(0) == 0
+    assert (
+        Range(low=0, high=0).epsilon(1e-6)
+        == Range(low=0, high=0).rdp(2)
+        == Range(low=0, high=0).delta(0)
+        == 0
+    )
     assert compose(Range(low=0, high=0), UP) == UP
     with pytest.raises(InvalidParameter, match="orientation must be a non-empty printable text"):
         Range(low=1, high=1, orientation="")
@@ -110,12 +120,16 @@ def test_the_smaller_of_the_routes_is_taken():
     hundred = repeat(FREE, 100)
     [law] = loss_law.loss_laws(hundred.parts)
     assert law.epsilon(1e-6) == pytest.approx(3.825, abs=6e-4)
-    assert hundred.epsilon(1e-6) < 3.70 < law.epsilon(1e-6), "summed divergences are better than the exact sum of enlarged laws"
+    assert hundred.epsilon(1e-6) < 3.70 < law.epsilon(1e-6), (
+        "summed divergences are better than the exact sum of enlarged laws"
+    )
 
 
 def test_an_orientation_counts_only_when_all_that_have_one_share_it():
     other = Range(low=UP.low, high=UP.high, orientation="another column")
-    assert compose(repeat(UP, 10), repeat(other, 10)).epsilon(1e-6) == pytest.approx(repeat(FREE, 20).epsilon(1e-6), rel=1e-12)
+    assert compose(repeat(UP, 10), repeat(other, 10)).epsilon(1e-6) == pytest.approx(
+        repeat(FREE, 20).epsilon(1e-6), rel=1e-12
+    )
     mixed = compose(repeat(UP, 19), FREE).epsilon(1e-6)
     assert repeat(UP, 20).epsilon(1e-6) < mixed < repeat(FREE, 20).epsilon(1e-6)
 
@@ -142,7 +156,11 @@ LISTS = [
     [(UP, 3), (FREE, 2), (Pure(epsilon=Fraction(3, 10)), 1)],
     [(Pure(epsilon=Fraction(1, 3)), 2), (Pure(epsilon=Fraction(1, 7)), 3)],
     [(Range(low=Fraction(1, 2), high=Fraction(2)), 2), (UP, 1)],
-    [(Pure(epsilon=Fraction(123456789, 10**9)), 2), (Pure(epsilon=Fraction(987654321, 2**40 - 1)), 2), (FREE, 2)],
+    [
+        (Pure(epsilon=Fraction(123456789, 10**9)), 2),
+        (Pure(epsilon=Fraction(987654321, 2**40 - 1)), 2),
+        (FREE, 2),
+    ],
 ]
 
 
@@ -185,14 +203,19 @@ def test_the_broken_twins_are_convicted():
     """Each twin promises less than an adversary reaches: no mirror, the better order, orientation used where the order turns."""
     pairs = [pair("0.05", "0.1"), pair("0.1", "0.05")]
     one_order, other_order = (
-        reduce(exact.times, [law] * 3) for law in (exact.two_points("0.05", "0.1"), exact.two_points("0.1", "0.05"))
+        reduce(exact.times, [law] * 3)
+        for law in (exact.two_points("0.05", "0.1"), exact.two_points("0.1", "0.05"))
     )
-    convicted = dict.fromkeys(("forward only", "mirror only", "smaller order", "orientation without the flag"), False)
+    convicted = dict.fromkeys(
+        ("forward only", "mirror only", "smaller order", "orientation without the flag"), False
+    )
     for epsilon in np.linspace(0, 0.29, 30):
         attack_one = exact.best_play([pairs[0]], 3, math.exp(epsilon)) * (1 - 1e-9)
         attack_other = exact.best_play([pairs[1]], 3, math.exp(epsilon)) * (1 - 1e-9)
         attack_free = exact.best_play(pairs, 3, math.exp(epsilon)) * (1 - 1e-9)
-        there, back = (float(exact.stick(law, mpmath.mpf(float(epsilon)))) for law in (one_order, other_order))
+        there, back = (
+            float(exact.stick(law, mpmath.mpf(float(epsilon)))) for law in (one_order, other_order)
+        )
         convicted["forward only"] |= attack_other > there
         convicted["mirror only"] |= attack_one > back
         convicted["smaller order"] |= max(attack_one, attack_other) > min(there, back)
@@ -232,9 +255,15 @@ def test_a_batch_of_bounded_ranges_is_above_every_play_and_below_its_other_route
     pairs = [pair(width - t, t) for t in (Fraction(i, 100) for i in range(1, 10))]
     for epsilon in np.linspace(0, 0.25, 11):
         attack = exact.best_play(pairs, 3, math.exp(epsilon))
-        assert attack * (1 - 1e-12) <= repeat(BoundedRange(epsilon=width), 3).delta(epsilon) <= max(attack * 1.4, attack + 1e-3)
+        assert (
+            attack * (1 - 1e-12)
+            <= repeat(BoundedRange(epsilon=width), 3).delta(epsilon)
+            <= max(attack * 1.4, attack + 1e-3)
+        )
     ten = repeat(BoundedRange(epsilon=width), 10)
-    assert 3.997813405259e-5 < ten.delta(0.5) < 2.5 * 3.997813405259e-5, "not below the optimum for calls fixed in advance"
+    assert 3.997813405259e-5 < ten.delta(0.5) < 2.5 * 3.997813405259e-5, (
+        "not below the optimum for calls fixed in advance"
+    )
     twenty = repeat(BoundedRange(epsilon=Fraction(15, 100)), 20)
     assert repeat(FREE, 20).epsilon(1e-6) < twenty.epsilon(1e-6) < 1.568
 
@@ -243,9 +272,13 @@ def test_chords_lie_above_the_curve():
     lattice = loss_law._bounded(Fraction(1), 3)
     assert math.fsum(lattice.masses) == pytest.approx(1, abs=1e-14)
     losses = [float(lattice.offset + j * lattice.step) for j in range(len(lattice.masses))]
-    assert math.fsum(m * math.exp(-x) for m, x in zip(lattice.masses, losses, strict=True)) == pytest.approx(1, abs=1e-14)
+    assert math.fsum(m * math.exp(-x) for m, x in zip(lattice.masses, losses, strict=True)) == pytest.approx(
+        1, abs=1e-14
+    )
     for epsilon in np.linspace(0, 0.999, 50):
-        chords = sum(m * -math.expm1(epsilon - x) for m, x in zip(lattice.masses, losses, strict=True) if x > epsilon)
+        chords = sum(
+            m * -math.expm1(epsilon - x) for m, x in zip(lattice.masses, losses, strict=True) if x > epsilon
+        )
         curve = BoundedRange(epsilon=1).delta(epsilon)
         assert curve * (1 - 1e-11) <= chords <= curve + 1e-4
     coarse = loss_law._bounded(Fraction(1), 1000)
@@ -256,7 +289,27 @@ def test_too_many_points_leave_the_other_routes():
     many = compose(
         *(
             Pure(epsilon=Fraction(1, p))
-            for p in (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191, 193)
+            for p in (
+                101,
+                103,
+                107,
+                109,
+                113,
+                127,
+                131,
+                137,
+                139,
+                149,
+                151,
+                157,
+                163,
+                167,
+                173,
+                179,
+                181,
+                191,
+                193,
+            )
         )
     )
     assert loss_law.loss_laws(many.parts) == ()
@@ -300,9 +353,13 @@ def test_arrays_of_curves_are_above_the_truth_each(alpha):
         for turn in (False, True):
             ends = [(size * s, size / 3) if turn else (size / 3, size * s) for s in shares]
             laws_ = [exact.two_points(*pair_) for pair_ in ends]
-            truth_ = sum(max(exact.moment(law, alpha), exact.moment(exact.swapped(law), alpha)) for law in laws_)
+            truth_ = sum(
+                max(exact.moment(law, alpha), exact.moment(exact.swapped(law), alpha)) for law in laws_
+            )
             bounds(compose(*(Range(low=a, high=b) for a, b in ends)).rdp(alpha), truth_, rel=1e-4)
-        assert BoundedRange(epsilon=size).rdp(alpha) >= place_moment(size, mpmath.mpf(alpha)) * (1 - mpmath.mpf(10) ** -18)
+        assert BoundedRange(epsilon=size).rdp(alpha) >= place_moment(size, mpmath.mpf(alpha)) * (
+            1 - mpmath.mpf(10) ** -18
+        )
         truth_ = sum(place_moment(size * s, mpmath.mpf(alpha)) for s in shares)
         bounds(compose(*(BoundedRange(epsilon=size * s) for s in shares)).rdp(alpha), truth_, rel=1e-4)
 

@@ -16,12 +16,18 @@ ORDERS = (1.0001, 1.01, 1.7, 2.0, 5.5, 8.0, 40.0, 63.9, 64.0, 1e4, 8e6)
 MANY = {
     "union": lambda i: RDP(rho=Fraction(i, 10**5), constant=Fraction(i, 10**4), choices=41),
     "choices": lambda i: RDP(choices=1 + i),
-    "union and noise": lambda i: RDP(rho=Fraction(i, 10**5), laplace=Fraction(i, 1000), laplace_steps="continuous", choices=40 + i),
+    "union and noise": lambda i: RDP(
+        rho=Fraction(i, 10**5), laplace=Fraction(i, 1000), laplace_steps="continuous", choices=40 + i
+    ),
     "union and grid": lambda i: RDP(laplace=Fraction(i, 1000), laplace_steps=1 + i % 7, choices=41),
     "noise": lambda i: RDP(rho=Fraction(i, 10**5), laplace=Fraction(i, 1000), laplace_steps="continuous"),
     "grid": lambda i: RDP(laplace=Fraction(i, 100), laplace_steps=1 + i % 9),
-    "tables": lambda i: RDP(table=[(2, Fraction(i, 10**5)), (8, Fraction(i, 10**4)), (64, Fraction(i, 10**3))]),
-    "ragged": lambda i: RDP(table=[(2 + Fraction(i % 430, 7), 9 - i % 9), *((64 + k, 9) for k in range(i % 5))]),
+    "tables": lambda i: RDP(
+        table=[(2, Fraction(i, 10**5)), (8, Fraction(i, 10**4)), (64, Fraction(i, 10**3))]
+    ),
+    "ragged": lambda i: RDP(
+        table=[(2 + Fraction(i % 430, 7), 9 - i % 9), *((64 + k, 9) for k in range(i % 5))]
+    ),
     "pure": lambda i: Pure(epsilon=Fraction(i, 1000)),
     "range": lambda i: Range(low=Fraction(i, 1000), high=Fraction(1, 10)),
     "bounded": lambda i: BoundedRange(epsilon=Fraction(i, 1000)),
@@ -35,7 +41,9 @@ def test_arrays_say_what_the_costs_say(make):
     whole = compose(*parts)
     for order in ORDERS:
         one_by_one = math.fsum(part.rdp(order) for part in parts)
-        assert whole.rdp(order) == one_by_one or one_by_one * (1 - 1e-9) <= whole.rdp(order) <= one_by_one * (1 + 1e-6)
+        assert whole.rdp(order) == one_by_one or one_by_one * (1 - 1e-9) <= whole.rdp(order) <= one_by_one * (
+            1 + 1e-6
+        )
 
 
 def test_the_lowest_point_is_where_calculus_puts_it():
@@ -46,7 +54,9 @@ def test_the_lowest_point_is_where_calculus_puts_it():
         least = float(rho) + 2 * math.sqrt(math.log(choices) * rho)
         assert least * (1 - 1e-12) <= curve.rdp(1.0001) <= least * (1 + 1e-9)
     both = RDP(rho=Fraction(1, 100), laplace=0.5, laplace_steps=3, choices=41)
-    assert both.rdp(1.001) == pytest.approx(min(both.rdp(1 + 10 ** (k / 200)) for k in range(-200, 800)), rel=1e-4)
+    assert both.rdp(1.001) == pytest.approx(
+        min(both.rdp(1 + 10 ** (k / 200)) for k in range(-200, 800)), rel=1e-4
+    )
 
 
 def test_tables_with_values_beyond_the_floats():
@@ -63,7 +73,10 @@ def test_arrays_warn_of_nothing():
         BoundedRange(epsilon=Fraction(10) ** i) for i in range(-99, 100)
     ]
     parts += [RDP(laplace=Fraction(10) ** i, laplace_steps=7) for i in range(-99, 100)]
-    parts += [RDP(rho=Fraction(10) ** i, laplace=Fraction(10) ** i, laplace_steps="continuous", choices=9) for i in range(-99, 100)]
+    parts += [
+        RDP(rho=Fraction(10) ** i, laplace=Fraction(10) ** i, laplace_steps="continuous", choices=9)
+        for i in range(-99, 100)
+    ]
     for order in (1.0000001, 2.0, 1e9, 1e300):
         one_by_one = math.fsum(part.rdp(order) for part in parts)
         assert compose(*parts).rdp(order) >= one_by_one * (1 - 1e-9)
@@ -78,10 +91,13 @@ def test_discrete_noise_in_arrays_is_above_the_truth():
                 r = mpmath.exp(-rate / steps)
                 ends = (mpmath.exp((a - 1) * rate) + mpmath.exp(-a * rate)) / (1 + r)
                 inner = sum(
-                    (1 - r) / (1 + r) * r**z * mpmath.exp((a - 1) * rate * (1 - 2 * mpmath.mpf(z) / steps)) for z in range(1, steps)
+                    (1 - r) / (1 + r) * r**z * mpmath.exp((a - 1) * rate * (1 - 2 * mpmath.mpf(z) / steps))
+                    for z in range(1, steps)
                 )
                 truth += mpmath.log(ends + inner) / (a - 1)
-            value = compose(*(RDP(laplace=Fraction(i, 20), laplace_steps=1 + i % 9) for i in range(1, 41))).rdp(alpha)
+            value = compose(
+                *(RDP(laplace=Fraction(i, 20), laplace_steps=1 + i % 9) for i in range(1, 41))
+            ).rdp(alpha)
             assert truth <= value <= truth * (1 + mpmath.mpf(10) ** -6)
 
 
@@ -136,7 +152,12 @@ def test_equal_costs_are_counted_by_their_numbers(make):
 
 def test_equal_costs_have_equal_hashes_and_others_differ():
     every = [make(i) for make in MANY.values() for i in (2, 3)]
-    every += [Approximate(epsilon=1, delta=Fraction(1, 3)), Pure(epsilon=2), ZCDP(rho=2), BoundedRange(epsilon=2)]
+    every += [
+        Approximate(epsilon=1, delta=Fraction(1, 3)),
+        Pure(epsilon=2),
+        ZCDP(rho=2),
+        BoundedRange(epsilon=2),
+    ]
     again = [type(cost).__new__(type(cost)) for cost in every]
     for cost, copy in zip(every, again, strict=True):
         copy.__dict__.update(cost.__dict__)

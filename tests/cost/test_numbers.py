@@ -37,9 +37,19 @@ KINDS = {
     "discrete": lambda x: RDP(laplace=x, laplace_steps=1 << 20),
     "table": lambda x: RDP(table=[(2, x), (8, x + 1)]),
     "twice": lambda x: repeat(Pure(epsilon=x), 2),
-    "mixed": lambda x: compose(Pure(epsilon=x), ZCDP(rho=x), Range(low=x, high=x), Approximate(epsilon=x, delta=x / (x + 1))),
+    "mixed": lambda x: compose(
+        Pure(epsilon=x), ZCDP(rho=x), Range(low=x, high=x), Approximate(epsilon=x, delta=x / (x + 1))
+    ),
 }
-SIZES = (TINY, Fraction(1, 10**320), Fraction(1, 10**200), Fraction(1, 10**100), Fraction(7, 10), Fraction(10) ** 300, HUGE)
+SIZES = (
+    TINY,
+    Fraction(1, 10**320),
+    Fraction(1, 10**200),
+    Fraction(1, 10**100),
+    Fraction(7, 10),
+    Fraction(10) ** 300,
+    HUGE,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +58,9 @@ def digits():
         yield
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda x: f"1e{math.log10(x.numerator) - math.log10(x.denominator):.0f}")
+@pytest.mark.parametrize(
+    "size", SIZES, ids=lambda x: f"1e{math.log10(x.numerator) - math.log10(x.denominator):.0f}"
+)
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_every_view_is_total_on_what_is_accepted(make, size):
     for cost in (make(size), repeat(make(size), 3), repeat(make(size), 10**400)):
@@ -76,7 +88,8 @@ def test_text_of_numbers():
 
 
 @pytest.mark.parametrize(
-    "number", [Fraction(1, 3), Fraction(3, 10), Fraction(2, 3), Fraction(10**17 + 1, 10**17), TINY, HUGE, Fraction(0)]
+    "number",
+    [Fraction(1, 3), Fraction(3, 10), Fraction(2, 3), Fraction(10**17 + 1, 10**17), TINY, HUGE, Fraction(0)],
 )
 def test_rounding_has_a_side(number):
     assert below(number) <= number <= above(number) <= stated(number)
@@ -88,7 +101,9 @@ def test_rounding_has_a_side(number):
 def test_a_float_that_is_returned_holds_as_its_shortest_decimal():
     """Found by search: the float above this fraction is written as a decimal below it."""
     number = next(
-        x for x in (Fraction(above(Fraction(k, 7))) - Fraction(1, 10**25) for k in range(1, 200)) if Fraction(repr(above(x))) < x
+        x
+        for x in (Fraction(above(Fraction(k, 7))) - Fraction(1, 10**25) for k in range(1, 200))
+        if Fraction(repr(above(x))) < x
     )
     assert above(number) < stated(number) == Pure(epsilon=number).epsilon(0)
     assert Approximate(epsilon=Pure(epsilon=number).epsilon(0), delta=0).pure() >= number
@@ -114,7 +129,12 @@ def test_thresholds_are_decided_on_exact_numbers():
     tail = Fraction(1, 10**20)
     assert Pure(epsilon=100).epsilon(1 - tail) >= 100 - 20 * math.log(10)
     assert Pure(epsilon=100).epsilon(1 - tail) < 80
-    for cost in (BoundedRange(epsilon=100), Range(low=100, high=99), compose(Pure(epsilon=60), Pure(epsilon=41)), ZCDP(rho=100)):
+    for cost in (
+        BoundedRange(epsilon=100),
+        Range(low=100, high=99),
+        compose(Pure(epsilon=60), Pure(epsilon=41)),
+        ZCDP(rho=100),
+    ):
         assert cost.epsilon(1 - tail) > 20, "rounding delta to 1 would give 0"
     assert ZCDP(rho=1).rdp(2 + hair) > 2
     assert RDP(table=[(2, 1)]).rdp(2 + hair) == math.inf
@@ -166,7 +186,11 @@ def test_no_divergence_is_rounded_to_nothing(make):
 
 def test_small_intervals_keep_their_delta():
     for size in (Fraction(1, 10**155), Fraction(1, 10**200), Fraction(1, 10**300)):
-        assert exact.mp(size) / 4 * (1 - mpmath.mpf(10) ** -9) <= BoundedRange(epsilon=size).delta(0) <= exact.mp(size) / 3
+        assert (
+            exact.mp(size) / 4 * (1 - mpmath.mpf(10) ** -9)
+            <= BoundedRange(epsilon=size).delta(0)
+            <= exact.mp(size) / 3
+        )
 
 
 def test_a_table_says_something_of_one_mechanism_only():
@@ -179,7 +203,9 @@ def test_a_table_says_something_of_one_mechanism_only():
         with pytest.raises(InvalidParameter, match="table must stand alone"):
             RDP(table=[(2, 1)], **other)
     both = compose(ZCDP(rho=1), RDP(table=[(2, 5), (32, 1)]))
-    assert both.rdp(2) == pytest.approx(3), "here the table bounds a mechanism of its own, so its smaller value holds below"
+    assert both.rdp(2) == pytest.approx(3), (
+        "here the table bounds a mechanism of its own, so its smaller value holds below"
+    )
 
 
 def test_the_order_of_parts_is_exact_and_the_same_everywhere():
@@ -193,7 +219,11 @@ def test_the_order_of_parts_is_exact_and_the_same_everywhere():
     )
     runs = {
         subprocess.run(
-            [sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for seed in ("1", "2", "3", "4")
     }
@@ -254,7 +284,9 @@ def test_classes_of_others_are_kept_or_refused_but_never_dropped():
     foreign = Foreign(Fraction(0))
     assert compose(foreign, Pure(epsilon=1)).rdp(2) > 1, "what says it costs nothing may still have a curve"
     assert compose(foreign, foreign).to_dict()["parts"] == [{"notion": "foreign", "amount": "0", "count": 2}]
-    assert isinstance(compose(Foreign(0.5), Pure(epsilon=1)).pure(), float), "a float stays one, so that no filter takes it"
+    assert isinstance(compose(Foreign(0.5), Pure(epsilon=1)).pure(), float), (
+        "a float stays one, so that no filter takes it"
+    )
 
 
 def test_underflow_does_not_break_long_sums():

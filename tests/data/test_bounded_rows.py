@@ -44,7 +44,9 @@ def table(rows):
     return columns(rows, u=pa.int64(), g=pa.string(), x=pa.float64())
 
 
-@pytest.mark.parametrize("kind", [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS])
+@pytest.mark.parametrize(
+    "kind", [kind if kind in DEFAULT else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+)
 @pytest.mark.parametrize(("rows", "groups"), [pytest.param(2, None, marks=pytest.mark.slow), (2, 2)])
 def test_adding_any_unit_anywhere_leaves_every_other_units_rows_as_they_were(tmp_path, kind, rows, groups):
     chance = random.Random(11 * rows + len(kind))
@@ -93,8 +95,15 @@ def test_equal_rows_have_the_same_chance_as_different_ones():
 
 
 def test_each_group_that_a_unit_is_in_has_the_same_chance():
-    rows = [(unit, group, 1.0) for unit in range(1500) for group in "abc" for _ in range(1 + 5 * (group == "a"))]
-    counted = Counter({label: sum(state[:-2]) for label, state in zip(DOMAIN, states(table(rows), rows=1, groups=1), strict=True)})
+    rows = [
+        (unit, group, 1.0) for unit in range(1500) for group in "abc" for _ in range(1 + 5 * (group == "a"))
+    ]
+    counted = Counter(
+        {
+            label: sum(state[:-2])
+            for label, state in zip(DOMAIN, states(table(rows), rows=1, groups=1), strict=True)
+        }
+    )
     assert sum(counted.values()) == 1500
     assert all(400 < counted[label] < 600 for label in "abc")
 

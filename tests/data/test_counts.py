@@ -44,7 +44,9 @@ def oracle(rows, unit, where=lambda row: True):
     if unit.column is None:
         found = Counter(item for _, item, _ in rows if item is not None)
     else:
-        found = Counter(item for item, _ in {(item, user) for user, item, _ in rows if None not in {user, item}})
+        found = Counter(
+            item for item, _ in {(item, user) for user, item, _ in rows if None not in {user, item}}
+        )
     return [found[label] for label in DOMAIN]
 
 
@@ -58,7 +60,9 @@ def relation(rows, folder):
 def duckdb_file(rows, folder):
     con = duckdb.connect(str(folder / "shop.db"))
     con.execute("CREATE TABLE orders(price BIGINT, user BIGINT, item VARCHAR)")
-    con.executemany("INSERT INTO orders VALUES (?, ?, ?)", [(price, user, item) for user, item, price in rows])
+    con.executemany(
+        "INSERT INTO orders VALUES (?, ?, ?)", [(price, user, item) for user, item, price in rows]
+    )
     con.close()
     return f"duckdb:{folder / 'shop.db'}#orders"
 
@@ -92,12 +96,16 @@ def parquet_files(rows, folder):
 
 def pandas_frame(rows):
     users, items, prices = zip(*rows, strict=True)
-    return pd.DataFrame({"user": pd.array(users, dtype="Int64"), "item": pd.array(items, dtype="string"), "price": prices})
+    return pd.DataFrame(
+        {"user": pd.array(users, dtype="Int64"), "item": pd.array(items, dtype="string"), "price": prices}
+    )
 
 
 def pandas_objects(rows):
     users, items, prices = zip(*rows, strict=True)
-    return pd.DataFrame({"user": np.array(users, dtype=object), "item": np.array(items, dtype=object), "price": prices})
+    return pd.DataFrame(
+        {"user": np.array(users, dtype=object), "item": np.array(items, dtype=object), "price": prices}
+    )
 
 
 SOURCES = {
@@ -109,10 +117,14 @@ SOURCES = {
     "relation": relation,
     "pandas": lambda rows, folder: pandas_frame(rows),
     "pandas object": lambda rows, folder: pandas_objects(rows),
-    "pandas category": lambda rows, folder: pandas_frame(rows).astype({"item": "category", "user": "category"}),
+    "pandas category": lambda rows, folder: pandas_frame(rows).astype(
+        {"item": "category", "user": "category"}
+    ),
     "polars": lambda rows, folder: polars_frame(rows),
     "polars lazy": lambda rows, folder: polars_frame(rows).lazy(),
-    "polars categorical": lambda rows, folder: polars_frame(rows).with_columns(pl.col("item").cast(pl.Categorical)),
+    "polars categorical": lambda rows, folder: polars_frame(rows).with_columns(
+        pl.col("item").cast(pl.Categorical)
+    ),
     "arrow": lambda rows, folder: polars_frame(rows).to_arrow(),
     "arrow dictionary": lambda rows, folder: pa.table(
         {
@@ -129,7 +141,11 @@ QUICK = {"csv", "parquet", "duckdb file", "polars", "pandas"}
 
 
 @pytest.mark.parametrize(
-    "make", [pytest.param(make, id=name, marks=[] if name in QUICK else [pytest.mark.slow]) for name, make in SOURCES.items()]
+    "make",
+    [
+        pytest.param(make, id=name, marks=[] if name in QUICK else [pytest.mark.slow])
+        for name, make in SOURCES.items()
+    ],
 )
 def test_every_source_counts_alike(tmp_path, make):
     rows = table(5)
@@ -137,7 +153,9 @@ def test_every_source_counts_alike(tmp_path, make):
     where = "TRY_CAST(price AS BIGINT) >= 10"
     for unit in (BY_USER, BY_ROW):
         for predicate, keep in ((None, lambda row: True), (where, lambda row: row[2] >= 10)):
-            counts = prepare_counts(source, unit, kind="items", item="item", domain=DOMAIN, where=predicate).run()
+            counts = prepare_counts(
+                source, unit, kind="items", item="item", domain=DOMAIN, where=predicate
+            ).run()
             assert counts.labels == tuple(DOMAIN)
             assert counts.values.dtype == np.int64
             assert counts.values.tolist() == oracle(rows, unit, keep)
@@ -146,9 +164,13 @@ def test_every_source_counts_alike(tmp_path, make):
     users = Counter(row[0] for row in rows if row[0] is not None)
     assert prepare_counts(source, BY_USER, kind="units").run().values.tolist() == [len(users)]
     capped = PrivacyUnit("user", max_rows=7)
-    assert prepare_counts(source, capped, kind="rows").run().values.tolist() == [sum(min(n, 7) for n in users.values())]
+    assert prepare_counts(source, capped, kind="rows").run().values.tolist() == [
+        sum(min(n, 7) for n in users.values())
+    ]
     kept = chosen(rows, 3)
-    counts = prepare_counts(source, PrivacyUnit("user", max_rows=3), kind="items", item="item", domain=DOMAIN, salt=SALT).run()
+    counts = prepare_counts(
+        source, PrivacyUnit("user", max_rows=3), kind="items", item="item", domain=DOMAIN, salt=SALT
+    ).run()
     assert counts.values.tolist() == [sum(label in items for items in kept.values()) for label in DOMAIN]
 
 
@@ -165,14 +187,20 @@ def chosen(rows, most):
     return {user: sorted(own, key=lambda item: (key(user, item), item))[:most] for user, own in items.items()}
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abcdef")), max_size=40), st.integers(1, 4), st.randoms())
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abcdef")), max_size=40),
+    st.integers(1, 4),
+    st.randoms(),
+)
 @settings(max_examples=3)
 def test_one_unit_moves_at_most_its_bound_and_nobody_else(pairs, most, rng):
     unit = PrivacyUnit("user", max_rows=most)
 
     def count(rows):
         frame = pl.DataFrame(rows, schema={"user": pl.Int64, "item": pl.String}, orient="row")
-        question = prepare_counts(open_source(frame), unit, kind="items", item="item", domain=list("abcdef"), salt=SALT)
+        question = prepare_counts(
+            open_source(frame), unit, kind="items", item="item", domain=list("abcdef"), salt=SALT
+        )
         return question.run().values
 
     everybody = count(pairs)
@@ -191,7 +219,9 @@ def test_another_salt_chooses_otherwise():
     unit = PrivacyUnit("user", max_rows=5)
     found = {
         tuple(
-            prepare_counts(open_source(frame), unit, kind="items", item="item", domain=range(40), salt=bytes([salt]) * 16)
+            prepare_counts(
+                open_source(frame), unit, kind="items", item="item", domain=range(40), salt=bytes([salt]) * 16
+            )
             .run()
             .values
         )
@@ -205,20 +235,34 @@ def test_earned_sensitivities():
     frame = open_source(pl.DataFrame({"u": [1], "i": ["a"]}))
 
     def ask(kind, unit):
-        return prepare_counts(frame, unit, kind=kind, salt=SALT, **({"item": "i", "domain": ["a"]} if kind == "items" else {}))
+        return prepare_counts(
+            frame, unit, kind=kind, salt=SALT, **({"item": "i", "domain": ["a"]} if kind == "items" else {})
+        )
 
     for adjacency, twice in (("add-remove", 1), ("replace-one", 2)):
-        free, capped, row = PrivacyUnit("u", adjacency), PrivacyUnit("u", adjacency, 3), PrivacyUnit.row(adjacency)
+        free, capped, row = (
+            PrivacyUnit("u", adjacency),
+            PrivacyUnit("u", adjacency, 3),
+            PrivacyUnit.row(adjacency),
+        )
         for unit, joint in (
             (free, lambda k: k),
             (capped, lambda k, most=3 * twice: min(k, most)),
             (row, lambda k, most=twice: min(k, most)),
         ):
             question = ask("items", unit)
-            assert (question.sensitivity.bound, question.sensitivity.norm, question.sensitivity.step) == (1, "each", 1)
+            assert (question.sensitivity.bound, question.sensitivity.norm, question.sensitivity.step) == (
+                1,
+                "each",
+                1,
+            )
             assert question.sensitivity.monotone == (twice == 1)
             for k in (1, 2, 5, 100):
-                assert (question.joint(k).bound, question.joint(k).norm, question.joint(k).adjacency) == (joint(k), "l1", adjacency)
+                assert (question.joint(k).bound, question.joint(k).norm, question.joint(k).adjacency) == (
+                    joint(k),
+                    "l1",
+                    adjacency,
+                )
         assert ask("rows", capped).sensitivity.bound == 3
         assert ask("rows", row).sensitivity.bound == 1
         assert ask("units", free).sensitivity.bound == ask("units", row).sensitivity.bound == 1
@@ -227,9 +271,16 @@ def test_earned_sensitivities():
 
 
 def test_assumed_labels_come_from_the_whole_source():
-    frame = pl.DataFrame({"u": [1, 2, None, 3], "i": ["b", "a", "only without a unit", None], "x": [1, 2, 3, 4]})
+    frame = pl.DataFrame(
+        {"u": [1, 2, None, 3], "i": ["b", "a", "only without a unit", None], "x": [1, 2, 3, 4]}
+    )
     question = prepare_counts(
-        open_source(frame), PrivacyUnit("u"), kind="items", item="i", domain=Domain.assume_public(), where="x > 1"
+        open_source(frame),
+        PrivacyUnit("u"),
+        kind="items",
+        item="i",
+        domain=Domain.assume_public(),
+        where="x > 1",
     )
     assert question.domain.origin == "assumed public"
     with pytest.raises(UnknownDomain):
@@ -243,7 +294,9 @@ def test_empty_tables_and_nobody():
     frame = pl.DataFrame({"u": [None], "i": [None]}, schema={"u": pl.Int64, "i": pl.String})
     for rows in (frame, frame.clear()):
         source = open_source(rows)
-        assert prepare_counts(source, PrivacyUnit("u"), kind="items", item="i", domain=["a"]).run().values.tolist() == [0]
+        assert prepare_counts(
+            source, PrivacyUnit("u"), kind="items", item="i", domain=["a"]
+        ).run().values.tolist() == [0]
         assert prepare_counts(source, PrivacyUnit("u"), kind="units").run().values.tolist() == [0]
         assert prepare_counts(source, PrivacyUnit("u", max_rows=2), kind="rows").run().values.tolist() == [0]
         assert prepare_counts(source, PrivacyUnit.row(), kind="rows").run().values.tolist() == [rows.height]
@@ -252,7 +305,9 @@ def test_empty_tables_and_nobody():
 def test_many_labels(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("u,i\n" + "".join(f"{n},{n % 5000}\n" for n in range(20_000)))
-    counts = prepare_counts(open_source(path), PrivacyUnit("u"), kind="items", item="i", domain=range(6000)).run()
+    counts = prepare_counts(
+        open_source(path), PrivacyUnit("u"), kind="items", item="i", domain=range(6000)
+    ).run()
     expected = {str(n): 4 if n < 5000 else 0 for n in range(6000)}
     assert counts.values.tolist() == [expected[label] for label in sorted(expected)]
 
@@ -285,5 +340,7 @@ def test_latin_1_and_null_text(tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes("u;i\n1;caf\xe9\n2;NA\nNA;caf\xe9\n3;\xff\n".encode("latin-1"))
     source = open_source(path, csv=CsvFormat(delimiter=";", encoding="latin-1", null="NA"))
-    counts = prepare_counts(source, PrivacyUnit("u"), kind="items", item="i", domain=["caf\xe9", "\xff", "NA"]).run()
+    counts = prepare_counts(
+        source, PrivacyUnit("u"), kind="items", item="i", domain=["caf\xe9", "\xff", "NA"]
+    ).run()
     assert dict(zip(counts.labels, counts.values.tolist(), strict=True)) == {"caf\xe9": 1, "\xff": 1, "NA": 0}

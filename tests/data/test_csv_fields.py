@@ -32,7 +32,11 @@ def found(lines, form, indices):
 
 def wanted(lines, form, indices):
     split = [split_line(line, form) for line in lines]
-    return [tuple(fields[index] if index < len(fields) else "" for index in indices) for fields in split if fields is not None]
+    return [
+        tuple(fields[index] if index < len(fields) else "" for index in indices)
+        for fields in split
+        if fields is not None
+    ]
 
 
 @pytest.mark.parametrize("indices", INDICES, ids=str)
@@ -42,12 +46,15 @@ def test_a_block_of_all_short_lines_is_split_as_each_line_alone(form, indices):
 
 
 @pytest.mark.parametrize(
-    "lines", [["a"], ['"'], [",,"], ['a"', '"a', '"a"b'], ['"a""b"', '""""'], ["a,é", '"é,""é"""'], ["a,b"] * 9]
+    "lines",
+    [["a"], ['"'], [",,"], ['a"', '"a', '"a"b'], ['"a""b"', '""""'], ["a,é", '"é,""é"""'], ["a,b"] * 9],
 )
 def test_small_blocks(lines):
     for indices in INDICES:
         assert found(lines, FORM, indices) == wanted(lines, FORM, indices)
-    assert field_texts("".join(line + "\n" for line in lines).encode(), FORM, []).size == len(wanted(lines, FORM, [0]))
+    assert field_texts("".join(line + "\n" for line in lines).encode(), FORM, []).size == len(
+        wanted(lines, FORM, [0])
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -103,14 +110,21 @@ MEGABYTES = 420
 def peak(path, *names):
     """Return the exit codes of commands about a file, and how many megabytes one process needed for all of them."""
     done = subprocess.run(
-        [sys.executable, "-c", ASK, str(path), *names], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True
+        [sys.executable, "-c", ASK, str(path), *names],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=True,
     )
     *codes, kilobytes = map(int, done.stderr.split()[-len(names) - 1 :])
     return codes, kilobytes / (1 if sys.platform != "darwin" else 1024) / 1024
 
 
 @pytest.mark.parametrize(
-    "what", [what if what in {"delimiters", "doubled quotes"} else pytest.param(what, marks=pytest.mark.slow) for what in HOSTILE]
+    "what",
+    [
+        what if what in {"delimiters", "doubled quotes"} else pytest.param(what, marks=pytest.mark.slow)
+        for what in HOSTILE
+    ],
 )
 def test_memory_is_bounded_whatever_lines_hold(tmp_path, what):
     path = tmp_path / "x.csv"

@@ -68,7 +68,9 @@ def engine_reads(source):
             announce(scan)
             names = [f"c{index}" for index in range(len(NAMES))]
             answer = scan.ask(f"SELECT {', '.join(names)}, count(*) AS n FROM rows GROUP BY ALL")
-            columns = [[None if value is None else str(value) for value in answer[name].tolist()] for name in names]
+            columns = [
+                [None if value is None else str(value) for value in answer[name].tolist()] for name in names
+            ]
             masks = [getattr(answer[name], "mask", False) for name in names]
             assert all(mask is False or mask.shape for mask in masks)
             return Counter(dict(zip(zip(*columns, strict=True), answer["n"].tolist(), strict=True)))
@@ -96,7 +98,9 @@ PIECES = [
     "€".encode(), "😀".encode(), b"\xe2\x82", b"\xed\xa0\x80", b"\xc0\x80", b"NA", b"NULL", b"\\", b"'", b"#", b"\xef\xbb\xbf", b"\xc2\x85",
     "\u2028".encode(), b"\x0b", b"\x0c", b"\x1a", b"\t",
 ]  # fmt: skip
-lines = st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join) | st.binary(max_size=12).map(lambda b: b.replace(b"\n", b""))
+lines = st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join) | st.binary(max_size=12).map(
+    lambda b: b.replace(b"\n", b"")
+)
 ends = st.sampled_from([b"\n", b"\r\n", b"\n"])
 
 
@@ -165,7 +169,9 @@ def test_named_cases(tmp_path, body):
 def test_what_the_rules_say(tmp_path):
     body = b'u,"a,b","say ""hi"""\nv,"open\nw,5" pipe,n\nx\ny,i,n,extra\n\n z , i ,"NA"\n'
     got = check(tmp_path, [b"user,item,note\n" + body], CsvFormat(null="NA"))
-    assert got == Counter([("u", "a,b", 'say "hi"'), ("x", None, None), ("y", "i", "n"), (" z ", " i ", None)])
+    assert got == Counter(
+        [("u", "a,b", 'say "hi"'), ("x", None, None), ("y", "i", "n"), (" z ", " i ", None)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,8 +189,18 @@ def test_what_the_rules_say(tmp_path):
 )
 def test_other_formats(tmp_path, form):
     rng = random.Random(3)
-    special = [form.delimiter.encode() * 1, form.delimiter.encode(), form.quote.encode(), form.quote.encode() * 2, b"]", b"^"]
-    body = b"\n".join(b"".join(rng.choices(PIECES + special * 5, k=rng.randrange(9))).replace(b"\n", b"") for _ in range(400))
+    special = [
+        form.delimiter.encode() * 1,
+        form.delimiter.encode(),
+        form.quote.encode(),
+        form.quote.encode() * 2,
+        b"]",
+        b"^",
+    ]
+    body = b"\n".join(
+        b"".join(rng.choices(PIECES + special * 5, k=rng.randrange(9))).replace(b"\n", b"")
+        for _ in range(400)
+    )
     header = form.delimiter.join(NAMES).encode() + b"\n"
     check(tmp_path, [header + body], form)
 
@@ -197,7 +213,9 @@ def test_what_a_marked_line_says_does_not_depend_on_its_place(tmp_path):
     """A row that is put before a line must not change it: both orders, in one file and in two."""
     marked, plain = b"\xef\xbb\xbfu,i,n\n", b"v,x,y\n"
     form = CsvFormat(header=False, columns=NAMES)
-    answers = [check(tmp_path, contents, form) for contents in ([marked + plain], [plain + marked], [plain, marked])]
+    answers = [
+        check(tmp_path, contents, form) for contents in ([marked + plain], [plain + marked], [plain, marked])
+    ]
     assert answers == [Counter([("u", "i", "n"), ("v", "x", "y")])] * 3
     longest = b"a" * (_lines.LONGEST - 4) + b",i,n"  # a mark, and the CR of a line end, do not count
     assert check(tmp_path, [plain + b"\xef\xbb\xbf" + longest + b"\r\n"], form).total() == 2
@@ -209,7 +227,9 @@ def blocks(rng, size, longest):
     total = 0
     while total < size:
         if rng.random() < 0.002:
-            line = rng.choice([b"a", "é".encode(), b"\xff", b'"']) * rng.choice([longest - 1, longest, longest + 1, 2 * longest])
+            line = rng.choice([b"a", "é".encode(), b"\xff", b'"']) * rng.choice(
+                [longest - 1, longest, longest + 1, 2 * longest]
+            )
             line = rng.choice([line, line[:longest], b"u," + line[: longest - 2], line[: longest + 1]])
         elif rng.random() < 0.9:
             line = b"u%d,i%d,n" % (rng.randrange(99), rng.randrange(99))
@@ -235,7 +255,14 @@ def test_a_large_file_with_bad_lines_spread(tmp_path):
     rng = random.Random(1)
     some = b"".join(blocks(rng, 1 << 20, 500))
     long = (
-        b"u," + b"x" * (_lines.LONGEST - 2) + b"\n" + b"u,x" + b"x" * (_lines.LONGEST - 2) + b"\n" + b"y" * (5 << 20) + b"\nu,i,n\n"
+        b"u,"
+        + b"x" * (_lines.LONGEST - 2)
+        + b"\n"
+        + b"u,x"
+        + b"x" * (_lines.LONGEST - 2)
+        + b"\n"
+        + b"y" * (5 << 20)
+        + b"\nu,i,n\n"
     )
     parts = [some] * 40
     parts[7] = parts[30] = long

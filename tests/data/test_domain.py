@@ -42,7 +42,15 @@ def test_lists():
         dt.datetime.fromisoformat("2024-01-02T03:04"),
         dt.datetime.fromisoformat("2024-01-02T03:04:05.5"),
     ]
-    assert Domain.of(values).labels == ("10", "2024-01-02", "2024-01-02 03:04:00", "2024-01-02 03:04:05.5", "9", "false", "true")
+    assert Domain.of(values).labels == (
+        "10",
+        "2024-01-02",
+        "2024-01-02 03:04:00",
+        "2024-01-02 03:04:05.5",
+        "9",
+        "false",
+        "true",
+    )
     for wrong in ([], [None], "ab", 3, [1.5], ["a\0"], ["\ud800"], [b"a"]):
         with pytest.raises(InvalidParameter):
             Domain.of(wrong)
@@ -56,7 +64,9 @@ def test_texts_of_values_are_those_of_the_engine():
         }
     )
     for name in frame.columns:
-        question = prepare_counts(open_source(frame), PrivacyUnit.row(), kind="items", item=name, domain=frame[name].to_list())
+        question = prepare_counts(
+            open_source(frame), PrivacyUnit.row(), kind="items", item=name, domain=frame[name].to_list()
+        )
         assert question.run().values.tolist() == [1, 1]
 
 
@@ -87,7 +97,10 @@ def test_files(orders, shop):
 def test_the_source_is_no_domain(orders, shop, name):
     with pytest.raises(UnsafePredicate, match="private source"):
         Domain.from_file(name, "item").resolve(orders)
-    for query in (f"SELECT item FROM '{name}'", f"SELECT item FROM read_parquet(['items.parquet', '{shop / name}'])"):
+    for query in (
+        f"SELECT item FROM '{name}'",
+        f"SELECT item FROM read_parquet(['items.parquet', '{shop / name}'])",
+    ):
         with pytest.raises(UnsafePredicate, match="must not see the source"):
             Domain.from_sql(query).resolve(orders)
 
@@ -97,7 +110,10 @@ def test_queries(orders, shop):
         "SELECT item FROM 'items.csv' WHERE name <> 'z'": ("b",),
         "SELECT item FROM read_parquet('items.parquet');": ("b", "c"),
         f"FROM (SELECT n FROM '{shop / 'items.parquet'}')": ("1", "2", "3", "4"),
-        "WITH t AS (SELECT 'x' AS label UNION ALL SELECT item FROM 'one.csv') SELECT * FROM t -- all": ("q", "x"),
+        "WITH t AS (SELECT 'x' AS label UNION ALL SELECT item FROM 'one.csv') SELECT * FROM t -- all": (
+            "q",
+            "x",
+        ),
         "SELECT unnest(range(3))": ("0", "1", "2"),
         "VALUES ('a'), (NULL), ('b')": ("a", "b"),
     }.items():
@@ -149,7 +165,11 @@ def test_a_query_sees_no_database_of_the_source(shop):
     con.close()
     source = open_source("duckdb:shop.db#orders")
     os.link("shop.db", "other.db")
-    for query in ("SELECT item FROM 'shop.db'", "SELECT item FROM read_duckdb('other.db')", "SELECT item FROM shop.orders"):
+    for query in (
+        "SELECT item FROM 'shop.db'",
+        "SELECT item FROM read_duckdb('other.db')",
+        "SELECT item FROM shop.orders",
+    ):
         with pytest.raises((UnsafePredicate, InvalidParameter)):
             Domain.from_sql(query).resolve(source)
 
@@ -162,6 +182,8 @@ def test_a_query_and_a_relation_do_not_go_together(shop):
 
 
 def test_a_domain_is_resolved_when_the_question_is_prepared(orders):
-    question = prepare_counts(orders, PrivacyUnit("user"), kind="items", item="item", domain=Domain.from_file("items.csv", "item"))
+    question = prepare_counts(
+        orders, PrivacyUnit("user"), kind="items", item="item", domain=Domain.from_file("items.csv", "item")
+    )
     assert question.domain.size == 2
     assert question.run().values.tolist() == [1, 1]

@@ -51,7 +51,12 @@ def made(folder, kind, values):
     ],
 )
 @pytest.mark.parametrize(
-    "kind", ["csv", "frame", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "relation", "duckdb"))]
+    "kind",
+    [
+        "csv",
+        "frame",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "relation", "duckdb")),
+    ],
 )
 def test_a_list_of_any_length_is_a_rule_of_each_row_alone(tmp_path, literals, kind):
     """The engine moves longer lists out of TRY, where one row that overflows would end the whole query."""
@@ -83,7 +88,9 @@ def test_a_collation_of_a_column_joins_nobody(tmp_path):
             relation = None
             connection.close()
         for unit in (ROW, PrivacyUnit("unit"), PrivacyUnit("unit", max_rows=1)):
-            question = prepare_counts(open_source(source), unit, kind="items", item="item", domain=labels, salt=bytes(16))
+            question = prepare_counts(
+                open_source(source), unit, kind="items", item="item", domain=labels, salt=bytes(16)
+            )
             values = question.run().values
             counted = dict(zip(question.domain.labels, values.tolist(), strict=True))
             assert counted["Á"] == counted["à"] == 0
@@ -98,12 +105,16 @@ def test_a_default_collation_of_somebody_elses_connection_joins_nobody():
     connection.execute("SET default_collation = 'nocase'")
     relation = connection.sql("SELECT * FROM (VALUES ('u', 'a'), ('U', 'A'), ('u', 'A')) AS t(unit, item)")
     for unit, most in ((ROW, None), (PrivacyUnit("unit"), None), (PrivacyUnit("unit", max_rows=1), 1)):
-        question = prepare_counts(open_source(relation), unit, kind="items", item="item", domain=["a", "A", "b"], salt=bytes(16))
+        question = prepare_counts(
+            open_source(relation), unit, kind="items", item="item", domain=["a", "A", "b"], salt=bytes(16)
+        )
         counted = dict(zip(question.domain.labels, question.run().values.tolist(), strict=True))
         assert counted["b"] == 0
         assert sum(counted.values()) == (2 if most else 3)
         assert counted["a"] <= 1
-    assert prepare_counts(open_source(relation), PrivacyUnit("unit"), kind="units").run().values.tolist() == [2]
+    assert prepare_counts(open_source(relation), PrivacyUnit("unit"), kind="units").run().values.tolist() == [
+        2
+    ]
     connection.close()
 
 
@@ -124,7 +135,11 @@ def test_strange_values_of_frames_are_missing_values():
     days = pa.table({"u": pa.array([2**31 - 1, -(2**31), 0, None], pa.int32()).cast(pa.date32())})
     assert prepare_counts(open_source(days), PrivacyUnit("u"), kind="units").run().values[0] == 3
     with pytest.raises(InvalidParameter, match="Convert the column"):
-        prepare_counts(open_source(pl.DataFrame({"u": pl.Series([2**100], dtype=pl.Int128)})), PrivacyUnit("u"), kind="units")
+        prepare_counts(
+            open_source(pl.DataFrame({"u": pl.Series([2**100], dtype=pl.Int128)})),
+            PrivacyUnit("u"),
+            kind="units",
+        )
 
 
 def test_a_domain_query_cannot_read_the_log_of_the_source(tmp_path):

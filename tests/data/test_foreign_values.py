@@ -34,7 +34,9 @@ def of_numbers(numbers, kind):
 def test_what_a_decimal_type_holds_is_compared_in_two_halves(precision):
     limit = 10**precision
     near = [limit + off for off in (-2, -1, 0, 1)] + [2**64 - 1, 2**64, 2**64 + 1, 2**127 - 1, 0, 1]
-    numbers = [number for number in (*near, *(-one for one in near), -(2**127)) if -(2**127) <= number < 2**127]
+    numbers = [
+        number for number in (*near, *(-one for one in near), -(2**127)) if -(2**127) <= number < 2**127
+    ]
     array = of_numbers(numbers, pa.decimal128(precision, 0))
     assert _is_below(array, limit).tolist() == [abs(number) < limit for number in numbers]
     assert _is_below(array.slice(3, 5), limit).tolist() == [abs(number) < limit for number in numbers[3:8]]
@@ -55,7 +57,9 @@ FRAMES = {
     ),
     "Polars": lambda column: pl.from_arrow(pa.table({"x": column})),
     "Polars, lazy": lambda column: pl.from_arrow(pa.table({"x": column})).lazy(),
-    "pandas": lambda column: pd.DataFrame({"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))}),
+    "pandas": lambda column: pd.DataFrame(
+        {"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))}
+    ),
 }
 
 
@@ -64,7 +68,9 @@ def answers(frame):
     numbers = prepare_numbers(source, ROW, column="x", grid=GRID)
     return {
         "kept": prepare_counts(source, ROW, kind="rows", where="x > 30").run().values.tolist(),
-        "items": prepare_counts(source, ROW, kind="items", item="x", domain=["1.00", "40.00"]).run().values.tolist(),
+        "items": prepare_counts(source, ROW, kind="items", item="x", domain=["1.00", "40.00"])
+        .run()
+        .values.tolist(),
         "buckets": numbers.run()[0].counts.tolist(),
         "total": [*numbers.totals([StepRange(0, 400, Fraction(1, 4))])[0]],
     }
@@ -74,8 +80,18 @@ def answers(frame):
 def test_a_decimal_beyond_its_type_is_missing_whatever_the_other_rows_hold(made):
     rows = 6 * 2048
     large, small = (answers(FRAMES[made](crowded(first))) for first in (40, 1))
-    assert large == {"kept": [1], "items": [rows - 6, 1], "buckets": [5, rows - 6, 1, 0], "total": [160 + 4 * (rows - 6), rows - 5]}
-    assert small == {"kept": [0], "items": [rows - 5, 0], "buckets": [5, rows - 5, 0, 0], "total": [4 * (rows - 5), rows - 5]}
+    assert large == {
+        "kept": [1],
+        "items": [rows - 6, 1],
+        "buckets": [5, rows - 6, 1, 0],
+        "total": [160 + 4 * (rows - 6), rows - 5],
+    }
+    assert small == {
+        "kept": [0],
+        "items": [rows - 5, 0],
+        "buckets": [5, rows - 5, 0, 0],
+        "total": [4 * (rows - 5), rows - 5],
+    }
 
 
 def test_the_least_number_of_128_bits_is_missing_too():
@@ -92,12 +108,17 @@ def counts(frame, column="x", grid=GRID):
 
 def test_whole_numbers_of_128_bits_are_numbers_and_labels():
     frame = pl.DataFrame(
-        {"x": pl.Series([1, 3, 2**100, -(2**127), None], dtype=pl.Int128), "y": pl.Series([2**127] * 5, dtype=pl.UInt128)}
+        {
+            "x": pl.Series([1, 3, 2**100, -(2**127), None], dtype=pl.Int128),
+            "y": pl.Series([2**127] * 5, dtype=pl.UInt128),
+        }
     )
     assert counts(frame) == counts(frame.lazy()) == [2, 1, 1, 1]
     labels = prepare_counts(open_source(frame), ROW, kind="items", item="x", domain=["0", str(2**100), "3"])
     assert labels.run().values.tolist() == [0, 1, 1]
-    assert prepare_counts(open_source(frame), ROW, kind="items", item="y", domain=[str(2**127)]).run().values.tolist() == [5]
+    assert prepare_counts(
+        open_source(frame), ROW, kind="items", item="y", domain=[str(2**127)]
+    ).run().values.tolist() == [5]
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.longdouble])
@@ -108,7 +129,10 @@ def test_floats_of_other_widths_are_those_numbers(kind):
     assert counts(alone) == [0, 2, 1, 0]
     assert counts(among) == [1, 2, 1, 0]
     for label in ("1.5", "3", repr(float(numbers[2]))):
-        both = [prepare_counts(open_source(frame), ROW, kind="items", item="x", domain=[label]) for frame in (alone, among)]
+        both = [
+            prepare_counts(open_source(frame), ROW, kind="items", item="x", domain=[label])
+            for frame in (alone, among)
+        ]
         assert [one.run().values.tolist() for one in both] == [[1], [1]], label
 
 
@@ -126,7 +150,9 @@ def test_one_other_value_does_not_round_the_whole_numbers_of_all_rows(number, ot
 
     def seen(series):
         question = prepare_numbers(open_source(pd.DataFrame({"x": series})), ROW, column="x", grid=LARGE)
-        return np.array([*question.run()[0].counts, *question.totals([StepRange(-(2**52), 2**52, Fraction(4096))])[0]])
+        return np.array(
+            [*question.run()[0].counts, *question.totals([StepRange(-(2**52), 2**52, Fraction(4096))])[0]]
+        )
 
     moved = seen(among) - seen(column)
     assert np.abs(moved[:4]).sum() == 1

@@ -14,7 +14,15 @@ import pyarrow as pa
 import pytest
 
 import sordino as sd
-from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts, prepare_numbers, prepare_records
+from sordino.data import (
+    Domain,
+    PrivacyUnit,
+    StepRange,
+    open_source,
+    prepare_counts,
+    prepare_numbers,
+    prepare_records,
+)
 from sordino.data._engine import engine
 from sordino.data._frames import _lent
 from sordino.data._words import float_text
@@ -29,7 +37,10 @@ PAIRS = {
     "truth values": (pd.Series([True, False, True]), pd.Series([True, False, True, None])),
     "a word among numbers": (pd.Series([1, 2, 2, 40]), pd.Series([1, 2, 2, 40, "many"])),
     "a fraction among numbers": (pd.Series([1, 2, 2, 40]), pd.Series([1, 2, 2, 40, 0.5])),
-    "a word among fractions": (pd.Series([0.5, 7.25, np.inf, 2.0**60]), pd.Series([0.5, 7.25, np.inf, 2.0**60, "many"])),
+    "a word among fractions": (
+        pd.Series([0.5, 7.25, np.inf, 2.0**60]),
+        pd.Series([0.5, 7.25, np.inf, 2.0**60, "many"]),
+    ),
     "a missing fraction": (pd.Series([0.5, 7.25]), pd.Series([0.5, 7.25, None])),
     "a missing text": (pd.Series(["1", "2", "a"]), pd.Series(["1", "2", "a", None])),
     "days": (pd.Series([dt.date(2020, 1, 1)] * 2), pd.Series([dt.date(2020, 1, 1)] * 2 + [None])),
@@ -52,7 +63,9 @@ def answers(column):
         "unit": lambda: counted(PrivacyUnit("a"), item="item", domain=["x"]),
         "number": lambda: prepare_numbers(source, ROW, column="a", grid=GRID).run()[0].counts.tolist()[1:],
         "total": lambda: tuple(
-            prepare_numbers(source, ROW, column="a", grid=GRID).totals([StepRange(low=-99, high=99, step=Fraction(1))])[0]
+            prepare_numbers(source, ROW, column="a", grid=GRID).totals(
+                [StepRange(low=-99, high=99, step=Fraction(1))]
+            )[0]
         ),
     }
     for name, ask in questions.items():
@@ -77,13 +90,25 @@ def test_one_row_more_turns_no_type_into_a_refusal(name):
 
 def test_floats_are_the_labels_and_units_of_whole_numbers(tmp_path):
     values = [1.0, -0.0, 0.0, 2.5, float("nan"), float("inf"), 2.0**53, 2.0**53 + 2, -3.0, 1e300, 5e-324]
-    wanted = {"1": 1, "0": 2, "2.5": 1, str(2**53): 1, "9007199254740994.0": 1, "-3": 1, "1e+300": 1, "inf": 1, "5e-324": 1}
+    wanted = {
+        "1": 1,
+        "0": 2,
+        "2.5": 1,
+        str(2**53): 1,
+        "9007199254740994.0": 1,
+        "-3": 1,
+        "1e+300": 1,
+        "inf": 1,
+        "5e-324": 1,
+    }
     table = pl.DataFrame({"a": values})
     table.write_parquet(tmp_path / "t.parquet")
     objects = pd.DataFrame({"a": pd.Series(values, dtype=object)})
     for frame in (pd.DataFrame({"a": values}), objects, table, table.lazy(), tmp_path / "t.parquet"):
         source = open_source(frame)
-        counted = prepare_counts(source, ROW, kind="items", item="a", domain=[*wanted, "-0", "1.0", "nan", str(2**53 + 2)])
+        counted = prepare_counts(
+            source, ROW, kind="items", item="a", domain=[*wanted, "-0", "1.0", "nan", str(2**53 + 2)]
+        )
         found = dict(zip(counted.domain.labels, counted.run().values.tolist(), strict=True))
         assert {label: n for label, n in found.items() if n} == wanted
         assert int(prepare_counts(source, PrivacyUnit("a"), kind="units").run().values[0]) == len(wanted)
@@ -94,7 +119,11 @@ def test_floats_are_the_labels_and_units_of_whole_numbers(tmp_path):
 def test_the_text_of_a_float_is_the_same_for_one_value_and_for_a_column():
     rng = np.random.default_rng(5)
     values = np.concatenate(
-        [rng.integers(0, 2**64, 3000, dtype=np.uint64).view(np.float64), rng.normal(0, 1e6, 2000), 10.0 ** np.arange(-30, 40)]
+        [
+            rng.integers(0, 2**64, 3000, dtype=np.uint64).view(np.float64),
+            rng.normal(0, 1e6, 2000),
+            10.0 ** np.arange(-30, 40),
+        ]
     )
     texts = [text for text in map(float_text, values.tolist()) if text is not None]
     source = open_source(pd.DataFrame({"a": values}))
@@ -116,7 +145,9 @@ def test_texts_that_are_no_utf8_are_missing():
         assert int(prepare_counts(source, PrivacyUnit("a"), kind="units").run().values[0]) == 1
         assumed = prepare_counts(source, ROW, kind="items", item="a", domain=sd.Domain.assume_public()).run()
         assert dict(zip(assumed.labels, assumed.values.tolist(), strict=True)) == {"ok": 2}
-        assert int(prepare_counts(source, ROW, kind="rows", where="a LIKE 'o%' OR b = '2'").run().values[0]) == 3
+        assert (
+            int(prepare_counts(source, ROW, kind="rows", where="a LIKE 'o%' OR b = '2'").run().values[0]) == 3
+        )
 
 
 def test_lazy_frames_that_find_types_out_from_rows_are_refused(tmp_path):
@@ -131,31 +162,45 @@ def test_lazy_frames_that_find_types_out_from_rows_are_refused(tmp_path):
         pl.concat([pl.scan_csv(csv), pl.scan_csv(csv)]),
         pl.scan_ndjson(tmp_path / "t.ndjson"),
     ):
-        with pytest.raises(UnsupportedBackend, match="must read files that declare the types of their columns"):
+        with pytest.raises(
+            UnsupportedBackend, match="must read files that declare the types of their columns"
+        ):
             open_source(lazy)
     frames = (
         pl.scan_parquet(parquet),
         pl.scan_parquet(parquet).with_columns(c=pl.lit(" CSV SCAN [x] ")),
         pl.DataFrame({"a": [1]}).lazy(),
     )
-    assert [int(prepare_counts(open_source(frame), ROW, kind="rows").run().values[0]) for frame in frames] == [1, 1, 1]
+    assert [
+        int(prepare_counts(open_source(frame), ROW, kind="rows").run().values[0]) for frame in frames
+    ] == [1, 1, 1]
 
 
 def test_records_of_a_frame_may_be_texts_and_truth_values():
     unit = PrivacyUnit.row(adjacency="replace-one")
-    for column, wanted in (([1, 2, "x"], [1, 2, np.nan]), ([True, None, False], [1, np.nan, 0]), ([True, False], [1, 0])):
-        found = np.concatenate(list(prepare_records(open_source(pd.DataFrame({"a": column})), unit, column="a").run()))
+    for column, wanted in (
+        ([1, 2, "x"], [1, 2, np.nan]),
+        ([True, None, False], [1, np.nan, 0]),
+        ([True, False], [1, 0]),
+    ):
+        found = np.concatenate(
+            list(prepare_records(open_source(pd.DataFrame({"a": column})), unit, column="a").run())
+        )
         np.testing.assert_array_equal(found, wanted)
 
 
 def test_which_rows_of_a_unit_count_does_not_depend_on_what_became_of_the_type():
     """A missing number of one unit makes floats of the numbers of all others."""
     rows = [(usr, x) for usr in range(300) for x in (1, 14, 70)]
-    few, more = pd.DataFrame(rows, columns=["usr", "x"]), pd.DataFrame([*rows, (300, None)], columns=["usr", "x"])
+    few, more = (
+        pd.DataFrame(rows, columns=["usr", "x"]),
+        pd.DataFrame([*rows, (300, None)], columns=["usr", "x"]),
+    )
     assert [str(frame.dtypes["x"]) for frame in (few, more)] == ["int64", "float64"]
     unit, salt = PrivacyUnit("usr", max_rows=1), bytes(range(16))
     before, after = (
-        prepare_numbers(open_source(frame), unit, column="x", grid=GRID, salt=salt).run()[0].counts for frame in (few, more)
+        prepare_numbers(open_source(frame), unit, column="x", grid=GRID, salt=salt).run()[0].counts
+        for frame in (few, more)
     )
     assert (after - before).tolist() == [1] + [0] * (GRID.size)
 
@@ -167,11 +212,16 @@ def test_which_rows_of_a_unit_count_does_not_depend_on_what_became_of_the_type()
 @pytest.mark.parametrize("made", ["eager", "lazy", "arrow", "pandas"])
 def test_a_column_whose_name_is_a_pattern_is_itself(made, name):
     """Polars takes such names for patterns: one unit more would have moved the number of units by a thousand."""
-    convert = {"eager": lambda f: f, "lazy": pl.DataFrame.lazy, "arrow": pl.DataFrame.to_arrow, "pandas": pl.DataFrame.to_pandas}[
-        made
-    ]
+    convert = {
+        "eager": lambda f: f,
+        "lazy": pl.DataFrame.lazy,
+        "arrow": pl.DataFrame.to_arrow,
+        "pandas": pl.DataFrame.to_pandas,
+    }[made]
     for users in (["anna"] * 10, ["anna"] * 10 + ["bob"] * 1000):
-        frame = pl.DataFrame({"visit": [str(i) for i in range(len(users))], name: users, "z": [1] * len(users)})
+        frame = pl.DataFrame(
+            {"visit": [str(i) for i in range(len(users))], name: users, "z": [1] * len(users)}
+        )
         found = prepare_counts(open_source(convert(frame)), PrivacyUnit(name), kind="units").run()
         assert found.values.tolist() == [len(set(users))]
 
@@ -203,9 +253,13 @@ def test_a_block_of_rows_may_hold_more_than_two_gigabytes(tmp_path):
     with duckdb.connect() as con:
         relation = con.sql(f"SELECT CASE WHEN length(g) > 0 THEN g END AS g FROM read_parquet('{path}')")
         for source in (path, relation):
-            assert prepare_counts(open_source(source), ROW, kind="rows", where="g LIKE 'b%'").run().values.tolist() == [5385]
+            assert prepare_counts(
+                open_source(source), ROW, kind="rows", where="g LIKE 'b%'"
+            ).run().values.tolist() == [5385]
 
 
 def test_engines_hand_on_large_blocks():
     with engine() as opened:
-        assert opened.connection.execute("SELECT current_setting('arrow_large_buffer_size')").fetchall() == [(True,)]
+        assert opened.connection.execute("SELECT current_setting('arrow_large_buffer_size')").fetchall() == [
+            (True,)
+        ]

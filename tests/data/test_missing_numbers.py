@@ -121,4 +121,6 @@ def test_whole_numbers_of_128_bits_are_added_up_exactly(ends):
         wanted = max(ends.low, min(ends.high, Fraction(x) // ends.step))
         assert tuple(question.totals([ends])[0]) == (wanted, 1), HUGE[place]
     question = prepare_numbers(open_source(relation), sd.PrivacyUnit.row(), column="x", grid=grid)
-    assert question.totals([ends])[0].steps == sum(max(ends.low, min(ends.high, Fraction(x) // ends.step)) for x in HUGE)
+    assert question.totals([ends])[0].steps == sum(
+        max(ends.low, min(ends.high, Fraction(x) // ends.step)) for x in HUGE
+    )

@@ -19,7 +19,13 @@ from sordino.data._bucket_query import bucket_queries
 from sordino.data._number_words import EMBEDDED
 from sordino.data._numbers import number_kind
 from sordino.data._step_query import step_query
-from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution, UnknownDomain, UnsafePredicate
+from sordino.errors import (
+    DataSourceError,
+    InvalidParameter,
+    UnboundedContribution,
+    UnknownDomain,
+    UnsafePredicate,
+)
 from sordino.estimators import BucketCounts
 from sordino.estimators._clipped_steps import clipped_steps
 from support.number_states import GRIDS, STEPS, agrees, asked, floats, wholes
@@ -32,7 +38,11 @@ ROW = PrivacyUnit.row()
 @pytest.mark.parametrize("name", ["from 0", pytest.param("made up", marks=pytest.mark.slow)])
 def test_floats_of_every_source(tmp_path, kind, name):
     values = floats(GRIDS[name])
-    agrees(made(tmp_path, kind, columns([[v, 1] for v in values], x=pa.float64(), y=pa.int8())), values, GRIDS[name])
+    agrees(
+        made(tmp_path, kind, columns([[v, 1] for v in values], x=pa.float64(), y=pa.int8())),
+        values,
+        GRIDS[name],
+    )
 
 
 @pytest.mark.parametrize("name", GRIDS)
@@ -60,9 +70,23 @@ def test_decimals_and_numbers_of_128_bits_are_compared_exactly(tmp_path, name):
     ]
     fine = [v for v in fine if v is not None] + [None, Decimal("99999999999999.999"), Decimal("-0.001")]
     agrees(columns([[v] for v in fine], x=pa.decimal128(17, 3)), fine, GRIDS[name])
-    widest = [Decimal(v).scaleb(-18, Context(prec=50)) for v in (10**38 - 1, 1 - 10**38, 1, -1, 0, 25 * 10**16, 10**18, -(10**18))]
+    widest = [
+        Decimal(v).scaleb(-18, Context(prec=50))
+        for v in (10**38 - 1, 1 - 10**38, 1, -1, 0, 25 * 10**16, 10**18, -(10**18))
+    ]
     agrees(columns([[v] for v in widest], x=pa.decimal128(38, 18)), widest, GRIDS[name])
-    huge = [(1 << 127) - 1, -(1 << 127), -(1 << 127) + 1, 0, 1, -1, 10**30, (1 << 62) * 3, -(1 << 62) * 3, -(1 << 62) * 3 - 1]
+    huge = [
+        (1 << 127) - 1,
+        -(1 << 127),
+        -(1 << 127) + 1,
+        0,
+        1,
+        -1,
+        10**30,
+        (1 << 62) * 3,
+        -(1 << 62) * 3,
+        -(1 << 62) * 3 - 1,
+    ]
     con = duckdb.connect()
     con.execute("CREATE TABLE t (x HUGEINT)")
     con.executemany("INSERT INTO t VALUES (?)", [[value] for value in huge])
@@ -71,22 +95,66 @@ def test_decimals_and_numbers_of_128_bits_are_compared_exactly(tmp_path, name):
 
 def test_narrow_floats_and_frames_with_missing_numbers():
     values = [0.1, 1.05, 3.3e38, -0.0, None]
-    agrees(pl.DataFrame({"x": values}, schema={"x": pl.Float32}), np.array(values, dtype=np.float32).tolist(), GRIDS["from 0"])
+    agrees(
+        pl.DataFrame({"x": values}, schema={"x": pl.Float32}),
+        np.array(values, dtype=np.float32).tolist(),
+        GRIDS["from 0"],
+    )
     agrees(pd.DataFrame({"x": [1.5, np.nan, 2.0]}), [1.5, None, 2.0], GRIDS["from 0"])
-    agrees(pd.DataFrame({"x": pd.array([1, None, (1 << 63) - 1], dtype="Int64")}), [1, None, (1 << 63) - 1], GRIDS["made up"])
+    agrees(
+        pd.DataFrame({"x": pd.array([1, None, (1 << 63) - 1], dtype="Int64")}),
+        [1, None, (1 << 63) - 1],
+        GRIDS["made up"],
+    )
 
 
 def test_texts_of_a_csv_file_are_numbers_or_missing(tmp_path):
     path = tmp_path / "x.csv"
-    texts = ["1", " 2 ", "3.5e1", "x", "", "1e999", "-1e999", "nan", "inf", "0x10", '"7"', "1,5", "1e-999", "-0", "--1", "9" * 400]
+    texts = [
+        "1",
+        " 2 ",
+        "3.5e1",
+        "x",
+        "",
+        "1e999",
+        "-1e999",
+        "nan",
+        "inf",
+        "0x10",
+        '"7"',
+        "1,5",
+        "1e-999",
+        "-0",
+        "--1",
+        "9" * 400,
+    ]
     path.write_text("x\n" + "\n".join(texts) + "\n", encoding="utf-8")
-    values = [1, 2, 35, None, 1e999, -1e999, None, 1e999, None, 7, 1, 0, 0, None, 1e999]  # an empty line is no record
+    values = [
+        1,
+        2,
+        35,
+        None,
+        1e999,
+        -1e999,
+        None,
+        1e999,
+        None,
+        7,
+        1,
+        0,
+        0,
+        None,
+        1e999,
+    ]  # an empty line is no record
     agrees(path, [None if v is None else float(v) for v in values], GRIDS["from 0"])
 
 
 @pytest.mark.parametrize("kind", ["DOUBLE", "BIGINT", "DECIMAL(9,2)"])
 def test_where_a_logarithm_proposes_the_edge_and_where_it_may_not(kind):
-    ways = {name: [query.sql for query in bucket_queries(number_kind(kind, text=False), grid)] for name, grid in GRIDS.items()}
+    ways = {
+        name: [query.sql for query in bucket_queries(number_kind(kind, text=False), grid)]
+        for name, grid in GRIDS.items()
+    }
     for name in ("from 0", "signed", "from -17.3", "fine"):
         quick, slow = ways[name]
         assert "sound" in quick
@@ -103,13 +171,19 @@ def test_an_edge_that_the_logarithm_misses_by_a_lot_is_still_found(monkeypatch, 
     grid = GRIDS["from 0"]
     values = floats(grid)
     right = bucket_queries(number_kind("DOUBLE", text=False), grid)
-    wrong = tuple(replace(query, sql=re.sub(r"(floor\(|TRY_CAST\()ln", rf"\g<1>{shift} + ln", query.sql)) for query in right)
+    wrong = tuple(
+        replace(query, sql=re.sub(r"(floor\(|TRY_CAST\()ln", rf"\g<1>{shift} + ln", query.sql))
+        for query in right
+    )
     assert all(one.sql != other.sql for one, other in zip(right, wrong, strict=True))
     for queries in (wrong, wrong[1:]):
         monkeypatch.setattr(
-            "sordino.data._number_questions.EMBEDDED", replace(EMBEDDED, buckets=lambda *_, queries=queries: queries)
+            "sordino.data._number_questions.EMBEDDED",
+            replace(EMBEDDED, buckets=lambda *_, queries=queries: queries),
         )
-        assert asked(pl.DataFrame({"x": values}, strict=False), grid).run() == (BucketCounts.of(values, grid=grid),)
+        assert asked(pl.DataFrame({"x": values}, strict=False), grid).run() == (
+            BucketCounts.of(values, grid=grid),
+        )
 
 
 def test_the_quick_way_is_taken_where_it_is_right_and_left_where_it_is_not():
@@ -117,7 +191,11 @@ def test_the_quick_way_is_taken_where_it_is_right_and_left_where_it_is_not():
     grid = GRIDS["from 0"]
     quick, slow = bucket_queries(number_kind("DOUBLE", text=False), grid)
     between = [*((grid.edges[1:] + grid.edges[:-1]) / 2).tolist(), 0.0, 1e9, None]
-    for values, sound in ((between, True), (floats(grid), None), ([float(np.nextafter(grid.edges[7], 0))] * 3, None)):
+    for values, sound in (
+        (between, True),
+        (floats(grid), None),
+        ([float(np.nextafter(grid.edges[7], 0))] * 3, None),
+    ):
         question = asked(pl.DataFrame({"x": values}, strict=False), grid)
         with question.source.backend.scan(question.indices) as scan:
             first = quick.counted(scan.ask(quick.over(question.rows(0), grouped=False), quick.cuts), grid, 1)
@@ -144,10 +222,14 @@ def test_predicates_and_groups():
     inside = [[x for x, g, i in rows if g == label and i < 50] for label in question.groups]
     assert question.run() == tuple(BucketCounts.of(values, grid=grid) for values in inside)
     assert question.totals(clips) == tuple(
-        (clipped_steps(values, c.low, c.high, c.step), len(values)) for values, c in zip(inside, clips, strict=True)
+        (clipped_steps(values, c.low, c.high, c.step), len(values))
+        for values, c in zip(inside, clips, strict=True)
     )
     numbered = asked(
-        frame.with_columns(k=pl.col("i") % 3), grid, by="k", domain=sd.Domain.indexed(3, label=lambda place: f"case {place}")
+        frame.with_columns(k=pl.col("i") % 3),
+        grid,
+        by="k",
+        domain=sd.Domain.indexed(3, label=lambda place: f"case {place}"),
     )
     assert list(numbered.groups) == ["case 0", "case 1", "case 2"]
     assert [counts.records for counts in numbered.run()] == [34, 33, 33]
@@ -169,10 +251,18 @@ def test_which_questions_are_refused(tmp_path):
         ({"domain": ["a"]}, InvalidParameter, "belong to by"),
         ({"by": "l", "domain": ["a"]}, InvalidParameter, "by must be a column of texts"),
         ({"by": "g", "domain": ["a"], "unit": unit}, UnboundedContribution, "--groups-per-unit"),
-        ({"by": "g", "domain": ["a"], "unit": unit, "groups_per_unit": 0}, InvalidParameter, "groups_per_unit must be"),
+        (
+            {"by": "g", "domain": ["a"], "unit": unit, "groups_per_unit": 0},
+            InvalidParameter,
+            "groups_per_unit must be",
+        ),
         ({"by": "g", "domain": ["a"], "groups_per_unit": 2}, InvalidParameter, "one group"),
         ({"by": "g", "domain": sd.Domain.range(0, 1 << 40)}, InvalidParameter, "at most 65536 groups"),
-        ({"by": "g", "domain": sd.Domain.range(0, 9000), "grid": GRIDS["fine"]}, InvalidParameter, "Raise the growth"),
+        (
+            {"by": "g", "domain": sd.Domain.range(0, 9000), "grid": GRIDS["fine"]},
+            InvalidParameter,
+            "Raise the growth",
+        ),
     ]
     for change, error, words in refused:
         with pytest.raises(error, match=words):
@@ -205,13 +295,26 @@ def test_no_query_adds_up_or_averages_floats(declared):
     """Read all queries that are generated: they count rows, and add up what the engine itself says is a whole number of 64 bits."""
     frame = columns([], x=pa.float64(), u=pa.int64(), g=pa.string())
     kind = number_kind(declared, text=False)
-    for unit, more in ((ROW, {}), (PrivacyUnit("u", max_rows=2), {"by": "g", "domain": ["a"], "groups_per_unit": 1})):
+    for unit, more in (
+        (ROW, {}),
+        (PrivacyUnit("u", max_rows=2), {"by": "g", "domain": ["a"], "groups_per_unit": 1}),
+    ):
         question, grouped = asked(frame, GRIDS["from 0"], unit=unit, **more), bool(more)
-        queries = [query.over(question.rows(0), grouped=grouped) for grid in GRIDS.values() for query in bucket_queries(kind, grid)]
+        queries = [
+            query.over(question.rows(0), grouped=grouped)
+            for grid in GRIDS.values()
+            for query in bucket_queries(kind, grid)
+        ]
         for text in queries:
             # The least and the largest number of a bucket are compared with its edges; what leaves the engine is whether they lie within.
             assert set(AGGREGATES.findall(text)) <= ({"min", "max"} if "AS sound" in text else set())
-            assert set(re.findall(r"AS (\w+)", text.split(" FROM ")[0])) <= {"cell", "n", "reached", "sound", "BIGINT"}
+            assert set(re.findall(r"AS (\w+)", text.split(" FROM ")[0])) <= {
+                "cell",
+                "n",
+                "reached",
+                "sound",
+                "BIGINT",
+            }
         sums = [step_query(kind, [clip] * 2, question.rows(0), grouped) for clip in STEPS]
         for text in [*sums, step_query(kind, STEPS, question.rows(0), grouped)]:
             assert set(AGGREGATES.findall(text)) == {"sum"}

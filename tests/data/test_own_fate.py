@@ -47,7 +47,9 @@ def stored(frame, kind, folder, name="t"):
 
 
 def count(frame, where, kind, folder):
-    question = prepare_counts(open_source(stored(frame, kind, folder)), PrivacyUnit.row(), kind="rows", where=where)
+    question = prepare_counts(
+        open_source(stored(frame, kind, folder)), PrivacyUnit.row(), kind="rows", where=where
+    )
     counted = int(question.run().values[0])
     for file in folder.glob("t.*"):
         file.unlink()
@@ -87,8 +89,13 @@ PAIRS = {
 
 def fates(where, table, more, kind, folder):
     """Return the count in company, without and with one row more, and what the rows add up to if each stands alone."""
-    other = pl.concat([pl.DataFrame([more], schema=table.schema, orient="row"), table])  # in the block of the others
-    alone = {row: count(pl.DataFrame([row], schema=table.schema, orient="row"), where, kind, folder) for row in set(other.rows())}
+    other = pl.concat(
+        [pl.DataFrame([more], schema=table.schema, orient="row"), table]
+    )  # in the block of the others
+    alone = {
+        row: count(pl.DataFrame([row], schema=table.schema, orient="row"), where, kind, folder)
+        for row in set(other.rows())
+    }
     together = [count(rows, where, kind, folder) for rows in (table, other)]
     return together, [sum(alone[row] for row in rows.rows()) for rows in (table, other)]
 
@@ -98,7 +105,11 @@ def fates(where, table, more, kind, folder):
     [
         # Each pair is asked of files; of the other sources by default only the one whose company shares a block.
         pytest.param(
-            name, kind, marks=() if kind == "parquet" or (kind in {"duckdb", "relation"} and "block" in name) else pytest.mark.slow
+            name,
+            kind,
+            marks=()
+            if kind == "parquet" or (kind in {"duckdb", "relation"} and "block" in name)
+            else pytest.mark.slow,
         )
         for name in PAIRS
         for kind in KINDS
@@ -149,14 +160,22 @@ FLAGS = {"flag": pl.String, "age": pl.Int32, "on": pl.Boolean, "at": pl.Time, "s
     "(flag AND on) = TRUE", "(age > 3 AND (on OR flag)) IS NULL", "'true' AND on", "1 OR on", "NOT - age", "TRY_CAST(flag AS DATE) OR on",
 ])  # fmt: skip
 @pytest.mark.parametrize(
-    "kind", ["csv", "parquet", pytest.param("polars", marks=pytest.mark.slow), pytest.param("pandas", marks=pytest.mark.slow)]
+    "kind",
+    [
+        "csv",
+        "parquet",
+        pytest.param("polars", marks=pytest.mark.slow),
+        pytest.param("pandas", marks=pytest.mark.slow),
+    ],
 )
 def test_a_value_that_is_no_condition_is_refused_before_the_charge(tmp_path, kind, where):
     """The engine makes a condition of it outside of every TRY, and fails for some rows: a text that is no truth value."""
     frame = pl.DataFrame([("true", 44, True, dt.time(1), 1)], schema=FLAGS, orient="row")
     if kind == "csv":
         where = (
-            where.replace("age", "TRY_CAST(age AS INTEGER)").replace("on ", "(flag = 'true') ").replace(" on", " (flag = 'true')")
+            where.replace("age", "TRY_CAST(age AS INTEGER)")
+            .replace("on ", "(flag = 'true') ")
+            .replace(" on", " (flag = 'true')")
         )
         frame.write_csv(tmp_path / "t.csv")
         source = open_source(tmp_path / "t.csv")
@@ -167,10 +186,13 @@ def test_a_value_that_is_no_condition_is_refused_before_the_charge(tmp_path, kin
 
 
 @pytest.mark.parametrize(
-    "where", ["on AND age > 3", "NOT on", "on", "NULL OR on", "TRUE AND on", "TRY_CAST(flag AS BOOLEAN) AND on"]
+    "where",
+    ["on AND age > 3", "NOT on", "on", "NULL OR on", "TRUE AND on", "TRY_CAST(flag AS BOOLEAN) AND on"],
 )
 def test_truth_values_are_conditions(tmp_path, where):
-    frame = pl.DataFrame([("true", 44, True, None, 1), ("maybe", 44, False, None, 1)], schema=FLAGS, orient="row")
+    frame = pl.DataFrame(
+        [("true", 44, True, None, 1), ("maybe", 44, False, None, 1)], schema=FLAGS, orient="row"
+    )
     alone = sum(count(frame[place : place + 1], where, "parquet", tmp_path / "t") for place in range(2))
     assert count(frame, where, "parquet", tmp_path / "t") == alone == 1
 
@@ -179,7 +201,9 @@ def test_truth_values_are_conditions(tmp_path, where):
 def test_what_is_rendered_fails_for_no_row_even_so(tmp_path, monkeypatch, where):
     monkeypatch.setattr(_source, "_binds", lambda *_: True)
     frame = pl.DataFrame(
-        [("maybe", 44), ("true", 44), ("false", 44), (None, 44)], schema={"flag": pl.String, "age": pl.Int32}, orient="row"
+        [("maybe", 44), ("true", 44), ("false", 44), (None, 44)],
+        schema={"flag": pl.String, "age": pl.Int32},
+        orient="row",
     )
     assert count(frame, where, "parquet", tmp_path / "t") == 1
 
@@ -191,15 +215,21 @@ def test_the_same_work_in_two_places_is_tried_in_each():
         con.execute("CREATE TABLE t AS SELECT DATE '5881580-07-09' AS a, TIMESTAMP '2020-01-01' AS b")
         tried = "SELECT COALESCE(TRY(a = b) OR TRY(a > b), FALSE), TRY(a = b) IS NULL FROM t"
         assert con.execute(tried).fetchall() == [(False, True)]
-        con.execute(f"SET disabled_optimizers = '{','.join(set(_engine.JOINING) - {'common_subexpressions'})}'")
+        con.execute(
+            f"SET disabled_optimizers = '{','.join(set(_engine.JOINING) - {'common_subexpressions'})}'"
+        )
         with pytest.raises(duckdb.Error):
             con.execute(tried).fetchall()
 
 
-numbers = st.sampled_from(["0", "1", "2.5", "127", "9223372036854775807", "n", "small", "x", "TRY_CAST(text AS BIGINT)"])
+numbers = st.sampled_from(
+    ["0", "1", "2.5", "127", "9223372036854775807", "n", "small", "x", "TRY_CAST(text AS BIGINT)"]
+)
 operand = st.recursive(
     numbers,
-    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner) | inner.map("- {}".format),
+    lambda inner: (
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner) | inner.map("- {}".format)
+    ),
     max_leaves=4,
 )
 condition = st.recursive(
@@ -207,7 +237,10 @@ condition = st.recursive(
     | st.builds("{} BETWEEN {} AND {}".format, operand, operand, operand)
     | operand.map("{} IS NULL".format)
     | st.sampled_from(["text LIKE 'a%'", "text IN ('3', '300')", "TRY_CAST(text AS DATE) > '2020-01-01'"]),
-    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from(["AND", "OR"]), inner) | inner.map("NOT ({})".format),
+    lambda inner: (
+        st.builds("({} {} {})".format, inner, st.sampled_from(["AND", "OR"]), inner)
+        | inner.map("NOT ({})".format)
+    ),
     max_leaves=4,
 )
 SCHEMA = {"n": I64, "small": I8, "x": pl.Float64, "text": pl.String}
@@ -238,9 +271,14 @@ def test_columns_are_taken_by_their_places(tmp_path, kind):
         frame.write_parquet(tmp_path / "t.parquet")
         source = open_source(tmp_path / "t.parquet")
     else:
-        source = open_source(duckdb.sql('SELECT i AS "User", 7 AS "user", [1] AS "USER" FROM range(1000) t(i)'))
+        source = open_source(
+            duckdb.sql('SELECT i AS "User", 7 AS "user", [1] AS "USER" FROM range(1000) t(i)')
+        )
     assert list(source.columns) == ["User", "user", "USER"]
-    units = {name: int(prepare_counts(source, PrivacyUnit(name), kind="units").run().values[0]) for name in ("User", "user")}
+    units = {
+        name: int(prepare_counts(source, PrivacyUnit(name), kind="units").run().values[0])
+        for name in ("User", "user")
+    }
     assert units == {"User": 1000, "user": 1}
     bounded = prepare_counts(source, PrivacyUnit("user", max_rows=1), kind="rows", where='"User" >= 0')
     assert int(bounded.run().values[0]) == 1
@@ -249,10 +287,21 @@ def test_columns_are_taken_by_their_places(tmp_path, kind):
 def test_macros_and_settings_of_another_connection_change_nothing(tmp_path):
     del tmp_path
     con = duckdb.connect()
-    con.execute("CREATE TABLE t AS SELECT i AS usr, i % 3 AS item, CAST(i AS HUGEINT) AS big, i::DOUBLE AS x FROM range(100) t(i)")
+    con.execute(
+        "CREATE TABLE t AS SELECT i AS usr, i % 3 AS item, CAST(i AS HUGEINT) AS big, i::DOUBLE AS x FROM range(100) t(i)"
+    )
     plain = con.table("t")
     wanted = [answers(plain)]
-    for name in ("sha256(x)", "length(x)", "least(x, y)", "floor(x)", "isnan(x)", "abs(x)", "decode(x)", "nullif(x, y)"):
+    for name in (
+        "sha256(x)",
+        "length(x)",
+        "least(x, y)",
+        "floor(x)",
+        "isnan(x)",
+        "abs(x)",
+        "decode(x)",
+        "nullif(x, y)",
+    ):
         con.execute(f"CREATE OR REPLACE MACRO {name} AS 1")
     con.execute("SET threads = 1")
     con.execute("SET default_null_order = 'nulls_first'")
@@ -268,6 +317,8 @@ def test_macros_and_settings_of_another_connection_change_nothing(tmp_path):
 def answers(relation):
     source = open_source(relation)
     salt = bytes(16)
-    counted = prepare_counts(source, PrivacyUnit("usr", max_rows=1), kind="items", item="item", domain=[0, 1, 2], salt=salt)
+    counted = prepare_counts(
+        source, PrivacyUnit("usr", max_rows=1), kind="items", item="item", domain=[0, 1, 2], salt=salt
+    )
     large = prepare_counts(source, PrivacyUnit("big"), kind="units", where="big >= 0 AND x < 50.5")
     return [counted.run().values.tolist(), large.run().values.tolist()]

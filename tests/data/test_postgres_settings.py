@@ -72,19 +72,34 @@ def server():
             for statement in statements:
                 connection.execute(statement.encode())
 
-        run("SET client_min_messages = warning", "DROP SCHEMA IF EXISTS shop CASCADE", "DROP SCHEMA IF EXISTS evil CASCADE")
+        run(
+            "SET client_min_messages = warning",
+            "DROP SCHEMA IF EXISTS shop CASCADE",
+            "DROP SCHEMA IF EXISTS evil CASCADE",
+        )
         run("CREATE SCHEMA shop", "CREATE SCHEMA evil", "CREATE ROLE odd LOGIN", "CREATE ROLE plain LOGIN")
-        run("GRANT USAGE ON SCHEMA shop, evil TO PUBLIC", "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC")
+        run(
+            "GRANT USAGE ON SCHEMA shop, evil TO PUBLIC",
+            "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC",
+        )
         yield cluster, run
         run("ALTER DEFAULT PRIVILEGES REVOKE SELECT ON TABLES FROM PUBLIC")
-        run("DROP SCHEMA shop CASCADE", "DROP SCHEMA evil CASCADE", "DROP OWNED BY odd, plain", "DROP ROLE odd", "DROP ROLE plain")
+        run(
+            "DROP SCHEMA shop CASCADE",
+            "DROP SCHEMA evil CASCADE",
+            "DROP OWNED BY odd, plain",
+            "DROP ROLE odd",
+            "DROP ROLE plain",
+        )
 
 
 def let(cluster, run, **settings):
     """Let the odd role have settings that this version of the server knows."""
     with cluster.superuser() as connection:
         known = {name.lower() for (name,) in connection.execute("SELECT name FROM pg_settings").fetchall()}
-    run(*(f"ALTER ROLE odd SET {name} = {value}" for name, value in settings.items() if name.lower() in known))
+    run(
+        *(f"ALTER ROLE odd SET {name} = {value}" for name, value in settings.items() if name.lower() in known)
+    )
 
 
 def states(address):
@@ -159,7 +174,12 @@ def test_limits_of_time_of_a_role_do_not_end_a_question(server):
     """How long the rows take, and how long somebody else changes them, would show."""
     cluster, run = server
     run("CREATE TABLE shop.crowd AS SELECT i AS x FROM generate_series(1, 3) i")
-    limits = ("statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout", "lock_timeout")
+    limits = (
+        "statement_timeout",
+        "transaction_timeout",
+        "idle_in_transaction_session_timeout",
+        "lock_timeout",
+    )
     let(cluster, run, **dict.fromkeys(limits, "'150ms'"))
     source = open_source(f"{cluster.url('odd')}#shop.crowd")
     with source.backend.scan([0]) as scan:
@@ -191,7 +211,9 @@ def test_every_setting_of_ours_is_in_force(server):
     source = open_source(f"{cluster.url('odd')}#shop.crowd")
     with source.backend.scan([0]) as scan:
         rows = scan.ask("SELECT name, setting FROM pg_settings")
-    now = {str(name).lower(): str(setting) for name, setting in zip(rows["name"], rows["setting"], strict=True)}
+    now = {
+        str(name).lower(): str(setting) for name, setting in zip(rows["name"], rows["setting"], strict=True)
+    }
     assert now["search_path"].replace('"', "") == "pg_catalog, pg_temp"
     assert (now["transaction_isolation"], now["transaction_read_only"]) == ("repeatable read", "on")
     known = {name.lower(): value for name, value in _postgres._VALUES.items() if name.lower() in now}
@@ -203,6 +225,8 @@ def test_a_session_answers_for_a_role_with_odd_settings(server):
     cluster, run = server
     run("CREATE TABLE shop.visits AS SELECT 'u' || i AS u, i % 7 AS x FROM generate_series(1, 200) i", *EVIL)
     let(cluster, run, **ODD)
-    with sd.Session(f"{cluster.url('odd')}#shop.visits", unit=PrivacyUnit("u", max_rows=1), entropy=sd.Seeded(1)) as session:
+    with sd.Session(
+        f"{cluster.url('odd')}#shop.visits", unit=PrivacyUnit("u", max_rows=1), entropy=sd.Seeded(1)
+    ) as session:
         assert session.count_distinct_units(epsilon=200).estimate == pytest.approx(200, abs=1)
         assert session.mean("x", epsilon=100, cap=100).value == pytest.approx(3, abs=0.6)

@@ -18,7 +18,9 @@ ODD = {"SQL_ASCII": (b"\xff", b"a\x81"), "WIN1252": (b"\x81", b"\xe9"), "EUC_JP"
 def encoded(request):
     cluster, name = own_server(), f"in_{request.param.lower()}"
     with cluster.superuser() as connection:
-        connection.execute(f"CREATE DATABASE {name} ENCODING '{request.param}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING '{request.param}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
         with psycopg.connect(cluster.url(database=name), autocommit=True) as inside:
             inside.execute("CREATE TABLE visits (x float8, u text, g text)")
             inside.execute("INSERT INTO visits SELECT i % 7, 'u' || i % 5, 'a' FROM generate_series(1, 20) i")
@@ -34,9 +36,18 @@ def test_no_text_of_a_row_makes_a_question_fail_in_any_encoding(encoded):
     def state():
         question = asked(address, GRIDS["from 0"], **more)
         items = prepare_counts(
-            open_source(address), PrivacyUnit("u", max_rows=1), kind="items", item="g", domain=["a"], salt=b"0" * 16
+            open_source(address),
+            PrivacyUnit("u", max_rows=1),
+            kind="items",
+            item="g",
+            domain=["a"],
+            salt=b"0" * 16,
         )
-        return question.run()[0].counts, question.totals([StepRange(low=0, high=100, step=1)])[0], items.run().values.tolist()
+        return (
+            question.run()[0].counts,
+            question.totals([StepRange(low=0, high=100, step=1)])[0],
+            items.run().values.tolist(),
+        )
 
     before = state()
     for size, text in enumerate(ODD[encoding], start=1):
@@ -55,7 +66,9 @@ def test_time_limits_of_a_role_do_not_end_a_question():
         connection.execute("CREATE ROLE hurried LOGIN")
         connection.execute("ALTER ROLE hurried SET statement_timeout = '250ms'")
         connection.execute("CREATE TABLE crowd AS SELECT i AS x FROM generate_series(1, 3) i")
-        connection.execute("CREATE OR REPLACE VIEW slowly AS SELECT x + length(pg_sleep(0.1)::text) AS x FROM crowd")
+        connection.execute(
+            "CREATE OR REPLACE VIEW slowly AS SELECT x + length(pg_sleep(0.1)::text) AS x FROM crowd"
+        )
         connection.execute("GRANT SELECT ON slowly TO hurried")
         try:
             question = asked(f"{cluster.url('hurried', database='postgres')}#slowly", GRIDS["from 0"])
@@ -68,7 +81,9 @@ def test_time_limits_of_a_role_do_not_end_a_question():
 def test_labels_that_a_database_cannot_hold_are_refused_before_the_charge():
     cluster = own_server()
     with cluster.superuser() as connection:
-        connection.execute("CREATE DATABASE in_latin1 ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+        connection.execute(
+            "CREATE DATABASE in_latin1 ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
         with psycopg.connect(cluster.url(database="in_latin1"), autocommit=True) as inside:
             inside.execute("CREATE TABLE visits (x float8, g text)")
             inside.execute("INSERT INTO visits VALUES (1, 'caf\u00e9')")

@@ -40,7 +40,8 @@ def made(server, name, rows, **types):
 
 
 @pytest.mark.parametrize(
-    "grid", ["from 0", "signed", *(pytest.param(n, marks=pytest.mark.slow) for n in ("far away", "made up", "fine"))]
+    "grid",
+    ["from 0", "signed", *(pytest.param(n, marks=pytest.mark.slow) for n in ("far away", "made up", "fine"))],
 )
 def test_numbers_have_the_states_of_their_arrays(server, grid):
     values = floats(GRIDS[grid])
@@ -55,7 +56,12 @@ def test_numbers_have_the_states_of_their_arrays(server, grid):
         None,
         *(Decimal(v) for v in floats(GRIDS[grid])[:60] if v is not None),
     ]
-    free += [Decimal("Infinity"), Decimal("-Infinity"), Decimal(1) / 3, Decimal("-0.000000000000000000000000001")]
+    free += [
+        Decimal("Infinity"),
+        Decimal("-Infinity"),
+        Decimal(1) / 3,
+        Decimal("-0.000000000000000000000000001"),
+    ]
     known = [None if v is None or v.is_nan() else v for v in free]
     agrees(made(server, "x", [[v] for v in free], x="numeric"), known, GRIDS[grid])
 
@@ -64,19 +70,28 @@ def test_declared_decimals_and_narrow_floats(server):
     values = [Decimal(v) / 100 for v in (-1, 0, 1, 99, 100, 105, 1999)]
     agrees(made(server, "x", [[v] for v in values], x="numeric(9,2)"), values, GRIDS["from 0"])
     narrow = [0.1, 1.05, 3e38, -0.0]
-    agrees(made(server, "x", [[v] for v in narrow], x="real"), np.array(narrow, dtype=np.float32).tolist(), GRIDS["from 0"])
+    agrees(
+        made(server, "x", [[v] for v in narrow], x="real"),
+        np.array(narrow, dtype=np.float32).tolist(),
+        GRIDS["from 0"],
+    )
 
 
 def test_adding_a_unit_leaves_every_other_units_rows_as_they_were(server):
     chance = random.Random(1)
 
     def rows_of(unit, most):
-        return [(unit, chance.choice("abcz"), chance.choice([0.0, -0.0, 1.25, 1.25, 3.0, 100.0, None])) for _ in range(most)]
+        return [
+            (unit, chance.choice("abcz"), chance.choice([0.0, -0.0, 1.25, 1.25, 3.0, 100.0, None]))
+            for _ in range(most)
+        ]
 
     def states(rows):
         address = made(server, "units", rows, u="text", g="text", x="double precision")
         unit = PrivacyUnit("u", max_rows=2)
-        question = asked(address, GRIDS["from 0"], unit=unit, by="g", domain=["a", "b", "c"], groups_per_unit=2)
+        question = asked(
+            address, GRIDS["from 0"], unit=unit, by="g", domain=["a", "b", "c"], groups_per_unit=2
+        )
         totals = question.totals([StepRange(low=0, high=1 << 40, step=1)] * 3)
         return [np.append(counts.counts, total) for counts, total in zip(question.run(), totals, strict=True)]
 
@@ -105,7 +120,9 @@ def test_sessions_count_and_choose(server):
         assert s.mean("n", epsilon=100, cap=100).value == pytest.approx(3, abs=0.6)
         grouped = s.sum("n", epsilon=100, cap=100, by="item", domain=["tea", "rice"], groups_per_unit=1)
         assert [row.item for row in grouped] == ["rice", "tea"]
-    ranged = prepare_counts(open_source(address), ROW, kind="items", item="n", domain=sd.Domain.range(2, 5)).run()
+    ranged = prepare_counts(
+        open_source(address), ROW, kind="items", item="n", domain=sd.Domain.range(2, 5)
+    ).run()
     assert dict(zip(ranged.positions.tolist(), ranged.values.tolist(), strict=True)) == {0: 29, 1: 29, 2: 28}
 
 
@@ -120,7 +137,9 @@ def test_what_the_ledger_keeps_holds_no_password(server):
 
 
 def test_what_is_refused_before_the_charge(server):
-    address = made(server, "x", [[1.0, CANARY, None, 1]], x="double precision", t="text", j="jsonb", whole="integer")
+    address = made(
+        server, "x", [[1.0, CANARY, None, 1]], x="double precision", t="text", j="jsonb", whole="integer"
+    )
     base = database()
     for error, words, source in (
         (InvalidParameter, "#TABLE", base),
@@ -198,7 +217,9 @@ def test_a_type_of_somebody_elses_schema_is_not_taken_for_text(server):
     server.execute("CREATE SCHEMA characters")
     try:
         server.execute("CREATE TYPE characters.varying AS (a int)")
-        server.execute("CREATE TABLE shop.typed (u characters.varying, v varchar(3), w char(2), x varchar, y character(4))")
+        server.execute(
+            "CREATE TABLE shop.typed (u characters.varying, v varchar(3), w char(2), x varchar, y character(4))"
+        )
         columns = dict(open_source(f"{database()}#shop.typed").columns)
     finally:
         server.execute("DROP SCHEMA characters CASCADE")
@@ -218,5 +239,7 @@ def test_the_text_of_a_whole_number_is_looked_for_in_short_texts_alone(server):
     """A pattern widens a text fourfold: beyond 256 MiB the server would fail."""
     address = made(server, "long", [["7"], ["-3"], ["07"], ["x" * 30]], x="text")
     server.execute("INSERT INTO shop.long VALUES (repeat('7', 268435455))")
-    question = prepare_counts(open_source(address), ROW, kind="items", item="x", domain=sd.Domain.range(-5, 9))
+    question = prepare_counts(
+        open_source(address), ROW, kind="items", item="x", domain=sd.Domain.range(-5, 9)
+    )
     assert question.run().values.tolist() == [1, 1]

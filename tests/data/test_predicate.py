@@ -26,7 +26,9 @@ TABLE = pl.DataFrame(
 
 
 def rows(where, frame=TABLE):
-    return int(prepare_counts(open_source(frame), PrivacyUnit.row(), kind="rows", where=where).run().values[0])
+    return int(
+        prepare_counts(open_source(frame), PrivacyUnit.row(), kind="rows", where=where).run().values[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,14 +177,24 @@ def test_refused(where):
 
 
 def test_the_message_says_where():
-    with pytest.raises(UnsafePredicate, match=r"A predicate may use .*; got the function 'upper' at position 5\."):
+    with pytest.raises(
+        UnsafePredicate, match=r"A predicate may use .*; got the function 'upper' at position 5\."
+    ):
         rows("NOT upper(item) = 'A'")
     with pytest.raises(UnsafePredicate, match="at position 11"):
         rows("price > 1 ; x")
 
 
 def test_what_does_not_fit_the_types_is_found_before_the_charge():
-    for where in ("item > 10", "item + 1 = 2", "price LIKE 'a'", "item", "price + 1", "-flag = 1", "price = 'abc'"):
+    for where in (
+        "item > 10",
+        "item + 1 = 2",
+        "price LIKE 'a'",
+        "item",
+        "price + 1",
+        "-flag = 1",
+        "price = 'abc'",
+    ):
         with pytest.raises(InvalidParameter, match=r"TRY_CAST\(price AS DOUBLE\) > 10"):
             rows(where)
     with pytest.raises(InvalidParameter, match="Did you mean 'price'"):
@@ -220,7 +232,13 @@ FAILING = [
     "TRY_CAST(text AS BOOLEAN)",
     "small * small > 3 OR small + small < 0",
 ]
-GOOD = [(2, "a", "3", 1), (3, "b", "2019-01-01", 2), (None, None, None, None), (-4, "a", "x", -3), (7, "c", "true", 5)]
+GOOD = [
+    (2, "a", "3", 1),
+    (3, "b", "2019-01-01", 2),
+    (None, None, None, None),
+    (-4, "a", "x", -3),
+    (7, "c", "true", 5),
+]
 BAD = [
     (2**63 - 1, "a", "99999999999", 127),
     (-(2**63), "b", "1e308", -128),
@@ -238,7 +256,11 @@ def parquet(table, path):
 
 
 @pytest.mark.parametrize(
-    "where", [*FAILING[::3], *(pytest.param(where, marks=pytest.mark.slow) for i, where in enumerate(FAILING) if i % 3)]
+    "where",
+    [
+        *FAILING[::3],
+        *(pytest.param(where, marks=pytest.mark.slow) for i, where in enumerate(FAILING) if i % 3),
+    ],
 )
 def test_no_row_can_fail_and_each_row_decides_for_itself(tmp_path, where):
     """The count over all rows is the sum of the counts over single rows, in files with statistics that invite the optimizer."""
@@ -252,10 +274,14 @@ def test_no_row_can_fail_and_each_row_decides_for_itself(tmp_path, where):
     assert count(GOOD * 3 + BAD) == 3 * sum(single[row] for row in GOOD) + sum(single[row] for row in BAD)
 
 
-numbers = st.sampled_from(["0", "1", "2.5", "9223372036854775807", "1e3", "n", "small", "TRY_CAST(text AS BIGINT)"])
+numbers = st.sampled_from(
+    ["0", "1", "2.5", "9223372036854775807", "1e3", "n", "small", "TRY_CAST(text AS BIGINT)"]
+)
 operand = st.recursive(
     numbers,
-    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner) | inner.map("- {}".format),
+    lambda inner: (
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*"), inner) | inner.map("- {}".format)
+    ),
     max_leaves=4,
 )
 condition = st.recursive(
@@ -263,7 +289,10 @@ condition = st.recursive(
     | operand.map("{} IS NULL".format)
     | st.just("item LIKE 'a%'")
     | st.just("item IN ('a', 'b')"),
-    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from(["AND", "OR"]), inner) | inner.map("NOT ({})".format),
+    lambda inner: (
+        st.builds("({} {} {})".format, inner, st.sampled_from(["AND", "OR"]), inner)
+        | inner.map("NOT ({})".format)
+    ),
     max_leaves=4,
 )
 
@@ -279,7 +308,10 @@ def test_random_predicates_are_total_and_local(where):
     table = [(*row, number) for number, row in enumerate(GOOD + BAD)]
     con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", table)
     together = {row[0] for row in con.execute(f"SELECT id FROM t WHERE {predicate.total}").fetchall()}
-    alone = [con.execute(f"SELECT id FROM t WHERE id = {n} AND {predicate.total}").fetchall() for n in range(len(table))]
+    alone = [
+        con.execute(f"SELECT id FROM t WHERE id = {n} AND {predicate.total}").fetchall()
+        for n in range(len(table))
+    ]
     con.close()
     assert together == {row[0] for row in itertools.chain(*alone)}
 

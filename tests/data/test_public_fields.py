@@ -53,7 +53,10 @@ def written(text, form):
 
 FIELDS, PRIVATE = texts(2, without=(b",",)), texts(2)
 LONGER = {"fields": texts(3, without=(b",",)), "private": texts(4)}
-OPEN = b'"a""', b'x",5'  # the public field has an open quote; read as CSV, the field ends within what is private
+OPEN = (
+    b'"a""',
+    b'x",5',
+)  # the public field has an open quote; read as CSV, the field ends within what is private
 
 
 def told(work):
@@ -146,7 +149,9 @@ def check_files(read, shape, form, fields, private):
             answer, numbers = read(written(line, form))
             seen.add(answer)
             if numbers is not None:
-                assert values.setdefault(odd, numbers) == numbers, "the number is a function of the private bytes alone"
+                assert values.setdefault(odd, numbers) == numbers, (
+                    "the number is a function of the private bytes alone"
+                )
         assert len(seen) == 1, f"{shape}, {public}: {sorted(map(repr, seen))}"
 
 
@@ -195,7 +200,9 @@ def cut(longest):
 SIZES = [0, 1, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 18, 24, 25, 30, 60, 61, 80]
 
 
-@pytest.mark.parametrize("shape", ["label left", "label right", "both sides, label right", "two private, label left"])
+@pytest.mark.parametrize(
+    "shape", ["label left", "label right", "both sides, label right", "two private, label left"]
+)
 @pytest.mark.parametrize("longest", [4, 8])
 def test_of_a_file_nothing_public_depends_on_how_long_the_private_bytes_are(tmp_path, shape, longest):
     texts = [letter * size for letter in (b"a", b'"') for size in SIZES[:-6]]
@@ -239,7 +246,9 @@ def test_of_a_stream_nothing_public_depends_on_private_bytes(options):
 
 
 def test_of_a_stream_it_does_not_matter_where_pieces_are_cut():
-    for label, odd in product([b"", b"a", b'"', b'"a"', b'""', b'a"', *OPEN[:1]], [*texts(1), b",,", b'x",5', b"\r\r", b"55555"]):
+    for label, odd in product(
+        [b"", b"a", b'"', b'"a"', b'""', b'a"', *OPEN[:1]], [*texts(1), b",,", b'x",5', b"\r\r", b"55555"]
+    ):
         data = label + b"," + odd + b"\r\nz,7\n"
         whole = asked(data)
         for first, second in product(range(1, len(data)), range(1, len(data))):
@@ -251,7 +260,9 @@ def test_of_a_stream_nothing_public_depends_on_how_long_the_private_bytes_are(lo
     with mock.patch.object(_answer_lines, "LONGEST", longest):
         for label in texts(2, without=(b",",)) + [b"a" * size for size in range(3, 16)]:
             seen = set()
-            for odd, size in product([b"5", b",", b'"', b"\r"], [0, 1, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 40]):
+            for odd, size in product(
+                [b"5", b",", b'"', b"\r"], [0, 1, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 40]
+            ):
                 for sizes in ((), [3] * 30, [1] * 80):
                     seen.add(asked(label + b"," + odd * size + b"\nz,7\n", sizes)[:2])
             assert len(seen) == 1, f"{label}: {sorted(map(repr, seen))}"
@@ -275,13 +286,22 @@ def records(data, header, form=PLAIN, sizes=()):
     """Return the unit of each record, and its number; pieces have these sizes, the last one the rest."""
     head, body, sizes = io.BytesIO(written(header, form) + b"\n"), io.BytesIO(data), iter(sizes)
     units = Units()
-    source = SimpleNamespace(readline=head.readline, read1=lambda _most: body.read(next(sizes, -1)), read=None)
+    source = SimpleNamespace(
+        readline=head.readline, read1=lambda _most: body.read(next(sizes, -1)), read=None
+    )
     with mock.patch("sordino.data._record_question.UnitRows", return_value=units):
-        blocks = list(open_record_lines(source, form, PrivacyUnit("u", max_rows=1, adjacency="replace-one"), column="x"))
+        blocks = list(
+            open_record_lines(source, form, PrivacyUnit("u", max_rows=1, adjacency="replace-one"), column="x")
+        )
     return tuple(units.seen), [repr(number) for number in np.concatenate([np.zeros(0), *blocks])]
 
 
-HEADERS = {"unit first": b"u,x", "unit last": b"x,u", "unit first of three": b"u,z,x", "unit last of three": b"z,x,u"}
+HEADERS = {
+    "unit first": b"u,x",
+    "unit last": b"x,u",
+    "unit first of three": b"u,z,x",
+    "unit last of three": b"z,x,u",
+}
 
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
@@ -292,7 +312,9 @@ def test_whose_a_record_is_does_not_depend_on_private_bytes(header, form):
         seen = set()
         for odd in [*PRIVATE, OPEN[1], b"5,5", b'"5,5",5', b"5," * 9]:
             line = unit + b"," + odd if header.startswith(b"u") else odd + b"," + unit
-            units, numbers = records(written(line, form) + b"\n" + written(b"5,5,5", form) + b"\n", header, form)
+            units, numbers = records(
+                written(line, form) + b"\n" + written(b"5,5,5", form) + b"\n", header, form
+            )
             assert len(units) == 2
             seen.add(units)
             if units[0] is not None:

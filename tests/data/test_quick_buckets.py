@@ -15,7 +15,12 @@ from sordino.estimators import BucketCounts, BucketGrid
 from support.number_states import asked
 
 FEW = [(1.05, 5, 1), (1.05, -17.3, 0.1), (1.02, 5, 0.1), (1.5, None, 0.25)]
-MANY = [(g, lower, unit) for g in (1.01, 1.05, 1.1, 1.3, 1.7, 3) for lower in (0, None, -17.3, 5) for unit in (1, 0.1, 3)]
+MANY = [
+    (g, lower, unit)
+    for g in (1.01, 1.05, 1.1, 1.3, 1.7, 3)
+    for lower in (0, None, -17.3, 5)
+    for unit in (1, 0.1, 3)
+]
 
 
 def grid_of(growth, lower, unit):
@@ -32,7 +37,9 @@ def counted(values, grid):
 def wrong(grid, edges):
     """Numbers that are not in their bucket. Each is asked alone: no other one makes the engine ask again where its logarithm errs."""
     near = [
-        value for edge in edges.tolist() for value in (edge, float(np.nextafter(edge, -np.inf)), float(np.nextafter(edge, np.inf)))
+        value
+        for edge in edges.tolist()
+        for value in (edge, float(np.nextafter(edge, -np.inf)), float(np.nextafter(edge, np.inf)))
     ]
     return [value for value in near if counted([value] * 3, grid) != BucketCounts.of([value] * 3, grid=grid)]
 
@@ -67,7 +74,10 @@ def test_the_twin_that_believes_what_is_proposed_below_the_first_edge_is_convict
     """There nothing is compared with an edge, because missing numbers are there; a row beside another edge then moves a thousand others."""
 
     def believed(kind, grid):
-        return tuple(replace(query, sql=query.sql.replace("greatest(1, ", "greatest(0, ")) for query in bucket_queries(kind, grid))
+        return tuple(
+            replace(query, sql=query.sql.replace("greatest(1, ", "greatest(0, "))
+            for query in bucket_queries(kind, grid)
+        )
 
     monkeypatch.setattr("sordino.data._number_questions.EMBEDDED", replace(EMBEDDED, buckets=believed))
     grid = grid_of(*FEW[0])

@@ -47,15 +47,20 @@ items = st.one_of(st.integers(-30, 30).map(str), st.sampled_from(ODD), st.none()
 
 
 @settings(max_examples=8)
-@given(st.lists(st.tuples(st.integers(0, 5), items), max_size=25), st.integers(-20, 5), st.integers(1, 25), st.booleans())
+@given(
+    st.lists(st.tuples(st.integers(0, 5), items), max_size=25),
+    st.integers(-20, 5),
+    st.integers(1, 25),
+    st.booleans(),
+)
 def test_a_range_counts_what_its_list_counts(rows, start, size, by_row):
     unit = PrivacyUnit.row() if by_row else PrivacyUnit("user")
     ranged = counted(rows, Domain.range(start, start + size), unit)
     listed = counted(rows, [str(i) for i in range(start, start + size)], unit)
     expected = dict(zip(listed.labels, listed.values.tolist(), strict=True))
-    assert {ranged.labels[int(place)]: count for place, count in zip(ranged.positions, ranged.values, strict=True)} == {
-        label: count for label, count in expected.items() if count
-    }
+    assert {
+        ranged.labels[int(place)]: count for place, count in zip(ranged.positions, ranged.values, strict=True)
+    } == {label: count for label, count in expected.items() if count}
     assert (np.diff(ranged.positions) > 0).all()
     assert ranged.at(np.arange(size)).tolist() == [expected[str(start + i)] for i in range(size)]
     assert listed.at(np.arange(size)).tolist() == listed.values.tolist()
@@ -68,13 +73,17 @@ def test_only_the_usual_text_of_a_number_belongs_to_it():
 
 
 def test_columns_of_numbers_and_the_ends_of_64_bits():
-    frame = pl.DataFrame({"user": [1, 2, 3, 4, 5, 6], "item": [7, 2**62 - 1, -(2**62), -(2**63), 2**63 - 1, None]})
+    frame = pl.DataFrame(
+        {"user": [1, 2, 3, 4, 5, 6], "item": [7, 2**62 - 1, -(2**62), -(2**63), 2**63 - 1, None]}
+    )
     for domain, places in (
         (Domain.range(0, 2**52), [7]),
         (Domain.range(-(2**62), -(2**62) + 2**52), [0]),
         (Domain.range(2**62 - 2**52, 2**62), [2**52 - 1]),
     ):
-        question = prepare_counts(open_source(frame), PrivacyUnit("user"), kind="items", item="item", domain=domain)
+        question = prepare_counts(
+            open_source(frame), PrivacyUnit("user"), kind="items", item="item", domain=domain
+        )
         assert question.run().positions.tolist() == places
         assert question.sensitivity.spread == 1
 
@@ -92,7 +101,13 @@ def test_which_items_a_unit_counts_for_depends_on_its_own_rows_alone():
 
 def test_labels_are_made_when_they_are_asked_for():
     labels = Domain.range(-3, 10**12).labels
-    assert (len(labels), labels[0], labels[3], labels[-1], labels[2:5]) == (10**12 + 3, "-3", "0", "999999999999", ("-1", "0", "1"))
+    assert (len(labels), labels[0], labels[3], labels[-1], labels[2:5]) == (
+        10**12 + 3,
+        "-3",
+        "0",
+        "999999999999",
+        ("-1", "0", "1"),
+    )
     for beyond in (10**12 + 3, -(10**12) - 4):
         with pytest.raises(IndexError):
             labels[beyond]
@@ -123,19 +138,25 @@ def test_what_is_no_range(make, words):
         make()
 
 
-@pytest.mark.parametrize("domain", [Domain.range(0, 9), Domain.indexed(9, label=str)], ids=["range", "indexed"])
+@pytest.mark.parametrize(
+    "domain", [Domain.range(0, 9), Domain.indexed(9, label=str)], ids=["range", "indexed"]
+)
 @pytest.mark.parametrize("kind", ["DECIMAL(9,2)", "BOOLEAN", "DATE", "UUID"])
 def test_a_column_none_of_whose_values_is_a_whole_number_is_refused_before_a_row_is_read(domain, kind):
     """It would count nothing, in silence; the declared type is public, so that saying so costs nothing."""
     rows = duckdb.sql(f"SELECT CAST(NULL AS {kind}) AS item, 1 AS user")
-    with pytest.raises(InvalidParameter, match=rf"^Domain\.range and .*'item' of type {re.escape(kind)}\. Convert the column"):
+    with pytest.raises(
+        InvalidParameter, match=rf"^Domain\.range and .*'item' of type {re.escape(kind)}\. Convert the column"
+    ):
         prepare_counts(open_source(rows), PrivacyUnit("user"), kind="items", item="item", domain=domain)
 
 
 @pytest.mark.parametrize("kind", ["DECIMAL(9,0)", "UTINYINT", "HUGEINT", "VARCHAR", "ENUM('7', 'seven')"])
 def test_columns_with_whole_numbers_are_counted(kind):
     rows = duckdb.sql(f"SELECT CAST(7 AS VARCHAR)::{kind} AS item, 1 AS user")
-    question = prepare_counts(open_source(rows), PrivacyUnit("user"), kind="items", item="item", domain=Domain.range(3, 9))
+    question = prepare_counts(
+        open_source(rows), PrivacyUnit("user"), kind="items", item="item", domain=Domain.range(3, 9)
+    )
     found = question.run()
     assert (found.positions.tolist(), found.values.tolist()) == ([4], [1])
 

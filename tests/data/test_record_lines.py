@@ -47,7 +47,9 @@ ODD = [
     b"u1,7\r",
     b"\xef\xbb\xbfu1,7",
 ]
-lines = st.lists(st.one_of(st.sampled_from(ODD), st.binary(max_size=12).map(lambda b: b.replace(b"\n", b","))), max_size=12)
+lines = st.lists(
+    st.one_of(st.sampled_from(ODD), st.binary(max_size=12).map(lambda b: b.replace(b"\n", b","))), max_size=12
+)
 
 
 def records(data, *, fields=(1, None), rows=None, size=None, form=FORM):
@@ -84,7 +86,13 @@ def test_how_the_bytes_arrive_does_not_matter(rows, size):
 @given(lines, st.sampled_from([FORM, CsvFormat(quote="", delimiter=";"), CsvFormat(encoding="latin-1")]))
 def test_the_quick_way_is_the_way_of_the_rules(rows, form):
     data = b"".join(row.replace(b",", form.delimiter.encode()) + b"\n" for row in rows)
-    for fields in (Fields(0, "first"), Fields(1, "first"), Fields(0, "last"), Fields(1, "last"), Fields(1, None)):
+    for fields in (
+        Fields(0, "first"),
+        Fields(1, "first"),
+        Fields(0, "last"),
+        Fields(1, "last"),
+        Fields(1, None),
+    ):
         if data and (quick := module._quickly(data, form, fields)) is not None:
             slow = module._read(data, form, fields)
             assert same(quick[0], slow[0])
@@ -112,7 +120,9 @@ def test_quoted_lines_are_split_as_everywhere(line):
             assert len(fields) == len(found)
         else:
             assert found[-1] is None
-            assert any(fields == split_line(line[:end], form) for end in range(len(line))) or not fields, "the fields before"
+            assert any(fields == split_line(line[:end], form) for end in range(len(line))) or not fields, (
+                "the fields before"
+            )
 
 
 @given(st.text(alphabet='"a', max_size=8))
@@ -177,7 +187,10 @@ def test_of_a_line_that_is_too_long_the_beginning_is_read(length, size):
         for data in (b"u,1\n" + line + b"\nu,2\n", b"u,1\n" + line + b"\r\nu,2"):
             assert same(records(data, size=size), [1, wanted, 2])
         assert same(records(line, size=size), [wanted])
-    assert same(records(b"u,v" + b"x" * length + b"\nu,7\n", rows=UnitRows(1), fields=(0, "first"), size=size), [math.nan] * 2)
+    assert same(
+        records(b"u,v" + b"x" * length + b"\nu,7\n", rows=UnitRows(1), fields=(0, "first"), size=size),
+        [math.nan] * 2,
+    )
     assert same(records(b"x" * (LONGEST - 2) + b",7\r\n"), [7]), "as long as a line may be"
     assert same(records(b"x" * (LONGEST - 1) + b",7\n"), [math.nan])
 
@@ -188,19 +201,27 @@ def test_a_byte_order_mark_that_begins_a_line_is_no_part_of_it_wherever_the_line
         assert same(records(data + data, fields=(0, None), size=size), [7, 8, 7, 8])
     assert same(records(b"7,uvwxyz\n" + data, fields=(0, None), size=9), [7, 7, 8])
     assert same(records(b"\xef\xbb\xbf" + data, fields=(0, None)), [math.nan, 8]), "a second one is"
-    assert same(records(data, fields=(0, None), form=CsvFormat(encoding="latin-1")), [math.nan, 8]), "in Latin-1 these are letters"
+    assert same(records(data, fields=(0, None), form=CsvFormat(encoding="latin-1")), [math.nan, 8]), (
+        "in Latin-1 these are letters"
+    )
 
 
 def test_the_first_rows_of_each_unit_count():
     data = b"a,1\nb,2\na,3\n,4\na,5\nNA,6\nb,7\nb,8\n"
-    assert same(records(data, fields=(0, "first"), rows=UnitRows(2)), [1, 2, 3, math.nan, math.nan, math.nan, 7, math.nan])
+    assert same(
+        records(data, fields=(0, "first"), rows=UnitRows(2)),
+        [1, 2, 3, math.nan, math.nan, math.nan, 7, math.nan],
+    )
 
 
 def moved(owners, most, other, rows):
     """Return which records change when all rows of unit a hold something else."""
     plain = [f"{owner},{i}".encode() for i, owner in enumerate(owners)]
     changed = [b"a," + other[i] if owner == "a" else plain[i] for i, owner in enumerate(owners)]
-    found = [records(b"".join(line + b"\n" for line in lines), fields=(0, "first"), rows=rows(most)) for lines in (plain, changed)]
+    found = [
+        records(b"".join(line + b"\n" for line in lines), fields=(0, "first"), rows=rows(most))
+        for lines in (plain, changed)
+    ]
     return [i for i, (x, y) in enumerate(zip(*found, strict=True)) if not same([x], [y])]
 
 
@@ -211,7 +232,9 @@ class OnlyNumbers:
         self.rows = UnitRows(most)
 
     def kept(self, values, units):
-        return self.rows.kept(values, [None if math.isnan(v) else unit for v, unit in zip(values, units, strict=True)])
+        return self.rows.kept(
+            values, [None if math.isnan(v) else unit for v, unit in zip(values, units, strict=True)]
+        )
 
 
 @settings(max_examples=100)
@@ -220,7 +243,9 @@ class OnlyNumbers:
     st.integers(1, 3),
     st.lists(st.binary(max_size=6).map(lambda b: b.replace(b"\n", b"")), min_size=12, max_size=12),
 )
-def test_changing_all_rows_of_one_unit_changes_nothing_about_the_others_and_at_most_m_of_its_own(owners, most, other):
+def test_changing_all_rows_of_one_unit_changes_nothing_about_the_others_and_at_most_m_of_its_own(
+    owners, most, other
+):
     found = moved(owners, most, other, UnitRows)
     assert {owners[i] for i in found} <= {"a"}
     assert len(found) <= most

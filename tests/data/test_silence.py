@@ -43,7 +43,11 @@ def refused_after_charge(question, **options):
 
 
 def ask(source, **change):
-    return prepare_counts(open_source(source), PrivacyUnit("user"), **{"kind": "items", "item": "item", "domain": ["a"], **change})
+    return prepare_counts(
+        open_source(source),
+        PrivacyUnit("user"),
+        **{"kind": "items", "item": "item", "domain": ["a"], **change},
+    )
 
 
 def test_files_that_vanish_or_change(tmp_path, capfd):
@@ -83,14 +87,20 @@ def test_a_lazy_frame_that_fails(capfd):
         raise RuntimeError(CANARY, batch)
 
     refused_after_charge(
-        ask(pl.LazyFrame({"user": [1], "item": [CANARY]}).map_batches(fail, schema={"user": pl.Int64, "item": pl.String}))
+        ask(
+            pl.LazyFrame({"user": [1], "item": [CANARY]}).map_batches(
+                fail, schema={"user": pl.Int64, "item": pl.String}
+            )
+        )
     )
     assert CANARY not in capfd.readouterr().out
 
 
 def test_a_relation_that_fails():
     con = duckdb.connect()
-    relation = con.sql(f"SELECT 1 AS user, CASE WHEN range > 5 THEN error('{CANARY}') ELSE 'a' END AS item FROM range(10)")
+    relation = con.sql(
+        f"SELECT 1 AS user, CASE WHEN range > 5 THEN error('{CANARY}') ELSE 'a' END AS item FROM range(10)"
+    )
     refused_after_charge(ask(relation))
     con.close()
 
@@ -146,7 +156,24 @@ def test_objects_of_pandas_become_text_by_one_rule():
         10**5000,
     ]
     assert [as_text(value) for value in values] == [
-        *("a", "a", "1", "1", "true", "false", None, None, None, "1", "0", "1.5", "9007199254740994.0", "7", "2020-02-29", "inf"),
+        *(
+            "a",
+            "a",
+            "1",
+            "1",
+            "true",
+            "false",
+            None,
+            None,
+            None,
+            "1",
+            "0",
+            "1.5",
+            "9007199254740994.0",
+            "7",
+            "2020-02-29",
+            "inf",
+        ),
         *[None] * 5,
     ]
     column = np.empty(len(values), dtype=object)
@@ -156,12 +183,19 @@ def test_objects_of_pandas_become_text_by_one_rule():
     assert dict(zip(question.domain.labels, question.run().values.tolist(), strict=True)) == {
         "1": 3, "1.0": 0, "None": 0, "a": 2, "false": 1, "nan": 0, "true": 1,
     }  # fmt: skip
-    assert open_source(frame).columns == open_source(frame.iloc[:1]).columns == {"user": "BIGINT", "item": "VARCHAR"}
+    assert (
+        open_source(frame).columns
+        == open_source(frame.iloc[:1]).columns
+        == {"user": "BIGINT", "item": "VARCHAR"}
+    )
 
 
 def test_types_are_declared_and_not_found_by_looking():
     for first, second in ((["1", "2"], ["x", None]), ([1, 2], ["x", 1.5]), ([None], [True])):
-        columns = [open_source(pd.DataFrame({"item": pd.Series(v, dtype=object)})).columns["item"] for v in (first, second)]
+        columns = [
+            open_source(pd.DataFrame({"item": pd.Series(v, dtype=object)})).columns["item"]
+            for v in (first, second)
+        ]
         assert columns == ["VARCHAR", "VARCHAR"]
 
 
@@ -220,7 +254,9 @@ def test_wrong_formats():
 def test_identities(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("user,item\n")
-    assert open_source("./x.csv").identity == open_source(tmp_path / "x.csv").identity == str(tmp_path / "x.csv")
+    assert (
+        open_source("./x.csv").identity == open_source(tmp_path / "x.csv").identity == str(tmp_path / "x.csv")
+    )
     assert open_source("*.csv").identity == str(tmp_path / "*.csv")
     frame = pl.DataFrame({"a": [1]})
     assert open_source(frame).identity is None

@@ -52,9 +52,9 @@ def test_a_table_of_a_server_has_one_identity(server):
     with psycopg.connect(server.url(), autocommit=True) as connection:
         [system] = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
     assert known == {f"postgresql:{system}/ledgers#shop.visits"}
-    assert {open_source(one).identity for name in ("visits", "public.visits") for one in spellings(server, name)} == {
-        f"postgresql:{system}/ledgers#public.visits"
-    }
+    assert {
+        open_source(one).identity for name in ("visits", "public.visits") for one in spellings(server, name)
+    } == {f"postgresql:{system}/ledgers#public.visits"}
 
 
 def test_other_tables_have_other_identities(server):
@@ -78,7 +78,9 @@ def test_other_tables_have_other_identities(server):
 
 
 def account(path, source, name="visits"):
-    return Ledger.create(path, account=name, budget=Budget(epsilon=10), adjacency="add-remove", unit=ROW, source=source)
+    return Ledger.create(
+        path, account=name, budget=Budget(epsilon=10), adjacency="add-remove", unit=ROW, source=source
+    )
 
 
 def test_an_account_is_found_by_every_address_of_its_table(server, tmp_path):
@@ -117,7 +119,10 @@ def test_an_account_of_an_older_version_is_found_by_what_surely_means_the_same(s
         with sd.Session(same, unit=ROW, ledger=ledger) as session:
             session.count(epsilon=0.5)
     for unclear in spellings(server)[7:10]:
-        with sd.Session(unclear, unit=ROW, ledger=ledger) as session, pytest.raises(LedgerConflict, match="by that address"):
+        with (
+            sd.Session(unclear, unit=ROW, ledger=ledger) as session,
+            pytest.raises(LedgerConflict, match="by that address"),
+        ):
             session.count(epsilon=0.5)
     with (
         sd.Session(address.replace("shop.", ""), unit=ROW, ledger=ledger) as session,
@@ -128,8 +133,14 @@ def test_an_account_of_an_older_version_is_found_by_what_surely_means_the_same(s
 
 
 def test_an_older_address_means_the_same_only_where_all_of_it_does():
-    table = ServerTable(1, ("shop", "public", "orders"), "postgresql://me:x@Db:5432/shop?sslmode=require#orders")
-    for same in ("postgresql://db/shop#orders", "postgresql://DB:5432/shop#public.orders", "postgresql://db/%73hop#orders"):
+    table = ServerTable(
+        1, ("shop", "public", "orders"), "postgresql://me:x@Db:5432/shop?sslmode=require#orders"
+    )
+    for same in (
+        "postgresql://db/shop#orders",
+        "postgresql://DB:5432/shop#public.orders",
+        "postgresql://db/%73hop#orders",
+    ):
         assert table.was_called(same)
     for other in (
         "postgresql://db:5433/shop#orders",
@@ -146,7 +157,9 @@ def test_an_older_address_means_the_same_only_where_all_of_it_does():
     assert not ServerTable(1, ("shop", "public", "orders"), "postgresql:///shop?host=a#orders").was_called(
         "postgresql:///shop#orders"
     )
-    assert ServerTable(1, ("shop", "public", "orders"), "postgresql:///shop#orders").was_called("postgresql:///shop#orders")
+    assert ServerTable(1, ("shop", "public", "orders"), "postgresql:///shop#orders").was_called(
+        "postgresql:///shop#orders"
+    )
     assert ServerTable(1, ("a", "b.c", "d"), "") != ServerTable(1, ("a", "b", "c.d"), "")
 
 
@@ -196,17 +209,24 @@ def test_a_table_of_a_file_has_one_identity(tmp_path, monkeypatch):
     names = ("Orders", "orders", "main.ORDERS", "MAIN.orders")
     for file in ("shop.db", f"{tmp_path}/shop.db", "./x/../shop.db"):
         sources = [f"duckdb:{file}#{name}" for name in names]
-        known = {open_source(source).identity for source in sources} | {canonical_source(source) for source in sources}
+        known = {open_source(source).identity for source in sources} | {
+            canonical_source(source) for source in sources
+        }
         assert known == {f"duckdb:{tmp_path}/shop.db#main.orders"}
     others = [f"duckdb:shop.db#{name}" for name in ("orders", "Sales.Orders", "Ärger", "ärger")]
     assert len({open_source(source).identity for source in others}) == 4
-    assert [open_source(source).identity for source in others] == [canonical_source(source) for source in others]
+    assert [open_source(source).identity for source in others] == [
+        canonical_source(source) for source in others
+    ]
     ledger = account(tmp_path / "budget.db", "duckdb:shop.db#ORDERS")
     for kept in (ledger, kept_as(ledger, f"duckdb:{tmp_path}/shop.db#Orders")):
         for name in names:
             with sd.Session(f"duckdb:shop.db#{name}", unit=ROW, ledger=kept) as session:
                 session.count(epsilon=0.5)
         for other in others[1:]:
-            with sd.Session(other, unit=ROW, ledger=kept) as session, pytest.raises(LedgerConflict, match="is for source"):
+            with (
+                sd.Session(other, unit=ROW, ledger=kept) as session,
+                pytest.raises(LedgerConflict, match="is for source"),
+            ):
                 session.count(epsilon=0.5)
     assert ledger.remaining == 10 - 8 * sd.Budget(epsilon=0.5).limit

@@ -54,7 +54,9 @@ def counted(values, grid):
 def awkward(grid):
     edges = grid.edges[:: max(1, grid.size // 40)]
     near = [edges, np.nextafter(edges, -np.inf), np.nextafter(edges, np.inf)]
-    return np.concatenate([*near, [0.0, -0.0, 5e-324, -5e-324, 1.7e308, -1.7e308, np.nan, -np.nan, np.inf, -np.inf]])
+    return np.concatenate(
+        [*near, [0.0, -0.0, 5e-324, -5e-324, 1.7e308, -1.7e308, np.nan, -np.nan, np.inf, -np.inf]]
+    )
 
 
 @pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
@@ -65,7 +67,9 @@ def test_floats_at_edges_beside_them_and_beyond_everything(grid):
     assert np.array_equal(counted(values.astype(object), grid), counted(values, grid))
 
 
-@pytest.mark.parametrize("kind", ["int64", "uint64", "int8", "uint32", "bool", "float16", "float32", "longdouble", ">f8", ">i4"])
+@pytest.mark.parametrize(
+    "kind", ["int64", "uint64", "int8", "uint32", "bool", "float16", "float32", "longdouble", ">f8", ">i4"]
+)
 @pytest.mark.parametrize("name", ["both signs", "clustered", "dense"])
 def test_every_kind_of_number_is_compared_exactly(name, kind):
     grid, dtype = GRIDS[name], np.dtype(kind)
@@ -82,7 +86,10 @@ def test_every_kind_of_number_is_compared_exactly(name, kind):
     if kind == "longdouble":
         values[0] = np.nextafter(np.longdouble(1), np.longdouble(0))  # between two doubles
     objects = (
-        [None if np.isnan(x) else float(x) if np.isinf(x) else Fraction(*x.as_integer_ratio()) for x in values]
+        [
+            None if np.isnan(x) else float(x) if np.isinf(x) else Fraction(*x.as_integer_ratio())
+            for x in values
+        ]
         if dtype.kind == "f"
         else values.tolist()
     )
@@ -109,12 +116,40 @@ class Odd:
 
 def test_objects_have_a_rule_each():
     grid = GRIDS["from 0"]
-    lowest = [None, "12", b"3", math.nan, Decimal("nan"), Decimal("sNaN"), pd.NA, pd.NaT, Odd(), 3j, dt.date(2020, 1, 1)]
-    lowest += [np.datetime64("2020-01-01"), np.timedelta64(5, "D"), [5], Decimal("-1E+999999"), -(10**400), Fraction(-1, 3)]
-    highest = [Decimal("Infinity"), Decimal("1E+999999"), 10**400, Fraction(10**30), np.float32(np.inf), np.longdouble(2000)]
+    lowest = [
+        None,
+        "12",
+        b"3",
+        math.nan,
+        Decimal("nan"),
+        Decimal("sNaN"),
+        pd.NA,
+        pd.NaT,
+        Odd(),
+        3j,
+        dt.date(2020, 1, 1),
+    ]
+    lowest += [
+        np.datetime64("2020-01-01"),
+        np.timedelta64(5, "D"),
+        [5],
+        Decimal("-1E+999999"),
+        -(10**400),
+        Fraction(-1, 3),
+    ]
+    highest = [
+        Decimal("Infinity"),
+        Decimal("1E+999999"),
+        10**400,
+        Fraction(10**30),
+        np.float32(np.inf),
+        np.longdouble(2000),
+    ]
     between = [True, np.bool_(True), Decimal("0.5"), Fraction(1, 2), np.int8(5), np.float16(5)]
     counts = counted([*lowest, *highest, *between], grid)
-    places = [bucket(value, [Fraction(edge) for edge in grid.edges.tolist()]) for value in (1, 1, 0.5, 0.5, 5, 5)]
+    places = [
+        bucket(value, [Fraction(edge) for edge in grid.edges.tolist()]) for value in (1, 1, 0.5, 0.5, 5, 5)
+    ]
     assert counts[0] == len(lowest)
     assert counts[-1] == len(highest)
     assert np.array_equal(counts[1:-1], np.bincount(places, minlength=grid.size + 1)[1:-1])
@@ -126,10 +161,18 @@ def test_a_missing_value_sways_no_other_one():
     masked = np.ma.array([*exact, 7], mask=[0, 0, 0, 0, 1])
     for values in (exact, pl.Series(exact), pa.array(exact), np.array(exact)):
         assert counted(values, grid).tolist() == [1, 2, 1]
-    for values in ([*exact, None], pl.Series([*exact, None]), pa.array([*exact, None]), pa.chunked_array([exact, [None]]), masked):
+    for values in (
+        [*exact, None],
+        pl.Series([*exact, None]),
+        pa.array([*exact, None]),
+        pa.chunked_array([exact, [None]]),
+        masked,
+    ):
         assert counted(values, grid).tolist() == [2, 2, 1]
     decimals = [Decimal(2**53 - 1), None, Decimal(2**53 + 2)]
-    assert counted(pl.Series(decimals), grid).tolist() == counted(pa.array(decimals), grid).tolist() == [2, 0, 1]
+    assert (
+        counted(pl.Series(decimals), grid).tolist() == counted(pa.array(decimals), grid).tolist() == [2, 0, 1]
+    )
     truths = sd.BucketGrid(edges=[0.5])
     assert (
         counted(pl.Series([True, None]), truths).tolist()
@@ -172,7 +215,10 @@ def test_a_missing_value_sways_no_other_one():
     ],
 )
 def test_what_is_no_column_of_numbers_is_refused_by_its_type(values):
-    with pytest.raises(InvalidParameter, match=r"BucketCounts\.of: values must be a one-dimensional array or list of numbers; got"):
+    with pytest.raises(
+        InvalidParameter,
+        match=r"BucketCounts\.of: values must be a one-dimensional array or list of numbers; got",
+    ):
         counted(values, GRIDS["from 0"])
 
 
@@ -187,7 +233,9 @@ def test_the_counts_of_the_paper():
     assert state.records == 7
 
 
-@given(st.lists(st.sampled_from([-9.0, 0.0, 1.5, 2.0, 3.0, 5.0, 1e9, math.nan]), max_size=20), st.integers(1, 5))
+@given(
+    st.lists(st.sampled_from([-9.0, 0.0, 1.5, 2.0, 3.0, 5.0, 1e9, math.nan]), max_size=20), st.integers(1, 5)
+)
 def test_runs_are_the_counts_at_each_edge(values, size):
     grid = sd.BucketGrid(edges=[0.0, 2.0, 3.0, 4.0, 5.0][:size])
     state = sd.BucketCounts.of(values, grid=grid)
@@ -209,7 +257,11 @@ def test_parts_merged_in_any_order_are_the_whole():
     a, b, c = (sd.BucketCounts.of(part, grid=grid) for part in np.array_split(rng.permutation(values), 3))
     assert a.merge(b).merge(c) == a.merge(b.merge(c)) == c.merge(a).merge(b) == whole
     assert whole.merge(sd.BucketCounts.empty(grid)) == whole != a
-    assert sd.BucketCounts.of([], grid=grid) == sd.BucketCounts.empty(grid) == sd.BucketCounts.of(np.array([], "i8"), grid=grid)
+    assert (
+        sd.BucketCounts.of([], grid=grid)
+        == sd.BucketCounts.empty(grid)
+        == sd.BucketCounts.of(np.array([], "i8"), grid=grid)
+    )
 
 
 def test_blocks_do_not_show(monkeypatch):
@@ -222,13 +274,17 @@ def test_blocks_do_not_show(monkeypatch):
     small = sd.BucketGrid(edges=grid.edges[:1])  # whose blocks hold two records
     assert np.array_equal(counted(values, grid), whole)
     assert counted(values, small).tolist() == [whole[0], 1001 - whole[0]]
-    assert np.array_equal(counted(values[::-3], grid) + counted(values[-2::-3], grid) + counted(values[-3::-3], grid), whole)
+    assert np.array_equal(
+        counted(values[::-3], grid) + counted(values[-2::-3], grid) + counted(values[-3::-3], grid), whole
+    )
 
 
 def test_another_grid_is_refused():
     a = sd.BucketCounts.of([1, 2], grid=sd.BucketGrid.geometric(lower=0, cap=10, growth=2))
     b = sd.BucketCounts.of([1, 2], grid=sd.BucketGrid.geometric(lower=0, cap=11, growth=2))
-    with pytest.raises(InvalidParameter, match=r"needs counts over the same grid, .*cap=10.*; got counts over .*cap=11"):
+    with pytest.raises(
+        InvalidParameter, match=r"needs counts over the same grid, .*cap=10.*; got counts over .*cap=11"
+    ):
         a.merge(b)
     with pytest.raises(InvalidParameter, match="same grid"):
         a.merge([1, 2])

@@ -30,7 +30,9 @@ make = sd.BucketGrid.geometric
 )
 def test_edges_are_the_formula_rounded_once(lower, cap, growth, unit):
     grid = make(lower=lower, cap=cap, growth=growth, unit=unit)
-    low, step, factor = (Fraction(repr(x)) if isinstance(x, float) else Fraction(x) for x in (lower, unit, growth))
+    low, step, factor = (
+        Fraction(repr(x)) if isinstance(x, float) else Fraction(x) for x in (lower, unit, growth)
+    )
     with mp.workdps(80):
         exact = [mpf(x.numerator) / x.denominator for x in (low, step, factor)]
         terms = (exact[0] + exact[1] * (exact[2] ** i - 1) for i in range(1, 100_000))
@@ -65,7 +67,10 @@ def test_grids_are_values():
     assert a != make(lower=0, cap=10, growth=1.6)
     assert a != a.edges.tolist()
     assert pickle.loads(pickle.dumps(a)) == copy.copy(a) == a
-    assert repr(a) == "BucketGrid(lower=0, cap=10, growth=3/2, unit=1, edges=[0.5, 1.25, 2.375, 4.0625, 6.59375, 10])"
+    assert (
+        repr(a)
+        == "BucketGrid(lower=0, cap=10, growth=3/2, unit=1, edges=[0.5, 1.25, 2.375, 4.0625, 6.59375, 10])"
+    )
     assert a.nulls == "lowest"
     with pytest.raises(ValueError, match="read-only"):
         a.edges[0] = 0
@@ -78,9 +83,13 @@ def test_the_caller_keeps_its_edges():
     assert grid.edges.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("edges", [[], [1, 1], [2, 1], [math.nan], [1, math.inf], [[1, 2]], 3.0, None, "ab", ["a"]])
+@pytest.mark.parametrize(
+    "edges", [[], [1, 1], [2, 1], [math.nan], [1, math.inf], [[1, 2]], 3.0, None, "ab", ["a"]]
+)
 def test_edges_that_do_not_rise_are_refused(edges):
-    with pytest.raises(InvalidParameter, match=r"BucketGrid\.edges must be 1 to 1048576 finite numbers, strictly increasing"):
+    with pytest.raises(
+        InvalidParameter, match=r"BucketGrid\.edges must be 1 to 1048576 finite numbers, strictly increasing"
+    ):
         sd.BucketGrid(edges=edges)
 
 
@@ -96,7 +105,10 @@ def test_edges_that_do_not_rise_are_refused(edges):
         ({"lower": math.nan}, r"BucketGrid\.lower must be a finite number; got nan\."),
         ({"cap": -1}, r"BucketGrid\.cap must be above lower, 0; got -1\."),
         ({"lower": 2**53, "cap": 2**53 + 1}, r"BucketGrid\.cap must be above lower"),
-        ({"lower": None, "cap": 0}, r"BucketGrid\.cap must be above 0, where no lower bound is given; got 0\."),
+        (
+            {"lower": None, "cap": 0},
+            r"BucketGrid\.cap must be above 0, where no lower bound is given; got 0\.",
+        ),
         (
             {"growth": 1.00001},
             r"BucketGrid\.growth must leave at most 1048576 edges up to the cap; got 1\.00001, which makes about 1381",

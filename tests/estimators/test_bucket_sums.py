@@ -60,7 +60,9 @@ def test_floats(exponent):
         wanted = expected(FLOATS, low, high, step)
         assert clipped_steps(np.array(FLOATS), low, high, step) == wanted
         assert clipped_steps(np.array(FLOATS).astype("g"), low, high, step) == wanted
-        assert clipped_steps(FLOATS[::-1], low, high, step, missing=high) == expected(FLOATS, low, high, step, high)
+        assert clipped_steps(FLOATS[::-1], low, high, step, missing=high) == expected(
+            FLOATS, low, high, step, high
+        )
         single = np.array(narrow, "f4")
         assert clipped_steps(single, low, high, step) == expected(single.tolist(), low, high, step)
 
@@ -78,10 +80,28 @@ def test_whole_numbers(exponent):
 
 def test_objects():
     step = Fraction(1, 4)
-    values = [None, True, 3, 10**400, -(10**400), Fraction(1, 3), Decimal("2.26"), Decimal("1E+999999"), Decimal("-1E-999999")]
+    values = [
+        None,
+        True,
+        3,
+        10**400,
+        -(10**400),
+        Fraction(1, 3),
+        Decimal("2.26"),
+        Decimal("1E+999999"),
+        Decimal("-1E-999999"),
+    ]
     wanted = -8 + 4 + 12 + 100 - 8 + 1 + 9 + 100 - 1
     assert clipped_steps(values, -8, 100, step) == wanted
-    odd = ["5", Decimal("nan"), Decimal("sNaN"), Decimal("-Infinity"), np.datetime64("2020-01-01"), 2j, Decimal("0E+999999999")]
+    odd = [
+        "5",
+        Decimal("nan"),
+        Decimal("sNaN"),
+        Decimal("-Infinity"),
+        np.datetime64("2020-01-01"),
+        2j,
+        Decimal("0E+999999999"),
+    ]
     assert clipped_steps([*values, *odd], -8, 100, step) == wanted - 8 * 6
     assert clipped_steps(odd, -8, 100, step, missing=0) == -8
 

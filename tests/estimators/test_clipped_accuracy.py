@@ -73,5 +73,7 @@ def test_nor_for_less_epsilon(name, epsilon):
 @pytest.mark.parametrize("epsilon", [0.2, 2])
 def test_the_default_share_is_near_the_best_for_every_column(epsilon):
     for column in COLUMNS.values():
-        errors = {share: ours(column, epsilon, clip_share=share)[0] for share in (0.15, 0.25, 0.35, 0.5, 0.65)}
+        errors = {
+            share: ours(column, epsilon, clip_share=share)[0] for share in (0.15, 0.25, 0.35, 0.5, 0.65)
+        }
         assert errors[0.35] <= 1.6 * min(errors.values())

@@ -104,7 +104,9 @@ def test_the_interval_of_few_records_covers(confidence):
     clip = subject.search.clip((40,), simulated=True)
     total = sum((clip.high // 4, clip.high // 3, clip.high, 0, clip.high // 9))
     wanted = float(Fraction(total, 5) * clip.step)
-    ends = [subject.finish(total, 5, clip, entropy=stream).interval_at(confidence=confidence) for _ in range(100)]
+    ends = [
+        subject.finish(total, 5, clip, entropy=stream).interval_at(confidence=confidence) for _ in range(100)
+    ]
     assert np.mean([low <= wanted <= high for low, high in ends]) >= confidence - 0.08
 
 

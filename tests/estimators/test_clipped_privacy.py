@@ -84,7 +84,11 @@ def totals(estimator, values, tests):
         return tuple(private)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(estimator), "clip_from", lambda self, counts, entropy: self.search.clip(tests, simulated=True))
+        patch.setattr(
+            type(estimator),
+            "clip_from",
+            lambda self, counts, entropy: self.search.clip(tests, simulated=True),
+        )
         patch.setattr(TotalNoise, "noisy", capture)
         estimator.release(list(values))
     return tuple(kept)
@@ -117,7 +121,9 @@ CASES = [
     (ClippedSum, "add-remove", 2, None),
     (ClippedMean, "add-remove", 2, None),
 ]
-MANY_ROWS = [(estimator, "replace-one", 2, lower) for estimator in (ClippedSum, ClippedMean) for lower in (0, None)]
+MANY_ROWS = [
+    (estimator, "replace-one", 2, lower) for estimator in (ClippedSum, ClippedMean) for lower in (0, None)
+]
 
 
 def made(estimator, adjacency, most, lower, epsilon=2):
@@ -131,7 +137,9 @@ def test_clip_and_totals_together_lose_at_most_epsilon(estimator, adjacency, mos
     worst, clip_only = worst_loss(subject, neighbours(adjacency, most, base))
     assert worst <= float(subject.cost.pure()) + ROUNDING
     assert clip_only <= float(subject.search.cost.pure()) + ROUNDING
-    assert worst > 0.98 * float(subject.cost.pure()), "the cost is attained, up to how near a record can lie below its edge"
+    assert worst > 0.98 * float(subject.cost.pure()), (
+        "the cost is attained, up to how near a record can lie below its edge"
+    )
 
 
 @pytest.mark.parametrize(("estimator", "adjacency", "most", "lower"), MANY_ROWS)
@@ -147,7 +155,11 @@ def with_bound(change):
     real = ClippedMean.noise_for, ClippedSum.noise_for
     patch = pytest.MonkeyPatch()
     for estimator, noise_for in zip((ClippedMean, ClippedSum), real, strict=True):
-        patch.setattr(estimator, "noise_for", lambda self, clip, made=noise_for: replace(made(self, clip), bound=change(clip)))
+        patch.setattr(
+            estimator,
+            "noise_for",
+            lambda self, clip, made=noise_for: replace(made(self, clip), bound=change(clip)),
+        )
     return patch
 
 
@@ -164,13 +176,19 @@ def convicted(subject, change, most=1):
 
 def test_wrong_bounds_are_convicted():
     exchange = made(ClippedSum, "replace-one", 1, None)
-    assert convicted(exchange, lambda clip: max(-clip.low, clip.high)), "a sum under replace-one moves by the width"
+    assert convicted(exchange, lambda clip: max(-clip.low, clip.high)), (
+        "a sum under replace-one moves by the width"
+    )
     assert not convicted(exchange, lambda clip: clip.high - clip.low)
     unknown = ClippedMean(epsilon=2, adjacency="replace-one", size_is_public=False, **GRID)
-    assert convicted(unknown, lambda clip: clip.high - clip.low), "two totals and an exchanged unit: twice the width"
+    assert convicted(unknown, lambda clip: clip.high - clip.low), (
+        "two totals and an exchanged unit: twice the width"
+    )
     assert not convicted(unknown, lambda clip: 2 * (clip.high - clip.low))
     coming = made(ClippedMean, "add-remove", 1, None)
-    assert convicted(coming, lambda clip: (clip.high - clip.low) // 2), "half the width is the bound of one centered sum"
+    assert convicted(coming, lambda clip: (clip.high - clip.low) // 2), (
+        "half the width is the bound of one centered sum"
+    )
 
 
 def test_units_with_more_rows_than_stated_are_convicted():

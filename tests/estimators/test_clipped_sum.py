@@ -40,7 +40,9 @@ def made(estimator=ClippedSum, adjacency="add-remove", **changed):
 @BOTH
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("lower", [0, None, -7.5])
-def test_whatever_the_records_hold_a_release_is_a_finite_number_within_its_interval(estimator, adjacency, lower):
+def test_whatever_the_records_hold_a_release_is_a_finite_number_within_its_interval(
+    estimator, adjacency, lower
+):
     subject = made(estimator, adjacency, lower=lower)
     for values in COLUMNS.values():
         released = subject.release(values, entropy=Seeded(1))
@@ -77,7 +79,10 @@ def test_two_stages_are_one_release_and_chunks_are_one_column(estimator, tmp_pat
 def test_a_sum_over_no_rows_is_null_and_counts_as_0():
     subject = made()
     clip = subject.clip_from(BucketCounts.empty(subject.grid), entropy=Seeded(1))
-    assert subject.finish(None, clip, entropy=Seeded(2)).value == subject.finish(0, clip, entropy=Seeded(2)).value
+    assert (
+        subject.finish(None, clip, entropy=Seeded(2)).value
+        == subject.finish(0, clip, entropy=Seeded(2)).value
+    )
 
 
 @BOTH
@@ -144,12 +149,16 @@ def test_the_expected_error_of_a_sum_is_that_of_the_formula():
     """E|Lap(b) - B| = B + b e^(-B/b); with b = 3 and B = 2 the oracle says 3.540251357098."""
     clip, _ = bound_of(made(), (40,))
     end = clip.high * clip.step
-    noise = TotalNoise(epsilon=end / 3, bound=clip.high, totals=1, record_step=clip.step, adjacency="add-remove")
+    noise = TotalNoise(
+        epsilon=end / 3, bound=clip.high, totals=1, record_step=clip.step, adjacency="add-remove"
+    )
     rate, cut = float(noise.mechanism.noise.rate), round(2 / noise.step)
     r = math.exp(-rate)
     error = (cut + 2 * math.exp(-rate * (cut + 1)) / (1 + r) / -math.expm1(-rate)) * float(noise.step)
     assert error == pytest.approx(3.540251357098, rel=1e-6)
-    drawn = np.array(noise.noisy([0], Seeded(1)) + tuple(noise.noisy([0], Seeded(i))[0] for i in range(2, 100)))
+    drawn = np.array(
+        noise.noisy([0], Seeded(1)) + tuple(noise.noisy([0], Seeded(i))[0] for i in range(2, 100))
+    )
     assert np.abs(drawn - cut).mean() * float(noise.step) == pytest.approx(3.54, abs=1.2)
 
 

@@ -21,7 +21,13 @@ def selection_of(gaps, variance, k):
 
 
 def measured(values, variance):
-    return Values(values=np.array(values, dtype=float), standard_error=variance**0.5, mechanism=None, cost=None, simulated=True)
+    return Values(
+        values=np.array(values, dtype=float),
+        standard_error=variance**0.5,
+        mechanism=None,
+        cost=None,
+        simulated=True,
+    )
 
 
 def dense_least_squares(gaps, u, values, v):
@@ -152,4 +158,6 @@ def test_intervals_cover_after_a_hard_selection(k, epsilon):
         blue += int((np.abs(estimates.values - true) <= reach).sum())
     assert covered / (runs * k) >= 0.94
     if epsilon == 0.1:
-        assert blue / (runs * k) < 0.9, "the normal interval around the BLUE does not cover after selection: never print it"
+        assert blue / (runs * k) < 0.9, (
+            "the normal interval around the BLUE does not cover after selection: never print it"
+        )

@@ -44,21 +44,40 @@ def positives(estimates, variances, shared, *, branches=None, resample=False):
     k = len(estimates)
     branches = np.zeros(k, dtype=np.int64) if branches is None else np.array(branches)
     mechanism = SimpleNamespace(
-        branch_noise=tuple(map(law, variances)), threshold_noise=law(shared), resample=resample, step=Fraction(1)
+        branch_noise=tuple(map(law, variances)),
+        threshold_noise=law(shared),
+        resample=resample,
+        step=Fraction(1),
     )
     none = {"mechanism": mechanism, "cost": None, "simulated": True}
     values = np.array(estimates, dtype=float)
-    return Positives(indices=np.arange(k), gaps=values, branches=branches, passes=np.ones(k), asked=k, estimates=values, **none)
+    return Positives(
+        indices=np.arange(k),
+        gaps=values,
+        branches=branches,
+        passes=np.ones(k),
+        asked=k,
+        estimates=values,
+        **none,
+    )
 
 
 def measured(values, variance):
-    return Values(values=np.array(values, dtype=float), standard_error=variance**0.5, mechanism=None, cost=None, simulated=True)
+    return Values(
+        values=np.array(values, dtype=float),
+        standard_error=variance**0.5,
+        mechanism=None,
+        cost=None,
+        simulated=True,
+    )
 
 
 def solved(matrix, right):
     """Gaussian elimination in fractions: the solution X of matrix X = right."""
     n = len(matrix)
-    rows = [list(map(Fraction, row)) + list(map(Fraction, more)) for row, more in zip(matrix, right, strict=True)]
+    rows = [
+        list(map(Fraction, row)) + list(map(Fraction, more)) for row, more in zip(matrix, right, strict=True)
+    ]
     for i in range(n):
         pivot = next(j for j in range(i, n) if rows[j][i])
         rows[i], rows[pivot] = rows[pivot], rows[i]
@@ -84,7 +103,10 @@ def dense(d, u, shared, measurements, v):
     for a in range(len(seen), len(observed)):
         covariance[a][a] += v
     weighted = solved(covariance, [[*row, y] for row, y in zip(design, observed, strict=True)])
-    product = [[sum(design[r][i] * weighted[r][c] for r in range(len(observed))) for c in range(k + 1)] for i in range(k)]
+    product = [
+        [sum(design[r][i] * weighted[r][c] for r in range(len(observed))) for c in range(k + 1)]
+        for i in range(k)
+    ]
     information, right = [row[:k] for row in product], [row[k:] for row in product]
     identity = [[int(i == j) for j in range(k)] for i in range(k)]
     return [row[0] for row in solved(information, right)], solved(information, identity)
@@ -99,7 +121,10 @@ def test_equals_dense_least_squares_with_the_shared_noise(data, k, shared, v):
     d = data.draw(st.lists(whole, min_size=k, max_size=k))
     u = data.draw(st.lists(variance, min_size=k, max_size=k))
     measurements = data.draw(st.lists(st.one_of(st.none(), whole), min_size=k, max_size=k))
-    got = combine_gaps(positives(d, u, shared, branches=range(k)), measured([NAN if m is None else m for m in measurements], v))
+    got = combine_gaps(
+        positives(d, u, shared, branches=range(k)),
+        measured([NAN if m is None else m for m in measurements], v),
+    )
     values, covariance = dense(d, u, shared, measurements, v)
     assert got.values == pytest.approx([float(value) for value in values])
     assert got.variances == pytest.approx([float(covariance[i][i]) for i in range(k)])
@@ -120,7 +145,9 @@ def test_positives_of_later_passes_have_their_measurement_only(data, k, shared, 
 def test_new_thresholds_share_nothing(data, k, shared, v):
     d = data.draw(st.lists(whole, min_size=k, max_size=k))
     measurements = data.draw(st.lists(st.one_of(st.none(), whole), min_size=k, max_size=k))
-    got = combine_gaps(positives(d, [3], shared, resample=True), measured([NAN if m is None else m for m in measurements], v))
+    got = combine_gaps(
+        positives(d, [3], shared, resample=True), measured([NAN if m is None else m for m in measurements], v)
+    )
     values, covariance = dense(d, [3 + shared] * k, 0, measurements, v)
     assert got.values == pytest.approx([float(value) for value in values])
     assert got.variances == pytest.approx([float(covariance[i][i]) for i in range(k)])
@@ -155,7 +182,9 @@ def test_unbiased_with_the_stated_covariance(branches, missing):
     def measurement(values):
         return measured(np.where(seen, values, NAN), v)
 
-    of_gaps, of_measurements = weights(lambda d: positives(d, [2, 5], shared, branches=branches), measurement, k)
+    of_gaps, of_measurements = weights(
+        lambda d: positives(d, [2, 5], shared, branches=branches), measurement, k
+    )
     assert of_gaps + of_measurements == pytest.approx(np.eye(k)), "right on average, whatever the answers are"
     exact = of_gaps @ (np.diag(u) + shared) @ of_gaps.T + v * of_measurements @ of_measurements.T
     got = combine_gaps(positives([0.0] * k, [2, 5], shared, branches=branches), measurement(np.zeros(k)))
@@ -197,13 +226,16 @@ FINE = Sensitivity(bound=1, monotone=True, adjacency="add-remove")
 def test_the_joint_estimate_beats_one_estimate_for_each_question(k, each, jointly):
     m = SparseVector(threshold=0, positives=k, epsilon=Fraction(1, 2), sensitivity=FINE)
     fresh = LaplaceMechanism(
-        epsilon=Fraction(1, 2), sensitivity=Sensitivity(bound=k, monotone=True, adjacency="add-remove", norm="l1", size=k)
+        epsilon=Fraction(1, 2),
+        sensitivity=Sensitivity(bound=k, monotone=True, adjacency="add-remove", norm="l1", size=k),
     )
     found = m.release([10**6] * k, entropy=Seeded(1))
     measurement = fresh.release([10**6] * k, entropy=Seeded(2))
     v = measurement.standard_error**2
     u, shared = (noise.variance * float(m.step) ** 2 for noise in (m.noise, m.threshold_noise))
-    assert (1 - v / (u + shared + v)) == pytest.approx(each, abs=1e-4)  # B6: the variance of each question by itself, over v
+    assert (1 - v / (u + shared + v)) == pytest.approx(
+        each, abs=1e-4
+    )  # B6: the variance of each question by itself, over v
     got = combine_gaps(found, measurement)
     assert got.variances / v == pytest.approx(jointly, abs=1e-4)
 
@@ -230,7 +262,15 @@ FRESH = LaplaceMechanism(epsilon=0.5, sensitivity=EACH)
     "mechanism",
     [
         SparseVector(threshold=100, positives=3, epsilon=0.5, sensitivity=COUNTING),
-        SparseVector(threshold=100, positives=3, epsilon=0.5, sensitivity=COUNTING, resample=True, noise="laplace", correction=5),
+        SparseVector(
+            threshold=100,
+            positives=3,
+            epsilon=0.5,
+            sensitivity=COUNTING,
+            resample=True,
+            noise="laplace",
+            correction=5,
+        ),
         AdaptiveSparseVector(threshold=100, at_least=3, epsilon=0.5, sensitivity=COUNTING),
         HybridTopK(k=4, threshold=100, epsilon=0.5, sensitivity=COUNTING),
         HybridSparseVector(k=4, threshold=100, epsilon=0.5, sensitivity=COUNTING, threshold_noise="laplace"),
@@ -268,7 +308,9 @@ def test_a_hybrid_that_did_not_meet_its_threshold_is_a_top_k():
     assert combine_gaps(found, fresh).values.tolist() == combine_gaps(same, fresh).values.tolist()
     with pytest.raises(InvalidParameter, match="at least one measurement that is not NaN"):
         combine_gaps(found, measured([NAN, NAN], 9))
-    ended = HybridTopK(k=3, threshold=200, epsilon=1, sensitivity=COUNTING).release([500, 300, 10], entropy=Seeded(1))
+    ended = HybridTopK(k=3, threshold=200, epsilon=1, sensitivity=COUNTING).release(
+        [500, 300, 10], entropy=Seeded(1)
+    )
     assert ended.crossed
     alone = combine_gaps(ended, measured([NAN, NAN], 9))
     assert alone.values.tolist() == pytest.approx(ended.estimates.tolist())
@@ -309,7 +351,9 @@ def test_nothing_found():
     assert got.values.shape == got.variances.shape == (0,)
 
 
-@pytest.mark.parametrize("step", [Fraction(1, 2**800), Fraction(1), Fraction(2**800)], ids=["small", "one", "large"])
+@pytest.mark.parametrize(
+    "step", [Fraction(1, 2**800), Fraction(1), Fraction(2**800)], ids=["small", "one", "large"]
+)
 def test_any_unit(step):
     statement = Sensitivity(bound=step, monotone=True, adjacency="add-remove", step=step)
     m = SparseVector(threshold=0, positives=2, epsilon=1, sensitivity=statement)
@@ -321,13 +365,23 @@ def test_any_unit(step):
 
 
 def test_bad_arguments_are_refused():
-    found = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=COUNTING).release([500], entropy=Seeded(1))
+    found = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=COUNTING).release(
+        [500], entropy=Seeded(1)
+    )
     choice = ExponentialMechanism(epsilon=1, sensitivity=COUNTING).release([1, 2], entropy=Seeded(1))
     for bad in (choice, None):
         with pytest.raises(InvalidParameter, match="selection must be a TopK, HybridTop or Positives"):
             combine_gaps(bad, measured([1], 1))
-    for bad in (found, None, [1.0], replace(measured([1], 1), standard_error=None), replace(measured([1], 1), standard_error=NAN)):
-        with pytest.raises(InvalidParameter, match="measurements must be what LaplaceMechanism or GaussianMechanism released"):
+    for bad in (
+        found,
+        None,
+        [1.0],
+        replace(measured([1], 1), standard_error=None),
+        replace(measured([1], 1), standard_error=NAN),
+    ):
+        with pytest.raises(
+            InvalidParameter, match="measurements must be what LaplaceMechanism or GaussianMechanism released"
+        ):
             combine_gaps(found, bad)
     with pytest.raises(InvalidParameter, match="one measurement for each of the 1 selected items; got 2"):
         combine_gaps(found, measured([1, 2], 1))

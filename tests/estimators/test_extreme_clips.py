@@ -10,7 +10,12 @@ import pytest
 from sordino import BucketCounts, ClippedMean, ClippedSum, Seeded
 from sordino.errors import InvalidParameter
 
-TINY = {"cap": 1e-267, "unit": 1e-267, "growth": 2, "rows_per_unit": 100_000}  # noise of many rows has steps that are not too small
+TINY = {
+    "cap": 1e-267,
+    "unit": 1e-267,
+    "growth": 2,
+    "rows_per_unit": 100_000,
+}  # noise of many rows has steps that are not too small
 
 
 @pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean])
@@ -35,7 +40,13 @@ def test_what_is_accepted_is_released_wherever_the_search_ends(estimator, cap, l
     m = estimator(epsilon=1, adjacency="add-remove", cap=cap, lower=lower, growth=10, unit=cap * 1e-15)
     searches = len(m.search.runs(BucketCounts.empty(m.grid)))
     values = np.array([cap, -cap, cap * 1e-14, 0.0, math.nan, math.inf, -math.inf, 5e-324, cap * 3] * 4)
-    for tests in [(1,) * searches, (None,) * searches, (None, 1)[:searches], (1, None)[:searches], (3, 5)[:searches]]:
+    for tests in [
+        (1,) * searches,
+        (None,) * searches,
+        (None, 1)[:searches],
+        (1, None)[:searches],
+        (3, 5)[:searches],
+    ]:
         clip = m.search.clip(tests, simulated=True)
         assert all(isinstance(total, int) for total in m.totals(values, clip))
         many = (clip.high << 63,) if estimator is ClippedSum else (clip.high << 63, 1 << 63)

@@ -14,7 +14,10 @@ MECHANISMS = {
     "counts": FoldedMechanism(lower=0, upper=6, epsilon=0.8, sensitivity=COUNTING),
     "wide": FoldedMechanism(lower=-15, upper=25, epsilon=0.8, sensitivity=COUNTING),
     "two steps": FoldedMechanism(
-        lower=0, upper=9, epsilon=2, sensitivity=Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1)
+        lower=0,
+        upper=9,
+        epsilon=2,
+        sensitivity=Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1),
     ),
     "stairs": FoldedMechanism(lower=0, upper=9, epsilon=2, sensitivity=STAIRS, noise="staircase"),
 }

@@ -15,7 +15,11 @@ LARGEST = (1 << 60) // (GRID.size + 1)
 FINE = Fraction(333_333, 1_000_000)  # a lattice of about a millionth of a record
 COMMON = {"epsilon": 1, "adjacency": "add-remove", "lower": 0, "cap": 127, "growth": 2}
 MADE = [
-    *(Quantile(q=q, method=method, **COMMON) for q in (FINE, 0.5, 0, 1) for method in ("above-threshold", "permute-and-flip")),
+    *(
+        Quantile(q=q, method=method, **COMMON)
+        for q in (FINE, 0.5, 0, 1)
+        for method in ("above-threshold", "permute-and-flip")
+    ),
     Quantile(q=FINE, **COMMON | {"lower": None, "cap": 7}),
     Quantiles(q=(0.25, FINE, 0.5), **COMMON),
 ]
@@ -59,7 +63,9 @@ def test_lattices_of_many_records_are_those_of_few_times_a_factor(share):
     for upward in (True, False):
         part = Quantile(q=share, **COMMON).parts[0]
         part = type(part)(**{**vars(part), "upward": upward})
-        few, many = (part.lattice(Runs.of(made(*(count * times for count in counts)))) for times in (1, factor))
+        few, many = (
+            part.lattice(Runs.of(made(*(count * times for count in counts)))) for times in (1, factor)
+        )
         assert many[0].tolist() == [answer * factor for answer in few[0].tolist()]
         assert many[1].tolist() == few[1].tolist()
 

@@ -27,7 +27,20 @@ from sordino import (
 )
 from sordino.estimators._difference import Difference
 from sordino.noise import DiscreteLaplace, Geometric
-from support.findings import LIFTS, REACH, RHO, alone, bounds, findings, made, masses, tails, vector, verdict, wrong
+from support.findings import (
+    LIFTS,
+    REACH,
+    RHO,
+    alone,
+    bounds,
+    findings,
+    made,
+    masses,
+    tails,
+    vector,
+    verdict,
+    wrong,
+)
 
 HALF, THIRD, NEAR = Fraction(1, 2), Fraction(1, 3), Fraction(1, 2) + Fraction(1, 1 << 36)
 FAMILIES = list(product(("exponential", "laplace"), repeat=2))
@@ -45,7 +58,11 @@ def plain(query, threshold, z):
 
     def mass(law, y):
         r = power(law.rate, 1)
-        return (1 - r) / (1 + r) * power(law.rate, abs(y)) if law.name == "laplace" else (1 - r) * power(law.rate, y)
+        return (
+            (1 - r) / (1 + r) * power(law.rate, abs(y))
+            if law.name == "laplace"
+            else (1 - r) * power(law.rate, y)
+        )
 
     def tail(law, x):
         if law.name == "exponential":
@@ -112,7 +129,9 @@ def test_the_selective_bound_is_wrong_in_at_most_the_stated_share_of_findings(qu
 def twins(mechanism, confidence):
     """Bounds that look right: the tail on the other side, and the bound without condition where there is one."""
     z = np.arange(-REACH, REACH)
-    tail = np.array([(masses(mechanism.threshold_noise, RHO) * tails(mechanism.noise, RHO + x)).sum() for x in z])
+    tail = np.array(
+        [(masses(mechanism.threshold_noise, RHO) * tails(mechanism.noise, RHO + x)).sum() for x in z]
+    )
     other_side = -z[tail >= confidence].max()  # P(Z >= -t) >= confidence, as for noise that is symmetric
     return {"other tail": LIFTS - other_side, "unconditional": bounds(mechanism, confidence, selective=False)}
 
@@ -124,13 +143,17 @@ def test_broken_bounds_are_convicted():
     assert max(wrong(found[x], x, twin["other tail"]) for x in found) > 0.2
     assert max(wrong(found[x], x, twin["unconditional"]) / found[x].sum() for x in found) > 0.9
     symmetric = vector("laplace", Fraction(1, 4), "laplace", HALF)
-    assert (twins(symmetric, 0.95)["other tail"] == bounds(symmetric, 0.95, selective=False)).all(), "symmetric noise hides it"
+    assert (twins(symmetric, 0.95)["other tail"] == bounds(symmetric, 0.95, selective=False)).all(), (
+        "symmetric noise hides it"
+    )
 
 
 LISTS = [(0, -3, 2), (-8, 0, 4), (3, 3, 3), (-2, 5, -6), (6, -1, 0)]
 
 
-@pytest.mark.parametrize("options", [{"positives": 1}, {"positives": 2}, {"positives": 2, "resample": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"positives": 1}, {"positives": 2}, {"positives": 2, "resample": True}], ids=str
+)
 @pytest.mark.parametrize(("query", "threshold"), FAMILIES)
 def test_both_hold_for_every_place_of_a_list(query, threshold, options):
     """The noise of the threshold that earlier answers met is not the one it had: the bounds do not depend on it."""
@@ -157,7 +180,9 @@ def test_why_streams_with_several_positives_have_no_selective_bound():
     """A question that is asked only because others were found meets a threshold whose noise was low."""
     mechanism = vector(a=HALF, b=Fraction(1, 8), positives=6)
     bound = bounds(vector(a=HALF, b=Fraction(1, 8)), 0.95, selective=True)
-    first = masses(mechanism.threshold_noise, RHO) * tails(mechanism.noise, RHO + 20) ** 5  # five far below that were found
+    first = (
+        masses(mechanism.threshold_noise, RHO) * tails(mechanism.noise, RHO + 20) ** 5
+    )  # five far below that were found
     share = 0.0
     for x in range(10):
         found = first @ masses(mechanism.noise, RHO[:, None] + LIFTS - x)
@@ -189,7 +214,10 @@ def branch_bounds(mechanism, confidence):
     rows = []
     for branch, correction in enumerate(mechanism.branch_corrections):
         above = math.ceil(mechanism.threshold + correction) - Fraction(mechanism.threshold)
-        fired = [replace(verdict(vector(), 0), mechanism=mechanism, branch=branch, gap=float(lift + above)) for lift in LIFTS]
+        fired = [
+            replace(verdict(vector(), 0), mechanism=mechanism, branch=branch, gap=float(lift + above))
+            for lift in LIFTS
+        ]
         rows.append([lower_bound(each, confidence=confidence) for each in fired])
     return np.array(rows)
 
@@ -197,7 +225,9 @@ def branch_bounds(mechanism, confidence):
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 def test_branches_share_what_may_be_wrong(noise):
     """Each branch is one more chance to be found and wrong; a bound at full confidence in each of them would be wrong too often."""
-    m = AdaptiveSparseVector(threshold=0.5, at_least=1, epsilon=1.5, sensitivity=COUNTING, boundaries=(25, 0), noise=noise)
+    m = AdaptiveSparseVector(
+        threshold=0.5, at_least=1, epsilon=1.5, sensitivity=COUNTING, boundaries=(25, 0), noise=noise
+    )
     shared, full = branch_bounds(m, 0.8), branch_bounds(m, 0.6)  # two branches: 0.6 is each of them at 0.8
     chances = {"shared": 0.0, "full": 0.0}
     for x in range(-30, 40):
@@ -214,11 +244,18 @@ def test_adaptive_sparse_vectors_and_hybrids_have_no_selective_bound():
     hybrid = HybridSparseVector(k=2, threshold=100, epsilon=1, sensitivity=COUNTING)
     for mechanism in (adaptive, hybrid):
         found = mechanism.release([900, 90, 800], entropy=Seeded(1))
-        laws = [Difference(law, mechanism.threshold_noise) for law in getattr(mechanism, "branch_noise", (mechanism.noise,))]
+        laws = [
+            Difference(law, mechanism.threshold_noise)
+            for law in getattr(mechanism, "branch_noise", (mechanism.noise,))
+        ]
         reach = [law.reach(Fraction(1, 20) / len(laws)) for law in laws]
         values = 100 + found.gaps
-        assert lower_bound(found).tolist() == [value - reach[branch] for value, branch in zip(values, found.branches, strict=True)]
-        with pytest.raises(InvalidParameter, match=f"selective must be False for what {type(mechanism).__name__} found"):
+        assert lower_bound(found).tolist() == [
+            value - reach[branch] for value, branch in zip(values, found.branches, strict=True)
+        ]
+        with pytest.raises(
+            InvalidParameter, match=f"selective must be False for what {type(mechanism).__name__} found"
+        ):
             lower_bound(found, selective=True)
 
 
@@ -229,10 +266,14 @@ FINE = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
 
 
 def test_the_quantile_of_exponential_noise():
-    mechanism = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=FINE, split=0.5)  # scales 4 and 2
+    mechanism = SparseVector(
+        threshold=0, positives=1, epsilon=1, sensitivity=FINE, split=0.5
+    )  # scales 4 and 2
     reach = (LIFTS - bounds(mechanism, 0.95, selective=False))[0] * float(mechanism.step)
     assert reach == pytest.approx(10.361068661783307, abs=1e-5)  # L2
-    low = Difference(mechanism.noise, mechanism.threshold_noise).reach(Fraction(9, 10)) * float(mechanism.step)
+    low = Difference(mechanism.noise, mechanism.threshold_noise).reach(Fraction(9, 10)) * float(
+        mechanism.step
+    )
     assert low == pytest.approx(2 * math.log(0.1 * 6 / 2), abs=1e-5)  # below b/(s + b) = 1/3
 
 
@@ -240,7 +281,9 @@ def test_the_tail_of_laplace_noise():
     law = Difference(DiscreteLaplace(Fraction(1, 4 << 20)), DiscreteLaplace(Fraction(2, 5 << 20)))
     assert 1 - float(law.at_least((3 << 20) + 1)[0]) == pytest.approx(0.7089537938766681, abs=1e-6)  # L1
     law = Difference(DiscreteLaplace(Fraction(1, 1 << 20)), DiscreteLaplace(Fraction(1, 1 << 20)))
-    assert float(law.at_least((3 << 20) + 1)[0]) == pytest.approx((2 + 3) / 4 * math.exp(-3), abs=1e-6)  # rates that agree
+    assert float(law.at_least((3 << 20) + 1)[0]) == pytest.approx(
+        (2 + 3) / 4 * math.exp(-3), abs=1e-6
+    )  # rates that agree
 
 
 @pytest.mark.parametrize("gap", [11.0, 11.99, 12.5, 15, 40, 300])
@@ -269,13 +312,19 @@ def test_the_selective_bound_of_exponential_noise(gap):
 def test_any_threshold_and_correction(threshold, correction):
     """Bounds of heights depend on the lift alone, wherever the threshold lies on the grid."""
     options = {"correction_run": 10} if correction == "optimal" else {}
-    mechanism = vector("laplace", HALF, "exponential", THIRD, threshold=threshold, correction=correction, **options)
+    mechanism = vector(
+        "laplace", HALF, "exponential", THIRD, threshold=threshold, correction=correction, **options
+    )
     wanted = {
-        selective: bounds(vector("laplace", HALF, "exponential", THIRD), 0.9, selective=selective) for selective in (False, True)
+        selective: bounds(vector("laplace", HALF, "exponential", THIRD), 0.9, selective=selective)
+        for selective in (False, True)
     }
     for selective, heights in wanted.items():
         assert (bounds(mechanism, 0.9, selective=selective) == heights).all()
-        each = [lower_bound(verdict(mechanism, int(lift)), confidence=0.9, selective=selective) for lift in LIFTS[:40]]
+        each = [
+            lower_bound(verdict(mechanism, int(lift)), confidence=0.9, selective=selective)
+            for lift in LIFTS[:40]
+        ]
         assert (np.array(each) - mechanism.cut().steps == heights[:40]).all()
 
 
@@ -295,7 +344,9 @@ def test_thresholds_of_each_question():
         for i, (answer, threshold) in enumerate(zip([200, 90, 33], thresholds, strict=True)):
             said = stream.ask(answer, threshold)
             assert said.threshold == threshold
-            assert said.estimate == pytest.approx(threshold + said.gap - m.noise.mean + m.threshold_noise.mean, abs=1e-9)
+            assert said.estimate == pytest.approx(
+                threshold + said.gap - m.noise.mean + m.threshold_noise.mean, abs=1e-9
+            )
             assert lower_bound(said) == round(threshold + said.gap) - law.reach(Fraction(1, 20))
             assert bound[i] < answer
 
@@ -321,7 +372,9 @@ def test_nothing_can_be_said_without_a_gap():
     assert late.any()
     for selective in (False, True):
         assert (lower_bound(found, selective=selective)[late] == -math.inf).all()
-    none = SparseVector(threshold=10**6, positives=2, epsilon=1, sensitivity=COUNTING).release([1, 2], entropy=Seeded(5))
+    none = SparseVector(threshold=10**6, positives=2, epsilon=1, sensitivity=COUNTING).release(
+        [1, 2], entropy=Seeded(5)
+    )
     assert lower_bound(none).shape == (0,)
 
 
@@ -336,7 +389,9 @@ def test_any_step(step):
     statement = Sensitivity(bound=step, monotone=True, adjacency="add-remove", step=step)
     m = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=statement, split=0.5)
     other = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=COUNTING, split=0.5)
-    assert lower_bound(verdict(m, 12), selective=True) == lower_bound(verdict(other, 12), selective=True) * float(step)
+    assert lower_bound(verdict(m, 12), selective=True) == lower_bound(
+        verdict(other, 12), selective=True
+    ) * float(step)
 
 
 def test_floats_without_digits_left_lower_the_bound():
@@ -358,7 +413,11 @@ def test_floats_without_digits_left_lower_the_bound():
     third = vector(threshold=Fraction(1, 3))
     for lift in (2**40 + 1, 2**52 - 5):  # the gap, a lift and two thirds, has no digit for the thirds
         assert 0 <= 1 + lift - law.reach(Fraction(1, 20)) - lower_bound(verdict(third, lift)) <= 4
-        assert 0 <= 1 + lift - law.reach(Fraction(1, 20)) - lower_bound(made(third, [lift]), selective=True)[0] <= 4
+        assert (
+            0
+            <= 1 + lift - law.reach(Fraction(1, 20)) - lower_bound(made(third, [lift]), selective=True)[0]
+            <= 4
+        )
 
 
 def test_a_gap_that_was_rounded_up_to_the_next_step_is_not_taken_for_a_larger_lift():
@@ -368,10 +427,13 @@ def test_a_gap_that_was_rounded_up_to_the_next_step_is_not_taken_for_a_larger_li
     given = lower_bound(made(mechanism), confidence=0.9, selective=True)
     assert (given <= wanted).all()
     rounded_up = [
-        Fraction(gap) - Fraction(2, 5) >= lift + 1 for lift, gap in zip(LIFTS.tolist(), made(mechanism).gaps, strict=True)
+        Fraction(gap) - Fraction(2, 5) >= lift + 1
+        for lift, gap in zip(LIFTS.tolist(), made(mechanism).gaps, strict=True)
     ]
     larger = bounds(vector(), 0.9, selective=True) + mechanism.cut().steps - LIFTS
-    assert any(up and larger[lift + 1] > larger[lift] for lift, up in enumerate(rounded_up[:-1])), "it would have mattered"
+    assert any(up and larger[lift + 1] > larger[lift] for lift, up in enumerate(rounded_up[:-1])), (
+        "it would have mattered"
+    )
 
 
 def test_a_hybrid_that_met_its_threshold_has_a_bound():
@@ -406,7 +468,9 @@ def test_bad_parameters_are_refused():
             lower_bound(found, confidence=bad)
     with pytest.raises(InvalidParameter, match=r"lower_bound.selective must be True or False"):
         lower_bound(found, selective=1)
-    with pytest.raises(InvalidParameter, match=r"lower_bound.found must be a Verdict, Positives or HybridTop"):
+    with pytest.raises(
+        InvalidParameter, match=r"lower_bound.found must be a Verdict, Positives or HybridTop"
+    ):
         lower_bound(LaplaceMechanism(epsilon=1, sensitivity=COUNTING).release(3))
 
 
@@ -415,4 +479,7 @@ def test_extreme_confidences():
     law = Difference(mechanism.noise, mechanism.threshold_noise)
     for wrong_share in (Fraction(1, 10**300), 1 - Fraction(1, 10**300), Fraction(1, 10**5000)):
         z = law.reach(wrong_share)
-        assert law.at_least(z + 1, 700)[1] <= Decimal(wrong_share.numerator) / Decimal(wrong_share.denominator) or z > 10_000
+        assert (
+            law.at_least(z + 1, 700)[1] <= Decimal(wrong_share.numerator) / Decimal(wrong_share.denominator)
+            or z > 10_000
+        )

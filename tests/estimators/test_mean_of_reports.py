@@ -9,7 +9,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from sordino import COUNTING, CompositeMechanism, CompositeTable, InvalidParameter, LaplaceMechanism, Seeded, mean_of_reports
+from sordino import (
+    COUNTING,
+    CompositeMechanism,
+    CompositeTable,
+    InvalidParameter,
+    LaplaceMechanism,
+    Seeded,
+    mean_of_reports,
+)
 from sordino.estimators._mean_of_reports import _reach
 
 MIXTURE = CompositeMechanism(lower=0, upper=10, epsilon=1, activation="mixture")
@@ -32,7 +40,9 @@ def test_unbiased_and_covered(values):
     assert abs(np.mean([one.value for one in found]) - values.mean()) < 6.2 * error
     covered = np.mean([one.interval[0] - 1e-9 <= values.mean() <= one.interval[1] + 1e-9 for one in found])
     assert covered > 0.95, "at least 0.95 for certain, and in fact far more"
-    assert all(one.standard_error == pytest.approx(found[0].standard_error) for one in found), "few reports: the largest"
+    assert all(one.standard_error == pytest.approx(found[0].standard_error) for one in found), (
+        "few reports: the largest"
+    )
 
 
 def test_the_standard_error_of_many_reports_is_that_of_their_spread():
@@ -62,7 +72,9 @@ def test_the_interval_is_that_of_the_inequalities(n, wrong):
             middle = (low + high) / 2
             low, high = (low, middle) if bits(middle) >= 0 else (middle, high)
         wanted = min(plainly, high)
-    assert _reach(n, variance=variance, beyond=beyond, width=width, wrong=wrong) == pytest.approx(float(wanted), rel=1e-9)
+    assert _reach(n, variance=variance, beyond=beyond, width=width, wrong=wrong) == pytest.approx(
+        float(wanted), rel=1e-9
+    )
 
 
 def test_the_inequality_holds_for_the_law_itself():
@@ -72,11 +84,18 @@ def test_the_inequality_holds_for_the_law_itself():
     for value in (-1.0, 0.0, 1.0):
         law = np.array([float(p) for p in grid.law((value - grid.low) / grid.step)])
         outputs, probable = grid.outputs, law > 0
-        spots, mass = outputs[probable][::40], np.add.reduceat(law[probable], np.arange(0, probable.sum(), 40))
+        spots, mass = (
+            outputs[probable][::40],
+            np.add.reduceat(law[probable], np.arange(0, probable.sum(), 40)),
+        )
         spots = spots + (value - (spots * mass).sum())  # coarser, with the same mean
         two = np.add.outer(spots, spots).ravel()
         reach = _reach(
-            2, variance=grid.standard_error**2, beyond=2.2 * grid.outputs.max(), width=2.2 * grid.outputs.max(), wrong=0.05
+            2,
+            variance=grid.standard_error**2,
+            beyond=2.2 * grid.outputs.max(),
+            width=2.2 * grid.outputs.max(),
+            wrong=0.05,
         )
         assert np.outer(mass, mass).ravel()[abs(two / 2 - value) > reach].sum() <= 0.05
 
@@ -99,7 +118,9 @@ def test_what_is_refused():
     reports = MIXTURE.reports([1, 2], entropy=Seeded(5))
     folded = LaplaceMechanism(epsilon=1, sensitivity=COUNTING.over(2)).release([1, 2], entropy=Seeded(1))
     other = CompositeMechanism(lower=0, upper=10, epsilon=2)
-    weaker = CompositeMechanism(lower=0, upper=10, epsilon=1.01, activation="mixture").reports([5] * 40, entropy=Seeded(5))
+    weaker = CompositeMechanism(lower=0, upper=10, epsilon=1.01, activation="mixture").reports(
+        [5] * 40, entropy=Seeded(5)
+    )
     for call, words in [
         (lambda: mean_of_reports(reports.values), "mechanism must be the CompositeMechanism"),
         (lambda: mean_of_reports(folded), "mechanism must be the CompositeMechanism"),
@@ -110,7 +131,10 @@ def test_what_is_refused():
         (lambda: mean_of_reports([math.nan], mechanism=MIXTURE), "another mechanism made them"),
         (lambda: mean_of_reports([1e9], mechanism=MIXTURE), "another mechanism made them"),
         (lambda: mean_of_reports([1.0], mechanism=MIXTURE), "another mechanism made them"),
-        (lambda: mean_of_reports(reports.values.tolist() * 40, mechanism=other), "another mechanism made them"),
+        (
+            lambda: mean_of_reports(reports.values.tolist() * 40, mechanism=other),
+            "another mechanism made them",
+        ),
         (lambda: mean_of_reports(weaker.values, mechanism=MIXTURE), "another mechanism made them"),
         (lambda: mean_of_reports(reports, confidence=1), "confidence must be"),
     ]:
@@ -126,7 +150,9 @@ def test_the_interval_rests_on_public_constants_only():
         found = mean_of_reports(MIXTURE.reports(values, entropy=Seeded(3)))
         reach = _reach(400, variance=largest, beyond=most - 0, width=most - least, wrong=0.05)
         assert found.interval == pytest.approx((found.value - reach, found.value + reach), rel=1e-6)
-        assert found.standard_error <= math.sqrt(largest / 400) * (1 + 1e-9), "also where the numbers are far apart"
+        assert found.standard_error <= math.sqrt(largest / 400) * (1 + 1e-9), (
+            "also where the numbers are far apart"
+        )
 
 
 def test_the_interval_lies_in_the_range():

@@ -68,14 +68,20 @@ def test_a_lattice_is_counting_by_hand(seed):
         below = [4 * sum(x < edges[i] for x in inside) - 3 * len(records) for i in range(first, last)]
         assert spread_out(*up.lattice(runs)) == below
         down = RankSearch(False, first, last, low, high, 4, 3, 0, scan)
-        above = [4 * sum(x >= edges[i] for x in inside) - 3 * len(records) for i in reversed(range(first, last))]
+        above = [
+            4 * sum(x >= edges[i] for x in inside) - 3 * len(records) for i in reversed(range(first, last))
+        ]
         assert spread_out(*down.lattice(runs)) == above
         assert [up.edge(k) for k in range(last - first)] == list(range(first, last))
         assert [down.edge(k) for k in range(last - first)] == list(reversed(range(first, last)))
         assert (up.edge(None), down.edge(None)) == (last, first - 1)
     below = [0, *(sum(x < edge for x in records) for edge in edges), len(records)]
-    ranks = [range(4 * low, 4 * high + 1) for low, high in pairwise(below)]  # that a bucket holds, in quarters of a record
-    assert spread_out(*RankFlip(4, 3, HALF).lattice(runs)) == [min(abs(3 * len(records) - r) for r in held) for held in ranks]
+    ranks = [
+        range(4 * low, 4 * high + 1) for low, high in pairwise(below)
+    ]  # that a bucket holds, in quarters of a record
+    assert spread_out(*RankFlip(4, 3, HALF).lattice(runs)) == [
+        min(abs(3 * len(records) - r) for r in held) for held in ranks
+    ]
 
 
 # ---- the law -----------------------------------------------------------------------------------------------------------
@@ -119,7 +125,10 @@ def test_releases_have_the_law_of_the_definition_and_not_one_with_other_noise(op
     records = [-2.5, -0.5, -0.5, 0.2, 0.4, 1.5, 1.5, 2.5, 9]
     quantile, entropy, n = made(**options), Seeded(11), 1000
     counts = BucketCounts.of(records, grid=quantile.grid)
-    law = law_of(quantile, [max(x, options.get("lower") or 0) if options.get("lower", 0) is not None else x for x in records])
+    law = law_of(
+        quantile,
+        [max(x, options.get("lower") or 0) if options.get("lower", 0) is not None else x for x in records],
+    )
     edges = {edge: value_of(quantile, edge) for edge in law}
     drawn = Counter(quantile.release(counts, entropy=entropy).value for _ in range(n))
     expected = Counter()
@@ -140,7 +149,11 @@ def value_of(quantile, edge):
         cuts = [*([] if quantile.lower is None else [quantile.lower]), *ends]
         here = cuts[max(0, edge - (quantile.lower is None)) :][:2]
         return ends[0] if quantile.lower is None and not edge else sum(here) / len(here)
-    return ends[min(edge, len(ends) - 1)] if edge >= 0 else (ends[0] if quantile.lower is None else quantile.lower)
+    return (
+        ends[min(edge, len(ends) - 1)]
+        if edge >= 0
+        else (ends[0] if quantile.lower is None else quantile.lower)
+    )
 
 
 def fits(drawn, expected, n):
@@ -174,14 +187,24 @@ def fits(drawn, expected, n):
         ),  # the middle of 3 and 7
         ({"q": 0.75, "method": "permute-and-flip"}, 6.0, 5.0, False),
         ({"q": 0.9, "method": "permute-and-flip", "lower": None}, -1e9, -15.0, True),
-        ({"q": 0.9, "method": "permute-and-flip", "lower": None}, 15, 15.0, True),  # a record at the cap lies in the last bucket
+        (
+            {"q": 0.9, "method": "permute-and-flip", "lower": None},
+            15,
+            15.0,
+            True,
+        ),  # a record at the cap lies in the last bucket
         ({"q": 0.5, "method": "permute-and-flip", "lower": None}, -15, -11.0, False),
         ({"q": 0.5, "method": "permute-and-flip", "lower": None}, 0.0, 0.5, False),
         ({"q": 0.1, "method": "permute-and-flip", "lower": None}, math.nan, -15.0, True),
         ({"q": 0.9, "method": "permute-and-flip", "lower": -3}, math.nan, -2.5, False),
         ({"q": 0.5, "method": "permute-and-flip", "lower": -3}, -1e9, -2.5, False),
         ({"q": 0, "lower": -3}, -7.5, -3.0, False),  # what lies below the lower bound counts as equal to it
-        ({"q": 0.5, "method": "permute-and-flip"}, 0.0, 0.5, False),  # and is told from the empty buckets beside it
+        (
+            {"q": 0.5, "method": "permute-and-flip"},
+            0.0,
+            0.5,
+            False,
+        ),  # and is told from the empty buckets beside it
         ({"q": 0, "lower": None, "size_hint": 50}, -1e9, -15.0, True),
         ({"q": 1, "lower": None, "size_hint": 50}, -1e9, -15.0, True),
         ({"q": 0.5, "lower": None}, -1e9, -15.0, True),
@@ -198,10 +221,19 @@ def test_ends_of_the_grid_say_what_they_know(options, values, value, capped):
 
 def test_a_middle_lies_in_its_bucket_however_large_or_small_the_edges_are():
     largest = 1.7976931348623157e308
-    for edges in ([5e-324, 1e-323, 1.5e-323], [-largest, largest], [1e308, largest], [0.1, 0.3, 1e16, 1e16 + 2]):
+    for edges in (
+        [5e-324, 1e-323, 1.5e-323],
+        [-largest, largest],
+        [1e308, largest],
+        [0.1, 0.3, 1e16, 1e16 + 2],
+    ):
         grid = BucketGrid(edges=edges)
         middles = [middle_of(bucket, grid, None) for bucket in range(len(edges) + 1)]
-        assert middles == [edges[0], *(float((Fraction(a) + Fraction(b)) / 2) for a, b in pairwise(edges)), edges[-1]]
+        assert middles == [
+            edges[0],
+            *(float((Fraction(a) + Fraction(b)) / 2) for a, b in pairwise(edges)),
+            edges[-1],
+        ]
         assert all(a <= middle <= b for middle, (a, b) in zip(middles[1:-1], pairwise(edges), strict=True))
     assert middle_of(0, BucketGrid(edges=[largest]), -largest) == 0
     assert middle_of(0, BucketGrid(edges=[3.0]), Fraction(1, 2)) == 1.75
@@ -231,7 +263,11 @@ def law_of_buckets(quantile, records):
     depths, lengths = part.lattice(Runs.of(BucketCounts.of(records, grid=quantile.grid)))
     every = np.repeat(depths, lengths)
     kinds, each = np.unique(every, return_counts=True)
-    return dict(enumerate(np.array(flip_runs(kinds.tolist(), each.tolist(), part.rate))[np.searchsorted(kinds, every)]))
+    return dict(
+        enumerate(
+            np.array(flip_runs(kinds.tolist(), each.tolist(), part.rate))[np.searchsorted(kinds, every)]
+        )
+    )
 
 
 # ---- rank errors -------------------------------------------------------------------------------------------------------
@@ -259,7 +295,10 @@ def test_rank_errors_hold_with_their_confidence(options):
     for edge, mass in law_of(quantile, records).items():
         places = range(len(quantile.parts))
         ranges = [quantile.errors(edge, place) for place in places if in_reach(quantile.parts[place], edge)]
-        low, high = max(low for low, _ in ranges), min(high for _, high in ranges)  # if the narrowest holds, each does
+        low, high = (
+            max(low for low, _ in ranges),
+            min(high for _, high in ranges),
+        )  # if the narrowest holds, each does
         assert low <= 0 <= high
         told += mass * (high - low)
         flips = isinstance(quantile.parts[0], RankFlip)
@@ -269,7 +308,9 @@ def test_rank_errors_hold_with_their_confidence(options):
 
 
 def in_reach(part, edge):
-    return not isinstance(part, RankSearch) or part.first - (not part.upward) <= edge < part.last + part.upward
+    return (
+        not isinstance(part, RankSearch) or part.first - (not part.upward) <= edge < part.last + part.upward
+    )
 
 
 def test_rank_errors_grow_with_the_rows_of_a_unit_and_know_no_number_of_records():
@@ -286,8 +327,13 @@ def test_rank_errors_grow_with_the_rows_of_a_unit_and_know_no_number_of_records(
 def test_an_array_and_its_counts_are_released_alike():
     quantile = made(cap=1e4, growth=1.1)
     values = np.random.default_rng(5).lognormal(3, 2, 1000)
-    counts = BucketCounts.of(values[:300], grid=quantile.grid).merge(BucketCounts.of(values[300:], grid=quantile.grid))
-    results = [quantile.release(column, entropy=Seeded(2)).to_dict() for column in (values, counts, values[::-1].tolist())]
+    counts = BucketCounts.of(values[:300], grid=quantile.grid).merge(
+        BucketCounts.of(values[300:], grid=quantile.grid)
+    )
+    results = [
+        quantile.release(column, entropy=Seeded(2)).to_dict()
+        for column in (values, counts, values[::-1].tolist())
+    ]
     assert results[0] == results[1] == results[2]
 
 
@@ -327,5 +373,7 @@ def test_a_release_is_a_value_with_its_public_story():
     assert set(told) >= {"value", "capped", "rank_error_low", "rank_error_high", "cost"}
     assert repr(found).startswith("QuantileValue(simulated=True, value=")
     assert pickle.loads(pickle.dumps(made())) == made()
-    assert repr(made()).startswith("Quantile(q=0.5, epsilon=1, adjacency='add-remove', lower=0, cap=15, growth=2, unit=1")
+    assert repr(made()).startswith(
+        "Quantile(q=0.5, epsilon=1, adjacency='add-remove', lower=0, cap=15, growth=2, unit=1"
+    )
     assert hash(made()) == hash(made())

@@ -72,7 +72,9 @@ def test_the_correction_is_that_of_crowded_edges_and_only_with_a_hint():
     assert correction(HALF, HALF, Fraction(1001, 1000), None) == 0
     assert correction(HALF, HALF, Fraction(1001, 1000), 10**6) == 0
     crowding = 1 / (100 * math.log(1.001) * 0.5)
-    assert correction(HALF, Fraction(1), Fraction(1001, 1000), 100) == pytest.approx((math.log(crowding) + 0.5772156649) / 0.5 - 1)
+    assert correction(HALF, Fraction(1), Fraction(1001, 1000), 100) == pytest.approx(
+        (math.log(crowding) + 0.5772156649) / 0.5 - 1
+    )
     crowded = made(growth=1.001, cap=1e4, size_hint=20, method="above-threshold")
     assert searched(crowded).scan.threshold > 0 == searched(crowded).target
     # The spec's example: R = 4 edges for each record, e = .5: mean shift -3.313 without a correction (threshold noise included)
@@ -104,7 +106,9 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("options", [{"q": 0.75}, {"q": 0.01}, {"size_hint": 1000}, {"adjacency": "replace-one", "size_hint": 5}])
+@pytest.mark.parametrize(
+    "options", [{"q": 0.75}, {"q": 0.01}, {"size_hint": 1000}, {"adjacency": "replace-one", "size_hint": 5}]
+)
 def test_nothing_reads_the_number_of_rows(options, monkeypatch):
     """For every column the same state is asked the same questions, the same words are drawn, and the same is charged."""
     quantile, calls = made(**options), []
@@ -145,9 +149,16 @@ def test_the_cost_is_the_interval_of_its_search():
     assert made(adjacency="replace-one", rows_per_unit=2).cost == cost.Pure(epsilon=1)
     assert made(method="permute-and-flip").cost == cost.Pure(epsilon=1)
     two = made(lower=None, q=0.75)
-    up, down = (cost.Range(low=low, high=HALF, orientation=LARGER_FIRST) for low in (Fraction(3, 14), Fraction(3, 10)))
+    up, down = (
+        cost.Range(low=low, high=HALF, orientation=LARGER_FIRST) for low in (Fraction(3, 14), Fraction(3, 10))
+    )
     assert two.cost == cost.compose(up, down)
-    for quantile in (made(q=0.75), two, made(adjacency="replace-one"), made(method="permute-and-flip", rows_per_unit=3)):
+    for quantile in (
+        made(q=0.75),
+        two,
+        made(adjacency="replace-one"),
+        made(method="permute-and-flip", rows_per_unit=3),
+    ):
         assert quantile.cost.pure() == 1
         assert quantile.cost.zcdp() <= HALF
         assert quantile.exact
@@ -198,7 +209,9 @@ REFUSED = {
 def test_public_parameters_are_refused_by_name(name):
     for value in REFUSED[name]:
         growth = {"growth": 1 + 1e-12} if value == 1e-300 else {}
-        with pytest.raises(InvalidParameter, match=r"Quantile|BucketGrid\.growth must leave at most") as caught:
+        with pytest.raises(
+            InvalidParameter, match=r"Quantile|BucketGrid\.growth must leave at most"
+        ) as caught:
             made(**(growth | {name: value}))
         assert name in str(caught.value) or value in (1e-300, 15, 20, 1e-30)
 
@@ -224,7 +237,9 @@ def test_counts_over_another_grid_are_refused():
     assert made().release(same, entropy=Seeded(1)).mechanism == made()
 
 
-@pytest.mark.parametrize("values", ["abc", np.array(["1", "2"]), np.zeros((2, 2)), 5.0, None, np.zeros(3, dtype="datetime64[s]")])
+@pytest.mark.parametrize(
+    "values", ["abc", np.array(["1", "2"]), np.zeros((2, 2)), 5.0, None, np.zeros(3, dtype="datetime64[s]")]
+)
 def test_what_is_no_list_of_numbers_is_refused(values):
     with pytest.raises(InvalidParameter, match="one-dimensional"):
         made().release(values, entropy=Seeded(1))

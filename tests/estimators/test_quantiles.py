@@ -55,14 +55,20 @@ def test_releases_have_the_law_of_the_definition(options):
     )
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     values = [
-        quantiles.grid.edges[-1] if edge == len(edges) else float(options.get("lower", 0)) if edge < 0 else edges[edge]
+        quantiles.grid.edges[-1]
+        if edge == len(edges)
+        else float(options.get("lower", 0))
+        if edge < 0
+        else edges[edge]
         for edge in range(-1, len(edges) + 1)
     ]
     expected = Counter()
     for places, mass in law.items():
         expected[tuple(float(values[edge + 1]) for edge in places)] += mass
     counts, entropy = BucketCounts.of(records, grid=quantiles.grid), Seeded(12)
-    drawn = Counter(tuple(found.value for found in quantiles.release(counts, entropy=entropy)) for _ in range(n))
+    drawn = Counter(
+        tuple(found.value for found in quantiles.release(counts, entropy=entropy)) for _ in range(n)
+    )
     assert set(drawn) <= set(expected)
     often = [one for one, mass in expected.items() if mass * n > 5]
     observed = [*(drawn[one] for one in often), n - sum(drawn[one] for one in often)]
@@ -83,8 +89,19 @@ def test_each_search_is_over_the_records_and_edges_between_its_places():
     quantiles = made(q=(0.1, 0.2, 0.6), cap=255, epsilon=1)
     bottom, top = quantiles.ends
     middle, search, upward = quantiles.search(bottom, top, quantiles.targets(100))
-    assert (middle, upward) == (2, False)  # .8 of the records lie above, .2 below: the walk from above is the safer one
-    assert (search.first, search.last, search.low, search.high, search.target, search.weight, search.drop) == (
+    assert (middle, upward) == (
+        2,
+        False,
+    )  # .8 of the records lie above, .2 below: the walk from above is the safer one
+    assert (
+        search.first,
+        search.last,
+        search.low,
+        search.high,
+        search.target,
+        search.weight,
+        search.drop,
+    ) == (
         0,
         8,
         -1,
@@ -109,7 +126,13 @@ def test_each_search_is_over_the_records_and_edges_between_its_places():
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [([], None), ([1e9] * 60, (15.0, True)), ([-5.0] * 60, (0.0, False)), ([math.nan] * 60, (0.0, False)), ([5.0] * 60, None)],
+    [
+        ([], None),
+        ([1e9] * 60, (15.0, True)),
+        ([-5.0] * 60, (0.0, False)),
+        ([math.nan] * 60, (0.0, False)),
+        ([5.0] * 60, None),
+    ],
 )
 def test_values_do_not_fall_and_lie_on_the_grid(values, expected):
     quantiles = made(epsilon=200, q=(0.2, 0.4, 0.5, 0.6, 0.8))
@@ -167,9 +190,19 @@ def test_rank_errors_hold_for_records_that_do_not_share_buckets(adjacency):
 
 
 def test_levels_and_their_cost():
-    assert [made(q=tuple(i / (m + 1) for i in range(1, m + 1))).levels for m in (1, 2, 3, 4, 7, 8, 9)] == [1, 2, 2, 3, 3, 4, 4]
+    assert [made(q=tuple(i / (m + 1) for i in range(1, m + 1))).levels for m in (1, 2, 3, 4, 7, 8, 9)] == [
+        1,
+        2,
+        2,
+        3,
+        3,
+        4,
+        4,
+    ]
     assert made().cost == cost.compose(cost.Pure(epsilon=1), cost.repeat(cost.Range(low=1, high=1), 2))
-    assert made(adjacency="replace-one").cost == cost.repeat(cost.Range(low=Fraction(3, 4), high=Fraction(3, 2)), 2)
+    assert made(adjacency="replace-one").cost == cost.repeat(
+        cost.Range(low=Fraction(3, 4), high=Fraction(3, 2)), 2
+    )
     private = made(adjacency="replace-one", size_is_public=False)
     assert private.cost == cost.compose(cost.Pure(epsilon=1), cost.repeat(cost.Range(low=HALF, high=1), 2))
     rows = made(adjacency="replace-one", rows_per_unit=4)
@@ -193,18 +226,30 @@ def test_the_release_is_a_tuple_with_its_public_story():
     found = made().release([1.0, 2.0, 5.0] * 20, entropy=Seeded(7))
     assert isinstance(found, tuple)
     assert isinstance(found, QuantileValues)
-    assert (len(found), found.simulated, found.exact, found.cost, found.mechanism) == (3, True, True, made().cost, made())
+    assert (len(found), found.simulated, found.exact, found.cost, found.mechanism) == (
+        3,
+        True,
+        True,
+        made().cost,
+        made(),
+    )
     told = json.loads(json.dumps(found.to_dict()))
-    assert [set(one) for one in told["values"]] == [{"value", "capped", "rank_error_low", "rank_error_high"}] * 3
+    assert [set(one) for one in told["values"]] == [
+        {"value", "capped", "rank_error_low", "rank_error_high"}
+    ] * 3
     assert told["type"] == "QuantileValues"
     assert told["mechanism"]["q"] == [0.25, 0.5, 0.75]
-    assert repr(made()).startswith("Quantiles(q=(0.25, 0.5, 0.75), epsilon=3, adjacency='add-remove', lower=0")
+    assert repr(made()).startswith(
+        "Quantiles(q=(0.25, 0.5, 0.75), epsilon=3, adjacency='add-remove', lower=0"
+    )
     assert hash(made()) == hash(made())
 
 
 def test_a_ledger_charges_it_once(tmp_path):
     budget = Budget(epsilon=4)
-    ledger = Ledger.create(tmp_path / "b.db", account="a", budget=budget, adjacency="add-remove", unit="row", source="s")
+    ledger = Ledger.create(
+        tmp_path / "b.db", account="a", budget=budget, adjacency="add-remove", unit="row", source="s"
+    )
     with ledger.reserve(made(), label="quartiles") as charge:
         assert len(charge.release(made(), [1.0, 2.0, 3.0] * 9)) == 3
     assert ledger.remaining == 1
@@ -216,7 +261,10 @@ def test_counts_serve_every_question_over_one_grid():
     counts = BucketCounts.of(values[:300], grid=quantiles.grid).merge(
         BucketCounts.of(values[300:], grid=made(epsilon=1, cap=1e4, growth=1.1).grid)
     )
-    assert quantiles.release(values, entropy=Seeded(2)).to_dict() == quantiles.release(counts, entropy=Seeded(2)).to_dict()
+    assert (
+        quantiles.release(values, entropy=Seeded(2)).to_dict()
+        == quantiles.release(counts, entropy=Seeded(2)).to_dict()
+    )
 
 
 class Logged:
@@ -237,7 +285,9 @@ def test_the_same_words_are_drawn_for_the_same_outputs_whatever_the_number_of_ro
     for times in (50, 500, 50_000):
         entropy = Logged(3)
         found = quantiles.release(np.repeat([0.5, 2.0, 5.0, 9.0], times), entropy=entropy)
-        seen[tuple(one.value for one in found)] = seen.get(tuple(one.value for one in found), set()) | {tuple(entropy.asked)}
+        seen[tuple(one.value for one in found)] = seen.get(tuple(one.value for one in found), set()) | {
+            tuple(entropy.asked)
+        }
     assert set(seen) == {(1.0, 3.0, 7.0)}
     assert len(seen[1.0, 3.0, 7.0]) == 1
 
@@ -245,7 +295,18 @@ def test_the_same_words_are_drawn_for_the_same_outputs_whatever_the_number_of_ro
 # ---- what is refused ---------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "q": ((), 0.5, "0.5", (0.5, 0.5), (0.75, 0.25), (0.5, 1.5), (0.5, None), (0.5, 0.5 + 1e-9), None, [math.nan]),
+    "q": (
+        (),
+        0.5,
+        "0.5",
+        (0.5, 0.5),
+        (0.75, 0.25),
+        (0.5, 1.5),
+        (0.5, None),
+        (0.5, 0.5 + 1e-9),
+        None,
+        [math.nan],
+    ),
     "epsilon": (0, -1, math.inf, None),
     "adjacency": ("swap", None),
     "lower": (math.nan, "0", 15),

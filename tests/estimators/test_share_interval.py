@@ -13,7 +13,9 @@ from sordino.estimators._clipped_value import ShareTest, tail
 from sordino.noise import DiscreteLaplace
 
 
-@pytest.mark.parametrize(("a", "c"), [(1.0, 0.0), (0.9, 0.1), (0.5, 0.5), (0.5 + 1e-9, 0.5 - 1e-9), (0.7, 0.3), (1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("a", "c"), [(1.0, 0.0), (0.9, 0.1), (0.5, 0.5), (0.5 + 1e-9, 0.5 - 1e-9), (0.7, 0.3), (1.0, 1.0)]
+)
 def test_the_tail_is_that_of_a_difference_of_laplace_variables(a, c):
     """P(|a X - c Y| > t) by adding up over Y."""
     y = (np.arange(100_000) + 0.5) * 4e-4  # one half of the law of Y; the other half is its mirror image
@@ -30,7 +32,12 @@ def test_the_tail_is_that_of_a_difference_of_laplace_variables(a, c):
 
 def test_a_wider_part_never_makes_a_tail_smaller():
     for t in (0.2, 1.0, 5.0):
-        table = np.array([[tail(t, max(a, c), min(a, c)) for a in np.linspace(0.05, 1, 20)] for c in np.linspace(0.05, 1, 20)])
+        table = np.array(
+            [
+                [tail(t, max(a, c), min(a, c)) for a in np.linspace(0.05, 1, 20)]
+                for c in np.linspace(0.05, 1, 20)
+            ]
+        )
         assert (np.diff(table, axis=0) >= -1e-15).all()
         assert (np.diff(table, axis=1) >= -1e-15).all()
 

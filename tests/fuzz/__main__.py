@@ -43,13 +43,21 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long to look")
     parser.add_argument("--cases", type=int, help="look at so many cases at most")
-    parser.add_argument("--seed", type=int, help="where to begin: the same seed, the same cases; by default, what the clock says")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        help="where to begin: the same seed, the same cases; by default, what the clock says",
+    )
     parser.add_argument("--case", metavar="FILE_OR_SEED", help="look at one case")
-    parser.add_argument("--broken", choices=sorted(broken.TWINS), help="take one mend out, and stop when that is found")
+    parser.add_argument(
+        "--broken", choices=sorted(broken.TWINS), help="take one mend out, and stop when that is found"
+    )
     parser.add_argument("--stop", action="store_true", help="stop at the first finding")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--no-server", action="store_true", help="leave PostgreSQL out")
-    parser.add_argument("--shrink", type=float, default=20.0, metavar="SECONDS", help="how long a finding is cut down")
+    parser.add_argument(
+        "--shrink", type=float, default=20.0, metavar="SECONDS", help="how long a finding is cut down"
+    )
     parser.add_argument("--folder", default=str(FOLDER), help="where findings are kept")
     return parser.parse_args()
 
@@ -78,7 +86,9 @@ def _tell(summary: Summary) -> None:
     for (what, how), times in sorted(summary.kinds.items()):
         print(f"  {what}, {how}: {times}")
     for one in summary.found:
-        print(f"FOUND like {one.like}, seed {one.seed}, after {one.seconds:.1f} s and about {one.cases} cases: {one.finding}")
+        print(
+            f"FOUND like {one.like}, seed {one.seed}, after {one.seconds:.1f} s and about {one.cases} cases: {one.finding}"
+        )
         if one.path is not None:
             print(f"  {one.path.name}")
 

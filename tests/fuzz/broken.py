@@ -15,7 +15,16 @@ from typing import Any
 from fuzz import engines
 from fuzz.cases import Case
 from fuzz.values import is_beyond
-from sordino.data import _engine, _frames, _number_questions, _number_words, _predicate, _source, _step_query, _tables
+from sordino.data import (
+    _engine,
+    _frames,
+    _number_questions,
+    _number_words,
+    _predicate,
+    _source,
+    _step_query,
+    _tables,
+)
 from sordino.data._engine import literal, quoted
 
 _UNDO: list[Callable[[], None]] = []
@@ -64,14 +73,20 @@ def _lend_by_name(self: Any, engine: Any, indices: Sequence[int]) -> str:
 
 def _number(index: int, kind: Any) -> str:
     """Return the number of a column: NaN stays what it is."""
-    return f"c{index}" if kind.scale is not None else f"{'TRY_CAST' if kind.text else 'CAST'}(c{index} AS DOUBLE)"
+    return (
+        f"c{index}"
+        if kind.scale is not None
+        else f"{'TRY_CAST' if kind.text else 'CAST'}(c{index} AS DOUBLE)"
+    )
 
 
 def _keep_nan() -> None:
     _put(_number_questions, "EMBEDDED", replace(_number_words.EMBEDDED, number=_number))
 
 
-def _bounded(kept: str, *, rows: int | None, groups: int | None, grouped: bool, salt: bytes, words: Any, **_more: Any) -> str:
+def _bounded(
+    kept: str, *, rows: int | None, groups: int | None, grouped: bool, salt: bytes, words: Any, **_more: Any
+) -> str:
     """Return the rows that count: ordered by a hash of their texts and copies."""
     if rows is None:
         return kept
@@ -81,13 +96,17 @@ def _bounded(kept: str, *, rows: int | None, groups: int | None, grouped: bool, 
     whose = f"{literal(salt.hex())} || length(unit) || ':' || unit"
     if grouped and groups is not None:
         place = f"row_number() OVER (PARTITION BY unit ORDER BY {words.hashed.format(f'{whose} || item')}, grp) AS place"
-        first = f"SELECT unit, grp, {place} FROM (SELECT DISTINCT unit, grp, item FROM {known} AS pairs) AS pairs"
+        first = (
+            f"SELECT unit, grp, {place} FROM (SELECT DISTINCT unit, grp, item FROM {known} AS pairs) AS pairs"
+        )
         chosen = f"(SELECT unit AS one, grp AS its FROM ({first}) AS placed WHERE place <= {groups})"
         known = f"(SELECT x, {names}unit FROM {known} AS known JOIN {chosen} AS chosen ON unit = one AND grp = its)"
     inside = "unit, grp" if grouped else "unit"
     label = "length(item) || ':' || item || " if grouped else ""
     key = words.hashed.format(f"{whose} || {label}copy || ':' || coalesce({words.shown.format('x')}, '')")
-    copies = f"SELECT x, {names}unit, row_number() OVER (PARTITION BY {inside}, x) AS copy FROM {known} AS known"
+    copies = (
+        f"SELECT x, {names}unit, row_number() OVER (PARTITION BY {inside}, x) AS copy FROM {known} AS known"
+    )
     placed = f"SELECT *, row_number() OVER (PARTITION BY {inside} ORDER BY {key}, x, copy) AS place FROM ({copies}) AS copies"
     return f"(SELECT {'grp, ' if grouped else ''}x FROM ({placed}) AS placed WHERE place <= {rows})"
 
@@ -96,9 +115,14 @@ def _whole_steps(kind: Any, ends: Any) -> str:
     """Return whole steps; a clamped end is taken for "only 0 fits"."""
     scale = kind.scale or 0
     top = 10**scale
-    low, high = (min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest) for end in (ends.low, ends.high))
+    low, high = (
+        min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest)
+        for end in (ends.low, ends.high)
+    )
     whole = _step_query._whole
-    unscaled = f"least(greatest({_step_query._unscaled(scale)}, {whole(low, 'HUGEINT')}), {whole(high, 'HUGEINT')})"
+    unscaled = (
+        f"least(greatest({_step_query._unscaled(scale)}, {whole(low, 'HUGEINT')}), {whole(high, 'HUGEINT')})"
+    )
     factor, divisor = ends.step.denominator, ends.step.numerator * top
     if factor * max(abs(low), abs(high)) >= 1 << 127:
         return whole(0)
@@ -146,7 +170,9 @@ def wide_total() -> None:
 
 def frame_types() -> None:
     """How a column of a frame is declared decides whether it can be a label: one missing value makes floats of whole numbers."""
-    kinds = r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|UUID|ENUM\(.*\)"
+    kinds = (
+        r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|UUID|ENUM\(.*\)"
+    )
     _put(_source, "AS_LABELS", re.compile(kinds, re.DOTALL))
 
     def declared(frame: Any, name: str, types: dict[str, str]) -> str:
@@ -223,7 +249,10 @@ def resembles(case: Case, law: str) -> str | None:
 def _missing_decides(case: Case) -> bool:
     """Tell whether some neighbors have a missing value in a column of whole numbers or truth values, and others have none."""
     for place, kind in enumerate(case.base.kinds):
-        missing = {any(row[place] is None for row in rows) for rows in (case.base.rows, case.added, case.instead, ((None,) * 99,))}
+        missing = {
+            any(row[place] is None for row in rows)
+            for rows in (case.base.rows, case.added, case.instead, ((None,) * 99,))
+        }
         if len(missing) > 1 and (kind.endswith(("INT", "INTEGER")) or kind == "BOOLEAN"):
             return True
     return False
@@ -233,6 +262,10 @@ def _with_nan(case: Case, law: str) -> str | None:
     place = case.base.names.index(str(case.question.column))
     numbers = [row[place] for row in (*case.base.rows, *case.added, *case.instead)]
     signs = {math.copysign(1.0, number) for number in numbers if number is not None and math.isnan(number)}
-    if len(signs) > 1 and case.question.unit is not None and (case.source["kind"] != "parquet" or law == "order and cut decide"):
+    if (
+        len(signs) > 1
+        and case.question.unit is not None
+        and (case.source["kind"] != "parquet" or law == "order and cut decide")
+    ):
         return "nan-sign"
     return "nan-statistics" if signs else None

@@ -69,7 +69,9 @@ class Case:
         if self.question.item is None or "public" not in (self.question.domain or {}):
             return False
         place = self.base.names.index(self.question.item)
-        labels = [{identity(row[place]) for row in rows} for rows in (self.base.rows, self.added, self.instead)]
+        labels = [
+            {identity(row[place]) for row in rows} for rows in (self.base.rows, self.added, self.instead)
+        ]
         return not labels[1] | labels[2] <= labels[0]
 
     def change(self, **parts: Any) -> Case:
@@ -95,7 +97,11 @@ def to_text(case: Case, finding: str | None = None) -> str:
     if case.question.where is not None:
         kept["where"] = render(case.question.where)  # for people: the tree below is what counts
     kept |= {"source": case.source, "question": question, "place": case.place}
-    kept |= {name: value for name, value in (("threads", case.threads), ("release", case.release), ("seed", case.seed)) if value}
+    kept |= {
+        name: value
+        for name, value in (("threads", case.threads), ("release", case.release), ("seed", case.seed))
+        if value
+    }
     kept["columns"] = [[name, kind] for name, kind in zip(case.base.names, case.base.kinds, strict=True)]
     lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in kept.items()]
     for name, rows in (("base", case.base.rows), ("added", case.added), ("instead", case.instead)):

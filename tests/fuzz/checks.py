@@ -101,7 +101,9 @@ class _Run:
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def ask(self, name: str, table: Table, *, spec: dict[str, Any] | None = None, anew: bool = False) -> Outcome:
+    def ask(
+        self, name: str, table: Table, *, spec: dict[str, Any] | None = None, anew: bool = False
+    ) -> Outcome:
         """Write a table, ask it, and remember what came of it."""
         folder = self.folder / str(len(self.outcomes))
         folder.mkdir()
@@ -110,11 +112,19 @@ class _Run:
         except Exception as error:  # a fault of the fuzzer, not of what it looks at
             raise Unwritable(f"{name}: {type(error).__name__}: {error}") from error
         if self.case.release is not None:
-            self.outcomes[name] = released(written, self.case.question, self.case.release, folder, written.hidden(folder))
+            self.outcomes[name] = released(
+                written, self.case.question, self.case.release, folder, written.hidden(folder)
+            )
             written.close()
             return self.outcomes[name]
         before = None if anew else self._prepared
-        outcome = ask(written.target, self.case.question, csv=written.csv, as_before=before, hidden=written.hidden(folder))
+        outcome = ask(
+            written.target,
+            self.case.question,
+            csv=written.csv,
+            as_before=before,
+            hidden=written.hidden(folder),
+        )
         written.close()
         if outcome.answers is not None and self._prepared is None:
             self._prepared = outcome
@@ -154,7 +164,9 @@ class _Run:
         if self._looks(0.5):
             parts = [(times, self.ask(name, table)) for name, times, table in self._parts()]
             yield from self._adds_up("D without the unit", s, parts)
-        chosen = case.question.unit is not None and case.question.max_rows is not None  # which rows count is where order may matter
+        chosen = (
+            case.question.unit is not None and case.question.max_rows is not None
+        )  # which rows count is where order may matter
         if self._looks(0.8 if chosen else 0.3):
             other = self.ask("D shuffled", whole.with_rows(shuffled(whole.rows, case)))
             yield from self._same("shuffled", d, other)
@@ -196,7 +208,10 @@ class _Run:
         if len(set(shapes.values())) > 1:
             (one, a), (two, b) = next((x, y) for x in shapes.items() for y in shapes.items() if x[1] != y[1])
             at = max(0, next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0) - 60)
-            yield Finding("public for one, not for its neighbor", f"{one}: {a[at : at + 250]}; {two}: {b[at : at + 250]}")
+            yield Finding(
+                "public for one, not for its neighbor",
+                f"{one}: {a[at : at + 250]}; {two}: {b[at : at + 250]}",
+            )
 
     def _true(self, name: str, table: Table) -> Iterator[Finding]:
         values = effective(self.case.source, table)
@@ -221,7 +236,9 @@ class _Run:
         if any(abs(n) > claims["each"] for n in moved.values()):
             yield Finding("sensitivity of an answer", f"{how}: {_shown(moved)}, claimed {claims['each']}")
         # What is claimed of all answers together is for one adjacency, and for labels that are known.
-        stated = (how == "added") == (question.adjacency == "add-remove") and "public" not in (question.domain or {})
+        stated = (how == "added") == (question.adjacency == "add-remove") and "public" not in (
+            question.domain or {}
+        )
         if stated and sum(map(abs, moved.values())) > claims["joint"]:
             yield Finding("sensitivity of all answers", f"{how}: {_shown(moved)}, claimed {claims['joint']}")
 
@@ -236,7 +253,9 @@ class _Run:
             ends = ranges[labels.index(group)]
             buckets = sum(abs(n) for key, n in moved.items() if key[:2] == ("bucket", group))
             steps, known = moved.get(("steps", group), 0), moved.get(("known", group), 0)
-            widest = max(abs(ends.low), abs(ends.high)) if how == "added" else max(0, ends.high) - min(0, ends.low)
+            widest = (
+                max(abs(ends.low), abs(ends.high)) if how == "added" else max(0, ends.high) - min(0, ends.low)
+            )
             if buckets > times * most or abs(known) > most or abs(steps) > most * widest:
                 claimed = f"at most {most} rows of {ends.low} to {ends.high} steps"
                 yield Finding("sensitivity of numbers", f"{how}: {_shown(moved)}, {claimed}")
@@ -250,7 +269,9 @@ class _Run:
                 total[key] += times * n
         total = {key: n for key, n in total.items() if n}
         if total != whole.answers:
-            yield Finding("the whole is not what its units add up to", f"{name}: {_shown(whole.answers or {}, total)}")
+            yield Finding(
+                "the whole is not what its units add up to", f"{name}: {_shown(whole.answers or {}, total)}"
+            )
 
     def _same(self, how: str, one: Outcome, two: Outcome) -> Iterator[Finding]:
         if two.answers is not None and one.answers != two.answers:
@@ -267,4 +288,8 @@ def _shown(answers: Answers, other: Answers | None = None) -> str:
 
 
 def _name(key: tuple[Any, ...]) -> str:
-    return " ".join(str(part) if isinstance(part, int) else ascii(part).strip("'")[:30] for part in key if part is not None)
+    return " ".join(
+        str(part) if isinstance(part, int) else ascii(part).strip("'")[:30]
+        for part in key
+        if part is not None
+    )

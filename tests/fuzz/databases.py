@@ -82,7 +82,9 @@ def write_file(spec: dict[str, Any], table: Table, folder: Path) -> str:
     """
     path, name = folder / "t.duckdb", f"w{next(_NAMES)}"
     cursor = _writer().cursor()
-    declared = [f"{kind} COLLATE NOCASE" if kind == "VARCHAR" and spec["collated"] else kind for kind in table.kinds]
+    declared = [
+        f"{kind} COLLATE NOCASE" if kind == "VARCHAR" and spec["collated"] else kind for kind in table.kinds
+    ]
     kinds = ", ".join(f"{_quoted(one)} {kind}" for one, kind in zip(table.names, declared, strict=True))
     cursor.execute(f"ATTACH '{path}' AS {name} (ROW_GROUP_SIZE {spec['group']})")
     cursor.execute(f"CREATE TABLE {name}.t ({kinds})")
@@ -105,7 +107,9 @@ def write_parquet(table: Table, path: Path, group: int) -> None:
     """Write a Parquet file as DuckDB does."""
     cursor = _writer().cursor()
     cursor.register("handed", arrow(_plain_names(table)))
-    cursor.execute(f"COPY ({_select(table, 'handed')}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {max(group, 2048)})")
+    cursor.execute(
+        f"COPY ({_select(table, 'handed')}) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {max(group, 2048)})"
+    )
     cursor.close()
 
 
@@ -161,7 +165,10 @@ def write_server(table: Table) -> tuple[str, Callable[[], None]]:
     names = ", ".join(map(_quoted, table.names))
     if table.rows:
         # Binary, so that the bits of a NaN arrive.
-        with connection.cursor() as cursor, cursor.copy(f"COPY {name} ({names}) FROM STDIN (FORMAT BINARY)") as copy:
+        with (
+            connection.cursor() as cursor,
+            cursor.copy(f"COPY {name} ({names}) FROM STDIN (FORMAT BINARY)") as copy,
+        ):
             copy.set_types([_SENT.get(kind, "numeric") for kind in table.kinds])
             for row in table.rows:
                 copy.write_row(row)

@@ -18,7 +18,8 @@ from sordino.data import _engine
 
 CONNECT = duckdb.connect
 _DOORS = re.compile(
-    r"SET (allowed_paths|allowed_directories|enable_external_access|lock_configuration|enable_progress_bar\w*)\b", re.IGNORECASE
+    r"SET (allowed_paths|allowed_directories|enable_external_access|lock_configuration|enable_progress_bar\w*)\b",
+    re.IGNORECASE,
 )
 _LASTING = re.compile(r"\s*CREATE (?!.*\bTEMP)", re.IGNORECASE)
 _STEADY = "autoinstall_known_extensions"
@@ -121,7 +122,9 @@ def _opened(config: dict[str, Any], settings: list[str], threads: int) -> tuple[
         opened.execute(setting)
     asked = [(setting, f"SELECT current_setting('{setting.split()[1].lower()}')") for setting in settings]
     other = opened.cursor()
-    return opened, [setting for setting, ask in asked if opened.execute(ask).fetchone() != other.execute(ask).fetchone()]
+    return opened, [
+        setting for setting, ask in asked if opened.execute(ask).fetchone() != other.execute(ask).fetchone()
+    ]
 
 
 class _Connection:
@@ -151,7 +154,11 @@ class _Connection:
     @property
     def _connection(self) -> Any:
         if self._real is None:
-            self._key = (tuple(sorted((name, str(value)) for name, value in self._config.items())), *self._settings, self._threads)
+            self._key = (
+                tuple(sorted((name, str(value)) for name, value in self._config.items())),
+                *self._settings,
+                self._threads,
+            )
             if self._key not in _RUNNING:
                 self._config.pop("temp_directory")
                 _RUNNING[self._key] = _opened(self._config, self._settings, self._threads)
@@ -172,7 +179,9 @@ class _Connection:
             return
         if self._attached:
             with suppress(duckdb.Error):
-                names = self._real.execute("SELECT database_name FROM duckdb_databases() WHERE NOT internal").fetchall()
+                names = self._real.execute(
+                    "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
+                ).fetchall()
                 for (name,) in names:
                     if name not in {"memory", "temp"}:
                         self._real.execute(f'DETACH "{name}"')

@@ -25,7 +25,24 @@ from fuzz.values import (
     value_beyond,
 )
 
-NAMES = ("usr", "x", "y", "z", "amount", "item", "unit", "grp", "rows", "label", "position", "c0", "c1", "place", "n", "order")
+NAMES = (
+    "usr",
+    "x",
+    "y",
+    "z",
+    "amount",
+    "item",
+    "unit",
+    "grp",
+    "rows",
+    "label",
+    "position",
+    "c0",
+    "c1",
+    "place",
+    "n",
+    "order",
+)
 ODD_NAMES = (
     "User",
     "user",
@@ -63,7 +80,9 @@ class _Maker:
 
     def case(self, seed: int) -> Case:
         rng = self.rng
-        kind = rng.choices(("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1))[0]
+        kind = rng.choices(
+            ("rows", "units", "items", "buckets", "totals", "records"), (30, 10, 22, 19, 18, 1)
+        )[0]
         if kind == "records" and self.spec["kind"] in {"relation", "postgres"}:
             kind = "rows"
         numeric = kind in {"buckets", "totals", "records"}
@@ -76,7 +95,11 @@ class _Maker:
             roles["item"] = self._label_kind()
         if numeric:
             roles["number"] = rng.choice(FLOATS) if self.signs else self._number_kind()
-        where = self.spec["kind"] != "postgres" and kind != "records" and rng.random() < (0.85 if kind == "rows" else 0.35)
+        where = (
+            self.spec["kind"] != "postgres"
+            and kind != "records"
+            and rng.random() < (0.85 if kind == "rows" else 0.35)
+        )
         for place in range(rng.choice((1, 2, 2, 3, 4)) if where else rng.choice((0, 0, 1))):
             roles[f"more{place}"] = rng.choice(self.holds)
         if not roles:
@@ -88,9 +111,14 @@ class _Maker:
         columns = {named[role]: roles[role] for role in order}
         self.columns, self.unit = columns, named.get("unit")
         if self.unit is not None and self.spec.get("quoting") == "none":
-            self.spec |= {"quoting": "minimal", "quote": '"'}  # a delimiter in a text would make it a row of another unit
+            self.spec |= {
+                "quoting": "minimal",
+                "quote": '"',
+            }  # a delimiter in a text would make it a row of another unit
         base, added, instead = (self._fitted(rows) for rows in self._rows())
-        question = self._question(kind, named, columns, where, Table(tuple(columns), tuple(columns.values()), base + added))
+        question = self._question(
+            kind, named, columns, where, Table(tuple(columns), tuple(columns.values()), base + added)
+        )
         release = None
         if kind != "records" and rng.random() < 0.05:
             release = random_release(rng, question, self.spec)
@@ -113,8 +141,13 @@ class _Maker:
         names = rng.sample(NAMES, count)
         if rng.random() < 0.3:
             names[: min(2, count)] = rng.sample(ODD_NAMES, min(2, count))
-        written_by_duckdb = "duckdb" in {self.spec["kind"], self.spec.get("writer")}  # it gives one of two such names another one
-        if count > 1 and rng.random() < 0.12 and not written_by_duckdb:  # two names that an engine may take for one
+        written_by_duckdb = "duckdb" in {
+            self.spec["kind"],
+            self.spec.get("writer"),
+        }  # it gives one of two such names another one
+        if (
+            count > 1 and rng.random() < 0.12 and not written_by_duckdb
+        ):  # two names that an engine may take for one
             names[1] = names[0].swapcase() if names[0].swapcase() not in names else names[1]
         if written_by_duckdb and len({name.lower() for name in names}) < count:
             names = rng.sample(NAMES, count)
@@ -127,7 +160,11 @@ class _Maker:
         return self.rng.choice(likely if self.rng.random() < 0.7 else kinds)
 
     def _number_kind(self) -> str:
-        kinds = [kind for kind in self.holds if kind in WHOLE or kind in FLOATS or decimal_digits(kind) or kind == "NUMERIC"]
+        kinds = [
+            kind
+            for kind in self.holds
+            if kind in WHOLE or kind in FLOATS or decimal_digits(kind) or kind == "NUMERIC"
+        ]
         if self.spec["kind"] == "csv" and self.rng.random() < 0.4:
             return "VARCHAR"  # texts of all sorts, of which some are numbers
         likely = [kind for kind in ("DOUBLE", "DOUBLE", "BIGINT", "HUGEINT", "HUGEINT") if kind in kinds]
@@ -138,7 +175,13 @@ class _Maker:
     def _rows(self) -> tuple[Rows, Rows, Rows]:
         rng = self.rng
         dice = rng.random()
-        size = rng.randrange(13) if dice < 0.8 else rng.randrange(13, 60) if dice < 0.95 else rng.choice((MANY, 3000, 5000))
+        size = (
+            rng.randrange(13)
+            if dice < 0.8
+            else rng.randrange(13, 60)
+            if dice < 0.95
+            else rng.choice((MANY, 3000, 5000))
+        )
         if self.signs:
             size = max(size, rng.randrange(20, 120))
         makers = {name: self._shape(kind, name == self.unit) for name, kind in self.columns.items()}
@@ -154,7 +197,10 @@ class _Maker:
     def _fitted(self, rows: Rows) -> Rows:
         """Return rows as the source can hold them, so that what is another unit here is another one there."""
         return tuple(
-            tuple(self._fit(name, kind, value) for (name, kind), value in zip(self.columns.items(), row, strict=True))
+            tuple(
+                self._fit(name, kind, value)
+                for (name, kind), value in zip(self.columns.items(), row, strict=True)
+            )
             for row in rows
         )
 
@@ -174,7 +220,13 @@ class _Maker:
         if self.signs and kind in FLOATS:
             return lambda i, size: rng.choice((NAN, MINUS_NAN, 5.0, 1.0))
         if unit:  # each with several rows
-            shapes = ("few",) if self.signs else ("few", "few", "mixed", "rising") if kind in WHOLE else ("few", "mixed")
+            shapes = (
+                ("few",)
+                if self.signs
+                else ("few", "few", "mixed", "rising")
+                if kind in WHOLE
+                else ("few", "mixed")
+            )
         shape = rng.choice(shapes)
         few = [random_value(rng, kind) for _ in range(8 if unit and self.signs else rng.choice((1, 2, 3)))]
         if shape == "rising":
@@ -238,11 +290,16 @@ class _Maker:
 
     # ---- questions ------------------------------------------------------------------------------------------------------
 
-    def _question(self, kind: str, named: dict[str, str], columns: dict[str, str], where: bool, table: Table) -> Question:
+    def _question(
+        self, kind: str, named: dict[str, str], columns: dict[str, str], where: bool, table: Table
+    ) -> Question:
         rng, numeric = self.rng, kind in {"buckets", "totals"}
         if kind == "records":
             return Question(kind=kind, column=named["number"], adjacency="replace-one")
-        more: dict[str, Any] = {"salt": rng.randbytes(16).hex(), "adjacency": rng.choice(("add-remove", "replace-one"))}
+        more: dict[str, Any] = {
+            "salt": rng.randbytes(16).hex(),
+            "adjacency": rng.choice(("add-remove", "replace-one")),
+        }
         if "unit" in named:
             bounded = kind in {"rows", "buckets", "totals"} or (kind == "items" and rng.random() < 0.5)
             more |= {"unit": named["unit"], "max_rows": rng.choice((1, 1, 2, 3, 10)) if bounded else None}
@@ -276,7 +333,9 @@ class _Maker:
         place = table.names.index(name)
         texts = {text_of(value, table.kinds[place]) for value in table.column(place)[:5000]} - {None}
         texts = {text for text in texts if "\0" not in text and text != NO_UNICODE}
-        chosen = set(rng.sample(sorted(texts), min(len(texts), rng.randrange(1, 6)))) | set(rng.sample(TEXTS, 2))
+        chosen = set(rng.sample(sorted(texts), min(len(texts), rng.randrange(1, 6)))) | set(
+            rng.sample(TEXTS, 2)
+        )
         return {"list": sorted(text for text in chosen if "\0" not in text) or ["a"]}
 
     def _grid(self) -> dict[str, Any]:
@@ -285,9 +344,19 @@ class _Maker:
         if dice < 0.6:
             lower = rng.choice(("0", "0", None, "-10", "1"))
             unit, growth = rng.choice(("1", "1", "1/2", "1000")), rng.choice(("2", "2", "10", "3/2", "21/20"))
-            return {"lower": lower, "cap": rng.choice(("100", "1000", "12345.5", "1e19")), "growth": growth, "unit": unit}
+            return {
+                "lower": lower,
+                "cap": rng.choice(("100", "1000", "12345.5", "1e19")),
+                "growth": growth,
+                "unit": unit,
+            }
         pool = [value for value in SPECIAL if abs(value) < float("inf")]
-        return {"edges": [edge.hex() for edge in sorted({value + 0.0 for value in rng.sample(pool, rng.randrange(1, 6))})]}
+        return {
+            "edges": [
+                edge.hex()
+                for edge in sorted({value + 0.0 for value in rng.sample(pool, rng.randrange(1, 6))})
+            ]
+        }
 
     def _ranges(self, domain: dict[str, Any] | None, kind: str) -> list[list[int]]:
         rng = self.rng
@@ -300,7 +369,11 @@ class _Maker:
     def _range(self, most: int, kind: str) -> list[int]:
         rng = self.rng
         if kind == "HUGEINT" and rng.random() < 0.6:  # ends beyond what 128 bits hold
-            return [rng.choice((0, -1, -most, -most)), rng.choice((1, most, most)), rng.choice((20, 62, 74, 75, 75, 76, 80, 110))]
+            return [
+                rng.choice((0, -1, -most, -most)),
+                rng.choice((1, most, most)),
+                rng.choice((20, 62, 74, 75, 75, 76, 80, 110)),
+            ]
         low = rng.choice((0, 0, -1, -100, -most, -3))
         high = rng.choice((0, 1, 20, 100, most, most - 1))
         return [low, high, rng.choice((0, 0, 0, -1, 1, 5, -10, 20, 62, 64, 75, 76, 110, -60, -900, 900))]

@@ -22,7 +22,10 @@ def _predicate_of_inferred_types(case: Case) -> bool:
 
 LIMITS: tuple[tuple[str, Callable[[Case], bool]], ...] = (
     ("Text in a Parquet file that is not UTF-8 ends a release.", _no_unicode),
-    ("What a predicate means in a pandas frame depends on the types, and what decided them.", _predicate_of_inferred_types),
+    (
+        "What a predicate means in a pandas frame depends on the types, and what decided them.",
+        _predicate_of_inferred_types,
+    ),
 )
 
 

@@ -51,7 +51,9 @@ class Expected:
 
 
 def _name(key: tuple[Any, ...]) -> str:
-    return " ".join(str(part) if isinstance(part, int) else ascii(part)[:40] for part in key if part is not None)
+    return " ".join(
+        str(part) if isinstance(part, int) else ascii(part)[:40] for part in key if part is not None
+    )
 
 
 def expected(table: Table, question: Question, *, source: str) -> Expected:
@@ -107,7 +109,11 @@ def _item(table: Table, row: Row, name: str, question: Question, source: str) ->
 
 def _add_items(found: Expected, table: Table, question: Question, rows: list[Row], *, source: str) -> None:
     items = {_item(table, row, str(question.item), question, source) for row in rows} - {None}
-    most = len(items) if question.max_rows is None or question.unit is None else min(len(items), question.max_rows)
+    most = (
+        len(items)
+        if question.max_rows is None or question.unit is None
+        else min(len(items), question.max_rows)
+    )
     for item in items:
         found.add(("item", item), int(most == len(items)), 1)
     found.sums["item"] += most
@@ -123,7 +129,9 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
         group = None if question.by is None else _item(table, row, question.by, question, source)
         if question.by is None or group is not None:
             groups[group].append(_number(row[place], source=source))
-    chosen = question.groups_per_unit is None or question.unit is None or len(groups) <= question.groups_per_unit
+    chosen = (
+        question.groups_per_unit is None or question.unit is None or len(groups) <= question.groups_per_unit
+    )
     grid = make_grid(question.grid or {})
     edges = [Fraction(edge) for edge in grid.edges.tolist()]
     labels = question.labels() if question.by is not None else [None]
@@ -135,7 +143,11 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
             buckets[_bucket(number, edges)] += 1
         if question.kind == "buckets":
             for bucket, n in buckets.items():
-                found.add(("bucket", group, bucket), max(0, most - (len(numbers) - n)) if chosen else 0, min(n, most))
+                found.add(
+                    ("bucket", group, bucket),
+                    max(0, most - (len(numbers) - n)) if chosen else 0,
+                    min(n, most),
+                )
             found.sums["bucket"] += most
             continue
         ends = ranges[(labels or [None]).index(group)] if len(ranges) > 1 else ranges[0]
@@ -143,7 +155,9 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
         known = sum(number is not None for number in numbers)
         missing = len(numbers) - known
         least, most_steps = sum(steps[:most]), sum(steps[len(steps) - most :])
-        found.add(("steps", group), least if chosen else min(0, least), most_steps if chosen else max(0, most_steps))
+        found.add(
+            ("steps", group), least if chosen else min(0, least), most_steps if chosen else max(0, most_steps)
+        )
         found.add(("known", group), max(0, most - missing) if chosen else 0, min(known, most))
     if not chosen:  # which groups count is decided by a hash: only their ends are known
         found.unsummed.add("bucket")
@@ -198,7 +212,10 @@ def _holds(tree: Tree, table: Table, row: Row) -> bool | None:
             raise Unsaid
         return _compare(op, *(_value(part, table, row) for part in parts))
     if op in {"in", "not in"}:
-        found = [_compare("=", _value(parts[0], table, row), _value(["const", text], table, row)) for text in parts[1]]
+        found = [
+            _compare("=", _value(parts[0], table, row), _value(["const", text], table, row))
+            for text in parts[1]
+        ]
         inside = True if True in found else None if None in found else False
         return inside if op == "in" or inside is None else not inside
     raise Unsaid
@@ -206,7 +223,11 @@ def _holds(tree: Tree, table: Table, row: Row) -> bool | None:
 
 def _narrowed(parts: Any, table: Table) -> bool:
     """Tell whether the engine makes a UHUGEINT a signed number first, into which not all of its values fit (docs/known-limits.md)."""
-    kinds = {table.kinds[table.names.index(part[1])] for part in parts if part[0] == "col" and part[1] in table.names}
+    kinds = {
+        table.kinds[table.names.index(part[1])]
+        for part in parts
+        if part[0] == "col" and part[1] in table.names
+    }
     return "UHUGEINT" in kinds and bool(kinds & {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 
 

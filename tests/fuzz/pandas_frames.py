@@ -40,7 +40,9 @@ def _column(made: str, kind: str, values: list[Any]) -> Any:
         return _nullable(kind, values)
     if kind in _NUMPY:
         if missing:
-            return pd.Series(np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64))
+            return pd.Series(
+                np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+            )
         return pd.Series(np.array(values, dtype=_NUMPY[kind]))
     if kind in FLOATS:
         width = np.float32 if kind == "FLOAT" else np.float64
@@ -58,18 +60,25 @@ def _nullable(kind: str, values: list[Any]) -> Any:
     if kind in _NUMPY:
         name = _NUMPY[kind].replace("int", "Int").replace("uI", "UI")
         return pd.Series(pd.array(values, dtype=name))
-    if kind in FLOATS:  # numpy floats: a Parquet file keeps their NaN as they are or as NULL, which is the same to every question
+    if (
+        kind in FLOATS
+    ):  # numpy floats: a Parquet file keeps their NaN as they are or as NULL, which is the same to every question
         return pd.Series(np.array([np.nan if value is None else value for value in values], dtype=np.float64))
     if kind == "BOOLEAN":
         return pd.Series(pd.array(values, dtype="boolean"))
     if kind == "VARCHAR":
         return pd.Series(pd.array(values, dtype="string"))
-    return arrow(Table(("x",), (kind,), tuple((value,) for value in values))).to_pandas(types_mapper=pd.ArrowDtype)["x"]
+    return arrow(Table(("x",), (kind,), tuple((value,) for value in values))).to_pandas(
+        types_mapper=pd.ArrowDtype
+    )["x"]
 
 
 def effective(made: str, table: Table) -> Table:
     """Return the values that a reader of the frame finds."""
-    rows = [tuple(_value(made, kind, value) for kind, value in zip(table.kinds, row, strict=True)) for row in table.rows]
+    rows = [
+        tuple(_value(made, kind, value) for kind, value in zip(table.kinds, row, strict=True))
+        for row in table.rows
+    ]
     kinds = ["VARCHAR" if made == "object" else kind for kind in table.kinds]
     return Table(table.names, tuple(kinds), tuple(rows))
 

@@ -64,7 +64,19 @@ def subtrees(tree: Tree) -> Iterator[Tree]:
             yield from subtrees(part)
 
 
-_OPS = {*COMPARISONS, *ARITHMETIC, "col", "const", "neg", "not", "try_cast", "and", "or", "is null", "is not null"}
+_OPS = {
+    *COMPARISONS,
+    *ARITHMETIC,
+    "col",
+    "const",
+    "neg",
+    "not",
+    "try_cast",
+    "and",
+    "or",
+    "is null",
+    "is not null",
+}
 _OPS |= {f"{sign}{op}" for sign in ("", "not ") for op in ("in", "between", "like")}
 
 
@@ -85,9 +97,16 @@ class Maker:
         dice = rng.random()
         if depth > 0 and dice < 0.45:
             op = rng.choice(("or", "or", "and", "not"))
-            return ["not", self.condition(depth - 1)] if op == "not" else [op, self.condition(depth - 1), self.condition(depth - 1)]
+            return (
+                ["not", self.condition(depth - 1)]
+                if op == "not"
+                else [op, self.condition(depth - 1), self.condition(depth - 1)]
+            )
         if dice < 0.62:
-            return [rng.choice(("is null", "is not null")), self.condition(0) if rng.random() < 0.1 else self.value(2)]
+            return [
+                rng.choice(("is null", "is not null")),
+                self.condition(0) if rng.random() < 0.1 else self.value(2),
+            ]
         if dice < 0.84:
             kind = self._kind()
             return [rng.choice(COMPARISONS), self.value(2, kind), self.value(1, kind)]
@@ -104,7 +123,9 @@ class Maker:
         if dice < 0.985:  # a value where a condition is meant: refused, for whatever it is
             return self.value(1)
         truths = [name for name, kind in self.columns.items() if kind == "BOOLEAN"]
-        return ["col", rng.choice(truths)] if truths else ["=", self.value(1, "number"), self.value(1, "number")]
+        return (
+            ["col", rng.choice(truths)] if truths else ["=", self.value(1, "number"), self.value(1, "number")]
+        )
 
     def value(self, depth: int, kind: str | None = None) -> Tree:
         """Return something that has a value: a column, a constant, arithmetic, a cast."""
@@ -122,14 +143,20 @@ class Maker:
             target = rng.choice(CASTS) if rng.random() < 0.5 or kind == "number" else kind
             return ["try_cast", self.value(depth - 1), target]
         if depth > 0 and kind == "DATE" and dice < 0.8:
-            return [rng.choice(("+", "-")), self.value(0, kind), ["const", rng.choice(("1", "1000000", "2147483647"))]]
+            return [
+                rng.choice(("+", "-")),
+                self.value(0, kind),
+                ["const", rng.choice(("1", "1000000", "2147483647"))],
+            ]
         names = [name for name, declared in self.columns.items() if _alike(declared, kind)]
         if names and (dice < 0.9 or depth == 2):
             return ["col", rng.choice(names)]
         return ["const", self._constant(kind)]
 
     def _kind(self) -> str:
-        kinds = [kind for kind in self.columns.values() if kind in WHOLE or kind in FLOATS or decimal_digits(kind)]
+        kinds = [
+            kind for kind in self.columns.values() if kind in WHOLE or kind in FLOATS or decimal_digits(kind)
+        ]
         if kinds and self.rng.random() < 0.7:
             return "number"
         return self.rng.choice(list(self.columns.values()) or ["number"])

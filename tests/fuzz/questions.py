@@ -109,15 +109,22 @@ def make_grid(grid: dict[str, Any]) -> BucketGrid:
     if "edges" in grid:
         return BucketGrid(edges=[float.fromhex(edge) for edge in grid["edges"]])
     numbers = {name: None if value is None else Fraction(value) for name, value in grid.items()}
-    return BucketGrid.geometric(lower=numbers["lower"], cap=numbers["cap"], growth=numbers["growth"], unit=numbers["unit"])
+    return BucketGrid.geometric(
+        lower=numbers["lower"], cap=numbers["cap"], growth=numbers["growth"], unit=numbers["unit"]
+    )
 
 
 def step_ranges(question: Question) -> list[StepRange]:
     """Return the ranges of a question's totals."""
-    return [StepRange(low=low, high=high, step=Fraction(2) ** exponent) for low, high, exponent in question.ranges or []]
+    return [
+        StepRange(low=low, high=high, step=Fraction(2) ** exponent)
+        for low, high, exponent in question.ranges or []
+    ]
 
 
-def ask(target: Any, question: Question, *, csv: Any = None, as_before: Outcome | None = None, hidden: str = "") -> Outcome:
+def ask(
+    target: Any, question: Question, *, csv: Any = None, as_before: Outcome | None = None, hidden: str = ""
+) -> Outcome:
     """Ask a source a question.
 
     Parameters
@@ -149,7 +156,9 @@ def prepare(source: Any, question: Question) -> Any:
     if question.kind == "records":
         return prepare_records(source, unit, column=question.column or "")
     if not question.numeric:
-        return prepare_counts(source, unit, kind=question.kind, item=question.item, domain=domain, where=where, salt=salt)
+        return prepare_counts(
+            source, unit, kind=question.kind, item=question.item, domain=domain, where=where, salt=salt
+        )
     return prepare_numbers(
         source,
         unit,
@@ -200,7 +209,10 @@ def _answers(asked: Any, question: Question) -> Answers:
         if question.kind != "items":
             found = {(question.kind,): int(counts.values.sum())}
         elif counts.positions is not None:
-            found = {("item", counts.labels[place]): int(n) for place, n in zip(counts.positions, counts.values, strict=True)}
+            found = {
+                ("item", counts.labels[place]): int(n)
+                for place, n in zip(counts.positions, counts.values, strict=True)
+            }
         else:
             found = {("item", label): int(n) for label, n in zip(counts.labels, counts.values, strict=True)}
     return {key: n for key, n in found.items() if n}

@@ -33,7 +33,9 @@ NAMES = {
 
 def random_release(rng: Any, question: Question, source: dict[str, Any]) -> dict[str, Any]:
     """Return a random release about a question."""
-    named = source["kind"] in {"parquet", "duckdb", "postgres"} or (source["kind"] == "csv" and source["header"])
+    named = source["kind"] in {"parquet", "duckdb", "postgres"} or (
+        source["kind"] == "csv" and source["header"]
+    )
     named = named and source.get("quote", '"') == '"' and "indexed" not in (question.domain or {})
     release: dict[str, Any] = {"how": rng.choice(("command", "session")) if named else "session"}
     release |= {"name": rng.choice(NAMES[question.kind]), "epsilon": rng.choice(("0.1", "1", "8"))}
@@ -61,7 +63,14 @@ def released(written: Any, question: Question, release: dict[str, Any], folder: 
 def _command(written: Any, question: Question, release: dict[str, Any], folder: Path) -> str:
     arguments = [release["name"], str(written.target), *_options(question, release, folder)]
     if written.csv is not None:
-        arguments += ["--delimiter", written.csv.delimiter, "--null", written.csv.null, "--encoding", written.csv.encoding]
+        arguments += [
+            "--delimiter",
+            written.csv.delimiter,
+            "--null",
+            written.csv.null,
+            "--encoding",
+            written.csv.encoding,
+        ]
     recorded = ""
     account = ["--ledger", str(folder / "budget.db"), "--account", "fuzz"]
     if release["ledger"]:
@@ -78,7 +87,15 @@ def _command(written: Any, question: Question, release: dict[str, Any], folder: 
 
 
 def _options(question: Question, release: dict[str, Any], folder: Path) -> list[str]:
-    options = ["--epsilon", release["epsilon"], "--adjacency", question.adjacency, "--format", release["format"], "--no-quiet"]
+    options = [
+        "--epsilon",
+        release["epsilon"],
+        "--adjacency",
+        question.adjacency,
+        "--format",
+        release["format"],
+        "--no-quiet",
+    ]
     options += ["--row-is-unit"] if question.unit is None else ["--user", question.unit]
     if question.unit is not None and question.max_rows is not None:
         options += ["--max-rows", str(question.max_rows)]
@@ -96,7 +113,9 @@ def _options(question: Question, release: dict[str, Any], folder: Path) -> list[
         options += ["--groups-per-unit", str(question.groups_per_unit)] if question.groups_per_unit else []
     if question.item is not None:
         options += ["--item", question.item]
-    options += {"top": ["-k", "1"], "above": ["-c", "1", "--threshold", release.get("threshold", "0")]}.get(release["name"], [])
+    options += {"top": ["-k", "1"], "above": ["-c", "1", "--threshold", release.get("threshold", "0")]}.get(
+        release["name"], []
+    )
     if release["name"] == "top" and "threshold" in release:
         options += ["--threshold", release["threshold"]]
     return [*options, *_domain(question.domain, folder)]
@@ -148,7 +167,13 @@ _SEARCHED = frozenset({"rows", "cost"})
 def _shape(value: Any, *, keep: bool) -> Any:
     """Return the keys of a release; of a ledger also what it keeps."""
     if isinstance(value, dict):
-        left_out = _PASSING | _RETURNED if keep else _SEARCHED if value.get("release") in {"top", "above"} else frozenset()
+        left_out = (
+            _PASSING | _RETURNED
+            if keep
+            else _SEARCHED
+            if value.get("release") in {"top", "above"}
+            else frozenset()
+        )
         return {name: _shape(one, keep=keep) for name, one in value.items() if name not in left_out}
     if isinstance(value, list):
         shapes = [_shape(one, keep=keep) for one in value]
@@ -183,9 +208,20 @@ def _call(session: Session, question: Question, release: dict[str, Any]) -> None
         limit = _number(release["threshold"]) if "threshold" in release else None
         session.top_k(question.item or "", k=1, domain=domain, threshold=limit, **shared)
     elif name == "above":
-        session.above(question.item or "", threshold=_number(release.get("threshold", "0")), positives=1, domain=domain, **shared)
+        session.above(
+            question.item or "",
+            threshold=_number(release.get("threshold", "0")),
+            positives=1,
+            domain=domain,
+            **shared,
+        )
     else:
-        numbers = shared | {"cap": 1000, "by": question.by, "groups_per_unit": question.groups_per_unit, "domain": domain}
+        numbers = shared | {
+            "cap": 1000,
+            "by": question.by,
+            "groups_per_unit": question.groups_per_unit,
+            "domain": domain,
+        }
         if name == "quantile":
             session.quantile(question.column or "", q=0.5, lower=0, **numbers)
         else:

@@ -16,11 +16,27 @@ from fuzz.values import FLOATS, WHOLE, identity
 
 _SIMPLEST = (
     {"kind": "arrow", "chunk": 0, "text": "string"},
-    {"kind": "parquet", "writer": "pyarrow", "group": 100_000, "files": 1, "dictionary": False, "statistics": True, "pages": "1.0"},
+    {
+        "kind": "parquet",
+        "writer": "pyarrow",
+        "group": 100_000,
+        "files": 1,
+        "dictionary": False,
+        "statistics": True,
+        "pages": "1.0",
+    },
     {"kind": "relation", "made": "query", "owner": "plain"},
     {"kind": "duckdb", "ghosts": 0, "view": False, "group": 122_880, "collated": False},
 )
-_PLAINER = {"files": 1, "ghosts": 0, "view": False, "collated": False, "chunk": 0, "owner": "plain", "quoting": "minimal"}
+_PLAINER = {
+    "files": 1,
+    "ghosts": 0,
+    "view": False,
+    "collated": False,
+    "chunk": 0,
+    "owner": "plain",
+    "quoting": "minimal",
+}
 _BOOLEAN = {
     *COMPARISONS,
     "and",
@@ -57,7 +73,9 @@ def shrink(case: Case, finds: Callable[[Case], bool], *, seconds: float) -> Case
     return case
 
 
-def _first(way: Callable[[Case], Iterator[Case]], case: Case, finds: Callable[[Case], bool], end: float) -> Case | None:
+def _first(
+    way: Callable[[Case], Iterator[Case]], case: Case, finds: Callable[[Case], bool], end: float
+) -> Case | None:
     for smaller in way(case):
         if time.monotonic() > end:
             return None
@@ -153,7 +171,9 @@ def _asked(case: Case, **changes: Any) -> Case:
 def _questions(case: Case) -> Iterator[Case]:
     question = case.question
     if question.by is not None:
-        yield _asked(case, by=None, domain=None, groups_per_unit=None, ranges=(question.ranges or [])[:1] or None)
+        yield _asked(
+            case, by=None, domain=None, groups_per_unit=None, ranges=(question.ranges or [])[:1] or None
+        )
     if question.max_rows not in {None, 1}:
         yield _asked(case, max_rows=1)
     if question.groups_per_unit not in {None, 1}:
@@ -205,7 +225,9 @@ def _values(case: Case) -> Iterator[Case]:
                     if identity(rows[at][place]) != identity(value) and rows[at][place] is not None:
                         row = (*rows[at][:place], value, *rows[at][place + 1 :])
                         changed = (*rows[:at], row, *rows[at + 1 :])
-                        yield case.change(**{part: case.base.with_rows(changed) if part == "base" else changed})
+                        yield case.change(
+                            **{part: case.base.with_rows(changed) if part == "base" else changed}
+                        )
 
 
 def _simple(kind: str) -> tuple[Any, ...]:

@@ -52,7 +52,11 @@ class Written:
 
     def hidden(self, folder: Path) -> str:
         """Return where it stands, which messages may name."""
-        return self.target.partition("#")[2] if isinstance(self.target, str) and "://" in self.target else str(folder)
+        return (
+            self.target.partition("#")[2]
+            if isinstance(self.target, str) and "://" in self.target
+            else str(folder)
+        )
 
 
 def random_spec(rng: Any) -> Spec:
@@ -72,14 +76,29 @@ def random_spec(rng: Any) -> Spec:
     spec: Spec = {"kind": kind}
     if kind == "parquet":
         writer = rng.choice(("pyarrow", "pyarrow", "pandas", "polars", "duckdb"))
-        spec |= {"writer": writer, "group": rng.choice((1, 2, 3, 20, 1000, 100_000)), "files": rng.choice((1, 1, 1, 2, 3))}
+        spec |= {
+            "writer": writer,
+            "group": rng.choice((1, 2, 3, 20, 1000, 100_000)),
+            "files": rng.choice((1, 1, 1, 2, 3)),
+        }
         if writer == "pyarrow":
-            spec |= {"dictionary": rng.random() < 0.5, "statistics": rng.random() < 0.8, "pages": rng.choice(("1.0", "2.0"))}
+            spec |= {
+                "dictionary": rng.random() < 0.5,
+                "statistics": rng.random() < 0.8,
+                "pages": rng.choice(("1.0", "2.0")),
+            }
     elif kind == "duckdb":
-        spec |= {"ghosts": rng.choice((0, 0, 1, 5)), "view": rng.random() < 0.1, "group": rng.choice((2048, 122_880))}
+        spec |= {
+            "ghosts": rng.choice((0, 0, 1, 5)),
+            "view": rng.random() < 0.1,
+            "group": rng.choice((2048, 122_880)),
+        }
         spec |= {"collated": rng.random() < 0.1}
     elif kind == "relation":
-        spec |= {"made": rng.choice(("query", "query", "table", "parquet", "arrow")), "owner": rng.choice(databases.OWNERS)}
+        spec |= {
+            "made": rng.choice(("query", "query", "table", "parquet", "arrow")),
+            "owner": rng.choice(databases.OWNERS),
+        }
     elif kind == "pandas":
         spec |= {"made": rng.choice(("numpy", "numpy", "numpy", "nullable", "arrow", "object", "category"))}
     elif kind == "polars":
@@ -157,9 +176,16 @@ def effective(spec: Spec, table: Table) -> Table | None:
     """Return the table as a reader of the source finds it; None if that is not easily said."""
     if spec["kind"] == "csv":
         return _csv_values(spec, table)
-    if spec["kind"] in {"arrow", "polars", "lazy", "pandas"}:  # a rule: what its type does not hold is missing
+    if spec["kind"] in {
+        "arrow",
+        "polars",
+        "lazy",
+        "pandas",
+    }:  # a rule: what its type does not hold is missing
         rows = (zip(table.kinds, row, strict=True) for row in table.rows)
-        table = table.with_rows(tuple(None if is_beyond(kind, value) else value for kind, value in row) for row in rows)
+        table = table.with_rows(
+            tuple(None if is_beyond(kind, value) else value for kind, value in row) for row in rows
+        )
     if spec["kind"] == "pandas":
         return pandas_frames.effective(spec["made"], table)
     if spec["kind"] == "parquet" and spec["writer"] == "pandas":
@@ -229,7 +255,9 @@ def _line(spec: Spec, fields: Any) -> str:
         return spec["delimiter"].join(fields)
     quoting = csv.QUOTE_ALL if spec["quoting"] == "all" else csv.QUOTE_MINIMAL
     out = io.StringIO()
-    csv.writer(out, delimiter=spec["delimiter"], quotechar=spec["quote"], quoting=quoting, lineterminator="").writerow(fields)
+    csv.writer(
+        out, delimiter=spec["delimiter"], quotechar=spec["quote"], quoting=quoting, lineterminator=""
+    ).writerow(fields)
     return out.getvalue()
 
 
@@ -247,7 +275,10 @@ def _csv_values(spec: Spec, table: Table) -> Table | None:
         fields = [_field(spec, value) for value in row]
         line = _line(spec, fields)
         if line.startswith("\ufeff") and spec["encoding"] == "utf-8":
-            line, fields[0] = line[1:], fields[0][1:]  # a rule: a byte order mark that begins a line is no part of it
+            line, fields[0] = (
+                line[1:],
+                fields[0][1:],
+            )  # a rule: a byte order mark that begins a line is no part of it
         if not line or "\0" in line:
             continue  # a rule: empty lines and lines with NUL are dropped
         if spec["quoting"] == "none" and any(mark in text for text in fields for mark in marks):
@@ -274,7 +305,9 @@ def _chunked(table: pa.Table, size: int, text: str) -> pa.Table:
 
 def _polars(spec: Spec, table: Table, folder: Path) -> Any:
     if spec.get("made") == "scan_parquet":
-        pq.write_table(arrow(table), folder / "t.parquet", row_group_size=3 if len(table.rows) < 100 else 1000)
+        pq.write_table(
+            arrow(table), folder / "t.parquet", row_group_size=3 if len(table.rows) < 100 else 1000
+        )
         return pl.scan_parquet(folder / "t.parquet")
     if spec.get("made") == "scan_csv":
         pl.from_arrow(arrow(table)).write_csv(folder / "t.csv")

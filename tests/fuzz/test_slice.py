@@ -78,7 +78,11 @@ def test_a_file_keeps_a_case_to_the_last_bit(seed):
     case = make_case(seed)
     again = from_text(to_text(case, "a finding"))
     assert again == make_case(seed) or "nan" in to_text(case)  # NaN is not equal to itself
-    for one, other in ((case.base.rows, again.base.rows), (case.added, again.added), (case.instead, again.instead)):
+    for one, other in (
+        (case.base.rows, again.base.rows),
+        (case.added, again.added),
+        (case.instead, again.instead),
+    ):
         assert [tuple(map(identity, row)) for row in one] == [tuple(map(identity, row)) for row in other]
     assert to_text(again, "a finding") == to_text(case, "a finding")
 
@@ -86,7 +90,9 @@ def test_a_file_keeps_a_case_to_the_last_bit(seed):
 def test_rows_are_packed_in_runs():
     rows = (*((i, 7, NAN) for i in range(5000)), (0, 7, MINUS_NAN))
     assert len(pack(rows)) == 2
-    assert [tuple(map(identity, row)) for row in unpack(pack(rows))] == [tuple(map(identity, row)) for row in rows]
+    assert [tuple(map(identity, row)) for row in unpack(pack(rows))] == [
+        tuple(map(identity, row)) for row in rows
+    ]
 
 
 def test_shared_engines_answer_as_fresh_ones_do(tmp_path):
@@ -127,7 +133,16 @@ def test_a_finding_is_cut_down_and_finds_the_same():
 
 def test_seeds_make_cases_of_every_kind():
     cases = [make_case(seed) for seed in random.Random(5).sample(range(10_000), 400)]
-    assert {case.source["kind"] for case in cases} >= {"csv", "parquet", "duckdb", "relation", "pandas", "polars", "lazy", "arrow"}
+    assert {case.source["kind"] for case in cases} >= {
+        "csv",
+        "parquet",
+        "duckdb",
+        "relation",
+        "pandas",
+        "polars",
+        "lazy",
+        "arrow",
+    }
     assert {case.question.kind for case in cases} >= {"rows", "units", "items", "buckets", "totals"}
     assert {case.source.get("writer") for case in cases} >= {"pyarrow", "pandas", "polars", "duckdb"}
     assert {case.release["how"] for case in cases if case.release} == {"command", "session"}
@@ -139,7 +154,27 @@ def test_seeds_make_cases_of_every_kind():
 def test_the_command_ends_by_itself_and_says_what_it_did(tmp_path):
     root = Path(__file__).resolve().parents[2]
     paths = os.pathsep.join([str(root / "tests"), str(root / "src"), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "fuzz", "--cases", "30", "--minutes", "2", "--seed", "7", "--no-server", "--folder", tmp_path]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, timeout=300, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "fuzz",
+        "--cases",
+        "30",
+        "--minutes",
+        "2",
+        "--seed",
+        "7",
+        "--no-server",
+        "--folder",
+        tmp_path,
+    ]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == (1 if "FOUND" in done.stdout else 0), done.stderr
     assert "30 cases of " in done.stdout

@@ -27,7 +27,22 @@ def bits(pattern: int) -> float:
 NAN, MINUS_NAN, ODD_NAN = math.nan, bits(0xFFF8 << 48), bits(0x7FF8_0000_0000_0123)
 SPECIAL = (
     *(NAN, MINUS_NAN, ODD_NAN, math.inf, -math.inf, 0.0, -0.0, 5e-324, -5e-324, 2.2e-308, 1e308, -1e308),
-    *(1.7976931348623157e308, 0.1, 0.5, 1.0, -1.0, 3.0, 5.0, 7.0, 100.0, 1000.0, 1e-5, 2.0**53, 2.0**63, -(2.0**63)),
+    *(
+        1.7976931348623157e308,
+        0.1,
+        0.5,
+        1.0,
+        -1.0,
+        3.0,
+        5.0,
+        7.0,
+        100.0,
+        1000.0,
+        1e-5,
+        2.0**53,
+        2.0**63,
+        -(2.0**63),
+    ),
     *(1e19, 1e30, math.nextafter(3.0, 0.0), math.nextafter(7.0, 8.0), 16777217.0, 123456.789),
 )
 TEXTS = (
@@ -42,12 +57,22 @@ NO_UNICODE = "a\udcff"
 """Stands for bytes that are no text, which some files can hold: a, and a byte that begins no character."""
 
 ENUM = "ENUM('a', 'A', 'b', '7', 'ß')"
-DAYS = tuple(map(dt.date.fromisoformat, ("1970-01-01", "2000-02-29", "0001-01-01", "9999-12-31", "2024-06-01", "1969-12-31")))
+DAYS = tuple(
+    map(
+        dt.date.fromisoformat,
+        ("1970-01-01", "2000-02-29", "0001-01-01", "9999-12-31", "2024-06-01", "1969-12-31"),
+    )
+)
 TIMES = (dt.time(0), dt.time(23, 59, 59, 999999), dt.time(12, 30))
 STAMPS = tuple(
     map(
         dt.datetime.fromisoformat,
-        ("1970-01-01 00:00:00", "2024-06-01 12:00:00.000001", "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00"),
+        (
+            "1970-01-01 00:00:00",
+            "2024-06-01 12:00:00.000001",
+            "9999-12-31 23:59:59.999999",
+            "0001-01-01 00:00:00",
+        ),
     )
 )
 
@@ -89,11 +114,18 @@ def random_value(rng: Any, kind: str) -> Any:
         width, scale = digits
         most = 10**width - 1
         edges = (0, most, -most, 1, -1, 5 * 10**scale, 10**scale, most // 2, 10 ** (width // 2))
-        unscaled = rng.choice(edges) if rng.random() < 0.8 else rng.randint(-most, most) // 10 ** rng.randrange(width)
+        unscaled = (
+            rng.choice(edges)
+            if rng.random() < 0.8
+            else rng.randint(-most, most) // 10 ** rng.randrange(width)
+        )
         return Decimal(min(max(unscaled, -most), most)).scaleb(-scale, EXACT)
     if kind == "NUMERIC":  # any number of digits, which servers have
         return rng.choice(
-            [Decimal(text) for text in ("0", "1", "-1", "0.1", "1e30", "5e-40", "123456.789", "NaN", "Infinity", "7")]
+            [
+                Decimal(text)
+                for text in ("0", "1", "-1", "0.1", "1e30", "5e-40", "123456.789", "NaN", "Infinity", "7")
+            ]
         )
     if kind == "DOUBLE":
         return rng.choice(SPECIAL)
@@ -112,14 +144,20 @@ def random_value(rng: Any, kind: str) -> Any:
 def value_beyond(rng: Any, kind: str) -> Any:
     """Return a decimal with more digits than its type has, which 128 bits hold all the same."""
     width, scale = decimal_digits(kind) or (38, 0)
-    beyond = rng.choice((10**width, 10**width + 1, 10 ** min(width + 3, 38), (1 << 127) - 1, 1 << 64, 1 << 100))
+    beyond = rng.choice(
+        (10**width, 10**width + 1, 10 ** min(width + 3, 38), (1 << 127) - 1, 1 << 64, 1 << 100)
+    )
     return Decimal(max(beyond, 10**width) * rng.choice((1, -1))).scaleb(-scale, EXACT)
 
 
 def is_beyond(kind: str, value: Any) -> bool:
     """Tell whether a decimal has more digits than its type."""
     digits = decimal_digits(kind)
-    return digits is not None and value is not None and value.scaleb(digits[1], EXACT).copy_abs() >= 10 ** digits[0]
+    return (
+        digits is not None
+        and value is not None
+        and value.scaleb(digits[1], EXACT).copy_abs() >= 10 ** digits[0]
+    )
 
 
 def narrow(value: float) -> float:

@@ -106,7 +106,10 @@ class _Watch:
                 self.look_after()
             if time.monotonic() > told + TOLD:
                 told = time.monotonic()
-                print(f"{told - self.begun:.0f} s: {self.summary.cases} cases, {len(self.summary.found)} findings", file=sys.stderr)
+                print(
+                    f"{told - self.begun:.0f} s: {self.summary.cases} cases, {len(self.summary.found)} findings",
+                    file=sys.stderr,
+                )
         for one in self.running.values():
             one.terminate()
             one.join()
@@ -115,7 +118,9 @@ class _Watch:
 
     def start(self, place: int, first: int) -> None:
         end = self.begun + 60 * self.work.minutes
-        one = self.context.Process(target=_work, args=(self.work, first, end, self.said, self.at[place]), daemon=True)
+        one = self.context.Process(
+            target=_work, args=(self.work, first, end, self.said, self.at[place]), daemon=True
+        )
         self.running[place] = one
         self.moved[place] = (-1, time.monotonic())
         one.start()
@@ -127,7 +132,9 @@ class _Watch:
         self.known.add(mark)
         path = None if found.text is None else keep(from_text(found.text), found.finding, self.work.folder)
         seconds = found.seconds - self.begun
-        self.summary.found.append(Found(found.seed, seconds, self.summary.cases, found.like, found.finding, found.text, path))
+        self.summary.found.append(
+            Found(found.seed, seconds, self.summary.cases, found.like, found.finding, found.text, path)
+        )
 
     def look_after(self) -> None:
         for place, one in list(self.running.items()):
@@ -173,7 +180,9 @@ def _work(work: Work, first: int, end: float, said: Any, at: Any) -> None:
         looked.cases += 1
         looked.tables += seen.tables
         looked.kinds[case.source["kind"], "answered" if seen.answered else "refused"] += 1
-        looked.kinds[f"question of {case.question.kind}", "with where" if case.question.where else "without"] += 1
+        looked.kinds[
+            f"question of {case.question.kind}", "with where" if case.question.where else "without"
+        ] += 1
         mark = None if seen.finding is None else signature(case, seen.finding)
         # Where one mend is taken out, another breach is not what is looked for.
         fresh = mark is not None and mark not in known and work.broken in {None, mark[0]}

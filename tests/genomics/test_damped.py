@@ -30,7 +30,10 @@ def largest_move(families, statistic):
         to_b, to_c = b + i, c + j
         inside = (to_b >= 0) & (to_c >= 0) & (to_b + to_c <= size)
         if inside.any():
-            worst = max(worst, float(np.abs(statistic(b[inside], c[inside]) - statistic(to_b[inside], to_c[inside])).max()))
+            worst = max(
+                worst,
+                float(np.abs(statistic(b[inside], c[inside]) - statistic(to_b[inside], to_c[inside])).max()),
+            )
     return worst
 
 
@@ -87,7 +90,9 @@ def test_private_numbers_of_any_kind_become_counts():
     assert np.isfinite(found).all()
     assert found[0] == found[3] == 0
     assert found[7] == damped_tdt(2, 0, families=5, damping=5)
-    assert damped_tdt(9, 9, families=5, damping=5) == damped_tdt(9, 1, families=5, damping=5), "b first, c as far as there is room"
+    assert damped_tdt(9, 9, families=5, damping=5) == damped_tdt(9, 1, families=5, damping=5), (
+        "b first, c as far as there is room"
+    )
 
 
 @pytest.mark.parametrize("value", FAMILIES.invalid, ids=repr)

@@ -53,7 +53,13 @@ def test_the_raw_statistic(name):
 
 
 # How likely the best is selected, at least: markers, epsilon, what the paper's method does, what is promised.
-PROMISED = [(5, 3, 0.40, 0.915), (10, 9, 0.64, 0.99), (20, 1, 0.06, 0.215), (20, 3, 0.10, 0.695), (20, 6, 0.34, 0.99)]
+PROMISED = [
+    (5, 3, 0.40, 0.915),
+    (10, 9, 0.64, 0.99),
+    (20, 1, 0.06, 0.215),
+    (20, 3, 0.10, 0.695),
+    (20, 6, 0.34, 0.99),
+]
 
 
 @pytest.mark.parametrize(("markers", "epsilon", "published", "promised"), PROMISED)
@@ -68,7 +74,9 @@ def test_the_default_by_its_own_law(markers, epsilon, published, promised):
         if method.mechanism.exact:
             chances.append(method.mechanism.success(scores, **more))
         else:
-            hits = [method.mechanism.release(scores, **more, entropy=entropy).index == best for _ in range(10)]
+            hits = [
+                method.mechanism.release(scores, **more, entropy=entropy).index == best for _ in range(10)
+            ]
             chances.append(float(np.mean(hits)))
     found, error = np.mean(chances), np.std(chances) / math.sqrt(150)
     assert found + 4 * error > promised
@@ -80,7 +88,10 @@ def test_what_is_said_about_success_is_so():
     hits = 0
     for b, c in zip(*simulated(20, 800), strict=True):
         scores, more = method.private(b, c)
-        hits += method.mechanism.release(scores, **more, entropy=entropy).index == tdt_statistic(b, c, families=150).argmax()
+        hits += (
+            method.mechanism.release(scores, **more, entropy=entropy).index
+            == tdt_statistic(b, c, families=150).argmax()
+        )
     assert abs(hits / 800 - method.success) < 0.09, "6.5 standard errors of the runs, and 2 % for the design"
 
 
@@ -88,7 +99,14 @@ def test_the_rule_is_frozen():
     """Which method and which parameter the rule gives: changed on purpose only."""
     found = {
         (markers, families, epsilon): (method.name, method.damping, method.beta)
-        for markers, families, epsilon in [(5, 150, 1), (20, 150, 1), (20, 150, 3), (20, 150, 6), (1000, 500, 1), (10, 4, 3)]
+        for markers, families, epsilon in [
+            (5, 150, 1),
+            (20, 150, 1),
+            (20, 150, 3),
+            (20, 150, 6),
+            (1000, 500, 1),
+            (10, 4, 3),
+        ]
         for method in [choose_method(markers=markers, families=families, epsilon=epsilon)]
     }
     assert found == {
@@ -120,7 +138,11 @@ def test_more_budget_makes_the_right_answer_surer_on_real_counts():
         method = choose_method(markers=6, families=215, epsilon=epsilon, exact=True)
         scores, more = method.private(*JUSTICE)
         assert int(np.argmax(scores)) == best
-        chance = method.mechanism.truthful(6) if method.name == "randomized-response" else method.mechanism.success(scores, **more)
+        chance = (
+            method.mechanism.truthful(6)
+            if method.name == "randomized-response"
+            else method.mechanism.success(scores, **more)
+        )
         found.append(chance)
     assert found == sorted(found)
     assert found[-1] > 0.99
@@ -129,7 +151,9 @@ def test_more_budget_makes_the_right_answer_surer_on_real_counts():
 def test_only_what_is_exact_if_that_is_asked_for():
     for scale in ("sqrt", "raw"):
         assert choose_method(markers=5, families=150, epsilon=1, scale=scale, exact=True).mechanism.exact
-        assert "heavy-tail" not in choose_method(markers=5, families=150, epsilon=1, scale=scale, exact=True).why
+        assert (
+            "heavy-tail" not in choose_method(markers=5, families=150, epsilon=1, scale=scale, exact=True).why
+        )
     assert "heavy-tail" in choose_method(markers=5, families=150, epsilon=1).why
 
 
@@ -178,7 +202,12 @@ def test_private_counts_never_raise(name, kind):
 def test_nothing_private_is_in_the_picture_of_a_release():
     pictures = {
         repr(most_significant(b=b, c=c, families=150, epsilon=80, entropy=Seeded(1)))
-        for b, c in ((B, C), (B + 1, C), (B - 3, C + 2), (np.flip(C), np.flip(B)) if C[0] > 70 else (B, C - 1))
+        for b, c in (
+            (B, C),
+            (B + 1, C),
+            (B - 3, C + 2),
+            (np.flip(C), np.flip(B)) if C[0] > 70 else (B, C - 1),
+        )
     }
     assert len(pictures) <= 2, "the position is all that differs"
     assert "131" not in "".join(pictures)
@@ -220,7 +249,9 @@ def test_public_mistakes_are_refused(wrong):
 def test_numbers_keep_their_meaning():
     thirds = choose_method(markers=4, families=150, epsilon=Fraction(1, 3), method="damped")
     assert thirds.mechanism.cost.pure() <= Fraction(1, 3)
-    assert choose_method(markers=4, families=150, epsilon=1, damping=Fraction(401, 2)).damping == Fraction(401, 2)
+    assert choose_method(markers=4, families=150, epsilon=1, damping=Fraction(401, 2)).damping == Fraction(
+        401, 2
+    )
 
 
 def test_a_smaller_beta_is_tried_where_the_first_leaves_nothing():
@@ -230,7 +261,10 @@ def test_a_smaller_beta_is_tried_where_the_first_leaves_nothing():
 
 
 def test_equal_budgets_of_another_type_are_kept_apart():
-    made = [choose_method(markers=3, families=150, epsilon=epsilon).mechanism.epsilon for epsilon in (2, 2.0, Fraction(2))]
+    made = [
+        choose_method(markers=3, families=150, epsilon=epsilon).mechanism.epsilon
+        for epsilon in (2, 2.0, Fraction(2))
+    ]
     assert [type(epsilon) for epsilon in made] == [int, float, Fraction]
 
 

@@ -64,7 +64,9 @@ ROWS = [(3, 1), (0, 0), (4, 0), (9, 9), (-2, 5), (2.5, 1.5)]
 
 def read(folder: Path, rows, *, header="snp,b,B,c,C,note", order=("B", "c")):
     path = folder / "m.csv"
-    path.write_text("\n".join([header, *(f"rs{i},9,{b},{c},9,n" for i, (b, c) in enumerate(rows))]), encoding="utf-8")
+    path.write_text(
+        "\n".join([header, *(f"rs{i},9,{b},{c},9,n" for i, (b, c) in enumerate(rows))]), encoding="utf-8"
+    )
     found = open_markers(path, b=order[0], c=order[1], label="snp", form=CsvFormat()).read()
     return np.array(tables(found.b, found.c, 2, "test")), found.labels
 
@@ -95,4 +97,6 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_value_raises(kind):
     seeded = sd.Seeded(1)
-    assert sd.genomics.most_significant(b=KINDS[kind], c=[1, 2, 3], families=5, epsilon=1, entropy=seeded).index in range(3)
+    assert sd.genomics.most_significant(
+        b=KINDS[kind], c=[1, 2, 3], families=5, epsilon=1, entropy=seeded
+    ).index in range(3)

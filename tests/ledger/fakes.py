@@ -100,7 +100,9 @@ def raw(url: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     """Run SQL behind the back of the ledger: ~ stands before its things, ? is a parameter."""
     if url.startswith("postgresql:"):
         with psycopg.connect(url, autocommit=True) as connection:
-            cursor = connection.execute(sql.replace("~", "sordino.").replace("?", "%s").encode(), parameters or None)
+            cursor = connection.execute(
+                sql.replace("~", "sordino.").replace("?", "%s").encode(), parameters or None
+            )
             return cursor.fetchall() if cursor.description else []
     connection = sqlite3.connect(url, isolation_level=None)
     try:
@@ -112,14 +114,22 @@ def raw(url: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
 def spent(ledger: Ledger) -> Fraction:
     """Return what is spent after checking that it is the sum of charges and shares, and that history and file are sound."""
     statement, url = ledger.statement(), ledger._store.address
-    assert statement.spent == sum((line.charged for line in statement.charges), Fraction(0)) + sum(statement.shares.values())
+    assert statement.spent == sum((line.charged for line in statement.charges), Fraction(0)) + sum(
+        statement.shares.values()
+    )
     assert 0 <= statement.spent <= statement.limit
     assert len({line.id for line in statement.charges}) == len(statement.charges)
     found = ledger.verify(head=statement.head)
     assert found.problems == ()
     # The same, from the tables and by other code.
-    [(total,)] = raw(url, "SELECT coalesce(sum(coalesce(settled, reserved)), 0) FROM ~charge WHERE account = ?", ledger.account)
-    [(shares,)] = raw(url, "SELECT coalesce(sum(allowance), 0) FROM ~account WHERE parent = ?", ledger.account)
+    [(total,)] = raw(
+        url,
+        "SELECT coalesce(sum(coalesce(settled, reserved)), 0) FROM ~charge WHERE account = ?",
+        ledger.account,
+    )
+    [(shares,)] = raw(
+        url, "SELECT coalesce(sum(allowance), 0) FROM ~account WHERE parent = ?", ledger.account
+    )
     assert Fraction(int(total) + int(shares), NANO) == statement.spent
     draws = raw(url, "SELECT draws FROM ~charge WHERE account = ?", ledger.account)
     [(events,)] = raw(url, "SELECT count(*) FROM ~event WHERE account = ? AND kind = 'draw'", ledger.account)
@@ -152,7 +162,9 @@ def resumed(charge: Charge) -> Charge:
 def child(run: Callable[[], Any]) -> int:
     """Run something in a forked process and return its process id."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads that these children never use
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # Python 3.12 warns of threads that these children never use
         process = os.fork()
     if process:
         return process

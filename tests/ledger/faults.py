@@ -62,10 +62,16 @@ class Counter:
     def install(self, patch: Callable[[Any, str, Any], None] = setattr) -> None:
         _sqlite.close_all()
         connect = sqlite3.connect
-        patch(sqlite3, "connect", lambda *arguments, **options: connect(*arguments, factory=self.factory, **options))
+        patch(
+            sqlite3,
+            "connect",
+            lambda *arguments, **options: connect(*arguments, factory=self.factory, **options),
+        )
 
 
-def failing(patch: pytest.MonkeyPatch, code: int, when: Callable[[str], bool], *, after: bool = False) -> list[str]:
+def failing(
+    patch: pytest.MonkeyPatch, code: int, when: Callable[[str], bool], *, after: bool = False
+) -> list[str]:
     """Let SQLite fail at chosen statements, before or after doing them; return the list of those that failed."""
     _sqlite.close_all()
     connect, failed = sqlite3.connect, []
@@ -82,7 +88,9 @@ def failing(patch: pytest.MonkeyPatch, code: int, when: Callable[[str], bool], *
                 raise error
             return cursor
 
-    patch.setattr(sqlite3, "connect", lambda *arguments, **options: connect(*arguments, factory=Connection, **options))
+    patch.setattr(
+        sqlite3, "connect", lambda *arguments, **options: connect(*arguments, factory=Connection, **options)
+    )
     return failed
 
 
@@ -235,7 +243,9 @@ class Blockade:
     def terminate(self) -> None:
         """Terminate every backend that is stopped."""
         for pid in self.waiting():
-            assert self.connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (True,)
+            assert self.connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (
+                True,
+            )
 
     def lift(self) -> None:
         self.connection.execute("SELECT pg_advisory_unlock(%s)", [_KEY])

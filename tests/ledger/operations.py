@@ -43,16 +43,22 @@ def prepare(name: str, ledger: Ledger, mark: Path) -> Struck:
     zero = Fraction(0)
     match name:
         case "reserve":
-            return Struck(ledger, lambda: ledger.reserve(Pure(epsilon=RESERVED)), zero, RESERVED, "reserve", mark)
+            return Struck(
+                ledger, lambda: ledger.reserve(Pure(epsilon=RESERVED)), zero, RESERVED, "reserve", mark
+            )
         case "draw":
             charge = ledger.reserve(Pure(epsilon=RESERVED))
             mechanism = Marking(WORST, REALLY, mark)
-            return Struck(ledger, lambda: charge.release(mechanism, [1], entropy=REAL), RESERVED, RESERVED, "draw", mark)
+            return Struck(
+                ledger, lambda: charge.release(mechanism, [1], entropy=REAL), RESERVED, RESERVED, "draw", mark
+            )
         case "settle":
             return Struck(ledger, _drawn(ledger, mark).settle, RESERVED, REALLY, "settle", mark)
         case "void":
             key = _drawn(ledger, mark).id
-            return Struck(ledger, lambda: ledger.void(key, reason="its process died"), RESERVED, WORST, "void", mark)
+            return Struck(
+                ledger, lambda: ledger.void(key, reason="its process died"), RESERVED, WORST, "void", mark
+            )
         case "create":
             url = ledger._store.address
             return Struck(ledger, lambda: make(url, SHARE, "other"), zero, zero, "create_account", mark)

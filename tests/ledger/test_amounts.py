@@ -25,7 +25,9 @@ def test_ten_tenths_fit_in_one_and_an_eleventh_does_not(tmp_path):
     assert ledger.remaining == 0
     with pytest.raises(BudgetExceeded) as refused:
         ledger.reserve(Pure(epsilon=0.1))
-    assert str(refused.value) == ("This release needs epsilon 0.1 but 0 remains in account 'orders'. Nothing was read or released.")
+    assert str(refused.value) == (
+        "This release needs epsilon 0.1 but 0 remains in account 'orders'. Nothing was read or released."
+    )
     assert spent(ledger) == 1
 
 
@@ -173,7 +175,9 @@ def test_what_is_not_an_exact_cost_cannot_be_charged(tmp_path, chargeable):
 
 def test_a_pure_account_refuses_a_cost_without_a_pure_view(tmp_path):
     ledger = make(tmp_path / "budget.db")
-    with pytest.raises(InvalidParameter, match=r"pure meter cannot be charged with a ZCDP: it has no finite epsilon"):
+    with pytest.raises(
+        InvalidParameter, match=r"pure meter cannot be charged with a ZCDP: it has no finite epsilon"
+    ):
         ledger.reserve((Pure(epsilon=0.1), ZCDP(rho=0.1)))
     assert ledger.remaining == 1
 
@@ -224,8 +228,14 @@ def test_a_share_goes_to_a_child_of_its_own_only(place):
         with pytest.raises(LedgerConflict, match="is not a child of 'orders'. Nothing was granted"):
             ledger.grant(child, 0.25)
         # And the database refuses it as well.
-        assert ledger._store.apply(GRANT, {"parent": "orders", "child": child, "amount": 1, "body": "{}"}) is False
-        assert ledger._store.apply(ENTRUST, {"parent": "orders", "child": child, "amount": 1, "body": "{}"}) is False
+        assert (
+            ledger._store.apply(GRANT, {"parent": "orders", "child": child, "amount": 1, "body": "{}"})
+            is False
+        )
+        assert (
+            ledger._store.apply(ENTRUST, {"parent": "orders", "child": child, "amount": 1, "body": "{}"})
+            is False
+        )
     assert (spent(ledger), spent(other)) == (0, Fraction(1, 4))
 
 

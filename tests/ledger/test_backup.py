@@ -59,7 +59,9 @@ def test_a_copy_is_one_file_with_every_account(tmp_path):
     folder.mkdir()
     heads = ledger.backup(folder / "copy.db")
     assert list(folder.iterdir()) == [folder / "copy.db"]
-    assert heads == {name: Ledger.open(ledger.url, account=name).statement().head for name in ("alarms", "orders", "red")}
+    assert heads == {
+        name: Ledger.open(ledger.url, account=name).statement().head for name in ("alarms", "orders", "red")
+    }
     assert Ledger.accounts(folder / "copy.db") == ("alarms", "orders", "red")
     assert (folder / "copy.db").stat().st_mode == Path(ledger.url).stat().st_mode
 

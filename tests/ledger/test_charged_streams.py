@@ -14,7 +14,19 @@ from typing import Any
 
 import pytest
 
-from ledger.fakes import REAL, Entropy, Mechanism, Result, child, finished, in_child, in_threads, make, resumed, spent
+from ledger.fakes import (
+    REAL,
+    Entropy,
+    Mechanism,
+    Result,
+    child,
+    finished,
+    in_child,
+    in_threads,
+    make,
+    resumed,
+    spent,
+)
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter, LedgerConflict, SimulatedRelease, StreamClosed
 from sordino.ledger import Charge, Ledger
@@ -23,7 +35,9 @@ from sordino.sensitivity import COUNTING
 
 HIGH, LOW = 10**9, -(10**9)
 TENTH = Fraction(1, 10)
-WORST = SparseVector(threshold=0, positives=3, epsilon=0.8, sensitivity=COUNTING, split=0.25)  # 0.2 and three times 0.2
+WORST = SparseVector(
+    threshold=0, positives=3, epsilon=0.8, sensitivity=COUNTING, split=0.25
+)  # 0.2 and three times 0.2
 
 
 @dataclass(frozen=True)
@@ -62,7 +76,9 @@ class Streaming:
         return Stream(mechanism=self, spent=Pure(epsilon=self.spends), closed=False, asked=0)
 
 
-@pytest.mark.parametrize(("answers", "found"), [([], 0), ([LOW] * 5, 0), ([LOW, HIGH, LOW], 1), ([HIGH] * 3, 3)])
+@pytest.mark.parametrize(
+    ("answers", "found"), [([], 0), ([LOW] * 5, 0), ([LOW, HIGH, LOW], 1), ([HIGH] * 3, 3)]
+)
 def test_what_a_stream_did_not_spend_returns(ledger, answers, found):
     with ledger.reserve(WORST, label="watch") as charge, charge.open(WORST) as stream:
         assert [stream.ask(answer).above for answer in answers] == [answer == HIGH for answer in answers]
@@ -108,7 +124,10 @@ def test_settling_closes_what_is_open_so_that_nothing_is_asked_after_the_refund(
 
 def test_closing_early_gives_back_at_the_end_and_once(ledger):
     with ledger.reserve(Pure(epsilon=1)) as charge:
-        first, second = charge.open(Streaming(), entropy=REAL), charge.open(Streaming(spends=0.2), entropy=REAL)
+        first, second = (
+            charge.open(Streaming(), entropy=REAL),
+            charge.open(Streaming(spends=0.2), entropy=REAL),
+        )
         first.close()
         first.close()
         assert ledger.remaining == 0
@@ -187,7 +206,10 @@ def test_another_meter_gives_nothing_back(place):
 
 
 def test_a_stream_that_spent_more_than_declared_keeps_the_full_charge(ledger):
-    with ledger.reserve(Pure(epsilon=0.9)) as charge, pytest.raises(LedgerConflict, match="more than its mechanism declared"):
+    with (
+        ledger.reserve(Pure(epsilon=0.9)) as charge,
+        pytest.raises(LedgerConflict, match="more than its mechanism declared"),
+    ):
         charge.open(Streaming(spends=0.6), entropy=REAL).close()
     assert spent(ledger) == 9 * TENTH
 
@@ -204,14 +226,20 @@ def test_simulated_entropy_opens_nothing(ledger, entropy):
 @pytest.mark.parametrize("says", [True, None, 0])
 def test_a_simulated_verdict_is_refused_and_charged(ledger, says):
     mechanism = Streaming(simulated=says)
-    with ledger.reserve(mechanism) as charge, charge.open(mechanism, entropy=REAL) as stream, pytest.raises(SimulatedRelease):
+    with (
+        ledger.reserve(mechanism) as charge,
+        charge.open(mechanism, entropy=REAL) as stream,
+        pytest.raises(SimulatedRelease),
+    ):
         stream.ask(1)
     assert spent(ledger) == 5 * TENTH
 
 
 def test_what_is_refused_before_the_draw(ledger):
     with ledger.reserve(Pure(epsilon=0.3), label="small") as charge:
-        with pytest.raises(InvalidParameter, match=r"a mechanism with streams, such as a SparseVector; got a Mechanism"):
+        with pytest.raises(
+            InvalidParameter, match=r"a mechanism with streams, such as a SparseVector; got a Mechanism"
+        ):
             charge.open(Mechanism(0.1))
         with pytest.raises(LedgerConflict, match=r"needs epsilon 0\.8 but 0\.3 of 0\.3 remains"):
             charge.open(WORST)
@@ -230,7 +258,11 @@ def test_it_is_no_thing_to_copy_and_shows_nothing_private(ledger):
     with ledger.reserve(WORST) as charge, charge.open(WORST) as stream:
         stream.ask(86753099173)
         assert "86753099173" not in repr(stream)
-        for attempt in (lambda: pickle.dumps(stream), lambda: copy.copy(stream), lambda: copy.deepcopy(stream)):
+        for attempt in (
+            lambda: pickle.dumps(stream),
+            lambda: copy.copy(stream),
+            lambda: copy.deepcopy(stream),
+        ):
             with pytest.raises(TypeError, match="cannot be copied"):
                 attempt()
 

@@ -50,7 +50,12 @@ def test_what_was_not_drawn_returns(ledger):
         charge.release(Mechanism(0.1), [1], entropy=REAL)
         assert ledger.remaining == Fraction(1, 2)
     (line,) = ledger.statement().charges
-    assert (line.state, line.reserved, line.drawn, line.settled) == ("settled", 5 * TENTH, 2 * TENTH, 2 * TENTH)
+    assert (line.state, line.reserved, line.drawn, line.settled) == (
+        "settled",
+        5 * TENTH,
+        2 * TENTH,
+        2 * TENTH,
+    )
     assert spent(ledger) == 2 * TENTH
 
 
@@ -101,7 +106,9 @@ def test_draws_may_not_pass_the_reservation(ledger):
     late = Mechanism(0.2)
     with ledger.reserve(Mechanism(0.3), label="one") as charge:
         charge.release(Mechanism(0.2, spends=0), [1], entropy=REAL)
-        with pytest.raises(LedgerConflict, match=r"needs epsilon 0\.2 but 0\.1 of 0\.3 remains in charge 'one'"):
+        with pytest.raises(
+            LedgerConflict, match=r"needs epsilon 0\.2 but 0\.1 of 0\.3 remains in charge 'one'"
+        ):
             charge.release(late, [1], entropy=REAL)
     assert late.noise == []
     assert spent(ledger) == 0
@@ -110,7 +117,12 @@ def test_draws_may_not_pass_the_reservation(ledger):
 def test_a_closed_charge_is_refused(ledger):
     with ledger.reserve(Mechanism(0.3)) as charge:
         charge.settle()
-        for again in (charge.settle, charge.__enter__, lambda: charge.draw(Mechanism()), lambda: charge.release(Mechanism(), [1])):
+        for again in (
+            charge.settle,
+            charge.__enter__,
+            lambda: charge.draw(Mechanism()),
+            lambda: charge.release(Mechanism(), [1]),
+        ):
             with pytest.raises(LedgerConflict, match=r"closed \(settled\)"):
                 again()
     assert spent(ledger) == 0
@@ -147,7 +159,10 @@ def test_a_simulated_release_is_refused_and_charged(ledger, says):
 
 @pytest.mark.parametrize("says", [0.2, 10])
 def test_a_release_that_spent_more_than_declared_keeps_the_full_charge(ledger, says):
-    with ledger.reserve(Mechanism(0.5)) as charge, pytest.raises(LedgerConflict, match="more than its mechanism declared"):
+    with (
+        ledger.reserve(Mechanism(0.5)) as charge,
+        pytest.raises(LedgerConflict, match="more than its mechanism declared"),
+    ):
         charge.release(Mechanism(0.1, spends=says), [1], entropy=REAL)
     assert spent(ledger) == 5 * TENTH
 
@@ -177,7 +192,10 @@ def test_a_mechanism_for_another_adjacency_is_refused(ledger):
         with pytest.raises(LedgerConflict, match=r"'add-remove' but \w+ is for 'replace-one'"):
             ledger.reserve((Mechanism(0.1), other))
         assert ledger.remaining == 1
-        with ledger.reserve(Pure(epsilon=0.1)) as charge, pytest.raises(LedgerConflict, match="'replace-one'"):
+        with (
+            ledger.reserve(Pure(epsilon=0.1)) as charge,
+            pytest.raises(LedgerConflict, match="'replace-one'"),
+        ):
             charge.release(other, [1], entropy=REAL)
         assert other.noise == []
     assert spent(ledger) == 0

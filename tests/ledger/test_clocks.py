@@ -23,7 +23,9 @@ def jumping(seed):
     class Clock(datetime):
         @classmethod
         def now(cls, tz=None):
-            return datetime(chance.choice([MINYEAR, 1969, 1970, 2038, MAXYEAR]), 1 + chance.randrange(12), 1, tzinfo=UTC)
+            return datetime(
+                chance.choice([MINYEAR, 1969, 1970, 2038, MAXYEAR]), 1 + chance.randrange(12), 1, tzinfo=UTC
+            )
 
     return Clock
 

@@ -114,7 +114,9 @@ def storm(jobs: list[Callable[[], None]], lanes: int) -> list[int]:
     return [codes[number] for number in range(len(jobs))]
 
 
-def many(ledger: Ledger, mark: Path, charges: int, unit: Fraction, fatal: int | None = None) -> Callable[[], None]:
+def many(
+    ledger: Ledger, mark: Path, charges: int, unit: Fraction, fatal: int | None = None
+) -> Callable[[], None]:
     """Return a job of whole charges, then one that is killed at a boundary."""
 
     def run() -> None:
@@ -221,7 +223,10 @@ def test_forks_beside_a_busy_thread_lose_no_charge(place):
     thread = threading.Thread(target=keep_charging)
     thread.start()
     try:
-        processes = [child(lambda: [ledger.reserve(Pure(epsilon=Fraction(1, 10**6))) for _ in range(5)]) for _ in range(20)]
+        processes = [
+            child(lambda: [ledger.reserve(Pure(epsilon=Fraction(1, 10**6))) for _ in range(5)])
+            for _ in range(20)
+        ]
         codes = [finished(process) for process in processes]
     finally:
         stop.set()

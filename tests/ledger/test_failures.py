@@ -29,7 +29,9 @@ def test_a_locked_ledger_says_so(tmp_path, monkeypatch):
     sqlite_module.close_all()
     other = sqlite3.connect(ledger.url, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    refused(lambda: ledger.reserve(Mechanism(0.1)), "was locked by another process for longer than 0.05 seconds")
+    refused(
+        lambda: ledger.reserve(Mechanism(0.1)), "was locked by another process for longer than 0.05 seconds"
+    )
     refused(lambda: charge.release(mechanism, [1], entropy=REAL), "was locked")
     refused(charge.settle, "was locked")
     assert ledger.remaining == Fraction(9, 10)
@@ -145,7 +147,11 @@ def test_a_file_that_may_not_grow_charges_nothing_and_releases_nothing(tmp_path)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
         mechanism = Mechanism(1)
         charge._process = os.getpid()  # stands for the process that reserved it
-        for use in (lambda: ledger.reserve(Mechanism(1)), lambda: charge.release(mechanism, [1], entropy=REAL), charge.settle):
+        for use in (
+            lambda: ledger.reserve(Mechanism(1)),
+            lambda: charge.release(mechanism, [1], entropy=REAL),
+            charge.settle,
+        ):
             with pytest.raises(LedgerError, match=r"could not be|disk is full"):
                 use()
         assert mechanism.noise == []
@@ -189,16 +195,22 @@ def test_a_damaged_ledger_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("spends", [0.1, 0.5])
-def test_a_charge_that_cannot_be_settled_stays_in_full_and_its_release_is_not_lost(tmp_path, monkeypatch, spends, recwarn):
+def test_a_charge_that_cannot_be_settled_stays_in_full_and_its_release_is_not_lost(
+    tmp_path, monkeypatch, spends, recwarn
+):
     ledger = make(tmp_path / "budget.db")
     with monkeypatch.context() as patch:
         with ledger.reserve(Mechanism(0.5)) as charge:
             released = charge.release(Mechanism(0.5, spends=spends), [1], entropy=REAL)
-            failing(patch, sqlite3.SQLITE_FULL, lambda sql: sql.startswith("UPDATE charge SET state = 'settled'"))
+            failing(
+                patch, sqlite3.SQLITE_FULL, lambda sql: sql.startswith("UPDATE charge SET state = 'settled'")
+            )
         sqlite_module.close_all()
     assert released.simulated is False
     said = [str(warning.message) for warning in recwarn if warning.category is RuntimeWarning]
     assert len(said) == (spends < 0.5)  # nothing is lost where nothing would have come back
-    assert all("stays in full: it could not be settled" in words and "disk is full" in words for words in said)
+    assert all(
+        "stays in full: it could not be settled" in words and "disk is full" in words for words in said
+    )
     refused(charge.settle, "closed (kept)", LedgerConflict)
     assert spent(ledger) == Fraction(1, 2)

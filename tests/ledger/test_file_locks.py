@@ -56,7 +56,9 @@ def charging(path, seconds, wait, counts):
 def storm(tmp_path, seconds):
     ledger = make(tmp_path / "budget.db", 1000)
     out, into = os.pipe()
-    children = [child(lambda wait=wait: charging(ledger.url, seconds, wait, into)) for wait in (0, 0.003, 0.01)]
+    children = [
+        child(lambda wait=wait: charging(ledger.url, seconds, wait, into)) for wait in (0, 0.003, 0.01)
+    ]
     assert [finished(one) for one in children] == [0, 0, 0]
     os.close(into)
     with os.fdopen(out) as said:

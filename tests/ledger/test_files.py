@@ -42,7 +42,12 @@ def test_an_account_remembers_what_it_is_about(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     ledger = Ledger.create(
-        "budget.db", account="orders", budget=Budget(epsilon=1), adjacency="replace-one", unit=Row(), source="duckdb:shop.db#orders"
+        "budget.db",
+        account="orders",
+        budget=Budget(epsilon=1),
+        adjacency="replace-one",
+        unit=Row(),
+        source="duckdb:shop.db#orders",
     )
     monkeypatch.chdir("/")
     statement = ledger.statement()
@@ -74,7 +79,9 @@ def test_a_file_may_have_any_name(tmp_path):
     assert path.exists()
 
 
-@pytest.mark.parametrize("name", ["x'); DROP TABLE charge; --", 'a"b $1 %s :account', "~account", "Äöü 😀", "x" * 2000])
+@pytest.mark.parametrize(
+    "name", ["x'); DROP TABLE charge; --", 'a"b $1 %s :account', "~account", "Äöü 😀", "x" * 2000]
+)
 def test_names_with_sql_in_them_are_names(place, name):
     path = place
     ledger = make(path, 1, name)
@@ -142,14 +149,19 @@ def test_a_newer_schema_is_refused(tmp_path):
     ledger = make(tmp_path / "budget.db")
     _sqlite.close_all()
     raw(ledger.url, "PRAGMA user_version = 3")
-    refused(lambda: Ledger.open(ledger.url, account="orders"), "has schema 3 but this version of sordino knows schemas up to 2")
+    refused(
+        lambda: Ledger.open(ledger.url, account="orders"),
+        "has schema 3 but this version of sordino knows schemas up to 2",
+    )
     refused(lambda: make(ledger.url, 1, "other"), "use a newer sordino")
 
 
 def test_the_file_says_what_it_is(tmp_path):
     ledger = make(tmp_path / "budget.db")
     assert ledger.remaining == 1
-    assert [raw(ledger.url, f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version", "journal_mode")] == [
+    assert [
+        raw(ledger.url, f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version", "journal_mode")
+    ] == [
         0x534F5244,
         2,
         "delete",  # as SQLite calls every mode but WAL where nobody has said more
@@ -163,7 +175,10 @@ def test_every_write_is_synchronous(tmp_path, monkeypatch):
     class Connection(sqlite3.Connection):
         def execute(self, sql, *arguments):
             if sql.startswith(("UPDATE", "INSERT")):
-                [(journal,)], [(mode,)] = super().execute("PRAGMA journal_mode"), super().execute("PRAGMA synchronous")
+                [(journal,)], [(mode,)] = (
+                    super().execute("PRAGMA journal_mode"),
+                    super().execute("PRAGMA synchronous"),
+                )
                 modes.append((journal, mode))
             return super().execute(sql, *arguments)
 
@@ -177,7 +192,9 @@ def test_every_write_is_synchronous(tmp_path, monkeypatch):
 
 def test_a_busy_ledger_is_waited_for(place):
     ledger = make(place)
-    processes = [child(lambda: [ledger.reserve(Pure(epsilon=Fraction(1, 20))) for _ in range(5)]) for _ in range(4)]
+    processes = [
+        child(lambda: [ledger.reserve(Pure(epsilon=Fraction(1, 20))) for _ in range(5)]) for _ in range(4)
+    ]
     assert [finished(process) for process in processes] == [0] * 4
     assert spent(ledger) == 1
 
@@ -216,7 +233,11 @@ def test_a_schema_that_is_no_text_is_a_damaged_ledger(tmp_path):
         if whole[place : place + 6] == b"CREATE":
             path.write_bytes(whole[:place] + b"\xcf\xdc" + whole[place + 2 :])
             seen += 1
-            for use in (lambda: ledger.remaining, lambda: ledger.reserve(Pure(epsilon=0.1)), lambda: Ledger.accounts(path)):
+            for use in (
+                lambda: ledger.remaining,
+                lambda: ledger.reserve(Pure(epsilon=0.1)),
+                lambda: Ledger.accounts(path),
+            ):
                 with pytest.raises(LedgerError, match="damaged"):
                     use()
             _sqlite.close_all()

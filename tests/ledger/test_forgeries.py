@@ -29,7 +29,9 @@ def _forged(run, account, change):
     run("DROP TRIGGER event_update")
     run("DROP TRIGGER event_delete")
     columns = "number, kind, charge, amount, spent, allowance, body"
-    events = [list(row) for row in run(f"SELECT {columns} FROM event WHERE account = ? ORDER BY number", account)]
+    events = [
+        list(row) for row in run(f"SELECT {columns} FROM event WHERE account = ? ORDER BY number", account)
+    ]
     change(events)
     run("DELETE FROM event WHERE account = ?", account)
     head = ""
@@ -40,7 +42,9 @@ def _forged(run, account, change):
         run("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", account, *event[:BODY], head, body)
     for key in {event[CHARGE] for event in events if event[KIND] == "reserve"}:
         mine = [event for event in events if event[CHARGE] == key]
-        by_kind = {kind: [event for event in mine if event[KIND] == kind] for kind in ("reserve", "draw", "settle")}
+        by_kind = {
+            kind: [event for event in mine if event[KIND] == kind] for kind in ("reserve", "draw", "settle")
+        }
         drawn, number = sum(event[AMOUNT] for event in by_kind["draw"]), by_kind["reserve"][-1][NUMBER]
         settled = by_kind["settle"][-1][AMOUNT] if by_kind["settle"] else None
         sql = "UPDATE charge SET number = ?, reserved = ?, drawn = ?, draws = ?, settled = ? WHERE id = ?"

@@ -56,7 +56,9 @@ COLUMNS = "number, kind, charge, amount, spent, allowance, body"
 def test_the_chain_is_what_it_is_said_to_be(used, place):
     for account in ("orders", "team"):
         head = ""
-        for *row, stated in raw(place, f"SELECT {COLUMNS}, head FROM ~event WHERE account = ? ORDER BY number", account):
+        for *row, stated in raw(
+            place, f"SELECT {COLUMNS}, head FROM ~event WHERE account = ? ORDER BY number", account
+        ):
             head = hashed(head, row)
             assert head == stated
         assert raw(place, "SELECT head FROM ~account WHERE name = ?", account) == [(head,)]
@@ -72,14 +74,24 @@ def test_the_events_tell_what_happened(used, place):
     assert (events[1].detail["label"], events[1].detail["detail"]) == ("prix d'été", {"domain": "público"})
     assert {event.charge for event in events if event.kind in {"create", "grant"}} == {None}
     assert events[-1].spent == Fraction(45, 100)
-    assert json.loads(json.dumps(events[1].to_dict()))["exact"] == {"amount": "1/5", "spent": "1/5", "limit": "1"}
+    assert json.loads(json.dumps(events[1].to_dict()))["exact"] == {
+        "amount": "1/5",
+        "spent": "1/5",
+        "limit": "1",
+    }
     assert list(used.history(last=3)) == events[-3:]
     assert list(used.history(last=100)) == events
-    assert [event.kind for event in Ledger.open(place, account="team").history()] == ["create", "receive", "reserve"]
+    assert [event.kind for event in Ledger.open(place, account="team").history()] == [
+        "create",
+        "receive",
+        "reserve",
+    ]
     with pytest.raises(InvalidParameter, match="last must be"):
         used.history(last=0)
     bodies = raw(place, "SELECT body FROM ~event")
-    assert len({json.loads(body)["nonce"] for (body,) in bodies}) == len(bodies) - 2  # two grants made two events each
+    assert (
+        len({json.loads(body)["nonce"] for (body,) in bodies}) == len(bodies) - 2
+    )  # two grants made two events each
 
 
 def test_long_histories_are_read_in_pages(place, monkeypatch):
@@ -129,7 +141,9 @@ TAMPERING = {
     "event before the first": [ADD.format(0, 6)],
     "event far before the first": [ADD.format(-(10**9), 6)],
     "gap in the numbers": [EVENT.format("number = 11", 10), f"UPDATE ~account SET number = 11 {ORDERS}"],
-    "events of another account": ["UPDATE ~event SET account = 'team', number = 4 WHERE account = 'orders' AND number = 10"],
+    "events of another account": [
+        "UPDATE ~event SET account = 'team', number = 4 WHERE account = 'orders' AND number = 10"
+    ],
     "account spent": [f"UPDATE ~account SET spent = spent - 1 {ORDERS}"],
     "account allowance": [f"UPDATE ~account SET allowance = allowance + 1 {ORDERS}"],
     "account number": [f"UPDATE ~account SET number = number - 1 {ORDERS}"],
@@ -172,7 +186,9 @@ def check_convicted(used, place, what):
         "head": found.head,
         "problems": list(found.problems),
     }
-    assert all(problem[0].isupper() and problem.endswith(".") and "\n" not in problem for problem in found.problems)
+    assert all(
+        problem[0].isupper() and problem.endswith(".") and "\n" not in problem for problem in found.problems
+    )
     with pytest.raises(LedgerError, match=r"does not hold \(\d+ problems\)"):
         found.raise_if_broken()
 
@@ -185,7 +201,8 @@ def test_tampering_is_convicted(used, place, what):
 
 # The check is the same for both databases: the default run looks at some of it in the second one.
 @pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=() if k % 5 == 0 else pytest.mark.slow) for k, what in enumerate(TAMPERING)]
+    "what",
+    [pytest.param(what, marks=() if k % 5 == 0 else pytest.mark.slow) for k, what in enumerate(TAMPERING)],
 )
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
 def test_tampering_is_convicted_in_postgres(used, place, what):
@@ -213,7 +230,13 @@ def rewritten(place):
     for *facts, said in rows:
         number, body = facts[0], said.replace("died", "lied")
         head = hashed(head, (*facts, body))
-        raw(place, "UPDATE ~event SET body = ?, head = ? WHERE account = 'orders' AND number = ?", body, head, number)
+        raw(
+            place,
+            "UPDATE ~event SET body = ?, head = ? WHERE account = 'orders' AND number = ?",
+            body,
+            head,
+            number,
+        )
     raw(place, "UPDATE ~account SET head = ? WHERE name = 'orders'", head)
 
 
@@ -241,7 +264,12 @@ def test_a_head_that_was_noted_stays_in_the_history(used):
 
 @pytest.mark.parametrize(
     "sql",
-    ["UPDATE ~event SET amount = 0", "DELETE FROM ~event", "UPDATE ~event SET body = body WHERE number = 1", "TRUNCATE ~event"],
+    [
+        "UPDATE ~event SET amount = 0",
+        "DELETE FROM ~event",
+        "UPDATE ~event SET body = body WHERE number = 1",
+        "TRUNCATE ~event",
+    ],
 )
 def test_the_database_refuses_to_change_an_event(used, place, sql):
     on_server = place.startswith("postgresql:")

@@ -40,7 +40,9 @@ def check_full(ledger, keys, room):
 def with_threads(place, writers, charges, room):
     ledger, keys = make(place, room * EACH), []
     # Each writer has a ledger of its own, as if it were on a host of its own.
-    in_threads([lambda: keys.extend(fill(Ledger.open(place, account="orders"), charges // writers))] * writers)
+    in_threads(
+        [lambda: keys.extend(fill(Ledger.open(place, account="orders"), charges // writers))] * writers
+    )
     check_full(ledger, keys, room)
 
 
@@ -87,7 +89,14 @@ def test_grants_and_charges_at_once_stay_within_the_limit(place):
                 assert "try again" in str(twice)
 
     keys = []
-    in_threads([lambda: grant("red"), lambda: grant("blue"), lambda: grant("red"), lambda: keys.extend(fill(ledger, 60))])
+    in_threads(
+        [
+            lambda: grant("red"),
+            lambda: grant("blue"),
+            lambda: grant("red"),
+            lambda: keys.extend(fill(ledger, 60)),
+        ]
+    )
     assert (len(keys) + len(granted)) * EACH == spent(ledger) == ledger.statement().limit
     assert ledger.statement().shares == {name: granted.count(name) * EACH for name in set(granted)}
     for name in set(granted):
@@ -111,7 +120,9 @@ def test_faults_of_every_kind_at_random_moments(server, tmp_path, monkeypatch, f
     with Proxy(server) as proxy:
         ledger = Ledger.open(proxy.url, account="orders")
         struck, keys = [0], []
-        proxy.plan = lambda message: chance.choice(["before", "after", "middle", "at once"]) if chance.random() < 0.1 else None
+        proxy.plan = lambda message: (
+            chance.choice(["before", "after", "middle", "at once"]) if chance.random() < 0.1 else None
+        )
 
         def write(lane):
             while proxy.cuts + struck[0] < faults:
@@ -138,7 +149,11 @@ def test_faults_of_every_kind_at_random_moments(server, tmp_path, monkeypatch, f
     lines = ledger.statement().charges
     assert len(keys) == len(set(keys)) > faults // 50
     assert {line.id for line in lines} == set(keys)
-    assert {(line.state, line.drawn, line.settled) for line in lines} == {("settled", WORST * unit, REALLY * unit)}
+    assert {(line.state, line.drawn, line.settled) for line in lines} == {
+        ("settled", WORST * unit, REALLY * unit)
+    }
     assert spent(ledger) == len(keys) * REALLY * unit
-    assert sum(path.stat().st_size for path in tmp_path.glob("mark-*")) == len(keys)  # every draw was used once
+    assert sum(path.stat().st_size for path in tmp_path.glob("mark-*")) == len(
+        keys
+    )  # every draw was used once
     assert raw(server, "SELECT count(*) FROM ~event") == [(1 + 3 * len(keys),)]

@@ -26,7 +26,9 @@ def epsilon_of(rho, delta):
     rho, delta = mpmath.mpf(rho.numerator) / rho.denominator, mpmath.mpf(delta)
 
     def at(order):
-        return rho * order + (mpmath.log(1 / delta) + (order - 1) * mpmath.log(1 - 1 / order) - mpmath.log(order)) / (order - 1)
+        return rho * order + (
+            mpmath.log(1 / delta) + (order - 1) * mpmath.log(1 - 1 / order) - mpmath.log(order)
+        ) / (order - 1)
 
     low, high = mpmath.log(mpmath.mpf("1e-12")), mpmath.log(mpmath.mpf("1e12"))  # of order - 1
     ratio = (mpmath.sqrt(5) - 1) / 2
@@ -40,7 +42,8 @@ def epsilon_of(rho, delta):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(1, 1e-6), (Fraction(1, 2), 1e-9), (3, 1e-5), (10, 1e-12), (Fraction(1, 20), 1e-3), (50, 0.1)]
+    ("epsilon", "delta"),
+    [(1, 1e-6), (Fraction(1, 2), 1e-9), (3, 1e-5), (10, 1e-12), (Fraction(1, 20), 1e-3), (50, 0.1)],
 )
 def test_the_limit_is_the_largest_rho_that_is_epsilon_delta(epsilon, delta):
     limit = Budget(epsilon=epsilon, delta=delta, meter="zcdp").limit
@@ -87,7 +90,11 @@ def test_what_was_drawn_does_not_come_back_on_the_zcdp_meter(place):
     with ledger.reserve(Pure(epsilon=0.2)) as charge:
         charge.release(Mechanism(0.1, spends=0, per_transcript=True), [1], entropy=REAL)
     (line,) = ledger.statement().charges
-    assert (line.reserved, line.drawn, line.settled) == (Fraction(2, 100), Fraction(5, 1000), Fraction(5, 1000))
+    assert (line.reserved, line.drawn, line.settled) == (
+        Fraction(2, 100),
+        Fraction(5, 1000),
+        Fraction(5, 1000),
+    )
     assert spent(ledger) == Fraction(5, 1000)  # what was not drawn did come back
 
 
@@ -121,11 +128,17 @@ def test_a_release_that_spent_more_keeps_the_full_charge_on_either_meter(place):
         def release(self, answers, *, entropy):
             return Result(ZCDP(rho=0.0051))
 
-    with ledger.reserve(Pure(epsilon=0.2)) as charge, pytest.raises(LedgerConflict, match="more than its mechanism declared"):
+    with (
+        ledger.reserve(Pure(epsilon=0.2)) as charge,
+        pytest.raises(LedgerConflict, match="more than its mechanism declared"),
+    ):
         charge.release(Odd(0.1), [1], entropy=Entropy())
     assert spent(ledger) == Fraction(2, 100)
     for says in (True, False):
-        with ledger.reserve(Pure(epsilon=0.01)) as charge, pytest.raises(LedgerConflict, match="more than its mechanism declared"):
+        with (
+            ledger.reserve(Pure(epsilon=0.01)) as charge,
+            pytest.raises(LedgerConflict, match="more than its mechanism declared"),
+        ):
             charge.release(Mechanism(0.01, spends=0.011, per_transcript=says), [1], entropy=REAL)
 
 
@@ -139,7 +152,10 @@ def test_a_pure_bound_of_one_transcript_may_exceed_the_average_on_the_zcdp_meter
     with ledger.reserve(Ranges.cost) as charge:
         charge.release(Ranges(0.04, spends=0.03, per_transcript=True), [1], entropy=REAL)
     assert spent(ledger) == Fraction(9, 40000)
-    with ledger.reserve(Ranges.cost) as charge, pytest.raises(LedgerConflict, match="more than its mechanism declared"):
+    with (
+        ledger.reserve(Ranges.cost) as charge,
+        pytest.raises(LedgerConflict, match="more than its mechanism declared"),
+    ):
         charge.release(Ranges(0.04, spends=0.03, per_transcript=False), [1], entropy=REAL)
 
 
@@ -167,7 +183,11 @@ def test_the_database_itself_refuses_a_refund_of_what_was_drawn(place, operation
         {"amount": row.drawn, "drawn": row.drawn - 1},
         {"amount": row.drawn, "draws": 0},
         {"amount": row.drawn, "account": "other"},
-        *([{"amount": row.drawn, "key": "9f" * 16}, {"amount": row.drawn, "key": ""}] if operation is SETTLE else []),
+        *(
+            [{"amount": row.drawn, "key": "9f" * 16}, {"amount": row.drawn, "key": ""}]
+            if operation is SETTLE
+            else []
+        ),
     ]
     for changed in wrong:
         assert store.apply(operation, {**known, **changed}) is False
@@ -184,7 +204,15 @@ def test_a_charge_of_another_meter_is_refused_by_the_database(place):
     charge = ledger.reserve(Pure(epsilon=0.2))
     reserve = OPERATIONS[0]
     facts = {"adjacency": "add-remove", "unit": 'column "customer"', "source": "/data/orders.parquet"}
-    known = {"account": "orders", "charge": "9f" * 16, "amount": 1, "digest": "9f" * 32, "lock": "9f" * 32, "body": "{}", **facts}
+    known = {
+        "account": "orders",
+        "charge": "9f" * 16,
+        "amount": 1,
+        "digest": "9f" * 32,
+        "lock": "9f" * 32,
+        "body": "{}",
+        **facts,
+    }
     assert store_at(place).apply(reserve, {**known, "meter": "zcdp"}) is False
     assert spent(ledger) == charge.reserved
 
@@ -194,7 +222,10 @@ def test_shares_are_counted_in_the_measure_of_the_meter(place):
     team = ledger.grant("team", 0.01)
     assert (team.remaining, team.statement().meter, team.statement().epsilon) == (Fraction(1, 100), "zcdp", 1)
     team.reserve(ZCDP(rho=0.01))
-    with pytest.raises(BudgetExceeded, match=r"The share of 'team' needs rho 1 but 0\.014355\d* remains .* Nothing was granted"):
+    with pytest.raises(
+        BudgetExceeded,
+        match=r"The share of 'team' needs rho 1 but 0\.014355\d* remains .* Nothing was granted",
+    ):
         ledger.grant("team", 1)
     assert spent(team) == spent(ledger) == Fraction(1, 100)
 

@@ -71,7 +71,12 @@ CHARGES = (
     ("e5", "orders", 5, "of nothing", "settled", 0, 0, 0, 0),
     ("f6", "alarms", 1, "elsewhere", "drawn", 50, 50, None, 1),
 )
-DRAWS = (("b2", 0, "NoisyTopK", 100), ("b2", 1, "LaplaceMechanism", 50), ("c3", 0, "NoisyTopK", 250), ("f6", 0, "Other", 50))
+DRAWS = (
+    ("b2", 0, "NoisyTopK", 100),
+    ("b2", 1, "LaplaceMechanism", 50),
+    ("c3", 0, "NoisyTopK", 250),
+    ("f6", 0, "Other", 50),
+)
 SPENT = {"orders": 100 + 200 + 120, "alarms": 50, "empty": 0}
 ALLOWANCE = 1000
 
@@ -82,11 +87,23 @@ def old_file(path, mode="wal"):
     connection.execute("PRAGMA synchronous = OFF")
     connection.executescript(SCHEMA_1)
     for name, total in SPENT.items():
-        facts = (name, "pure", "1/1000000", "0", "add-remove", 'column "customer"', "/data/orders.parquet", ALLOWANCE, total)
+        facts = (
+            name,
+            "pure",
+            "1/1000000",
+            "0",
+            "add-remove",
+            'column "customer"',
+            "/data/orders.parquet",
+            ALLOWANCE,
+            total,
+        )
         connection.execute("INSERT INTO account VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 9, ?)", (*facts, TIME))
     for charge in CHARGES:
         detail = json.dumps({"k": charge[2], "domain": "público"})
-        connection.execute("INSERT INTO charge VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*charge, detail, TIME))
+        connection.execute(
+            "INSERT INTO charge VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*charge, detail, TIME)
+        )
     for draw in DRAWS:
         connection.execute("INSERT INTO draw VALUES (?, ?, ?, ?, ?)", (*draw, TIME))
     connection.close()
@@ -108,7 +125,11 @@ def check_migrated(path):
         assert spent(ledger) == Fraction(total, 10**9)
         assert ledger.remaining == Fraction(ALLOWANCE - total, 10**9)
         statement = ledger.statement()
-        assert (statement.unit, statement.source, statement.meter) == ('column "customer"', "/data/orders.parquet", "pure")
+        assert (statement.unit, statement.source, statement.meter) == (
+            'column "customer"',
+            "/data/orders.parquet",
+            "pure",
+        )
         assert statement.epsilon == Fraction(1, 10**6)
         wanted = [charge for charge in CHARGES if charge[1] == name]
         assert [
@@ -127,10 +148,18 @@ def check_migrated(path):
             )
             for key, _, number, label, state, reserved, drawn, settled, _ in wanted
         ]
-    drawn = [(e.charge, e.detail["slot"], e.detail["mechanism"], int(e.amount * 10**9)) for n in SPENT for e in history(path, n)]
+    drawn = [
+        (e.charge, e.detail["slot"], e.detail["mechanism"], int(e.amount * 10**9))
+        for n in SPENT
+        for e in history(path, n)
+    ]
     assert sorted(drawn) == sorted(DRAWS)
     assert raw(path, "PRAGMA user_version") == [(2,)]
-    assert {name for (name,) in raw(path, "SELECT name FROM sqlite_master WHERE type = 'table'")} == {"account", "charge", "event"}
+    assert {name for (name,) in raw(path, "SELECT name FROM sqlite_master WHERE type = 'table'")} == {
+        "account",
+        "charge",
+        "event",
+    }
 
 
 def history(path, name):
@@ -221,7 +250,9 @@ def test_a_kill_at_every_boundary_leaves_the_old_file_or_the_new_one(tmp_path, s
             _sqlite.close_all()
 
         assert in_child(killed) == -9
-        assert raw(path, "PRAGMA user_version") == [(1,) if fatal <= commit + 1 else (2,)], counter.seen[fatal]
+        assert raw(path, "PRAGMA user_version") == [(1,) if fatal <= commit + 1 else (2,)], counter.seen[
+            fatal
+        ]
         if fatal % 21 == 0 or fatal >= commit - 1:
             check_migrated(path)
             _sqlite.close_all()

@@ -40,7 +40,11 @@ class Model(RuleBasedStateMachine):
         self.ledgers, self.limits, self.taken, self.keys = {}, {}, {}, []
         for name, meter in TOPS.items():
             # Of both meters one with room for a hundred billionths: rho is about epsilon^2 / (4 log(1/delta)).
-            budget = Budget(epsilon=LIMIT) if meter == "pure" else Budget(epsilon=Fraction(1, 400), delta=1e-6, meter="zcdp")
+            budget = (
+                Budget(epsilon=LIMIT)
+                if meter == "pure"
+                else Budget(epsilon=Fraction(1, 400), delta=1e-6, meter="zcdp")
+            )
             self.ledgers[name] = Ledger.create(self.place, account=name, budget=budget, **PLACE)
             self.limits[name], self.taken[name] = budget.limit, []
 
@@ -59,7 +63,11 @@ class Model(RuleBasedStateMachine):
         return amount if name in {"pure", "team", "team of the team"} else amount**2 / 2
 
     def spent(self, name):
-        shares = (self.limits[child] for child, parent in CHILDREN.items() if parent == name and child in self.limits)
+        shares = (
+            self.limits[child]
+            for child, parent in CHILDREN.items()
+            if parent == name and child in self.limits
+        )
         return sum(self.taken[name], Fraction(0)) + sum(shares, Fraction(0))
 
     def left(self, name):
@@ -67,7 +75,11 @@ class Model(RuleBasedStateMachine):
 
     def scaled(self, name, amount):
         """Return an epsilon that costs a part of an account on its meter."""
-        return amount if name in {"pure", "team", "team of the team"} else Fraction(math.isqrt(int(amount * 2 * NANO * NANO)), NANO)
+        return (
+            amount
+            if name in {"pure", "team", "team of the team"}
+            else Fraction(math.isqrt(int(amount * 2 * NANO * NANO)), NANO)
+        )
 
     @rule(target=charges, name=ACCOUNTS, amount=AMOUNTS)
     def reserve(self, name, amount):
@@ -106,7 +118,10 @@ class Model(RuleBasedStateMachine):
         name, amount = one["name"], self.scaled(one["name"], amount)
         worst, really = self.cost(name, amount), self.cost(name, amount * share)
         mechanism = Mechanism(
-            amount, spends=amount * share, per_transcript=proved, error=ZeroDivisionError("no") if fails else None
+            amount,
+            spends=amount * share,
+            per_transcript=proved,
+            error=ZeroDivisionError("no") if fails else None,
         )
         if one["kept"] or one["worst"] + worst > self.cost(name, one["reserved"]):
             with pytest.raises(LedgerConflict):
@@ -180,16 +195,24 @@ class ServerModel(Model):
 
 
 TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+TestModel.settings = settings(
+    max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
 TestServerModel = ServerModel.TestCase
-TestServerModel.settings = settings(max_examples=3, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck))
+TestServerModel.settings = settings(
+    max_examples=3, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 @pytest.mark.slow
 class TestModelLonger(Model.TestCase):
-    settings = settings(max_examples=200, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck))
+    settings = settings(
+        max_examples=200, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+    )
 
 
 @pytest.mark.slow
 class TestServerModelLonger(ServerModel.TestCase):
-    settings = settings(max_examples=80, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
+    settings = settings(
+        max_examples=80, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+    )

@@ -78,7 +78,10 @@ def halves(before, after):
         yield [after[k] if k in written else before[k] for k in range(last)]
     chance = random.Random(7)
     for chosen in {tuple(k for k in changed if chance.random() < 0.5) for _ in range(60)}:
-        yield [after[k] if k in chosen else before[k] if k < len(before) else bytes(PAGE) for k in range(len(after))]
+        yield [
+            after[k] if k in chosen else before[k] if k < len(before) else bytes(PAGE)
+            for k in range(len(after))
+        ]
 
 
 def filled(path, charges):
@@ -141,16 +144,28 @@ def verified(path):
 def hot(journal):
     """Return a journal of a finished write as it was before the write was finished: with its first bytes."""
     places = range(512, len(journal) - PAGE - 7, PAGE + 8)
-    kept = [(int.from_bytes(journal[k : k + 4], "big"), journal[k + 4 : k + 4 + PAGE], journal[k + 4 + PAGE :][:4]) for k in places]
+    kept = [
+        (
+            int.from_bytes(journal[k : k + 4], "big"),
+            journal[k + 4 : k + 4 + PAGE],
+            journal[k + 4 + PAGE :][:4],
+        )
+        for k in places
+    ]
     numbers = [number for number, _, _ in kept]
     count = numbers.index(1) + 1  # the first page is the last that a write of this kind keeps
     sums = {
-        (int.from_bytes(sum_, "big") - sum(page[k] for k in range(PAGE - 200, 0, -200))) % 2**32 for _, page, sum_ in kept[:count]
+        (int.from_bytes(sum_, "big") - sum(page[k] for k in range(PAGE - 200, 0, -200))) % 2**32
+        for _, page, sum_ in kept[:count]
     }
     assert len(sums) == 1, "all pages of one journal have one number in their sums"
     pages = int.from_bytes(kept[count - 1][1][28:32], "big")
     head = [count, sums.pop(), pages, 512, PAGE]
-    return bytes.fromhex("d9d505f920a163d7") + b"".join(number.to_bytes(4, "big") for number in head) + journal[28:]
+    return (
+        bytes.fromhex("d9d505f920a163d7")
+        + b"".join(number.to_bytes(4, "big") for number in head)
+        + journal[28:]
+    )
 
 
 def left_behind(tmp_path, *, written):
@@ -378,7 +393,9 @@ def test_a_write_that_somebody_undid_is_not_called_done(tmp_path, monkeypatch):
                 return cursor
 
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite3, "connect", lambda *a, connected=Connection, **k: connect(*a, factory=connected, **k))
+            patch.setattr(
+                sqlite3, "connect", lambda *a, connected=Connection, **k: connect(*a, factory=connected, **k)
+            )
             release = partial(charge.release, Marking(TINY, TINY, noise), [1], entropy=REAL)
             refused(release, "was changed by another program")
         assert not noise.exists()

@@ -63,11 +63,18 @@ def test_a_server_that_is_killed_keeps_what_was_committed():
             assert connection.execute("SHOW work_mem").fetchone() == ("5MB",)
             assert connection.execute("SHOW server_encoding").fetchone() == ("UTF8",)
             connection.execute("CREATE TABLE kept (value bigint)")
-        for round_, ends in enumerate((server.kill, server.stop, lambda: server.stop(signal.SIGQUIT), server.kill)):
-            with closing(psycopg.connect(address, autocommit=True)) as writer, closing(psycopg.connect(address)) as busy:
+        for round_, ends in enumerate(
+            (server.kill, server.stop, lambda: server.stop(signal.SIGQUIT), server.kill)
+        ):
+            with (
+                closing(psycopg.connect(address, autocommit=True)) as writer,
+                closing(psycopg.connect(address)) as busy,
+            ):
                 writer.execute("INSERT INTO kept VALUES (%s)", [round_])
                 busy.execute("INSERT INTO kept VALUES (-1)")
-                busy.pgconn.send_query(b"SELECT sum(i) FROM (SELECT generate_series(1, 1000000000000) AS i) AS s")
+                busy.pgconn.send_query(
+                    b"SELECT sum(i) FROM (SELECT generate_series(1, 1000000000000) AS i) AS s"
+                )
                 processes = [postmaster(server), *children(postmaster(server))]
                 ends()
                 assert len(processes) > 3
@@ -109,7 +116,11 @@ with started_server() as server:
 def test_nothing_is_left_of_a_server_when_its_tests_are_gone(what):
     command = [sys.executable, "-c", LEFT_BEHIND, what]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)}
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
     ) as tests:
         folder, process, memory = tests.stdout.readline().split()
         assert Path(folder).is_dir()
@@ -136,7 +147,9 @@ def test_where_there_is_no_server_one_sentence_says_what_to_install(tmp_path, mo
     monkeypatch.setattr(postgres, "_SYSTEM", tmp_path)
     monkeypatch.setattr(postgres, "NAMED", "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoServer, match="need initdb and postgres.*install a PostgreSQL server.*SORDINO_TEST_POSTGRES"):
+    with pytest.raises(
+        NoServer, match="need initdb and postgres.*install a PostgreSQL server.*SORDINO_TEST_POSTGRES"
+    ):
         started_server().__enter__()
     monkeypatch.setattr(postgres, "NAMED", str(tmp_path))
     with pytest.raises(NoServer, match="must name a folder with initdb and postgres, or an address"):
@@ -161,7 +174,12 @@ def test_a_run_without_a_server_fails_once_for_each_worker(tmp_path, workers):
     (tmp_path / "test_it.py").write_text(RUN)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, str(tmp_path)]
     ran = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TESTS)}, check=False, cwd=tmp_path
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        check=False,
+        cwd=tmp_path,
     )
     assert ran.returncode != 0
     assert 1 <= ran.stdout.count("FAILED") <= max(1, int(workers))

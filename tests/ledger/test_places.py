@@ -12,7 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from ledger.fakes import REAL, Mechanism, charge_some, child, finished, in_child, in_threads, make, raw, refused, spent
+from ledger.fakes import (
+    REAL,
+    Mechanism,
+    charge_some,
+    child,
+    finished,
+    in_child,
+    in_threads,
+    make,
+    raw,
+    refused,
+    spent,
+)
 from sordino.cost import Pure
 from sordino.errors import LedgerConflict
 from sordino.ledger import Ledger, _filesystem, _sqlite
@@ -49,7 +61,9 @@ def test_a_ledger_of_the_same_name_about_something_else_is_not_charged(tmp_path)
     _sqlite.close_all()
     Path(other.url).replace(ledger.url)
     refused(
-        lambda: ledger.reserve(Mechanism(0.1)), "is not the one that was opened; open it again. Nothing was read", LedgerConflict
+        lambda: ledger.reserve(Mechanism(0.1)),
+        "is not the one that was opened; open it again. Nothing was read",
+        LedgerConflict,
     )
     assert Ledger.open(ledger.url, account="orders").remaining == 1
 
@@ -200,7 +214,15 @@ LINE = "36 35 {device} / /data rw,noatime shared:1 - {kind} server:/export rw\n"
 
 @pytest.mark.parametrize(
     ("kind", "is_network"),
-    [("nfs4", True), ("nfs", True), ("cifs", True), ("fuse.sshfs", True), ("ext4", False), ("overlay", False), ("tmpfs", False)],
+    [
+        ("nfs4", True),
+        ("nfs", True),
+        ("cifs", True),
+        ("fuse.sshfs", True),
+        ("ext4", False),
+        ("overlay", False),
+        ("tmpfs", False),
+    ],
 )
 def test_network_file_systems_are_refused_before_anything_is_made(tmp_path, monkeypatch, kind, is_network):
     device = tmp_path.stat().st_dev

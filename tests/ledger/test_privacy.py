@@ -17,7 +17,13 @@ from sordino.ledger import _sqlite
 from support.postgres import own_server
 
 CANARY = 917364528.125
-TRACES = ("917364528", "9.17364528", struct.pack("<d", CANARY), struct.pack(">d", CANARY), struct.pack(">q", 917364528))
+TRACES = (
+    "917364528",
+    "9.17364528",
+    struct.pack("<d", CANARY),
+    struct.pack(">d", CANARY),
+    struct.pack(">q", 917364528),
+)
 
 
 def clean(content: bytes) -> bool:

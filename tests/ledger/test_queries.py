@@ -95,7 +95,9 @@ def test_questions_use_an_index_in_postgres(server, name):
     charge_some(ledger, 20)
     given = {"account": "orders", "charge": ledger.reserve(Pure(epsilon=SMALL)).id, "after": 3, "until": 5}
     with psycopg.connect(server) as connection:
-        connection.execute("SET enable_seqscan = off")  # the tables are so small that an index would not be worth it
+        connection.execute(
+            "SET enable_seqscan = off"
+        )  # the tables are so small that an index would not be worth it
         asked = "EXPLAIN " + rendered(QUESTIONS[name], "sordino.", "%(@)s")
         plan = "\n".join(row[0] for row in connection.execute(asked.encode(), given))
     assert "Seq Scan" not in plan

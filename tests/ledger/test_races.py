@@ -37,7 +37,9 @@ def race(calls):
 def test_threads_race_for_the_last_slot_of_a_charge(ledger):
     mechanism = Mechanism(0.3)
     with ledger.reserve(mechanism) as charge:
-        assert race([lambda: charge.release(mechanism, [1], entropy=REAL)] * 8) == ["LedgerConflict"] * 7 + ["won"]
+        assert race([lambda: charge.release(mechanism, [1], entropy=REAL)] * 8) == ["LedgerConflict"] * 7 + [
+            "won"
+        ]
     assert mechanism.noise == [1]
     assert spent(ledger) == 3 * TENTH
 
@@ -51,7 +53,12 @@ def test_a_resumed_copy_races_for_a_slot_and_cannot_refund_the_other(ledger):
     mechanism = Mechanism(0.1)
     charge = ledger.reserve(Pure(epsilon=0.3))
     twin = resumed(charge)
-    assert race([lambda: charge.release(mechanism, [1], entropy=REAL), lambda: twin.release(mechanism, [1], entropy=REAL)]) == [
+    assert race(
+        [
+            lambda: charge.release(mechanism, [1], entropy=REAL),
+            lambda: twin.release(mechanism, [1], entropy=REAL),
+        ]
+    ) == [
         "LedgerConflict",
         "won",
     ]
@@ -114,7 +121,13 @@ def test_a_draw_that_costs_nothing_takes_its_slot_too(ledger):
 def test_a_draw_must_know_slot_and_sum(ledger):
     charge = ledger.reserve(Pure(epsilon=0.3))
     charge.draw(Pure(epsilon=0.1))
-    known = {"account": "orders", "charge": charge.id, "key": charge._key, "amount": 10**8, "body": '{"slot": 1}'}
+    known = {
+        "account": "orders",
+        "charge": charge.id,
+        "key": charge._key,
+        "amount": 10**8,
+        "body": '{"slot": 1}',
+    }
     for slot, before in ((0, 10**8), (2, 10**8), (1, 0), (1, 10**8 - 1), (1, 2 * 10**8)):
         assert ledger._store.apply(DRAW, {**known, "slot": slot, "before": before}) is False
     assert ledger._store.apply(DRAW, {**known, "slot": 1, "before": 10**8}) is True

@@ -70,7 +70,11 @@ def test_a_ledger_that_may_only_be_read_is_read_and_not_charged(folder):
         refused(lambda: make(folder / "other.db"), "cannot be")
         refused(lambda: ledger.backup(folder / "copy.db"), "A backup cannot be made at")
         with tempfile.TemporaryDirectory() as place:
-            copied = Ledger.open(place + "/copy.db", account="orders") if ledger.backup(place + "/copy.db") else None
+            copied = (
+                Ledger.open(place + "/copy.db", account="orders")
+                if ledger.backup(place + "/copy.db")
+                else None
+            )
             assert copied.remaining == Fraction(3, 4)
         assert mechanism.noise == []
 
@@ -119,7 +123,10 @@ def test_a_file_of_an_older_version_that_may_only_be_read_says_so(folder):
 
     def look():
         for use in (lambda: ledger.remaining, lambda: ledger.reserve(Mechanism(0.1))):
-            with pytest.raises(LedgerError, match=r"cannot be opened; this user must be able to write|is read-only, and charges"):
+            with pytest.raises(
+                LedgerError,
+                match=r"cannot be opened; this user must be able to write|is read-only, and charges",
+            ):
                 use()
 
     with closed_to_writing(folder):

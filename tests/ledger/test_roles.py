@@ -18,7 +18,10 @@ from sordino.ledger import Ledger, _postgres
 from sordino.ledger._schema import OPERATIONS, TABLES
 from support.postgres import fresh
 
-ROLE, NOBODY = f"sordino_charger_{os.getpid()}", f"sordino_nobody_{os.getpid()}"  # others may test on the same server
+ROLE, NOBODY = (
+    f"sordino_charger_{os.getpid()}",
+    f"sordino_nobody_{os.getpid()}",
+)  # others may test on the same server
 LARGEST = 2**63 - 1
 
 
@@ -84,7 +87,10 @@ def test_a_role_without_permit_gets_one_sentence(owner, charger):
         lambda: Ledger.accounts(stranger),
         lambda: make(stranger, 1, "other"),
     ):
-        said = refused(call, "does not allow this role to do that; its owner can, or can let it charge (`sordino ledger permit`).")
+        said = refused(
+            call,
+            "does not allow this role to do that; its owner can, or can let it charge (`sordino ledger permit`).",
+        )
         assert "for-tests" not in said
     for operation in OPERATIONS:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -121,14 +127,19 @@ UPDATED = ("account.spent", "account.allowance", "charge.settled", "event.body",
 
 def test_a_permitted_role_cannot_touch_a_table(charger):
     statements = [sql.format(table) for table in NAMES for sql in TOUCHES]
-    statements += [f"UPDATE ~{table} SET {name} = {name}" for table, name in (column.split(".") for column in UPDATED)]
+    statements += [
+        f"UPDATE ~{table} SET {name} = {name}" for table, name in (column.split(".") for column in UPDATED)
+    ]
     statements += [
         "SET SESSION AUTHORIZATION sordino",
         "CREATE SCHEMA mine",
         "ALTER SCHEMA sordino RENAME TO mine",
         "CREATE TABLE ~mine ()",
     ]
-    statements += ["CREATE FUNCTION ~chain(covered integer) RETURNS text LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION ~chain"]
+    statements += [
+        "CREATE FUNCTION ~chain(covered integer) RETURNS text LANGUAGE sql AS 'SELECT 1'",
+        "DROP FUNCTION ~chain",
+    ]
     with psycopg.connect(charger, autocommit=True) as connection:
         for sql in statements:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -147,7 +158,8 @@ TEXTS = {"charge": "9f" * 16, "digest": "9f" * 32, "lock": "9f" * 32, "body": '{
 def called(url, operation, **changed):
     """Call the function of an operation; return what it said."""
     values = [
-        changed.get(name, 0 if kind == "bigint" else TEXTS.get(name, "orders")) for name, kind in operation.parameters.items()
+        changed.get(name, 0 if kind == "bigint" else TEXTS.get(name, "orders"))
+        for name, kind in operation.parameters.items()
     ]
     marks = ", ".join("?" for _ in values)
     [(answer,)] = raw(url, f"SELECT ~{operation.name}({marks})", *values)
@@ -167,7 +179,12 @@ def test_only_charging_functions_can_be_called(charger):
             raw(charger, f"SELECT ~{function}")
 
 
-FACTS = {"meter": "pure", "adjacency": "add-remove", "unit": 'column "customer"', "source": "/data/orders.parquet"}
+FACTS = {
+    "meter": "pure",
+    "adjacency": "add-remove",
+    "unit": 'column "customer"',
+    "source": "/data/orders.parquet",
+}
 
 
 AMOUNTS = (-1, -(10**9), LARGEST, -LARGEST, -LARGEST - 1, 9 * 10**18 + 1, 10**9, None)
@@ -213,8 +230,15 @@ def test_only_who_reserved_draws_and_settles(owner, charger):
     [(lock,)] = raw(charger, "SELECT lock FROM ~charge")
     for key in ("", "9f" * 16, lock, charge.id):
         assert called(charger, by_name["draw"], **known, key=key, slot=0, before=0, amount=1) is False
-        assert called(charger, by_name["settle"], **known, key=key, reserved=5 * 10**8, drawn=0, draws=0, amount=0) is False
-    assert charge._key not in repr(charge) + repr(raw(owner, "SELECT * FROM ~charge")) + repr(raw(owner, "SELECT * FROM ~event"))
+        assert (
+            called(
+                charger, by_name["settle"], **known, key=key, reserved=5 * 10**8, drawn=0, draws=0, amount=0
+            )
+            is False
+        )
+    assert charge._key not in repr(charge) + repr(raw(owner, "SELECT * FROM ~charge")) + repr(
+        raw(owner, "SELECT * FROM ~event")
+    )
     charge.draw(Mechanism(0.1))
     charge.settle()
     assert spent(Ledger.open(owner, account="orders")) == Fraction(1, 10)
@@ -285,19 +309,31 @@ SHADOWS = (
 )
 
 
-@pytest.mark.parametrize("path", ["pg_temp, public, pg_catalog", "public, pg_temp, pg_catalog", "pg_temp, pg_catalog, sordino"])
+@pytest.mark.parametrize(
+    "path", ["pg_temp, public, pg_catalog", "public, pg_temp, pg_catalog", "pg_temp, pg_catalog, sordino"]
+)
 def test_shadows_of_names_change_nothing(owner, charger, path):
     """What a role makes under the names that the functions use is not found by them."""
     raw(owner, f"GRANT CREATE ON SCHEMA public TO {ROLE}")
     reserve, draw = (next(o for o in OPERATIONS if o.name == name) for name in ("reserve", "draw"))
     with psycopg.connect(charger, autocommit=True) as connection:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute("CREATE FUNCTION sordino.chain(covered integer) RETURNS text LANGUAGE sql AS $$ SELECT 'forged' $$")
+            connection.execute(
+                "CREATE FUNCTION sordino.chain(covered integer) RETURNS text LANGUAGE sql AS $$ SELECT 'forged' $$"
+            )
         for shadow in SHADOWS:
             connection.execute(shadow.encode())
-            connection.execute(shadow.replace("TEMP TABLE ", "TABLE public.").replace("pg_temp", "public").encode())
+            connection.execute(
+                shadow.replace("TEMP TABLE ", "TABLE public.").replace("pg_temp", "public").encode()
+            )
         connection.execute(f"SET search_path = {path}".encode())
-        known = {**FACTS, **TEXTS, "account": "orders", "lock": hashlib.sha256(b"key").hexdigest(), "key": "key"}
+        known = {
+            **FACTS,
+            **TEXTS,
+            "account": "orders",
+            "lock": hashlib.sha256(b"key").hexdigest(),
+            "key": "key",
+        }
         for operation, parameters, answer in (
             (reserve, {**known, "amount": 2 * 10**9}, False),
             (reserve, {**known, "amount": 5 * 10**8}, True),
@@ -309,9 +345,13 @@ def test_shadows_of_names_change_nothing(owner, charger, path):
             assert connection.execute(sql.encode(), values).fetchone() == (answer,)
         for table in ("account", "charge", "event"):
             for schema in ("pg_temp", "public"):
-                assert connection.execute(f"SELECT count(*) FROM {schema}.{table}".encode()).fetchone() == (0,)
+                assert connection.execute(f"SELECT count(*) FROM {schema}.{table}".encode()).fetchone() == (
+                    0,
+                )
         for shadow in SHADOWS[:3]:
-            connection.execute(shadow.replace("CREATE TEMP TABLE ", "DROP TABLE public.").split(" (")[0].encode())
+            connection.execute(
+                shadow.replace("CREATE TEMP TABLE ", "DROP TABLE public.").split(" (")[0].encode()
+            )
     # The chain was computed by the ledger's own function, whatever the made-up events say of themselves.
     found = Ledger.open(owner, account="orders").verify()
     assert (found.events, [problem for problem in found.problems if "hash" in problem]) == (3, [])

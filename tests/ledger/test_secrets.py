@@ -43,14 +43,32 @@ def test_a_password_is_in_nothing_that_is_said_or_kept(guarded, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     url = guarded.url("guarded", SECRET) + f"?application_name={SECRET}&connect_timeout=5"
     ledger = Ledger.create(
-        url, account="orders", budget=Budget(epsilon=1), adjacency="add-remove", unit="customer", source=f"{url}#orders"
+        url,
+        account="orders",
+        budget=Budget(epsilon=1),
+        adjacency="add-remove",
+        unit="customer",
+        source=f"{url}#orders",
     )
     assert ledger.url == f"postgresql://127.0.0.1:{guarded.port}/ledgers"
     assert re.fullmatch(r"postgresql:\d+/ledgers#public\.orders", ledger.statement().source)
-    charge = ledger.reserve(Mechanism(0.1), source=f"postgresql://sordino:{SECRET}@127.0.0.1:{guarded.port}/ledgers#orders")
-    said = [repr(ledger), str(ledger), ledger.url, repr(charge), repr(ledger.statement().to_dict()), repr(ledger.verify())]
+    charge = ledger.reserve(
+        Mechanism(0.1), source=f"postgresql://sordino:{SECRET}@127.0.0.1:{guarded.port}/ledgers#orders"
+    )
+    said = [
+        repr(ledger),
+        str(ledger),
+        ledger.url,
+        repr(charge),
+        repr(ledger.statement().to_dict()),
+        repr(ledger.verify()),
+    ]
     said += [repr(event) + repr(event.to_dict()) for event in ledger.history()]
-    said += [repr(row) for table in ("account", "charge", "event") for row in raw(guarded.url(), f"SELECT * FROM ~{table}")]
+    said += [
+        repr(row)
+        for table in ("account", "charge", "event")
+        for row in raw(guarded.url(), f"SELECT * FROM ~{table}")
+    ]
     failing = [
         lambda: Ledger.open(url, account="other"),
         lambda: make(url, 1, "orders"),
@@ -85,7 +103,10 @@ def test_what_is_wrong_with_a_server_is_one_sentence(guarded):
         guarded.url("unknown-role"),
         guarded.url("guarded", SECRET, database="missing"),
     ):
-        for use in (lambda url=url: Ledger.open(url, account="orders"), lambda url=url: make(url, 1, "other")):
+        for use in (
+            lambda url=url: Ledger.open(url, account="orders"),
+            lambda url=url: make(url, 1, "other"),
+        ):
             said = refused(use, "check the address, the user and whether the server runs")
             assert said.count(".") >= 1
             assert "wrong" not in said
@@ -165,7 +186,9 @@ def test_without_the_driver_the_extra_is_named():
             except sd.errors.LedgerError as error:
                 print(type(error).__name__, error, error.__suppress_context__ or repr(error.__cause__))
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
     first, second = run.stdout.splitlines()
     assert first == second
     assert "pip install 'sordino[postgres]'" in first

@@ -20,9 +20,16 @@ from sordino.errors import DataSourceError, LedgerError
 from sordino.ledger import Ledger, _postgres, _store
 
 STEPS = [
-    (name, point, moment) for name in ("reserve", "draw", "settle") for point in POINTS[name] for moment in ("BEFORE", "AFTER")
+    (name, point, moment)
+    for name in ("reserve", "draw", "settle")
+    for point in POINTS[name]
+    for moment in ("BEFORE", "AFTER")
 ]
-QUICK = {("reserve", "INSERT event", "AFTER"), ("draw", "UPDATE charge", "BEFORE"), ("settle", "UPDATE account", "AFTER")}
+QUICK = {
+    ("reserve", "INSERT event", "AFTER"),
+    ("draw", "UPDATE charge", "BEFORE"),
+    ("settle", "UPDATE account", "AFTER"),
+}
 WHERE = [pytest.param(*step, marks=() if step in QUICK else pytest.mark.slow) for step in STEPS]
 
 
@@ -46,7 +53,9 @@ def committing(url, key=7_778):
     body = f"BEGIN PERFORM pg_advisory_xact_lock_shared({key}); RETURN NULL; END"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA faults")
-        connection.execute(f"CREATE FUNCTION faults.late() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$".encode())
+        connection.execute(
+            f"CREATE FUNCTION faults.late() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$".encode()
+        )
         connection.execute(
             "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON sordino.event DEFERRABLE INITIALLY DEFERRED"
             " FOR EACH ROW EXECUTE FUNCTION faults.late()"
@@ -71,7 +80,10 @@ def crash(own, how=signal.SIGQUIT):  # noqa: F811
 @pytest.mark.parametrize(("name", "point", "moment"), WHERE)
 def test_a_server_that_crashes_between_two_statements(own, tmp_path, name, point, moment):  # noqa: F811
     struck = prepare(name, make(own.url()), tmp_path / "mark")
-    with suppress(psycopg.OperationalError), blockade(own.url(), point, moment) as barrier:  # the test's session ends too
+    with (
+        suppress(psycopg.OperationalError),
+        blockade(own.url(), point, moment) as barrier,
+    ):  # the test's session ends too
         thread, errors = in_background(struck.do)
         barrier.waiting()
         crash(own)
@@ -127,7 +139,9 @@ def test_a_source_that_goes_away_in_the_middle_of_a_question_is_charged_and_says
     address = f"{own.url()}#slow"
     with psycopg.connect(own.url(), autocommit=True) as connection:
         connection.execute("DROP VIEW IF EXISTS slow")
-        connection.execute("CREATE VIEW slow AS SELECT length(pg_advisory_xact_lock_shared(7779)::text) AS x, 'u'::text AS u")
+        connection.execute(
+            "CREATE VIEW slow AS SELECT length(pg_advisory_xact_lock_shared(7779)::text) AS x, 'u'::text AS u"
+        )
     ledger = Ledger.create(
         tmp_path / "budget.db",
         account="slow",

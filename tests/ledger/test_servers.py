@@ -13,7 +13,19 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from ledger.fakes import PLACE, REAL, Mechanism, child, finished, in_child, in_threads, make, raw, refused, spent
+from ledger.fakes import (
+    PLACE,
+    REAL,
+    Mechanism,
+    child,
+    finished,
+    in_child,
+    in_threads,
+    make,
+    raw,
+    refused,
+    spent,
+)
 from ledger.test_many import EACH, fill
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded
@@ -131,7 +143,8 @@ def test_a_stopped_session_between_two_charges_is_not_noticed(server):
         keys = fill(ledger, 2)
         assert len(keys) == 2
         fresh_sessions = raw(
-            server, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'sordino'"
+            server,
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'sordino'",
         )
         assert fresh_sessions
         assert ledger.grant("team", EACH).remaining > 0  # what must not be done twice is not lost either
@@ -160,13 +173,17 @@ def test_a_read_only_server_says_so(server):
 def test_every_operation_insists_on_a_durable_commit(server, operation, asked):
     make(server)
     texts = {"charge": "9f" * 16, "digest": "9f" * 32, "lock": "9f" * 32, "body": "{}"}
-    values = [0 if kind == "bigint" else texts.get(name, "pure") for name, kind in operation.parameters.items()]
+    values = [
+        0 if kind == "bigint" else texts.get(name, "pure") for name, kind in operation.parameters.items()
+    ]
     with psycopg.connect(server) as connection:
         connection.execute(f"SET synchronous_commit = {asked}".encode())
         connection.commit()
         marks = ", ".join(["%s"] * len(values))
         connection.execute(f"SELECT sordino.{operation.name}({marks})".encode(), values)
-        assert connection.execute("SHOW synchronous_commit").fetchone() == ("on" if asked in {"off", "local"} else asked,)
+        assert connection.execute("SHOW synchronous_commit").fetchone() == (
+            "on" if asked in {"off", "local"} else asked,
+        )
         connection.rollback()
         assert connection.execute("SHOW synchronous_commit").fetchone() == (asked,)
 
@@ -217,12 +234,21 @@ def test_schemas_that_are_not_this_ledgers_are_left_alone(server):
     for sql, says in (
         ("CREATE SCHEMA sordino", "is not a ledger; it was left as it is"),
         ("CREATE TABLE sordino.ledger (version BIGINT)", "schema None but"),
-        ("INSERT INTO sordino.ledger VALUES (3)", "has schema 3 but this version of sordino knows schema 2; use a newer sordino"),
+        (
+            "INSERT INTO sordino.ledger VALUES (3)",
+            "has schema 3 but this version of sordino knows schema 2; use a newer sordino",
+        ),
     ):
         raw(server, sql)
-        for use in (lambda: make(server), lambda: Ledger.open(server, account="orders"), lambda: Ledger.accounts(server)):
+        for use in (
+            lambda: make(server),
+            lambda: Ledger.open(server, account="orders"),
+            lambda: Ledger.accounts(server),
+        ):
             refused(use, says)
-    assert raw(server, "SELECT relname FROM pg_class WHERE relnamespace = 'sordino'::regnamespace") == [("ledger",)]
+    assert raw(server, "SELECT relname FROM pg_class WHERE relnamespace = 'sordino'::regnamespace") == [
+        ("ledger",)
+    ]
 
 
 def test_a_database_without_a_ledger_says_so(server):

@@ -54,7 +54,12 @@ def test_a_statement_is_ready_for_json(ledger):
         0.25,
         {"k": 3, "domain": "público"},
     )
-    assert (second["label"], second["state"], second["settled"], second["reserved"]) == ("Mechanism", "reserved", None, 0.333333334)
+    assert (second["label"], second["state"], second["settled"], second["reserved"]) == (
+        "Mechanism",
+        "reserved",
+        None,
+        0.333333334,
+    )
 
 
 @pytest.mark.parametrize("detail", [{"x": float("nan")}, {"x": object()}, [1], "text", {1: {2: {3}}}])
@@ -71,6 +76,9 @@ def test_labels_are_printable(ledger, label):
 
 
 def test_details_keep_exact_numbers(ledger):
-    ledger.reserve(Mechanism(0.1), detail={"a": Fraction(1, 3), "b": Decimal("0.1"), "c": Pure(epsilon=0.5), "d": [1, None]})
+    ledger.reserve(
+        Mechanism(0.1),
+        detail={"a": Fraction(1, 3), "b": Decimal("0.1"), "c": Pure(epsilon=0.5), "d": [1, None]},
+    )
     (line,) = ledger.statement().charges
     assert line.detail == {"a": "1/3", "b": "0.1", "c": Pure(epsilon=0.5).to_dict(), "d": [1, None]}

@@ -101,7 +101,9 @@ folder.cleanup()
 
 
 def ran(script):
-    return subprocess.run([sys.executable, "-c", START + script], capture_output=True, text=True, timeout=40, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", START + script], capture_output=True, text=True, timeout=40, check=False
+    )
 
 
 @pytest.mark.parametrize("mechanism", ["plain", "counted"])

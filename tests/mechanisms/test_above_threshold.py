@@ -14,7 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sordino import COUNTING, AboveThreshold, Budget, FirstAbove, InvalidParameter, Ledger, Seeded, Sensitivity
+from sordino import (
+    COUNTING,
+    AboveThreshold,
+    Budget,
+    FirstAbove,
+    InvalidParameter,
+    Ledger,
+    Seeded,
+    Sensitivity,
+)
 from sordino.constraints import PROPORTION
 from sordino.cost import Pure, Range, repeat
 
@@ -56,7 +65,11 @@ every = pytest.mark.parametrize("m", MADE.values(), ids=MADE)
             (Fraction(4, 3), Fraction(4, 3)),
             Range(low=Fraction(2, 3), high=2),
         ),
-        ({"nested": True, "offset": 0.25, "sensitivity": each(4), "ratio": 8}, (Fraction(8, 3), Fraction(1, 3)), (2, 1)),
+        (
+            {"nested": True, "offset": 0.25, "sensitivity": each(4), "ratio": 8},
+            (Fraction(8, 3), Fraction(1, 3)),
+            (2, 1),
+        ),
     ],
 )
 def test_the_table(changes, rates, cost):
@@ -83,7 +96,9 @@ def test_the_published_concentrated_cost_is_that_of_the_interval():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 2, 17])
 @pytest.mark.parametrize("ratio", [Fraction(1, 7), 1, 5])
-@pytest.mark.parametrize("changes", [{}, {"sensitivity": each(1.5, step=None, monotone=False)}, {"nested": True}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"sensitivity": each(1.5, step=None, monotone=False)}, {"nested": True}]
+)
 def test_the_budget_is_kept_and_nearly_spent(epsilon, ratio, changes):
     m = above(epsilon=epsilon, ratio=ratio, **changes)
     budget = Fraction(repr(epsilon))
@@ -101,14 +116,20 @@ def test_the_budget_is_kept_and_nearly_spent(epsilon, ratio, changes):
             ({"epsilon": bad}, r"^AboveThreshold\.epsilon must be a number in \(0, inf\); got")
             for bad in (0, -1, math.inf, "1", None)
         ),
-        *(({"ratio": bad}, r"^AboveThreshold\.ratio must be a number in \(0, inf\); got") for bad in (0, -1, math.nan, None)),
+        *(
+            ({"ratio": bad}, r"^AboveThreshold\.ratio must be a number in \(0, inf\); got")
+            for bad in (0, -1, math.nan, None)
+        ),
         *(
             ({"threshold": bad}, r"^AboveThreshold\.threshold must be a finite number; got")
             for bad in (math.nan, math.inf, None, "7")
         ),
         ({"threshold": 1 << 60}, r"^AboveThreshold\.threshold must lie within 2\^52 steps"),
         ({"sensitivity": 1}, r"^AboveThreshold\.sensitivity must be a Sensitivity"),
-        ({"sensitivity": COUNTING.over(3)}, r"^AboveThreshold\.sensitivity must be a statement about each answer"),
+        (
+            {"sensitivity": COUNTING.over(3)},
+            r"^AboveThreshold\.sensitivity must be a statement about each answer",
+        ),
         ({"nested": 1}, r"^AboveThreshold\.nested must be True or False; got 1"),
         ({"offset": 0.5}, r"^AboveThreshold\.offset must be None unless nested=True; got 0.5"),
         *(
@@ -116,7 +137,10 @@ def test_the_budget_is_kept_and_nearly_spent(epsilon, ratio, changes):
             for bad in PROPORTION.invalid
             if bad is not None
         ),
-        ({"nested": True, "offset": 0.5}, r"offset must be a whole number of steps .* got 0.5. Multiply .* bound by 2\."),
+        (
+            {"nested": True, "offset": 0.5},
+            r"offset must be a whole number of steps .* got 0.5. Multiply .* bound by 2\.",
+        ),
         *(
             (
                 {"nested": True, "sensitivity": each(**bad)},
@@ -150,7 +174,11 @@ def test_entropy_is_asked_for(m):
 
 
 @every
-@given(values=st.lists(st.one_of(st.floats(), st.none(), st.integers(), st.text(max_size=2)), min_size=1, max_size=5))
+@given(
+    values=st.lists(
+        st.one_of(st.floats(), st.none(), st.integers(), st.text(max_size=2)), min_size=1, max_size=5
+    )
+)
 def test_total_on_anything(m, values):
     found = m.release(values, entropy=Seeded(1))
     assert isinstance(found, FirstAbove)
@@ -170,12 +198,17 @@ def test_a_value_that_travels(m):
 
 
 @pytest.mark.parametrize("power", [-8, 3])
-@given(values=st.lists(st.integers(-200, 200), min_size=1, max_size=6), shift=st.integers(-50, 50), seed=st.integers(0, 99))
+@given(
+    values=st.lists(st.integers(-200, 200), min_size=1, max_size=6),
+    shift=st.integers(-50, 50),
+    seed=st.integers(0, 99),
+)
 def test_shift_and_unit(power, values, shift, seed):
     unit = 2.0**power
     moved = above(threshold=(100 + shift) * unit, sensitivity=each(unit, step=unit))
     one, other = (
-        m.release(list_, entropy=Seeded(seed)) for m, list_ in ((above(), values), (moved, [(x + shift) * unit for x in values]))
+        m.release(list_, entropy=Seeded(seed))
+        for m, list_ in ((above(), values), (moved, [(x + shift) * unit for x in values]))
     )
     assert one.index == other.index
     assert one.cost == other.cost

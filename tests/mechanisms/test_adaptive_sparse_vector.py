@@ -63,7 +63,11 @@ def streamed(q, rules, rho, xi):
             charged += verdict.charged
             assert verdict.cost.pure() == verdict.charged
             # The gap is what lies above the threshold itself: the lift and the boundary of the branch.
-            events.append((verdict.branch, int(verdict.gap) - rules.boundaries[verdict.branch]) if verdict.above else None)
+            events.append(
+                (verdict.branch, int(verdict.gap) - rules.boundaries[verdict.branch])
+                if verdict.above
+                else None
+            )
         assert stream.spent.pure() == charged == 10**6 * bool(events) + rules.paid(events)
         assert stream.asked == len(events)
         assert stream.closed == (not rules.open(rules.tokens - rules.paid(events)))
@@ -92,7 +96,9 @@ def test_long_streams_and_short_blocks_too(monkeypatch, prices, size):
     m = len(prices)
     for tokens in (prices[-1], 40, 41, 10**30):
         for shift in (0, 60):
-            rules = Rules(FAST, FAST, prices=prices, boundaries=tuple(range(5 * m - 5, -1, -5)), tokens=tokens)
+            rules = Rules(
+                FAST, FAST, prices=prices, boundaries=tuple(range(5 * m - 5, -1, -5)), tokens=tokens
+            )
             q, xi = generator.integers(-40, 10, 150) + shift, generator.integers(0, 30, (m, 150)).tolist()
             events = streamed(q.tolist(), rules, 7, xi)
             assert events == played(q, rules, 7, xi)
@@ -109,7 +115,9 @@ def test_noise_beyond_64_bits_is_compared_all_the_same():
     ):
         values = [np.array(noise, dtype=object) for noise in xi]
         a, b = streamed((0, 5, -7), rules, rho, values), played((0, 5, -7), rules, rho, values)
-        assert [event and (event[0], float(event[1])) for event in a] == [event and (event[0], float(event[1])) for event in b]
+        assert [event and (event[0], float(event[1])) for event in a] == [
+            event and (event[0], float(event[1])) for event in b
+        ]
 
 
 def test_a_stream_wipes_the_noise_of_a_branch_that_it_cannot_pay_for():
@@ -181,7 +189,9 @@ def test_a_run_of_hits_is_paid_for_as_one_after_the_other(prices, branches, left
 
 
 def test_running_out_in_the_middle_of_a_run():
-    hits = np.array([1, 0, 1, 0, 1, 0, 0, 1])  # 2 + 1 + 2 of 7 leave 2, then 1 leaves 1: the dear ones are dropped from there
+    hits = np.array(
+        [1, 0, 1, 0, 1, 0, 0, 1]
+    )  # 2 + 1 + 2 of 7 leave 2, then 1 leaves 1: the dear ones are dropped from there
     kept, left = paid(hits, (1, 2), 7)
     assert kept.tolist() == [0, 1, 2, 3, 5]
     assert left == 0
@@ -258,7 +268,12 @@ def test_the_printed_rule_in_floats_stops_one_answer_early_and_tokens_do_not():
         early += printed(epsilon, theta, k, 1, float) < k
         if printed(epsilon, theta, k, 1, float) < k and k in {6, 7, 10, 23}:
             m = AdaptiveSparseVector(
-                threshold=0, at_least=k, epsilon=epsilon, sensitivity=COUNTING, split=theta, boundaries=(HIGH, 0)
+                threshold=0,
+                at_least=k,
+                epsilon=epsilon,
+                sensitivity=COUNTING,
+                split=theta,
+                boundaries=(HIGH, 0),
             )
             assert m.release([10**6] * (k + 2)).indices.size == k
     assert early > settings / 4
@@ -273,7 +288,12 @@ def test_what_the_printed_rule_leaves_is_spent():
 def test_one_branch_is_a_sparse_vector():
     m = AdaptiveSparseVector(threshold=90, at_least=3, epsilon=1, sensitivity=COUNTING, branches=1)
     same = SparseVector(threshold=90, positives=3, epsilon=1, sensitivity=COUNTING)
-    assert (m.branch_noise, m.threshold_noise, m.cost, m.step) == (same.branch_noise, same.threshold_noise, same.cost, same.step)
+    assert (m.branch_noise, m.threshold_noise, m.cost, m.step) == (
+        same.branch_noise,
+        same.threshold_noise,
+        same.cost,
+        same.step,
+    )
     values = np.random.default_rng(2).integers(0, 100, 500)
     a, b = m.release(values, entropy=Seeded(3)), same.release(values, entropy=Seeded(3))
     assert a.indices.tolist() == b.indices.tolist()
@@ -286,7 +306,13 @@ def test_one_branch_is_a_sparse_vector():
 
 def test_gaps_are_raw_and_at_least_what_the_branch_adds():
     m = AdaptiveSparseVector(
-        threshold=0.25, at_least=400, epsilon=400, sensitivity=COUNTING, boundaries=(4.5, 0), correction=1, split=0.3
+        threshold=0.25,
+        at_least=400,
+        epsilon=400,
+        sensitivity=COUNTING,
+        boundaries=(4.5, 0),
+        correction=1,
+        split=0.3,
     )
     assert m.branch_corrections == (Fraction(11, 2), 1)
     release = m.release([5] * 300, entropy=Seeded(4))
@@ -304,7 +330,9 @@ def test_gaps_are_raw_and_at_least_what_the_branch_adds():
 def test_estimates_are_centered_for_a_fixed_answer(noise):
     entropy, estimates = Seeded(6), {0: [], 1: []}
     for at in (1000, 10):  # far above the boundary, and between threshold and boundary
-        m = AdaptiveSparseVector(threshold=0, at_least=1, epsilon=2, sensitivity=COUNTING, boundaries=(500, -500), noise=noise)
+        m = AdaptiveSparseVector(
+            threshold=0, at_least=1, epsilon=2, sensitivity=COUNTING, boundaries=(500, -500), noise=noise
+        )
         for _ in range(1000):
             release = m.release([at], entropy=entropy)
             estimates[int(release.branches[0])].append(release.estimates[0] - at)
@@ -318,9 +346,15 @@ def test_estimates_are_centered_for_a_fixed_answer(noise):
 def test_the_default_boundaries_are_two_deviations_counted_from_the_means():
     m = AdaptiveSparseVector(threshold=0, at_least=5, epsilon=0.5, sensitivity=COUNTING, branches=3)
     for law, correction in zip(m.branch_noise, m.branch_corrections, strict=True):
-        expected = 2 * math.sqrt(law.variance) + law.mean - m.branch_noise[-1].mean if law != m.branch_noise[-1] else 0
+        expected = (
+            2 * math.sqrt(law.variance) + law.mean - m.branch_noise[-1].mean
+            if law != m.branch_noise[-1]
+            else 0
+        )
         assert expected <= correction < expected + 1
-    laplace = AdaptiveSparseVector(threshold=0, at_least=5, epsilon=0.5, sensitivity=COUNTING, noise="laplace", correction=7)
+    laplace = AdaptiveSparseVector(
+        threshold=0, at_least=5, epsilon=0.5, sensitivity=COUNTING, noise="laplace", correction=7
+    )
     assert 0 <= laplace.branch_corrections[0] - 7 - 2 * math.sqrt(laplace.branch_noise[0].variance) < 1
     assert laplace.branch_corrections[1] == 7
 
@@ -330,29 +364,51 @@ def test_the_share_of_the_threshold_is_the_closed_form():
     for monotone, kappa in ((True, 1), (False, 2)):
         for branches, over in ((2, 2), (3, 4), ((2, 3), 1.5)):
             statement = Sensitivity(bound=1, monotone=monotone, adjacency="add-remove", step=1)
-            m = AdaptiveSparseVector(threshold=0, at_least=10, epsilon=1, sensitivity=statement, branches=branches)
-            assert float(m.threshold_epsilon) == pytest.approx(1 / (1 + (kappa * 10 * over) ** (2 / 3)), rel=1e-5)
-    mixed = AdaptiveSparseVector(threshold=0, at_least=10, epsilon=1, sensitivity=COUNTING, threshold_noise="laplace")
+            m = AdaptiveSparseVector(
+                threshold=0, at_least=10, epsilon=1, sensitivity=statement, branches=branches
+            )
+            assert float(m.threshold_epsilon) == pytest.approx(
+                1 / (1 + (kappa * 10 * over) ** (2 / 3)), rel=1e-5
+            )
+    mixed = AdaptiveSparseVector(
+        threshold=0, at_least=10, epsilon=1, sensitivity=COUNTING, threshold_noise="laplace"
+    )
     assert float(mixed.threshold_epsilon) == pytest.approx(1 / (1 + (400 / 2) ** (1 / 3)), rel=1e-5)
 
 
 def test_an_optimal_correction_is_that_of_a_sparse_vector_with_the_noise_of_the_branch():
     m = AdaptiveSparseVector(
-        threshold=0, at_least=6, epsilon=1, sensitivity=COUNTING, branches=3, correction="optimal", correction_run=50
+        threshold=0,
+        at_least=6,
+        epsilon=1,
+        sensitivity=COUNTING,
+        branches=3,
+        correction="optimal",
+        correction_run=50,
     )
     for law, correction in zip(m.branch_noise, m.branch_corrections, strict=True):
         s, b = float(1 / law.rate), float(1 / m.threshold_noise.rate)
         assert float(correction) == pytest.approx(s * math.log(51 * s / (s + b)), rel=1e-6)
     assert sorted(m.branch_corrections, reverse=True) == list(m.branch_corrections)
     added = AdaptiveSparseVector(
-        threshold=0, at_least=6, epsilon=1, sensitivity=COUNTING, correction="optimal", correction_run=50, boundaries=(3, 1)
+        threshold=0,
+        at_least=6,
+        epsilon=1,
+        sensitivity=COUNTING,
+        correction="optimal",
+        correction_run=50,
+        boundaries=(3, 1),
     )
-    plain = AdaptiveSparseVector(threshold=0, at_least=6, epsilon=1, sensitivity=COUNTING, correction="optimal", correction_run=50)
+    plain = AdaptiveSparseVector(
+        threshold=0, at_least=6, epsilon=1, sensitivity=COUNTING, correction="optimal", correction_run=50
+    )
     assert [a - b for a, b in zip(added.branch_corrections, plain.branch_corrections, strict=True)] == [3, 1]
 
 
 def test_each_answer_may_have_its_threshold():
-    m = AdaptiveSparseVector(threshold=10**12, at_least=3, epsilon=60, sensitivity=COUNTING, boundaries=(150, 0), correction=0.5)
+    m = AdaptiveSparseVector(
+        threshold=10**12, at_least=3, epsilon=60, sensitivity=COUNTING, boundaries=(150, 0), correction=0.5
+    )
     release = m.release([5, 500, 50, 5000], [1000, 100, 100, 4900.25])
     assert release.indices.tolist() == [1, 3]
     assert release.branches.tolist() == [0, 1]
@@ -390,7 +446,9 @@ def test_good_branches(good):
     assert AdaptiveSparseVector(**GOOD, branches=good).branch_tokens == BRANCHES("x", good)
 
 
-@pytest.mark.parametrize("bad", [(), (1,), (1, 2), (3, 2, 1), (math.nan, 0), (1, None), "12", 3, (math.inf, 0)])
+@pytest.mark.parametrize(
+    "bad", [(), (1,), (1, 2), (3, 2, 1), (math.nan, 0), (1, None), "12", 3, (math.inf, 0)]
+)
 def test_boundaries_are_one_number_for_each_branch_and_do_not_rise(bad):
     with pytest.raises(InvalidParameter, match=r"boundaries must be 2 finite numbers, one for each branch"):
         AdaptiveSparseVector(**GOOD, boundaries=bad)
@@ -429,12 +487,15 @@ def test_a_stream_needs_no_domain():
 
 
 @pytest.mark.parametrize(
-    ("values", "tokens"), [([LOW] * 9, 0), ([LOW, HIGH, LOW], 1), ([50, LOW], 2), ([HIGH, 50, LOW], 3), ([HIGH] * 9, 6)]
+    ("values", "tokens"),
+    [([LOW] * 9, 0), ([LOW, HIGH, LOW], 1), ([50, LOW], 2), ([HIGH, 50, LOW], 3), ([HIGH] * 9, 6)],
 )
 def test_a_ledger_gets_back_what_the_branches_did_not_spend(tmp_path, values, tokens):
     account = {"adjacency": "add-remove", "unit": "user", "source": "orders"}
     ledger = Ledger.create(str(tmp_path / "budget.db"), account="a", budget=Budget(epsilon=2), **account)
-    m = AdaptiveSparseVector(threshold=0, at_least=3, epsilon=1, sensitivity=COUNTING, split=0.25, boundaries=(1000, -1000))
+    m = AdaptiveSparseVector(
+        threshold=0, at_least=3, epsilon=1, sensitivity=COUNTING, split=0.25, boundaries=(1000, -1000)
+    )
     with ledger.reserve(m, label="above") as charge:
         assert ledger.remaining == 1
         release = charge.release(m, values)

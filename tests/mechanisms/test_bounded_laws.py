@@ -51,7 +51,9 @@ def test_total_within_the_range_and_repeatable(m, value, seed):
     assert released.value == m.release(value, entropy=Seeded(seed)).value
     assert json.loads(json.dumps(released.to_dict()))["simulated"]
     assert released.cost == m.cost
-    assert released.standard_error == m.release(0, entropy=Seeded(seed)).standard_error, "it does not depend on the answer"
+    assert released.standard_error == m.release(0, entropy=Seeded(seed)).standard_error, (
+        "it does not depend on the answer"
+    )
 
 
 @every
@@ -96,7 +98,8 @@ def test_nothing_private_in_a_picture_or_an_error(m):
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name.startswith("composite")])
 def test_no_interval_is_made_of_composite_noise(name):
     with pytest.raises(
-        InvalidParameter, match=r"interval\.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism"
+        InvalidParameter,
+        match=r"interval\.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism",
     ):
         interval(MECHANISMS[name].release(0, entropy=Seeded(1)))
 
@@ -110,7 +113,12 @@ def test_the_variance_is_symmetric_and_the_standard_error_is_the_largest(m):
 
 def test_a_ledger_charges_them(tmp_path):
     ledger = Ledger.create(
-        str(tmp_path / "budget.db"), account="a", budget=Budget(epsilon=6), adjacency="replace-one", unit="row", source="s"
+        str(tmp_path / "budget.db"),
+        account="a",
+        budget=Budget(epsilon=6),
+        adjacency="replace-one",
+        unit="row",
+        source="s",
     )
     for m in (MECHANISMS["folded"], MECHANISMS["composite"]):
         with ledger.reserve(m, label="bounded") as charge:

@@ -43,18 +43,23 @@ def test_optima_to_all_digits(activation, epsilon, tuned_for, width, variance):
     assert found.fun == pytest.approx(variance, rel=1e-11)
     if width is not None:
         assert found.x == pytest.approx(width, abs=1e-6)
-        made = CompositeMechanism(**LINE, epsilon=epsilon, tuned_for="worst" if tuned_for is None else "center")
+        made = CompositeMechanism(
+            **LINE, epsilon=epsilon, tuned_for="worst" if tuned_for is None else "center"
+        )
         assert made.parameters["width"] == pytest.approx(width, abs=1.1e-3), "the nearest width of the grid"
 
 
 def test_the_mixture_on_the_grid_of_its_oracle():
     m = np.array([0.8305263157894738])
     share = np.array([0.4164125127438461])
-    assert objective(mixed(variances("rectangle", 1.0, 1.0, m), two_points(1.0, m), share), None)[0] == pytest.approx(
-        4.267157138820842, rel=1e-12
-    )
+    assert objective(mixed(variances("rectangle", 1.0, 1.0, m), two_points(1.0, m), share), None)[
+        0
+    ] == pytest.approx(4.267157138820842, rel=1e-12)
     made = CompositeMechanism(**LINE, epsilon=1, activation="mixture").parameters
-    assert (made["width"], made["share"]) == (pytest.approx(0.8305, abs=2e-3), pytest.approx(0.4164, abs=1e-3))
+    assert (made["width"], made["share"]) == (
+        pytest.approx(0.8305, abs=2e-3),
+        pytest.approx(0.4164, abs=1e-3),
+    )
 
 
 MADE = [
@@ -70,7 +75,11 @@ MADE = [
 def test_nobody_changes_what_is_drawn(m):
     m.release(0, entropy=Seeded(1))
     arrays = [m.grid.outputs]
-    arrays += [m.noise._edges] if isinstance(m, CompositeTable) else [m.noise.bump.base, m.noise.bump.bump, m.noise.bump._edges]
+    arrays += (
+        [m.noise._edges]
+        if isinstance(m, CompositeTable)
+        else [m.noise.bump.base, m.noise.bump.bump, m.noise.bump._edges]
+    )
     for array in arrays:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
@@ -96,11 +105,20 @@ def test_a_mixture_is_a_coin_and_then_the_output_that_it_asks_for():
     c = np.array([2])
     near = int(SMALL.sample(c, Scripted([5]))[0]) + 7
     far = 15 + (int(noise.far.sample(c, Scripted([11]))[0]) + 1) // 2
-    for coin, turn, wanted in ((0, 5, near), ((3 << 61) - 1, 5, near), (3 << 61, 11, far), ((1 << 64) - 1, 11, far)):
+    for coin, turn, wanted in (
+        (0, 5, near),
+        ((3 << 61) - 1, 5, near),
+        (3 << 61, 11, far),
+        ((1 << 64) - 1, 11, far),
+    ):
         assert noise.sample(c, Scripted([coin, turn])).tolist() == [wanted]
-    assert noise.sample(np.array([2, 2]), Scripted([3 << 61, 0, 5, 11])).tolist() == [far, near], "base and bump are drawn first"
+    assert noise.sample(np.array([2, 2]), Scripted([3 << 61, 0, 5, 11])).tolist() == [far, near], (
+        "base and bump are drawn first"
+    )
     highest = noise.far.total - 1
-    assert noise.sample(c, Scripted([1 << 63, highest])).tolist() == [15], "the lower far point has the last turns"
+    assert noise.sample(c, Scripted([1 << 63, highest])).tolist() == [15], (
+        "the lower far point has the last turns"
+    )
     assert noise.outputs[15] < 0 < noise.outputs[16]
 
 
@@ -114,7 +132,9 @@ def test_a_value_is_rounded_with_its_own_word_first():
     grid = RangeGrid(noise=TABLE, low=Fraction(0), high=Fraction(2))
     for word, c in ((0, -1), ((1 << 63) - 1, -1), (1 << 63, 0), ((1 << 64) - 1, 0)):
         turns = [grid.one(0.5, Scripted([word, turn]), "test")[0] for turn in range(10)]
-        assert sorted(turns) == sorted(float(grid.outputs[i]) for i, w in enumerate(TABLE.rows[c + 1]) for _ in range(w))
+        assert sorted(turns) == sorted(
+            float(grid.outputs[i]) for i, w in enumerate(TABLE.rows[c + 1]) for _ in range(w)
+        )
 
 
 # --- the largest variance --------------------------------------------------------------------------------------------------------
@@ -154,9 +174,13 @@ def test_the_largest_variance_is_attained(changes):
 def test_outputs_reach_as_far_as_something_is_drawn():
     for epsilon in (0.3, 1):
         m = CompositeMechanism(**LINE, epsilon=epsilon, activation="mixture")
-        assert (m.noise.share == 0) == (epsilon == 0.3), "two points are the best mixture where epsilon is small"
+        assert (m.noise.share == 0) == (epsilon == 0.3), (
+            "two points are the best mixture where epsilon is small"
+        )
         two = 1 / math.tanh(epsilon / 2)
-        reach = max(two, float(m.noise.share > 0) * m.noise.bump.reach / float(m.noise.bump.gain) / m.noise.inputs)
+        reach = max(
+            two, float(m.noise.share > 0) * m.noise.bump.reach / float(m.noise.bump.gain) / m.noise.inputs
+        )
         assert m.output_range == (pytest.approx(-reach, rel=1e-9), pytest.approx(reach, rel=1e-9))
         drawn = m.reports([-1.0, 0.2, 1.0] * 2000, entropy=Seeded(3)).values
         assert abs(drawn).max() > 0.98 * reach
@@ -174,7 +198,9 @@ def test_what_a_program_finds_is_mended_until_it_is_a_table():
     variance, found = composite_table._solved(math.exp(0.9999), 1, 12, float(gain))
     assert variance < 6
     chance = np.random.default_rng(4)
-    rough = np.clip(found + 1e-10 * chance.standard_normal(found.shape), 0, 1)  # neither sums nor means nor ratios are right
+    rough = np.clip(
+        found + 1e-10 * chance.standard_normal(found.shape), 0, 1
+    )  # neither sums nor means nor ratios are right
     assert (found == 0).any(), "where one row has nothing, no other may have anything"
     mended = composite_table.checked(composite_table._whole(rough, gain, ratio), ratio)
     assert [float(p) for p in mended.law(1)] == pytest.approx(found[1].tolist(), abs=1e-8)
@@ -182,7 +208,9 @@ def test_what_a_program_finds_is_mended_until_it_is_a_table():
 
 def test_the_mass_of_the_bump_is_that_of_the_formula():
     made = CompositeMechanism(**LINE, epsilon=2).parameters
-    assert made["mass"] == pytest.approx(math.expm1(2) * made["width"] / (2 + math.expm1(2) * made["width"]), rel=1e-6)
+    assert made["mass"] == pytest.approx(
+        math.expm1(2) * made["width"] / (2 + math.expm1(2) * made["width"]), rel=1e-6
+    )
     assert (made["center"], made["share"]) == (made["floor"], 1)
 
 
@@ -192,7 +220,9 @@ def test_the_mass_of_the_bump_is_that_of_the_formula():
 @pytest.mark.parametrize("epsilon", [1e-13, 1e-300, Fraction(1, 10**400)])
 @pytest.mark.parametrize("activation", ["rectangle", "mixture"])
 def test_budgets_too_small_for_whole_weights(epsilon, activation):
-    with pytest.raises(InvalidParameter, match=r"^CompositeMechanism\.epsilon must be so large that whole weights"):
+    with pytest.raises(
+        InvalidParameter, match=r"^CompositeMechanism\.epsilon must be so large that whole weights"
+    ):
         CompositeMechanism(**LINE, epsilon=epsilon, activation=activation)
 
 
@@ -207,7 +237,9 @@ def test_a_range_of_extreme_floats_is_refused_and_one_next_to_it_is_not():
     ):
         m = CompositeMechanism(lower=lower, upper=upper, epsilon=1e-9)
         low, high = m.output_range
-        assert all(low <= m.release(x, entropy=Seeded(1)).value <= high for x in (lower, upper, math.inf, None))
+        assert all(
+            low <= m.release(x, entropy=Seeded(1)).value <= high for x in (lower, upper, math.inf, None)
+        )
 
 
 @pytest.mark.slow
@@ -220,7 +252,9 @@ def test_a_table_is_made_once():
     assert type(again.inputs) is int
 
 
-@pytest.mark.parametrize(("epsilon", "inputs", "better"), [(3, 5, True), (Fraction(7, 2), 5, False), (5, 9, True)])
+@pytest.mark.parametrize(
+    ("epsilon", "inputs", "better"), [(3, 5, True), (Fraction(7, 2), 5, False), (5, 9, True)]
+)
 @pytest.mark.slow
 def test_where_a_mixture_has_less_variance_than_a_table(epsilon, inputs, better):
     table = CompositeTable(**LINE, epsilon=epsilon, inputs=inputs)

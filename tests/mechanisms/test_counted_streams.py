@@ -71,7 +71,13 @@ def test_it_ends_after_so_many_positives_and_shows_no_gap():
         assert stream.spent == Pure(epsilon=0)
         first, second = stream.ask(HIGH), stream.ask(HIGH)
         assert stream.closed
-    assert (first.above, first.gap, first.branch, first.charged, first.cost) == (True, None, 0, math.inf, TWO.cost)
+    assert (first.above, first.gap, first.branch, first.charged, first.cost) == (
+        True,
+        None,
+        0,
+        math.inf,
+        TWO.cost,
+    )
     assert (second.above, second.gap, second.charged, second.cost) == (True, None, 0, Pure(epsilon=0))
     assert first.to_dict()["charged"] is None
     assert stream.spent == TWO.cost
@@ -79,7 +85,9 @@ def test_it_ends_after_so_many_positives_and_shows_no_gap():
 
 
 def test_no_bound_on_questions_where_they_are_free():
-    m = GaussianSparseVector(threshold=0, positives=1, rho=1, epsilon=1, sensitivity=COUNTING, noise="exponential")
+    m = GaussianSparseVector(
+        threshold=0, positives=1, rho=1, epsilon=1, sensitivity=COUNTING, noise="exponential"
+    )
     with m.open(entropy=Seeded(2)) as stream:
         for _ in range(500):
             stream.ask(LOW)
@@ -148,7 +156,12 @@ def test_a_ledger_keeps_the_whole_charge(tmp_path):
     )
     before = ledger.remaining
     m = GaussianSparseVector(
-        threshold=0, positives=1, rho=Fraction(1, 8), epsilon=Fraction(1, 4), sensitivity=COUNTING, noise="laplace"
+        threshold=0,
+        positives=1,
+        rho=Fraction(1, 8),
+        epsilon=Fraction(1, 4),
+        sensitivity=COUNTING,
+        noise="laplace",
     )
     with ledger.reserve(m, label="stream") as charge, charge.open(m) as stream:
         stream.ask(LOW)

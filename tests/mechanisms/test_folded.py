@@ -69,11 +69,16 @@ def test_real_answers_are_rounded_up_as_often_as_they_should(noise):
     assert ups[8] == [1] * len(common)
     assert len(common) / 4 < sum(ups[4]) < len(common) * 3 / 4
     stepped = FoldedMechanism(lower=-30, upper=30, epsilon=1, sensitivity=whole(1), noise=noise)
-    assert all(stepped.release(1.9, entropy=Seeded(s)).value == stepped.release(1, entropy=Seeded(s)).value for s in SEEDS)
+    assert all(
+        stepped.release(1.9, entropy=Seeded(s)).value == stepped.release(1, entropy=Seeded(s)).value
+        for s in SEEDS
+    )
 
 
 def test_the_grid_of_real_answers_does_not_depend_on_where_the_range_begins():
-    even, odd = (FoldedMechanism(lower=low, upper=30, epsilon=1, sensitivity=REAL) for low in (-30, Fraction(-89, 3)))
+    even, odd = (
+        FoldedMechanism(lower=low, upper=30, epsilon=1, sensitivity=REAL) for low in (-30, Fraction(-89, 3))
+    )
     assert even.step == odd.step
     value = 1 + even.step * Fraction(3, 8)
     one, other = released(even, value), released(odd, value)
@@ -103,16 +108,22 @@ def test_the_variance_includes_that_of_rounding(part):
         here = int(1 / m.step)
         exact = (1 - part) * at(here) + part * at(here + 1)
         f = mpmath.mpf(part.numerator) / part.denominator
-        assert m.variance(at=1 + part * m.step) / float(m.step) ** 2 == pytest.approx(float(exact + f * (1 - f)), rel=2e-14)
+        assert m.variance(at=1 + part * m.step) / float(m.step) ** 2 == pytest.approx(
+            float(exact + f * (1 - f)), rel=2e-14
+        )
         assert float(f * (1 - f) / exact) > 4 * 2e-14, "the test sees it"
         largest = at((low + high) // 2) + mpmath.mpf(1) / 4
-        assert (m.release(0, entropy=Seeded(1)).standard_error / float(m.step)) ** 2 == pytest.approx(float(largest), rel=2e-14)
+        assert (m.release(0, entropy=Seeded(1)).standard_error / float(m.step)) ** 2 == pytest.approx(
+            float(largest), rel=2e-14
+        )
 
 
 # --- margins and statements ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("changes", [{}, {"lower": 0.1, "upper": 3.7}, {"epsilon": 0.3}, {"sensitivity": REAL}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"lower": 0.1, "upper": 3.7}, {"epsilon": 0.3}, {"sensitivity": REAL}]
+)
 def test_the_margin_that_a_refusal_asks_for_is_accepted(changes):
     line = LINE | {"sensitivity": WHOLE} | changes
     with pytest.raises(InvalidParameter) as caught:
@@ -139,10 +150,18 @@ def test_margins_of_any_size():
 
 
 def test_a_bound_is_held_against_the_range_for_as_many_answers_as_it_is_about():
-    for statement in (whole(5), whole(5, size=7), Sensitivity(bound=5, monotone=True, adjacency="add-remove", norm="l1")):
-        with pytest.raises(InvalidParameter, match="must have a bound of at most upper - lower, 4, an answer; got 5"):
+    for statement in (
+        whole(5),
+        whole(5, size=7),
+        Sensitivity(bound=5, monotone=True, adjacency="add-remove", norm="l1"),
+    ):
+        with pytest.raises(
+            InvalidParameter, match="must have a bound of at most upper - lower, 4, an answer; got 5"
+        ):
             FoldedMechanism(**LINE, sensitivity=statement)
-    with pytest.raises(InvalidParameter, match="must have a bound of at most upper - lower, 4, an answer; got 9"):
+    with pytest.raises(
+        InvalidParameter, match="must have a bound of at most upper - lower, 4, an answer; got 9"
+    ):
         FoldedMechanism(**LINE, sensitivity=whole(9, norm="l1", size=2))
     FoldedMechanism(**LINE, sensitivity=whole(8, norm="l1", size=2))
     unsized = FoldedMechanism(**LINE, sensitivity=whole(9, norm="l1"))  # about as many answers as there are

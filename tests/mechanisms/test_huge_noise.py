@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sordino import COUNTING, SYSTEM, AdaptiveSparseVector, HybridSparseVector, HybridTopK, NoisyTopK, SparseVector
+from sordino import (
+    COUNTING,
+    SYSTEM,
+    AdaptiveSparseVector,
+    HybridSparseVector,
+    HybridTopK,
+    NoisyTopK,
+    SparseVector,
+)
 from sordino.noise import DiscreteLaplace
 from sordino.noise._geometric import _WORD_LIMIT
 
@@ -33,8 +41,14 @@ def test_gaps_of_the_hybrids(monkeypatch, edge):
     top = HybridTopK(k=2, threshold=3, epsilon=1, sensitivity=COUNTING, noise="laplace")
     play(monkeypatch, [edge, -edge, -edge])  # the threshold comes last
     found = top.release([2**60, -(2**60)], entropy=SYSTEM)
-    assert (found.indices.tolist(), found.gaps.tolist(), found.crossed) == ([0], [float(2 * edge + 2**52 - 3)], True)
-    vector = HybridSparseVector(k=1, threshold=3, epsilon=1, sensitivity=COUNTING, noise="laplace", threshold_noise="laplace")
+    assert (found.indices.tolist(), found.gaps.tolist(), found.crossed) == (
+        [0],
+        [float(2 * edge + 2**52 - 3)],
+        True,
+    )
+    vector = HybridSparseVector(
+        k=1, threshold=3, epsilon=1, sensitivity=COUNTING, noise="laplace", threshold_noise="laplace"
+    )
     play(monkeypatch, [-edge], [edge, -edge])
     found = vector.release([2**60, 0], entropy=SYSTEM)
     assert (found.indices.tolist(), found.gaps.tolist()) == ([0], [float(2 * edge + 2**52 - 3)])
@@ -44,9 +58,22 @@ def test_gaps_of_the_hybrids(monkeypatch, edge):
 @pytest.mark.parametrize(
     "m",
     [
-        SparseVector(threshold=-(2**52), positives=2, epsilon=1, sensitivity=COUNTING, noise="laplace", threshold_noise="laplace"),
+        SparseVector(
+            threshold=-(2**52),
+            positives=2,
+            epsilon=1,
+            sensitivity=COUNTING,
+            noise="laplace",
+            threshold_noise="laplace",
+        ),
         AdaptiveSparseVector(
-            threshold=-(2**52), at_least=2, epsilon=1, sensitivity=COUNTING, noise="laplace", threshold_noise="laplace", branches=1
+            threshold=-(2**52),
+            at_least=2,
+            epsilon=1,
+            sensitivity=COUNTING,
+            noise="laplace",
+            threshold_noise="laplace",
+            branches=1,
         ),
     ],
     ids=["sparse", "adaptive"],

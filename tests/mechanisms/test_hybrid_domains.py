@@ -40,7 +40,9 @@ def fits(m, kind, law, outcomes, count, seed=1):
     keys = [key for key, mass in expected.items() if mass >= 5]
     observed = [seen.get(key, 0) for key in keys]
     rest = count - sum(expected[key] for key in keys)
-    return stats.chisquare([*observed, count - sum(observed)], [*(expected[key] for key in keys), rest]).pvalue
+    return stats.chisquare(
+        [*observed, count - sum(observed)], [*(expected[key] for key in keys), rest]
+    ).pvalue
 
 
 @pytest.mark.slow
@@ -59,10 +61,18 @@ def test_zeros_that_are_not_listed_compete_as_if_they_were(sparse, monkeypatch, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("noise", "limit"), [("exponential", "exponential"), ("laplace", "exponential"), ("exponential", "laplace")]
+    ("noise", "limit"),
+    [("exponential", "exponential"), ("laplace", "exponential"), ("exponential", "laplace")],
 )
 def test_zeros_that_are_not_listed_reach_the_threshold_as_if_they_were(sparse, noise, limit):
-    known = {"k": 2, "threshold": 2, "sensitivity": COUNTING, "noise": noise, "threshold_noise": limit, "domain_size": SIZE}
+    known = {
+        "k": 2,
+        "threshold": 2,
+        "sensitivity": COUNTING,
+        "noise": noise,
+        "threshold_noise": limit,
+        "domain_size": SIZE,
+    }
     m = HybridSparseVector(**known, epsilon=3, split=0.25)
     laws = (noise, math.exp(-m.noise.rate)), (limit, math.exp(-m.threshold_noise.rate))
     outcomes = list(found_outcomes(SIZE, 2, 4))
@@ -122,7 +132,9 @@ def test_listed_answers_are_put_in_order_once_each(pairs, size, order):
     first = {}
     for place, value in given_:
         first.setdefault(place, value)
-    assert list(zip(at.tolist(), steps.tolist(), strict=True)) == sorted((p, v) for p, v in first.items() if 0 <= p < size)
+    assert list(zip(at.tolist(), steps.tolist(), strict=True)) == sorted(
+        (p, v) for p, v in first.items() if 0 <= p < size
+    )
 
 
 @given(size=st.integers(1, 40), data=st.data())
@@ -130,7 +142,9 @@ def test_ranks_of_unlisted_items_are_turned_into_places(size, data):
     at = sorted(data.draw(st.sets(st.integers(0, size - 1), max_size=size)))
     free = [place for place in range(size) if place not in at]
     ranks = data.draw(st.permutations(range(len(free))))
-    assert _places(np.array(ranks, dtype=np.int64), np.array(at, dtype=np.int64)).tolist() == [free[rank] for rank in ranks]
+    assert _places(np.array(ranks, dtype=np.int64), np.array(at, dtype=np.int64)).tolist() == [
+        free[rank] for rank in ranks
+    ]
 
 
 @given(values=st.lists(st.integers(0, 6), max_size=20), m=st.integers(1, 8))

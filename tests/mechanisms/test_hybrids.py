@@ -40,13 +40,22 @@ def each(bound=1, **changes):
 # name -> a function of unit and threshold: answers in another unit, noise in the same number of steps
 MECHANISMS = {
     "top": lambda unit, t: HybridTopK(k=2, threshold=t, epsilon=1, sensitivity=each(unit)),
-    "top laplace": lambda unit, t: HybridTopK(k=3, threshold=t, epsilon=1, sensitivity=each(unit, monotone=False), noise="laplace"),
+    "top laplace": lambda unit, t: HybridTopK(
+        k=3, threshold=t, epsilon=1, sensitivity=each(unit, monotone=False), noise="laplace"
+    ),
     "top all": lambda unit, t: HybridTopK(k=N, threshold=t, epsilon=0.5, sensitivity=each(unit, step=unit)),
     "sparse": lambda unit, t: HybridSparseVector(k=2, threshold=t, epsilon=1, sensitivity=each(unit)),
     "sparse laplace": lambda unit, t: HybridSparseVector(
-        k=3, threshold=t, epsilon=1, sensitivity=each(unit, step=unit, monotone=False), noise="laplace", threshold_noise="laplace"
+        k=3,
+        threshold=t,
+        epsilon=1,
+        sensitivity=each(unit, step=unit, monotone=False),
+        noise="laplace",
+        threshold_noise="laplace",
     ),
-    "sparse all": lambda unit, t: HybridSparseVector(k=N, threshold=t, epsilon=0.5, sensitivity=each(unit, step=unit), split=0.3),
+    "sparse all": lambda unit, t: HybridSparseVector(
+        k=N, threshold=t, epsilon=0.5, sensitivity=each(unit, step=unit), split=0.3
+    ),
 }
 every = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHANISMS)
 answers = st.lists(st.integers(-1000, 1000), min_size=N, max_size=N)
@@ -63,7 +72,9 @@ def outcome(release, unit=1, shift=0):
 @given(values=answers, threshold=thresholds, seed=st.integers(0, 99))
 def test_same_entropy_same_release(make, values, threshold, seed):
     m = make(1, threshold)
-    assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(m.release(np.array(values), entropy=Seeded(seed)))
+    assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(
+        m.release(np.array(values), entropy=Seeded(seed))
+    )
 
 
 @every
@@ -73,7 +84,10 @@ def test_answers_and_threshold_move_together(make, values, threshold, shift, see
     b = make(1, threshold + shift).release([x + shift for x in values], entropy=Seeded(seed))
     assert a.indices.tolist() == b.indices.tolist()
     assert a.gaps.tolist() == b.gaps.tolist()
-    assert np.allclose(b.estimates - a.estimates, shift, atol=1e-6, equal_nan=True) or np.isnan(a.estimates).all()
+    assert (
+        np.allclose(b.estimates - a.estimates, shift, atol=1e-6, equal_nan=True)
+        or np.isnan(a.estimates).all()
+    )
 
 
 @every
@@ -132,7 +146,13 @@ def test_nothing_private_in_repr_pickle_exception_or_log(make, caplog):
     kept = pickle.dumps(m) + repr(m).encode() + caplog.text.encode()
     assert str(CANARY).encode() not in kept + repr(release).encode()
     assert CANARY.to_bytes(8, "little") not in kept
-    for bad in (np.array([private, private]), np.array(private, dtype="M8[s]"), np.array([str(CANARY)] * 3), {CANARY}, str(CANARY)):
+    for bad in (
+        np.array([private, private]),
+        np.array(private, dtype="M8[s]"),
+        np.array([str(CANARY)] * 3),
+        {CANARY},
+        str(CANARY),
+    ):
         with pytest.raises(InvalidParameter) as caught:
             m.release(bad, entropy=Seeded(3))
         assert str(CANARY) not in "".join(traceback.format_exception(caught.value))
@@ -151,7 +171,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", HYBRIDS)
-@pytest.mark.parametrize(("parameter", "bad"), [(name, bad) for name, values in BAD.items() for bad in values])
+@pytest.mark.parametrize(
+    ("parameter", "bad"), [(name, bad) for name, values in BAD.items() for bad in values]
+)
 def test_bad_parameters(name, parameter, bad):
     with pytest.raises(InvalidParameter, match=rf"^{name}\.(k|{parameter}) must .*; got "):
         HYBRIDS[name](**({"k": 2, "threshold": 3, "epsilon": 1, "sensitivity": COUNTING} | {parameter: bad}))
@@ -205,7 +227,12 @@ def test_nothing_above_is_a_release_like_any_other(name):
 @pytest.fixture
 def ledger(tmp_path):
     return Ledger.create(
-        str(tmp_path / "budget.db"), account="a", budget=Budget(epsilon=2), adjacency="add-remove", unit="user", source="orders"
+        str(tmp_path / "budget.db"),
+        account="a",
+        budget=Budget(epsilon=2),
+        adjacency="add-remove",
+        unit="user",
+        source="orders",
     )
 
 

@@ -49,7 +49,9 @@ def fits(seen, law_name, k, rate):
     keys = [key for key, mass in expected.items() if mass >= 5]
     observed = [seen.get(key, 0) for key in keys]
     rest = total - sum(expected[key] for key in keys)
-    return stats.chisquare([*observed, total - sum(observed)], [*(expected[key] for key in keys), rest]).pvalue
+    return stats.chisquare(
+        [*observed, total - sum(observed)], [*(expected[key] for key in keys), rest]
+    ).pvalue
 
 
 def begin_at(level, monkeypatch):
@@ -111,7 +113,9 @@ def test_zero_winners_are_uniform_over_the_rest():
     m = NoisyTopK(k=20, epsilon=1, sensitivity=COUNTING, domain_size=size)
     entropy = Seeded(3)
     listed = np.arange(0, 1000)
-    winners = np.concatenate([m.release(np.full(1000, -(10**6)), positions=listed, entropy=entropy).indices for _ in range(50)])
+    winners = np.concatenate(
+        [m.release(np.full(1000, -(10**6)), positions=listed, entropy=entropy).indices for _ in range(50)]
+    )
     assert not np.isin(winners, listed).any()
     assert stats.kstest(winners / size, "uniform").pvalue > 1e-8
 
@@ -122,7 +126,9 @@ def test_the_largest_zero_noise_has_the_law_of_a_maximum():
     rate = Fraction(1, 20)
     entropy = Seeded(5)
     none = np.zeros(0, dtype=np.int64)
-    best = np.array([noisy_domain(none, none, size, Geometric(rate), 2, entropy)[0].max() for _ in range(400)])
+    best = np.array(
+        [noisy_domain(none, none, size, Geometric(rate), 2, entropy)[0].max() for _ in range(400)]
+    )
     cdf = lambda x: np.exp(size * np.log1p(-np.exp(-float(rate) * (np.floor(x) + 1))))  # noqa: E731
     jitter = np.random.Generator(np.random.PCG64(1)).uniform(size=best.size)
     uniform = cdf(best - 1) + jitter * (cdf(best) - cdf(best - 1))
@@ -135,7 +141,11 @@ def test_empty_tables_and_strange_positions_are_answers_too():
     strange = m.release([5, 6, 7, 10**9], positions=[3, 3, -1, 10**12], entropy=Seeded(1))
     assert ((strange.indices >= 0) & (strange.indices < 10**12)).all()
     full = NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, domain_size=3)
-    assert sorted(full.release([5, 6, 7], positions=[0, 1, 2], entropy=Seeded(1)).indices.tolist()) == [0, 1, 2]
+    assert sorted(full.release([5, 6, 7], positions=[0, 1, 2], entropy=Seeded(1)).indices.tolist()) == [
+        0,
+        1,
+        2,
+    ]
 
 
 @pytest.mark.parametrize("positions", [None, [1], [[1, 2]], 3, np.array(3)])
@@ -150,7 +160,9 @@ def test_positions_must_go_with_the_answers(positions):
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint8, np.uint64, object])
 def test_positions_of_any_whole_type(kind):
     m = NoisyTopK(k=1, epsilon=20, sensitivity=COUNTING, domain_size=10**9)
-    assert m.release([500, 6], positions=np.array([7, 3], dtype=kind), entropy=Seeded(1)).indices.tolist() == [7]
+    assert m.release(
+        [500, 6], positions=np.array([7, 3], dtype=kind), entropy=Seeded(1)
+    ).indices.tolist() == [7]
     assert m.release([500, 6], positions=[7, 2**64], entropy=Seeded(1)).indices.tolist() == [7]
     assert m.release([500, 6], positions=[7, None], entropy=Seeded(1)).indices.tolist() == [7]
 
@@ -179,7 +191,9 @@ def test_much_epsilon_and_an_empty_table(noise, epsilon, size):
 def test_ties_at_the_lowest_level_have_the_law_of_the_full_computation(sparse, monkeypatch):
     # the bands are one step wide and hold many hits; only the first m of them are listed
     begin_at(2, monkeypatch)
-    monkeypatch.setattr(implicit_zeros, "_first_suffice", lambda *_: True)  # a matter of speed only: the law must stay
+    monkeypatch.setattr(
+        implicit_zeros, "_first_suffice", lambda *_: True
+    )  # a matter of speed only: the law must stay
     monkeypatch.setattr(implicit_zeros, "_block", lambda *_: 3)
     for law, name in ((Geometric(Fraction(1)), "exponential"), (DiscreteLaplace(Fraction(1)), "laplace")):
         assert fits(draws(law, 1, 150), name, 1, Fraction(1)) > 1e-8
@@ -192,7 +206,9 @@ def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
     used = np.array([5, 1])  # in the order in which they were found
     chance = Probability.exp(Fraction(1, 2))._enclosure
     p = np.exp(-0.5)
-    seen = Counter(tuple(implicit_zeros._first_hits(8, chance, used, 2, entropy).tolist()) for _ in range(800))
+    seen = Counter(
+        tuple(implicit_zeros._first_hits(8, chance, used, 2, entropy).tolist()) for _ in range(800)
+    )
     free = [0, 2, 3, 4, 6, 7]
     expected = Counter()
     for coins in product((0, 1), repeat=6):
@@ -209,7 +225,9 @@ def test_many_rare_ties_do_not_have_to_be_listed(noise, epsilon, monkeypatch):
     """A million of 10^12 zero items tie one step above the rest; the few that matter are found without drawing the others."""
     asked = []
     fresh = implicit_zeros._fresh_ranks
-    monkeypatch.setattr(implicit_zeros, "_fresh_ranks", lambda zeros, n, *rest: asked.append(n) or fresh(zeros, n, *rest))
+    monkeypatch.setattr(
+        implicit_zeros, "_fresh_ranks", lambda zeros, n, *rest: asked.append(n) or fresh(zeros, n, *rest)
+    )
     m = NoisyTopK(k=3, epsilon=epsilon, sensitivity=COUNTING, noise=noise, domain_size=10**12)
     for seed in range(20):
         top = m.release([], positions=[], entropy=Seeded(seed))
@@ -242,7 +260,9 @@ def test_the_last_of_many_are_found_without_waiting(monkeypatch, n):
     monkeypatch.setattr(implicit_zeros, "uniform_below", counted)
     left, entropy = [7, 40_000, 99_999], Seeded(6)
     used = np.setdiff1d(np.arange(100_000), left)
-    found = Counter(tuple(sorted(implicit_zeros._fresh_ranks(100_000, n, used, entropy).tolist())) for _ in range(12))
+    found = Counter(
+        tuple(sorted(implicit_zeros._fresh_ranks(100_000, n, used, entropy).tolist())) for _ in range(12)
+    )
     assert set(found) == set(combinations(left, n))
 
 
@@ -253,7 +273,9 @@ def test_most_of_a_domain_is_chosen_without_waiting():
 
 @pytest.mark.parametrize("size", [0, 2**53, 2**64, 1.5])
 def test_domains_beyond_the_grid_are_refused(size):
-    with pytest.raises(InvalidParameter, match="NoisyTopK.domain_size must be a whole number from 1 to 2.52; got"):
+    with pytest.raises(
+        InvalidParameter, match="NoisyTopK.domain_size must be a whole number from 1 to 2.52; got"
+    ):
         NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=size)
 
 

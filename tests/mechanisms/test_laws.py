@@ -43,11 +43,15 @@ def each(bound=1, **changes):
 # name -> a function of the unit: answers in another unit, noise in the same number of steps
 MECHANISMS = {
     "top exponential": lambda unit: NoisyTopK(k=2, epsilon=1, sensitivity=each(unit)),
-    "top laplace": lambda unit: NoisyTopK(k=2, epsilon=1, sensitivity=each(unit, monotone=False), noise="laplace"),
+    "top laplace": lambda unit: NoisyTopK(
+        k=2, epsilon=1, sensitivity=each(unit, monotone=False), noise="laplace"
+    ),
     "top counting": lambda unit: NoisyTopK(k=3, epsilon=0.5, sensitivity=each(unit, step=unit)),
     "top gumbel": lambda unit: NoisyTopK(k=2, epsilon=1, sensitivity=each(unit), noise="gumbel"),
     "exponential": lambda unit: ExponentialMechanism(epsilon=1, sensitivity=each(unit)),
-    "exponential index": lambda unit: ExponentialMechanism(epsilon=1, sensitivity=each(unit, step=unit, monotone=False), gap=False),
+    "exponential index": lambda unit: ExponentialMechanism(
+        epsilon=1, sensitivity=each(unit, step=unit, monotone=False), gap=False
+    ),
     "permute and flip": lambda unit: PermuteAndFlip(epsilon=1, sensitivity=each(unit)),
     "step": lambda unit: StepSelection(epsilon=1, sensitivity=each(unit, monotone=False)),
     "step counting": lambda unit: StepSelection(epsilon=0.5, sensitivity=each(unit, step=unit)),
@@ -65,14 +69,22 @@ answers = st.lists(st.integers(-1000, 1000), min_size=N, max_size=N)
 
 def outcome(release):
     own = release.to_dict()
-    return json.dumps({key: own[key] for key in own if key in {"indices", "index", "gaps", "gap", "value", "values", "cost"}})
+    return json.dumps(
+        {
+            key: own[key]
+            for key in own
+            if key in {"indices", "index", "gaps", "gap", "value", "values", "cost"}
+        }
+    )
 
 
 @every
 @given(values=answers, seed=st.integers(0, 99))
 def test_same_entropy_same_release(make, values, seed):
     m = make(1)
-    assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(m.release(np.array(values), entropy=Seeded(seed)))
+    assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(
+        m.release(np.array(values), entropy=Seeded(seed))
+    )
 
 
 @every
@@ -90,7 +102,10 @@ def test_shift(make, values, shift, seed):
 @given(values=answers, seed=st.integers(0, 99), power=st.integers(-8, 8))
 def test_unit(make, values, seed, power):
     unit = 2.0**power
-    a, b = make(1).release(values, entropy=Seeded(seed)), make(unit).release([x * unit for x in values], entropy=Seeded(seed))
+    a, b = (
+        make(1).release(values, entropy=Seeded(seed)),
+        make(unit).release([x * unit for x in values], entropy=Seeded(seed)),
+    )
     assert a.cost == b.cost
     if isinstance(a.mechanism, NoisyTopK):
         assert a.indices.tolist() == b.indices.tolist()
@@ -152,7 +167,13 @@ def test_nothing_private_in_repr_pickle_exception_or_log(make, caplog):
     assert str(CANARY).encode() not in kept
     assert CANARY.to_bytes(8, "little") not in kept
     assert np.float64(CANARY).tobytes() not in kept
-    for bad in (np.array([private, private]), np.array(private, dtype="M8[s]"), np.array([str(CANARY)] * 3), {CANARY}, str(CANARY)):
+    for bad in (
+        np.array([private, private]),
+        np.array(private, dtype="M8[s]"),
+        np.array([str(CANARY)] * 3),
+        {CANARY},
+        str(CANARY),
+    ):
         with pytest.raises(InvalidParameter) as caught:
             m.release(bad, entropy=Seeded(3))
         assert str(CANARY) not in "".join(traceback.format_exception(caught.value))
@@ -195,7 +216,9 @@ def test_bad_parameters_of_noisy_top_k(name, bad):
 def test_bad_parameters_of_additive_mechanisms(cls):
     name = "epsilon" if cls is LaplaceMechanism else "rho"
     for bad in [*POSITIVE.invalid, -0.5]:
-        with pytest.raises(InvalidParameter, match=rf"^{cls.__name__}\.{name} must be a number in \(0, inf\); got "):
+        with pytest.raises(
+            InvalidParameter, match=rf"^{cls.__name__}\.{name} must be a number in \(0, inf\); got "
+        ):
             cls(**{name: bad, "sensitivity": COUNTING})
     with pytest.raises(InvalidParameter, match=rf"^{cls.__name__}\.sensitivity must be a Sensitivity"):
         cls(**{name: 1, "sensitivity": 1})
@@ -237,7 +260,9 @@ def test_a_vector_needs_a_statement_about_its_norm(make, norm, wrong):
     assert make(COUNTING).release(3).value is not None
     assert make(COUNTING.over(1, wrong)).release(3).value is not None, "one number fits any norm"
     for statement in (COUNTING, COUNTING.over(3, wrong)):
-        with pytest.raises(InvalidParameter, match=rf"only under a statement about their {norm.upper()} norm"):
+        with pytest.raises(
+            InvalidParameter, match=rf"only under a statement about their {norm.upper()} norm"
+        ):
             make(statement).release([1, 2, 3])
     with pytest.raises(InvalidParameter, match="a statement about 2 answers; got 3"):
         make(COUNTING.over(2, norm)).release([1, 2, 3])
@@ -308,5 +333,7 @@ def test_absurd_rhos(rho):
     ],
 )
 def test_noise_that_would_be_far_from_ideal_is_refused(make):
-    with pytest.raises(InvalidParameter, match="more noise than|noise with a rate of at|a grid whose step lies between"):
+    with pytest.raises(
+        InvalidParameter, match="more noise than|noise with a rate of at|a grid whose step lies between"
+    ):
         make()

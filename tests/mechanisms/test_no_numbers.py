@@ -24,7 +24,9 @@ MECHANISMS = [
     sd.NoisyTopK(k=1, epsilon=1, sensitivity=EITHER),
     sd.NoisyTopK(k=1, epsilon=1, sensitivity=EITHER, noise="gumbel"),
     sd.ExponentialMechanism(epsilon=1, sensitivity=EITHER),
-    sd.PermuteAndFlip(epsilon=1, sensitivity=sd.Sensitivity(bound=1.5, monotone=False, adjacency="replace-one")),
+    sd.PermuteAndFlip(
+        epsilon=1, sensitivity=sd.Sensitivity(bound=1.5, monotone=False, adjacency="replace-one")
+    ),
     sd.RandomizedResponse(epsilon=1),
     sd.StepSelection(epsilon=1, sensitivity=EITHER),
     sd.LaplaceMechanism(epsilon=1, sensitivity=VECTOR),

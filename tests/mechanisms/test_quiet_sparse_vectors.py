@@ -15,7 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sordino import COUNTING, Budget, GaussianSparseVector, GumbelSparseVector, InvalidParameter, Ledger, Seeded, Sensitivity
+from sordino import (
+    COUNTING,
+    Budget,
+    GaussianSparseVector,
+    GumbelSparseVector,
+    InvalidParameter,
+    Ledger,
+    Seeded,
+    Sensitivity,
+)
 from sordino.constraints import POSITIVE
 from sordino.cost import RDP
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
@@ -29,9 +38,16 @@ def each(bound=1, **changes):
 
 
 MECHANISMS = {
-    "gaussian": lambda u: GaussianSparseVector(threshold=3 * u, positives=2, rho=1, sensitivity=each(u), questions=N),
+    "gaussian": lambda u: GaussianSparseVector(
+        threshold=3 * u, positives=2, rho=1, sensitivity=each(u), questions=N
+    ),
     "gaussian general": lambda u: GaussianSparseVector(
-        threshold=0, positives=3, rho=0.25, sensitivity=each(u, monotone=False, step=u), questions=50, split=0.3
+        threshold=0,
+        positives=3,
+        rho=0.25,
+        sensitivity=each(u, monotone=False, step=u),
+        questions=50,
+        split=0.3,
     ),
     "gaussian exponential": lambda u: GaussianSparseVector(
         threshold=u / 2, positives=2, rho=0.5, epsilon=1, sensitivity=each(u, step=u), noise="exponential"
@@ -57,7 +73,9 @@ def outcome(release):
 @given(values=answers, seed=st.integers(0, 99))
 def test_same_entropy_same_release(make, values, seed):
     m = make(1)
-    assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(m.release(np.array(values), entropy=Seeded(seed)))
+    assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(
+        m.release(np.array(values), entropy=Seeded(seed))
+    )
 
 
 @every
@@ -72,7 +90,10 @@ def test_answers_and_thresholds_that_move_together_change_nothing(make, values, 
 @given(values=answers, seed=st.integers(0, 99), power=st.integers(-8, 8))
 def test_unit(make, values, seed, power):
     unit = 2.0**power
-    a, b = make(1).release(values, entropy=Seeded(seed)), make(unit).release([x * unit for x in values], entropy=Seeded(seed))
+    a, b = (
+        make(1).release(values, entropy=Seeded(seed)),
+        make(unit).release([x * unit for x in values], entropy=Seeded(seed)),
+    )
     assert outcome(a) == outcome(b)
 
 
@@ -158,7 +179,13 @@ def test_the_rates_are_what_the_cost_says():
 @pytest.mark.parametrize("c", [1, 9])
 def test_the_variance_split_has_the_least_variance(monotone, c):
     def variance(split):
-        known = {"threshold": 0, "positives": c, "rho": 1, "sensitivity": each(monotone=monotone), "questions": 100}
+        known = {
+            "threshold": 0,
+            "positives": c,
+            "rho": 1,
+            "sensitivity": each(monotone=monotone),
+            "questions": 100,
+        }
         m = GaussianSparseVector(**known, split=split)
         return (m.noise.variance + m.threshold_noise.variance) * float(m.step) ** 2, float(
             m.threshold_noise.rate * (1 / m.step) ** 2
@@ -172,7 +199,9 @@ def test_the_variance_split_has_the_least_variance(monotone, c):
 
 def test_more_answers_than_questions_are_refused():
     m = MECHANISMS["gaussian"](1)
-    with pytest.raises(InvalidParameter, match=f"at most {N} answers, as many as `questions` says; got {N + 1}"):
+    with pytest.raises(
+        InvalidParameter, match=f"at most {N} answers, as many as `questions` says; got {N + 1}"
+    ):
         m.release([1] * (N + 1))
     unbounded = MECHANISMS["gaussian exponential"](1)
     assert unbounded.release([LOW] * 1000).asked == 1000
@@ -180,7 +209,12 @@ def test_more_answers_than_questions_are_refused():
 
 def test_a_gaussian_sparse_vector_has_no_place_in_a_pure_ledger(tmp_path):
     ledger = Ledger.create(
-        str(tmp_path / "budget.db"), account="a", budget=Budget(epsilon=3), adjacency="add-remove", unit="user", source="made up"
+        str(tmp_path / "budget.db"),
+        account="a",
+        budget=Budget(epsilon=3),
+        adjacency="add-remove",
+        unit="user",
+        source="made up",
     )
     with pytest.raises(InvalidParameter), ledger.reserve(MECHANISMS["gaussian"](1), label="no"):
         pass
@@ -189,7 +223,9 @@ def test_a_gaussian_sparse_vector_has_no_place_in_a_pure_ledger(tmp_path):
     assert ledger.remaining == 3 - Fraction(1, 2), "only the threshold was spent"
 
 
-@pytest.mark.parametrize("values", [[LOW], [HIGH], [HIGH, LOW], [HIGH, HIGH]], ids=["none", "last", "one", "all"])
+@pytest.mark.parametrize(
+    "values", [[LOW], [HIGH], [HIGH, LOW], [HIGH, HIGH]], ids=["none", "last", "one", "all"]
+)
 def test_a_zcdp_ledger_takes_every_transcript_and_gives_nothing_back(tmp_path, values):
     """The pure bound of the transcript with one positive of two, 3 epsilon_0, squares to more than the whole costs as a range."""
     ledger = Ledger.create(
@@ -200,7 +236,10 @@ def test_a_zcdp_ledger_takes_every_transcript_and_gives_nothing_back(tmp_path, v
         unit="user",
         source="made up",
     )
-    before, m = ledger.remaining, GumbelSparseVector(threshold=0, positives=2, epsilon=Fraction(4, 10), sensitivity=COUNTING)
+    before, m = (
+        ledger.remaining,
+        GumbelSparseVector(threshold=0, positives=2, epsilon=Fraction(4, 10), sensitivity=COUNTING),
+    )
     with ledger.reserve(m) as charge:
         assert charge.release(m, values).indices.size == values.count(HIGH)
     assert before - ledger.remaining == m.cost.zcdp() == 2 * Fraction(9, 8) / 100
@@ -221,8 +260,16 @@ ONLY_GAUSSIAN = {
     "rho": SIZES,
 }
 REFUSED = [
-    *((GaussianSparseVector, GAUSSIAN, name, bad) for name, values in (BAD | ONLY_GAUSSIAN).items() for bad in values),
-    *((GumbelSparseVector, GUMBEL, name, bad) for name, values in (BAD | {"epsilon": SIZES}).items() for bad in values),
+    *(
+        (GaussianSparseVector, GAUSSIAN, name, bad)
+        for name, values in (BAD | ONLY_GAUSSIAN).items()
+        for bad in values
+    ),
+    *(
+        (GumbelSparseVector, GUMBEL, name, bad)
+        for name, values in (BAD | {"epsilon": SIZES}).items()
+        for bad in values
+    ),
 ]
 
 
@@ -239,7 +286,10 @@ def test_bad_parameters(cls, good, name, bad):
         ({"epsilon": 1}, "epsilon must only be given with noise='exponential' or 'laplace'; got 1"),
         ({"noise": "laplace"}, "epsilon must be given with noise='laplace'"),
         ({"noise": "laplace", "epsilon": 0}, "epsilon must be a number in"),
-        ({"noise": "exponential", "epsilon": 1, "split": 0.5}, "split must only be given with noise='gaussian'"),
+        (
+            {"noise": "exponential", "epsilon": 1, "split": 0.5},
+            "split must only be given with noise='gaussian'",
+        ),
         ({"positives": 5000}, "positives must be at most 4096 with noise='gaussian'; got 5000"),
         ({"threshold": 2**53}, "within 2\\^52 steps"),
     ],
@@ -254,7 +304,9 @@ def test_thresholds_beyond_the_clamp_are_refused():
         GumbelSparseVector(**(GUMBEL | {"threshold": 2**53}))
     for m in (GumbelSparseVector(**GUMBEL), GaussianSparseVector(**GAUSSIAN)):
         name = type(m).__name__
-        with pytest.raises(InvalidParameter, match=f"{name}.release.thresholds must (be a finite number|lie within)"):
+        with pytest.raises(
+            InvalidParameter, match=f"{name}.release.thresholds must (be a finite number|lie within)"
+        ):
             m.release([1, 2], [1, math.nan])
         with pytest.raises(InvalidParameter, match="thresholds must be a list of 2 numbers"):
             m.release([1, 2], [1])

@@ -43,7 +43,9 @@ def expected(value, word, low=LOW, step=STEP, cells=CELLS):
 @pytest.mark.parametrize("word", [0, 1, 1 << 63, (1 << 63) - 1, 0x123456789ABCDEF0, (1 << 64) - 1])
 def test_it_is_the_floor_of_place_plus_u(word):
     chance = np.random.default_rng(5)
-    values = np.concatenate([chance.uniform(-1, 2, 200), [-1 / 3, -1 / 3 + 1 / 7, 0.0, 1e-300, -5e-324, 1e300, -1e300]])
+    values = np.concatenate(
+        [chance.uniform(-1, 2, 200), [-1 / 3, -1 / 3 + 1 / 7, 0.0, 1e-300, -5e-324, 1e300, -1e300]]
+    )
     wanted = [expected(float(x), word) for x in values]
     assert rounded(values, word).tolist() == wanted
     assert rounded(values.tolist(), word).tolist() == wanted
@@ -56,9 +58,13 @@ def test_it_is_the_floor_of_place_plus_u(word):
 def test_far_from_zero_fractions_decide(word):
     low, step, cells = Fraction(10**15), Fraction(1, 1 << 10), 1 << 12
     values = np.array([10**15 + 0.125, 10**15 + 1.5, 1e15, 1e15 + 4, 1e15 + 5])
-    assert rounded(values, word, low, step, cells).tolist() == [expected(float(x), word, low, step, cells) for x in values]
+    assert rounded(values, word, low, step, cells).tolist() == [
+        expected(float(x), word, low, step, cells) for x in values
+    ]
     whole = np.array([10**15, 10**15 + 1, 2**62, -(2**62)])
-    assert rounded(whole, word, low, step, cells).tolist() == [expected(int(x), word, low, step, cells) for x in whole]
+    assert rounded(whole, word, low, step, cells).tolist() == [
+        expected(int(x), word, low, step, cells) for x in whole
+    ]
 
 
 class Each:
@@ -76,10 +82,19 @@ def next_to_a_whole_number(low, step, cells, kind, n):
     """Answers with digits that bring p + U within a few errors of a float of a whole number; and floor(p + U)."""
     chance = np.random.default_rng(cells)
     values = (float(low) + float(step) * chance.uniform(0, cells, n)).astype(kind)
-    places = [max(Fraction(0), min(Fraction(cells), (Fraction(*x.as_integer_ratio()) - low) / step)) for x in values]
+    places = [
+        max(Fraction(0), min(Fraction(cells), (Fraction(*x.as_integer_ratio()) - low) / step)) for x in values
+    ]
     offsets = chance.integers(-(1 << 14), 1 << 14, n).tolist()
-    words = [(math.floor((1 - p % 1) * (1 << 64)) + offset) % (1 << 64) for p, offset in zip(places, offsets, strict=True)]
-    return values, words, [math.floor(p + Fraction(word, 1 << 64)) for p, word in zip(places, words, strict=True)]
+    words = [
+        (math.floor((1 - p % 1) * (1 << 64)) + offset) % (1 << 64)
+        for p, offset in zip(places, offsets, strict=True)
+    ]
+    return (
+        values,
+        words,
+        [math.floor(p + Fraction(word, 1 << 64)) for p, word in zip(places, words, strict=True)],
+    )
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.longdouble])
@@ -107,7 +122,17 @@ def test_for_the_same_u_answers_stay_together():
 
 
 def test_whatever_is_no_number_is_the_lowest():
-    strange = [math.nan, None, "3", -math.inf, Decimal("NaN"), Decimal("sNaN"), 1j, object(), Decimal("-1e9999999")]
+    strange = [
+        math.nan,
+        None,
+        "3",
+        -math.inf,
+        Decimal("NaN"),
+        Decimal("sNaN"),
+        1j,
+        object(),
+        Decimal("-1e9999999"),
+    ]
     assert rounded(strange, 0).tolist() == [0] * len(strange)
     assert rounded([math.inf, 10**400, Decimal("1e9999999"), Decimal("inf")], 0).tolist() == [CELLS] * 4
     assert rounded([Decimal("1e-9999999"), Decimal("0.5"), True], 0).tolist() == [2, 5, 9]
@@ -118,7 +143,14 @@ def test_whatever_is_no_number_is_the_lowest():
 
 @pytest.mark.parametrize("word", [0, 1 << 63, ((1 << 64) // 1000) * 999, (1 << 64) - 1])
 def test_decimals_are_what_they_say(word):
-    values = [Decimal("1234.5"), Decimal("-0.999"), Decimal("1e-4"), Decimal("0.001"), Decimal("-987.654"), Decimal("3.5e3")]
+    values = [
+        Decimal("1234.5"),
+        Decimal("-0.999"),
+        Decimal("1e-4"),
+        Decimal("0.001"),
+        Decimal("-987.654"),
+        Decimal("3.5e3"),
+    ]
     grid = {"low": Fraction(-1000), "step": Fraction(1), "cells": 5000}
     assert rounded(values, word, **grid).tolist() == [expected(x, word, **grid) for x in values]
 

@@ -42,7 +42,9 @@ def test_oracles():
     assert kappa(QUARTIC, 1) >= 1.92669794775
     closed_form = math.log(20) / math.log(4 / 3)
     assert closed_form == pytest.approx(10.4133436193, rel=1e-11)
-    assert d_m(20, QUARTIC) == pytest.approx(7.82, abs=0.01), "the least line above the elasticity, below the closed form"
+    assert d_m(20, QUARTIC) == pytest.approx(7.82, abs=0.01), (
+        "the least line above the elasticity, below the closed form"
+    )
     assert d_m(2, law(4)) == pytest.approx(0.78005, rel=1e-3), "one loser: the mean elasticity"
     assert d_m(1, QUARTIC) == 0
 
@@ -52,7 +54,10 @@ def test_oracles():
 def test_what_losers_cost_is_under_the_least_line_above_the_elasticity(gamma, m):
     known, z = law(gamma), np.geomspace(1e-6, 1e6, 4001)
     psi, logs = z * known.pdf(z) / known.cdf(z), -np.log(known.cdf(z))
-    lines = [(m - 1) * max(float((psi - b * logs).max()), 0.0) + b * math.log(m) for b in np.geomspace(0.01, 60, 4000)]
+    lines = [
+        (m - 1) * max(float((psi - b * logs).max()), 0.0) + b * math.log(m)
+        for b in np.geomspace(0.01, 60, 4000)
+    ]
     least = min((m - 1) * mean_elasticity(known), *lines)
     assert least * 0.9999 <= d_m(m, known) <= least * 1.01
 
@@ -65,7 +70,9 @@ def test_a_line_above_the_elasticity_is_nowhere_below_zero(gamma):
     assert all((psi - slope * logs).max() >= psi[-1] for slope in np.geomspace(1e-3, 1e3, 50))
 
 
-@pytest.mark.parametrize(("gamma", "known"), [(2, 0.58949), (3, 0.71523), (4, 0.78005), (6, 0.84803), (10, 0.90572)])
+@pytest.mark.parametrize(
+    ("gamma", "known"), [(2, 0.58949), (3, 0.71523), (4, 0.78005), (6, 0.84803), (10, 0.90572)]
+)
 def test_the_mean_elasticity_is_bounded_from_above(gamma, known):
     assert known - 5e-6 < mean_elasticity(law(gamma)) < known * (1 + 5e-4)
 
@@ -74,7 +81,9 @@ def test_a_supremum_against_high_precision():
     with mp.workdps(30):
         half = mp.pi / (4 * mp.sin(mp.pi / 4))
         outer = lambda x: x**-3 / 3 * mp.hyp2f1(1, mp.mpf(3) / 4, mp.mpf(7) / 4, -(x**-4)) / half  # noqa: E731
-        sf = lambda x: outer(x) if x > 1 else 1 - x * mp.hyp2f1(1, mp.mpf(1) / 4, mp.mpf(5) / 4, -(x**4)) / half  # noqa: E731
+        sf = lambda x: (
+            outer(x) if x > 1 else 1 - x * mp.hyp2f1(1, mp.mpf(1) / 4, mp.mpf(5) / 4, -(x**4)) / half
+        )  # noqa: E731
         for beta, shift in ((0, 1), (mp.mpf("0.2"), 1)):
             values = [mp.log(sf(z) / sf(mp.exp(beta) * z + shift)) for z in mp.linspace(0, 3, 301)]
             found = k1(shift / 2, float(beta), QUARTIC)
@@ -128,15 +137,23 @@ def test_published_accounting():
     slope = 3**0.75
     assert loss_bound(0.3, 0.1, 5, QUARTIC, "one", "published") == pytest.approx(0.6 * slope + 4 * 0.3)
     assert loss_bound(0.3, 0.1, 5, QUARTIC, "two", "published") == pytest.approx(0.6 * slope + 5 * 0.3)
-    assert loss_bound(0.3, 0.1, 5, QUARTIC, "two", "tight") == loss_bound(0.3, 0.1, 5, QUARTIC, "two", "published")
-    assert loss_bound(0.3, 0.1, 1, QUARTIC, "one", "published") == pytest.approx(0.6 * slope + 0.3), "max(1, m - 1)"
-    assert loss_bound(0.3, 0.1, 5, law(Fraction(3, 2)), "one", "published") == pytest.approx(0.6 * 0.5 ** (1 / 3) + 4 * 0.1)
+    assert loss_bound(0.3, 0.1, 5, QUARTIC, "two", "tight") == loss_bound(
+        0.3, 0.1, 5, QUARTIC, "two", "published"
+    )
+    assert loss_bound(0.3, 0.1, 1, QUARTIC, "one", "published") == pytest.approx(0.6 * slope + 0.3), (
+        "max(1, m - 1)"
+    )
+    assert loss_bound(0.3, 0.1, 5, law(Fraction(3, 2)), "one", "published") == pytest.approx(
+        0.6 * 0.5 ** (1 / 3) + 4 * 0.1
+    )
 
 
 def test_below_two_only_theorem_b_is_used():
     known = law(Fraction(3, 2))
     assert loss_bound(0.3, 0.1, 5, known) == pytest.approx(kappa(known, 0.6) + 0.4)
-    assert loss_bound(0.3, 0.1, 2, known) == pytest.approx(kappa(known, 0.6) + 0.1), "not (gamma - 1) beta, which is less"
+    assert loss_bound(0.3, 0.1, 2, known) == pytest.approx(kappa(known, 0.6) + 0.1), (
+        "not (gamma - 1) beta, which is less"
+    )
 
 
 @pytest.mark.parametrize("sided", ["one", "two"])
@@ -144,7 +161,13 @@ def test_below_two_only_theorem_b_is_used():
 @pytest.mark.parametrize("gamma", [Fraction(11, 10), Fraction(3, 2), *GAMMAS, 100])
 def test_the_noise_fits_the_budget_and_no_less_would(gamma, sided, accounting):
     known = law(gamma)
-    for epsilon, beta, candidates in ((1e-6, 0, 5), (0.1, 1e-4, 5), (1, 0.001, 20), (3, 0.01, 4), (20, 0.05, 10**6)):
+    for epsilon, beta, candidates in (
+        (1e-6, 0, 5),
+        (0.1, 1e-4, 5),
+        (1, 0.001, 20),
+        (3, 0.01, 4),
+        (20, 0.05, 10**6),
+    ):
         alpha = largest_alpha(epsilon, beta, candidates, known, sided, accounting)
         if alpha == 0:
             assert scale_loss(beta, candidates, known, sided, accounting) >= epsilon

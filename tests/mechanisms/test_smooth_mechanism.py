@@ -15,7 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from sordino import Budget, HeavyTailWarning, InvalidParameter, Ledger, LedgerConflict, Seeded, SmoothMechanism
+from sordino import (
+    Budget,
+    HeavyTailWarning,
+    InvalidParameter,
+    Ledger,
+    LedgerConflict,
+    Seeded,
+    SmoothMechanism,
+)
 from sordino.mechanisms.smooth.scaled_noise import power_loss
 from sordino.mechanisms.smooth.smooth_mechanism import decide, steepness
 
@@ -37,7 +45,9 @@ MECHANISMS = {
     "huge": made(epsilon=10**6, beta=100),
 }
 every = pytest.mark.parametrize("m", MECHANISMS.values(), ids=MECHANISMS)
-anything = st.one_of(st.floats(), st.integers(), st.fractions(), st.decimals(), st.none(), st.booleans(), st.text(max_size=2))
+anything = st.one_of(
+    st.floats(), st.integers(), st.fractions(), st.decimals(), st.none(), st.booleans(), st.text(max_size=2)
+)
 number = st.one_of(st.floats(), st.integers(), st.fractions(), st.decimals(), st.none(), st.booleans())
 
 
@@ -102,7 +112,9 @@ def test_the_bound_scales_the_noise_and_nothing_else():
     assert m.step == Fraction(1, 2**21)  # from floor/alpha alone, which is just below 1
     assert 2**20 <= m.floor / m.alpha / m.step < 2**21
     assert m.output_range == (-(2.0**31), 2.0**31)
-    assert [made(epsilon=epsilon).step for epsilon in (3, 30, 10**6)] == [Fraction(1, 2**22)] * 3  # less noise, the same range
+    assert [made(epsilon=epsilon).step for epsilon in (3, 30, 10**6)] == [
+        Fraction(1, 2**22)
+    ] * 3  # less noise, the same range
 
 
 @every
@@ -183,7 +195,9 @@ def test_budgets_and_smoothness_beyond_the_floats():
 
 def test_a_bound_that_can_only_double_costs_no_more_than_that():
     """The limits bound the ratio of the scales, whatever beta is."""
-    assert made(epsilon=1, beta=50, floor=32).alpha == pytest.approx(made(epsilon=1, beta=math.log(2), floor=1).alpha, rel=1e-9)
+    assert made(epsilon=1, beta=50, floor=32).alpha == pytest.approx(
+        made(epsilon=1, beta=math.log(2), floor=1).alpha, rel=1e-9
+    )
 
 
 def test_a_ledger_takes_it_only_where_it_is_asked_to(tmp_path):

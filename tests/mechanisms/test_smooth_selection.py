@@ -56,12 +56,17 @@ class Unused:
 def test_same_entropy_same_release_shifted_and_in_other_units(options, values, seed, shift, power):
     m = made(**options)
     first = m.release(values, smooth_bound=1, entropy=Seeded(seed))
-    assert first.index == m.release(np.array(values), smooth_bound=[1, 0.5, -1, 0], entropy=Seeded(seed)).index
+    assert (
+        first.index == m.release(np.array(values), smooth_bound=[1, 0.5, -1, 0], entropy=Seeded(seed)).index
+    )
     assert first.index == m.release([x + shift for x in values], smooth_bound=1, entropy=Seeded(seed)).index
     unit = 2.0**power
     other = made(**options | {name: (COMMON | options)[name] * unit for name in ("ceiling", "floor")})
     assert other.alpha == m.alpha
-    assert first.index == other.release([x * unit for x in values], smooth_bound=unit, entropy=Seeded(seed)).index
+    assert (
+        first.index
+        == other.release([x * unit for x in values], smooth_bound=unit, entropy=Seeded(seed)).index
+    )
 
 
 @every
@@ -87,7 +92,12 @@ def test_it_is_a_value_with_its_cost(options):
 def test_the_best_wins_where_it_leads_and_nobody_is_left_out():
     m = made(epsilon=10)
     assert all(m.release([0, 900, 0, 0], smooth_bound=0, entropy=Seeded(i)).index == 1 for i in range(50))
-    assert {m.release([0, 0, 0, 0], smooth_bound=8, entropy=Seeded(i)).index for i in range(50)} == {0, 1, 2, 3}
+    assert {m.release([0, 0, 0, 0], smooth_bound=8, entropy=Seeded(i)).index for i in range(50)} == {
+        0,
+        1,
+        2,
+        3,
+    }
 
 
 def test_the_scale_is_the_clamped_bound():
@@ -115,7 +125,10 @@ def test_the_scale_is_the_clamped_bound():
 
 
 @every
-@given(values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=4, max_size=4), bound=st.floats())
+@given(
+    values=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=2)), min_size=4, max_size=4),
+    bound=st.floats(),
+)
 def test_total_on_anything(options, values, bound):
     release = made(**options).release(values, smooth_bound=bound, entropy=Seeded(1))
     assert 0 <= release.index < 4
@@ -136,13 +149,23 @@ def test_nothing_private_in_repr_pickle_exception_or_log(caplog):
     private, bound = [CANARY, 1, 2, 3], 3.14159271
     with caplog.at_level(logging.DEBUG):
         release = m.release(private, smooth_bound=bound, entropy=Seeded(3))
-    kept = pickle.dumps(m) + pickle.dumps(release) + (repr(m) + repr(release) + str(release.to_dict()) + caplog.text).encode()
+    kept = (
+        pickle.dumps(m)
+        + pickle.dumps(release)
+        + (repr(m) + repr(release) + str(release.to_dict()) + caplog.text).encode()
+    )
     for secret in (CANARY, bound):
         assert str(secret).encode() not in kept
         assert np.float64(secret).tobytes() not in kept
         assert np.float64(secret).tobytes()[::-1] not in kept
     wrong = [CANARY] * 3
-    for given_scores, given_bound in ((wrong, 1), ([wrong, wrong], 1), (str(CANARY), 1), (private, wrong), (private, str(CANARY))):
+    for given_scores, given_bound in (
+        (wrong, 1),
+        ([wrong, wrong], 1),
+        (str(CANARY), 1),
+        (private, wrong),
+        (private, str(CANARY)),
+    ):
         with pytest.raises(InvalidParameter) as caught:
             m.release(given_scores, smooth_bound=given_bound, entropy=Unused())
         assert str(CANARY) not in "".join(traceback.format_exception(caught.value))
@@ -150,13 +173,21 @@ def test_nothing_private_in_repr_pickle_exception_or_log(caplog):
 
 def test_public_mistakes_are_refused_before_noise_is_drawn():
     m = made()
-    with pytest.raises(InvalidParameter, match=r"^SmoothSelection\.release needs 4 scores, one for each candidate; got 3\.$"):
+    with pytest.raises(
+        InvalidParameter, match=r"^SmoothSelection\.release needs 4 scores, one for each candidate; got 3\.$"
+    ):
         m.release([1, 2, 3], smooth_bound=1, entropy=Unused())
-    with pytest.raises(InvalidParameter, match=r"^SmoothSelection\.release\.smooth_bound must be a number, or a list of one"):
+    with pytest.raises(
+        InvalidParameter, match=r"^SmoothSelection\.release\.smooth_bound must be a number, or a list of one"
+    ):
         m.release([1, 2, 3, 4], smooth_bound=[1, 2], entropy=Unused())
-    with pytest.raises(InvalidParameter, match="needs a number or a one-dimensional array of at least one number"):
+    with pytest.raises(
+        InvalidParameter, match="needs a number or a one-dimensional array of at least one number"
+    ):
         m.release([], smooth_bound=1, entropy=Unused())
-    with pytest.raises(InvalidParameter, match="SmoothSelection.release needs entropy such as SYSTEM or Seeded"):
+    with pytest.raises(
+        InvalidParameter, match="SmoothSelection.release needs entropy such as SYSTEM or Seeded"
+    ):
         m.release([1, 2, 3, 4], smooth_bound=1, entropy=7)
 
 
@@ -179,14 +210,20 @@ def test_bad_parameters(name, bad):
 
 
 def test_parameters_that_do_not_go_together():
-    with pytest.raises(InvalidParameter, match=r"^SmoothSelection\.ceiling must be at least the floor 9; got 8\."):
+    with pytest.raises(
+        InvalidParameter, match=r"^SmoothSelection\.ceiling must be at least the floor 9; got 8\."
+    ):
         made(floor=9)
     with pytest.raises(InvalidParameter, match=r"must lie between 2\^-500 and 2\^500"):
         made(ceiling=1e200)
-    with pytest.raises(InvalidParameter, match=r"^SmoothSelection\.beta must be above 0 unless floor = ceiling: .*; got 0\. Give"):
+    with pytest.raises(
+        InvalidParameter,
+        match=r"^SmoothSelection\.beta must be above 0 unless floor = ceiling: .*; got 0\. Give",
+    ):
         made(beta=0)
     with pytest.raises(
-        InvalidParameter, match=r"^SmoothSelection\.beta must leave a part of epsilon .* loses 3 of epsilon 1\. Lower"
+        InvalidParameter,
+        match=r"^SmoothSelection\.beta must leave a part of epsilon .* loses 3 of epsilon 1\. Lower",
     ):
         made(beta=1)
     with pytest.raises(InvalidParameter, match="loses 0.9 of epsilon 0.9"):
@@ -199,7 +236,9 @@ def test_parameters_that_do_not_go_together():
 
 def test_a_bound_between_near_limits_costs_no_more_than_they_differ():
     """Clamped to [1, 1.01] no bound changes by more than 1 %, however steep it is; the paper's accounting does not know."""
-    assert made(beta=5, floor=1, ceiling=1.01).alpha == pytest.approx(made(beta=math.log(1.01), floor=0.1).alpha, rel=1e-6)
+    assert made(beta=5, floor=1, ceiling=1.01).alpha == pytest.approx(
+        made(beta=math.log(1.01), floor=0.1).alpha, rel=1e-6
+    )
     assert made(beta=5, floor=8).alpha == pytest.approx(made(beta=0, floor=8).alpha, rel=1e-9)
     with pytest.raises(InvalidParameter, match="must leave a part"):
         made(beta=5, floor=8, accounting="published")
@@ -228,7 +267,10 @@ def test_nothing_is_spent_on_the_shape_of_a_million_scores():
 def test_it_loads_no_scipy():
     made_and_used = "SmoothSelection(epsilon=1, beta=0.05, candidates=3, ceiling=8, floor=1).release([1, 2, 3], smooth_bound=1)"
     script = f"import sys, sordino; sordino.{made_and_used}; print('scipy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "False\n"
+    assert (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        == "False\n"
+    )
 
 
 def test_a_ledger_takes_it_where_it_is_told_to_and_for_its_own_adjacency():
@@ -245,14 +287,18 @@ def test_numbers_beyond_the_floats_are_numbers():
     assert made(beta=huge, floor=8).alpha == made(beta=0, floor=8).alpha
     with pytest.raises(InvalidParameter, match="must leave a part of epsilon"):
         made(beta=huge, epsilon=huge, accounting="published")
-    with pytest.raises(InvalidParameter, match=r"^SmoothSelection\.candidates must be at most 2\^53; got a whole number of"):
+    with pytest.raises(
+        InvalidParameter, match=r"^SmoothSelection\.candidates must be at most 2\^53; got a whole number of"
+    ):
         made(candidates=huge)
 
 
 def test_a_lead_beyond_the_floats_is_a_lead_and_says_nothing():
     """Differences over the smallest scale overflow: warnings are errors here, and would tell."""
     m = made(ceiling=1 << 500, floor=Fraction(1, 1 << 500))
-    assert [m.release([0, 0, lead, 0], smooth_bound=0, entropy=Seeded(3)).index for lead in (1e200, 1e308)] == [2, 2]
+    assert [
+        m.release([0, 0, lead, 0], smooth_bound=0, entropy=Seeded(3)).index for lead in (1e200, 1e308)
+    ] == [2, 2]
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, object])

@@ -14,7 +14,14 @@ from scipy import integrate, optimize
 
 from sordino import COUNTING, Seeded, Sensitivity, SparseVector
 from sordino.mechanisms.crossings.correction import best_correction, reaches, stays
-from sordino.mechanisms.crossings.split import Task, best_success, log_success, scales, success_share, variance_share
+from sordino.mechanisms.crossings.split import (
+    Task,
+    best_success,
+    log_success,
+    scales,
+    success_share,
+    variance_share,
+)
 
 E, L = "exponential", "laplace"
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
@@ -46,8 +53,12 @@ def test_every_pair_of_laws_has_its_closed_form(query, threshold, s, b):
     with mpmath.workdps(25):
         for z in (-30, -3, -1e-6, 0, 1e-6, 0.5, 3, 10, 60):
             exact = by_quadrature(z, (query, s), (threshold, b))
-            assert reaches(z, (query, s), (threshold, b)) == pytest.approx(float(exact), rel=1e-12, abs=1e-15), z
-            assert stays(z, (query, s), (threshold, b)) == pytest.approx(float(1 - exact), rel=1e-9, abs=1e-15), z
+            assert reaches(z, (query, s), (threshold, b)) == pytest.approx(
+                float(exact), rel=1e-12, abs=1e-15
+            ), z
+            assert stays(z, (query, s), (threshold, b)) == pytest.approx(
+                float(1 - exact), rel=1e-9, abs=1e-15
+            ), z
 
 
 def test_oracles_of_the_difference():
@@ -80,11 +91,16 @@ def test_oracles_of_the_best_correction(threshold, w, run, expected):
 
 
 @pytest.mark.parametrize(("query", "threshold"), list(product((E, L), repeat=2)))
-@pytest.mark.parametrize(("run", "margin"), [(1, 0), (10, 0), (200, 0), (10, 1.0), (3, 9.0), (200, 4.0), (1, 50.0)])
+@pytest.mark.parametrize(
+    ("run", "margin"), [(1, 0), (10, 0), (200, 0), (10, 1.0), (3, 9.0), (200, 4.0), (1, 50.0)]
+)
 @pytest.mark.parametrize(("s", "b"), [(4, 2), (3, 3), (1, 20)])
 def test_no_correction_on_a_grid_is_better(query, threshold, run, margin, s, b):
     def value(r):
-        below, above = stays(r + margin, (query, s), (threshold, b)), reaches(r - margin, (query, s), (threshold, b))
+        below, above = (
+            stays(r + margin, (query, s), (threshold, b)),
+            reaches(r - margin, (query, s), (threshold, b)),
+        )
         return run * math.log(below) + math.log(above) if below > 0 and above > 0 else -math.inf
 
     best = best_correction(run, margin, (query, s), (threshold, b))
@@ -95,7 +111,9 @@ def test_no_correction_on_a_grid_is_better(query, threshold, run, margin, s, b):
 
 
 def test_a_constant_margin_only_shifts_exponential_noise():
-    assert best_correction(100, 2.0, (E, 4), (E, 2)) == pytest.approx(best_correction(100, 0, (E, 4), (E, 2)) - 2)
+    assert best_correction(100, 2.0, (E, 4), (E, 2)) == pytest.approx(
+        best_correction(100, 0, (E, 4), (E, 2)) - 2
+    )
 
 
 def by_scipy(task, share, r):
@@ -122,14 +140,18 @@ def by_scipy(task, share, r):
 def test_the_true_success_is_the_integral(query, threshold, resample):
     task = Task(query, threshold, 2, 3, resample, 20, 20.0)
     for share, r in ((0.2, 10.0), (0.5, 25.0), (0.4, -30.0)):
-        assert math.exp(log_success(task, share, r)) == pytest.approx(by_scipy(task, share, r), rel=1e-5, abs=1e-12)
+        assert math.exp(log_success(task, share, r)) == pytest.approx(
+            by_scipy(task, share, r), rel=1e-5, abs=1e-12
+        )
 
 
 def test_oracle_of_the_true_success():
     task = Task(E, L, 2, 1, False, 10, 0.0)  # scales 4 and 2
     r = best_correction(10, 0, (E, 4), (L, 2))
     assert math.exp(log_success(task, 0.5, r)) == pytest.approx(0.0289486222218, abs=1e-9)  # C10
-    assert stays(r, (E, 4), (L, 2)) ** 10 * reaches(r, (E, 4), (L, 2)) == pytest.approx(0.0350493899481, abs=1e-12)  # C9
+    assert stays(r, (E, 4), (L, 2)) ** 10 * reaches(r, (E, 4), (L, 2)) == pytest.approx(
+        0.0350493899481, abs=1e-12
+    )  # C9
 
 
 @pytest.mark.parametrize(
@@ -170,7 +192,9 @@ def test_the_variance_split_has_the_least_variance(query, threshold, monotone, r
     )
     best = make("variance")
     theta = float(best.threshold_epsilon) * (20 if resample else 1)
-    assert total_variance(best) <= min(total_variance(make(round(theta * f, 6))) for f in (0.8, 0.95, 1.05, 1.2))
+    assert total_variance(best) <= min(
+        total_variance(make(round(theta * f, 6))) for f in (0.8, 0.95, 1.05, 1.2)
+    )
 
 
 def test_oracles_of_the_variance():
@@ -184,7 +208,13 @@ def test_oracles_of_the_variance():
 def test_the_mechanism_adds_the_best_correction_for_its_own_noise():
     for options in ({}, {"threshold_noise": L}, {"noise": L}, {"correction_margin": 3}):
         m = SparseVector(
-            threshold=0, positives=5, epsilon=1, sensitivity=COUNTING, correction="optimal", correction_run=200, **options
+            threshold=0,
+            positives=5,
+            epsilon=1,
+            sensitivity=COUNTING,
+            correction="optimal",
+            correction_run=200,
+            **options,
         )
         query, threshold = ((law.name, float(1 / law.rate)) for law in (m.noise, m.threshold_noise))
         expected = best_correction(200, options.get("correction_margin", 0), query, threshold)
@@ -194,7 +224,13 @@ def test_the_mechanism_adds_the_best_correction_for_its_own_noise():
 
 @pytest.mark.slow
 def test_the_mechanism_splits_for_success():
-    options = {"threshold": 0, "positives": 1, "sensitivity": REAL, "correction_run": 20, "correction_margin": 2.5}
+    options = {
+        "threshold": 0,
+        "positives": 1,
+        "sensitivity": REAL,
+        "correction_run": 20,
+        "correction_margin": 2.5,
+    }
     both = SparseVector(epsilon=2, split="success", correction="optimal", **options)
     assert 2 / float(both.threshold_epsilon) - 1 == pytest.approx(1.79, abs=0.05)
     share, r = success_share(Task(E, E, 1, 1, False, 20, 5.0), None)  # in units of bound/epsilon
@@ -204,7 +240,9 @@ def test_the_mechanism_splits_for_success():
 
     def rate(m, runs=400):
         entropy = Seeded(3)
-        return np.mean([m.release([-2.5] * 20 + [2.5], entropy=entropy).indices.tolist() == [20] for _ in range(runs)])
+        return np.mean(
+            [m.release([-2.5] * 20 + [2.5], entropy=entropy).indices.tolist() == [20] for _ in range(runs)]
+        )
 
     assert rate(both) == pytest.approx(0.7171, abs=6 * 0.5 / math.sqrt(400))
     assert rate(rule) == pytest.approx(0.66, abs=6 * 0.5 / math.sqrt(400))

@@ -34,23 +34,57 @@ def each(bound=1, **changes):
 MECHANISMS = {
     "exponential": lambda u: SparseVector(threshold=3 * u, positives=2, epsilon=1, sensitivity=each(u)),
     "laplace": lambda u: SparseVector(
-        threshold=0, positives=2, epsilon=1, sensitivity=each(u, monotone=False), noise="laplace", threshold_noise="laplace"
+        threshold=0,
+        positives=2,
+        epsilon=1,
+        sensitivity=each(u, monotone=False),
+        noise="laplace",
+        threshold_noise="laplace",
     ),
-    "counting": lambda u: SparseVector(threshold=u / 2, positives=3, epsilon=0.5, sensitivity=each(u, step=u), split=0.3),
-    "resample": lambda u: SparseVector(threshold=9 * u, positives=3, epsilon=2, sensitivity=each(u, step=u), resample=True),
-    "appending": lambda u: SparseVector(threshold=90 * u, positives=3, epsilon=2, sensitivity=each(u, step=u), passes=4),
+    "counting": lambda u: SparseVector(
+        threshold=u / 2, positives=3, epsilon=0.5, sensitivity=each(u, step=u), split=0.3
+    ),
+    "resample": lambda u: SparseVector(
+        threshold=9 * u, positives=3, epsilon=2, sensitivity=each(u, step=u), resample=True
+    ),
+    "appending": lambda u: SparseVector(
+        threshold=90 * u, positives=3, epsilon=2, sensitivity=each(u, step=u), passes=4
+    ),
     "optimal": lambda u: SparseVector(
-        threshold=0, positives=1, epsilon=2, sensitivity=each(u), correction="optimal", correction_run=9, correction_margin=u / 4
+        threshold=0,
+        positives=1,
+        epsilon=2,
+        sensitivity=each(u),
+        correction="optimal",
+        correction_run=9,
+        correction_margin=u / 4,
     ),
     "success": lambda u: SparseVector(
-        threshold=0, positives=1, epsilon=2, sensitivity=each(u), split="success", correction_run=9, correction_margin=5 * u
+        threshold=0,
+        positives=1,
+        epsilon=2,
+        sensitivity=each(u),
+        split="success",
+        correction_run=9,
+        correction_margin=5 * u,
     ),
     "adaptive": lambda u: AdaptiveSparseVector(threshold=3 * u, at_least=1, epsilon=1, sensitivity=each(u)),
     "three branches": lambda u: AdaptiveSparseVector(
-        threshold=0, at_least=2, epsilon=3, sensitivity=each(u, monotone=False, step=u), branches=(2, 3, 7), noise="laplace"
+        threshold=0,
+        at_least=2,
+        epsilon=3,
+        sensitivity=each(u, monotone=False, step=u),
+        branches=(2, 3, 7),
+        noise="laplace",
     ),
     "adaptive, optimal": lambda u: AdaptiveSparseVector(
-        threshold=-u, at_least=2, epsilon=2, sensitivity=each(u), correction="optimal", correction_run=9, threshold_noise="laplace"
+        threshold=-u,
+        at_least=2,
+        epsilon=2,
+        sensitivity=each(u),
+        correction="optimal",
+        correction_run=9,
+        threshold_noise="laplace",
     ),
     "adaptive, boundaries": lambda u: AdaptiveSparseVector(
         threshold=u / 2, at_least=2, epsilon=2, sensitivity=each(u), boundaries=(5 * u, -u), correction=u
@@ -70,7 +104,9 @@ def outcome(release):
 @pytest.mark.slow
 def test_same_entropy_same_release(make, values, seed):
     m = make(1)
-    assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(m.release(np.array(values), entropy=Seeded(seed)))
+    assert outcome(m.release(values, entropy=Seeded(seed))) == outcome(
+        m.release(np.array(values), entropy=Seeded(seed))
+    )
 
 
 @every
@@ -82,7 +118,12 @@ def test_answers_and_thresholds_that_move_together_change_nothing(make, values, 
     moved = m.release([x + shift for x in values], at, entropy=Seeded(seed))
     assert outcome(moved) == outcome(m.release(values, entropy=Seeded(seed)))
     known = np.isfinite(moved.gaps)
-    assert np.allclose(moved.estimates[known], m.release(values, entropy=Seeded(seed)).estimates[known] + shift, rtol=0, atol=1e-9)
+    assert np.allclose(
+        moved.estimates[known],
+        m.release(values, entropy=Seeded(seed)).estimates[known] + shift,
+        rtol=0,
+        atol=1e-9,
+    )
 
 
 @every
@@ -90,7 +131,10 @@ def test_answers_and_thresholds_that_move_together_change_nothing(make, values, 
 @pytest.mark.slow
 def test_unit(make, values, seed, power):
     unit = 2.0**power
-    a, b = make(1).release(values, entropy=Seeded(seed)), make(unit).release([x * unit for x in values], entropy=Seeded(seed))
+    a, b = (
+        make(1).release(values, entropy=Seeded(seed)),
+        make(unit).release([x * unit for x in values], entropy=Seeded(seed)),
+    )
     assert a.cost == b.cost
     assert a.indices.tolist() == b.indices.tolist()
     np.testing.assert_array_equal(a.gaps * unit, b.gaps)
@@ -136,7 +180,13 @@ def test_nothing_private_in_repr_pickle_exception_or_log(make, caplog):
     kept = pickle.dumps(m) + pickle.dumps(release) + (repr(m) + repr(release) + caplog.text).encode()
     assert str(CANARY).encode() not in kept
     assert CANARY.to_bytes(8, "little") not in kept
-    for bad in (np.array([private, private]), np.array(private, dtype="M8[s]"), np.array([str(CANARY)] * 3), {CANARY}, str(CANARY)):
+    for bad in (
+        np.array([private, private]),
+        np.array(private, dtype="M8[s]"),
+        np.array([str(CANARY)] * 3),
+        {CANARY},
+        str(CANARY),
+    ):
         with pytest.raises(InvalidParameter) as caught:
             m.release(bad, entropy=Seeded(3))
         assert str(CANARY) not in "".join(traceback.format_exception(caught.value))
@@ -193,14 +243,18 @@ def test_later_passes_ask_what_was_below_and_keep_their_gaps_for_themselves():
     assert m.release([HIGH, HIGH]).indices.tolist() == [0, 1]
     endless = SparseVector(threshold=0, positives=4, epsilon=2, sensitivity=COUNTING, passes=10**12)
     assert endless.release([HIGH, HIGH]).asked == 2, "nobody is left to ask"
-    none = SparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING, passes=3).release([LOW, LOW])
+    none = SparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING, passes=3).release(
+        [LOW, LOW]
+    )
     assert none.asked == 6
 
 
 @pytest.mark.parametrize("correction", [None, 7, -7, 0.5])
 @pytest.mark.parametrize("threshold", [0, 0.25, -13.7, 10])
 def test_gaps_are_raw_and_at_least_the_correction(correction, threshold):
-    m = SparseVector(threshold=threshold, positives=40, epsilon=40, sensitivity=COUNTING, correction=correction)
+    m = SparseVector(
+        threshold=threshold, positives=40, epsilon=40, sensitivity=COUNTING, correction=correction
+    )
     release = m.release([12] * 100, entropy=Seeded(4))
     assert m.threshold_correction == (0 if correction is None else Fraction(str(correction)))
     assert release.gaps.size
@@ -218,7 +272,13 @@ def test_thresholds_are_rounded_up_to_the_grid():
         (0.1, 0.1, 0.125, 2),
         (3, -3, 1, 0),
     ):
-        m = SparseVector(threshold=threshold, positives=1, epsilon=1, sensitivity=each(unit, step=unit), correction=correction)
+        m = SparseVector(
+            threshold=threshold,
+            positives=1,
+            epsilon=1,
+            sensitivity=each(unit, step=unit),
+            correction=correction,
+        )
         assert m.cut() == (steps, steps * Fraction(str(unit)) - Fraction(str(threshold)))
         assert m.cut(threshold) == m.cut()
 
@@ -235,7 +295,9 @@ def test_estimates_are_centered_for_a_fixed_answer():
 
 @pytest.mark.slow
 def test_gaps_have_the_law_of_the_difference():
-    m = SparseVector(threshold=0, positives=1, epsilon=1, sensitivity=COUNTING, noise="laplace", threshold_noise="laplace")
+    m = SparseVector(
+        threshold=0, positives=1, epsilon=1, sensitivity=COUNTING, noise="laplace", threshold_noise="laplace"
+    )
     entropy = Seeded(8)
     gaps = np.array([m.release([1000], entropy=entropy).gaps[0] for _ in range(1000)]) - 1000
     law = DiscreteLaplace(m.noise.rate)
@@ -248,13 +310,19 @@ def test_gaps_have_the_law_of_the_difference():
     assert_convicted(Geometric(fixed.noise.rate * Fraction(5, 4)), lifts.astype(np.int64))
 
 
-@pytest.mark.parametrize("options", [{}, {"resample": True}, {"passes": 3}, {"passes": 3, "resample": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"resample": True}, {"passes": 3}, {"passes": 3, "resample": True}], ids=str
+)
 @pytest.mark.slow
 def test_blocks_are_only_a_matter_of_speed(monkeypatch, options):
     generator = np.random.default_rng(3)
     rules = Rules(None, None, positives=40, **options)
     for _ in range(40):
-        q, rho, xi = generator.integers(-30, 5, 50), generator.integers(0, 9, 50), generator.integers(0, 20, 150)
+        q, rho, xi = (
+            generator.integers(-30, 5, 50),
+            generator.integers(0, 9, 50),
+            generator.integers(0, 20, 150),
+        )
         found = []
         for size in (1 << 16, 7, 1):
             monkeypatch.setattr(crossings, "_BLOCK", size)
@@ -265,7 +333,8 @@ def test_blocks_are_only_a_matter_of_speed(monkeypatch, options):
 
 
 @pytest.mark.parametrize(
-    "kind", [list, tuple, np.array, lambda x: np.array(x, dtype=np.float64), lambda x: np.array(x, dtype=object)]
+    "kind",
+    [list, tuple, np.array, lambda x: np.array(x, dtype=np.float64), lambda x: np.array(x, dtype=object)],
 )
 def test_each_answer_may_have_its_threshold(kind):
     m = SparseVector(threshold=10**12, positives=3, epsilon=60, sensitivity=COUNTING)
@@ -281,12 +350,18 @@ def test_thresholds_of_another_length_are_refused(bad):
         MECHANISMS["counting"](1).release([1, 2], bad)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, None, "1", True, 1e300, np.float64("nan"), np.float32("inf")])
+@pytest.mark.parametrize(
+    "bad", [math.nan, math.inf, None, "1", True, 1e300, np.float64("nan"), np.float32("inf")]
+)
 def test_thresholds_are_finite_numbers(bad):
-    with pytest.raises(InvalidParameter, match="SparseVector.release.thresholds must (be a finite number|lie within)"):
+    with pytest.raises(
+        InvalidParameter, match="SparseVector.release.thresholds must (be a finite number|lie within)"
+    ):
         MECHANISMS["counting"](1).release([1, 2], [1, bad])
     if bad is not None:
-        with pytest.raises(InvalidParameter, match="SparseVector.threshold must (be a finite number|lie within)"):
+        with pytest.raises(
+            InvalidParameter, match="SparseVector.threshold must (be a finite number|lie within)"
+        ):
             SparseVector(threshold=bad, positives=1, epsilon=1, sensitivity=COUNTING)
 
 
@@ -318,11 +393,17 @@ def test_bad_parameters(name, bad):
         ({"correction": "optimal"}, "correction_run must be given"),
         ({"split": "success", "correction_margin": 1}, "correction_run must be given"),
         ({"split": "success", "correction_run": 5}, "correction_margin must be above 0"),
-        ({"split": "success", "correction_run": 5, "correction_margin": 0}, "correction_margin must be above 0"),
+        (
+            {"split": "success", "correction_run": 5, "correction_margin": 0},
+            "correction_margin must be above 0",
+        ),
         ({"correction_run": 5}, "must only be given with"),
         ({"correction": 3, "correction_margin": 5}, "must only be given with"),
         ({"correction": "optimal", "correction_run": 0}, "correction_run must be a whole number"),
-        ({"correction": "optimal", "correction_run": 5, "correction_margin": -1}, "correction_margin must be a number"),
+        (
+            {"correction": "optimal", "correction_run": 5, "correction_margin": -1},
+            "correction_margin must be a number",
+        ),
         ({"domain_size": 10, "passes": 2}, "passes must be 1 with a domain size"),
         ({"threshold": 2**53}, "within 2\\^52 steps"),
         ({"correction": -(2**53)}, "within 2\\^52 steps"),
@@ -330,7 +411,12 @@ def test_bad_parameters(name, bad):
         ({"epsilon": 1e-13, "positives": 10**6}, "rate of at least"),
         ({"sensitivity": each(10**400)}, "a grid whose step"),
         (
-            {"sensitivity": each(Fraction(1, 10**400)), "split": "success", "correction_run": 1, "correction_margin": 1},
+            {
+                "sensitivity": each(Fraction(1, 10**400)),
+                "split": "success",
+                "correction_run": 1,
+                "correction_margin": 1,
+            },
             "a grid whose",
         ),
     ],

@@ -152,7 +152,9 @@ def test_what_is_spent_never_falls_and_is_the_sum_of_the_verdicts(values, seed, 
     assert total <= m.cost.pure()
 
 
-@pytest.mark.parametrize("nothing", [math.nan, -math.inf, None, "12", [10**9], {}, Decimal("nan"), np.nan, b"7"])
+@pytest.mark.parametrize(
+    "nothing", [math.nan, -math.inf, None, "12", [10**9], {}, Decimal("nan"), np.nan, b"7"]
+)
 def test_what_is_no_number_is_an_ordinary_answer_below(nothing):
     with TWO.open(entropy=Seeded(1)) as stream:
         stream.ask(0)
@@ -195,7 +197,11 @@ def test_the_edges_of_the_clamp_are_converted_alike(power):
     for steps in (2**52 - 1, 2**52, 2**52 + 1, 1, 0):
         for sign in (1, -1):
             exactly = sign * steps * unit
-            for value in (float(exactly), math.nextafter(float(exactly), 0), math.nextafter(float(exactly), math.inf)):
+            for value in (
+                float(exactly),
+                math.nextafter(float(exactly), 0),
+                math.nextafter(float(exactly), math.inf),
+            ):
                 assert _InSteps(unit).of(value) == to_steps([value], unit, "x")[0]
             if exactly.denominator == 1:
                 assert _InSteps(unit).of(int(exactly)) == to_steps([int(exactly)], unit, "x")[0]
@@ -305,12 +311,16 @@ def test_noise_beyond_64_bits_is_compared_all_the_same():
     ):
         values = [np.array(noise, dtype=object) for noise in (rho, xi)]
         a, b = streamed(q, rules, *values), played(q, rules, *values)
-        assert [(place, float(lift)) for place, lift, _ in a[0]] == [(place, float(lift)) for place, lift, _ in b[0]]
+        assert [(place, float(lift)) for place, lift, _ in a[0]] == [
+            (place, float(lift)) for place, lift, _ in b[0]
+        ]
         assert a[1:] == b[1:]
 
 
 def test_noise_beyond_64_bits_is_handed_out_too():
-    ahead = Ahead(SimpleNamespace(sample=lambda n, entropy: np.array([1 << 70] * n, dtype=object)), Seeded(1), 2, 2)
+    ahead = Ahead(
+        SimpleNamespace(sample=lambda n, entropy: np.array([1 << 70] * n, dtype=object)), Seeded(1), 2, 2
+    )
     assert [ahead.take() for _ in range(3)] == [1 << 70] * 3
 
 
@@ -331,7 +341,10 @@ def test_nothing_private_in_what_it_shows():
 def test_the_stream_has_the_law_that_is_audited():
     """P(below, above with lift 0) of two answers on the threshold, by a sum, against many streams."""
     m = SparseVector(
-        threshold=0, positives=1, epsilon=4, sensitivity=Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1)
+        threshold=0,
+        positives=1,
+        epsilon=4,
+        sensitivity=Sensitivity(bound=1, monotone=True, adjacency="add-remove", step=1),
     )
     r0, rq = (math.exp(-law.rate) for law in (m.threshold_noise, m.noise))
     expected = sum((1 - r0) * r0**t * (1 - rq**t) * (1 - rq) * rq**t for t in range(100))

@@ -41,7 +41,9 @@ def draws(law, limit, count, *, seed=1, cut=2, **rules):
         found = one_branch(steps, at, SIZE, cut, thresholds=limit, queries=law, entropy=entropy, **rules)
         assert (found.passes == 1).all()
         seen[
-            tuple(zip(found.places.tolist(), found.lifts.tolist(), found.passes.tolist(), strict=True)), found.asked, found.stages
+            tuple(zip(found.places.tolist(), found.lifts.tolist(), found.passes.tolist(), strict=True)),
+            found.asked,
+            found.stages,
         ] += 1
     return seen
 
@@ -56,7 +58,9 @@ def fits(seen, rules, cut=2):
     keys = [key for key, mass in expected.items() if mass >= 5]
     observed = [seen.get(key, 0) for key in keys]
     rest = total - sum(expected[key] for key in keys)
-    return stats.chisquare([*observed, total - sum(observed)], [*(float(expected[key]) for key in keys), float(rest)]).pvalue
+    return stats.chisquare(
+        [*observed, total - sum(observed)], [*(float(expected[key]) for key in keys), float(rest)]
+    ).pvalue
 
 
 FAMILIES = {"exponential": Geometric, "laplace": DiscreteLaplace}
@@ -103,7 +107,17 @@ def test_the_first_zero_that_crosses_is_geometric_and_its_lift_memoryless(law):
     p = float(law.sf(cut - 1))
     first, lifts = [], []
     for _ in range(400):
-        found = one_branch(NONE, NONE, size, cut, thresholds=Fixed(), queries=law, positives=1, resample=False, entropy=entropy)
+        found = one_branch(
+            NONE,
+            NONE,
+            size,
+            cut,
+            thresholds=Fixed(),
+            queries=law,
+            positives=1,
+            resample=False,
+            entropy=entropy,
+        )
         assert found.asked == found.places[0] + 1
         first.append(int(found.places[0]))
         lifts.append(int(found.lifts[0]))
@@ -119,7 +133,15 @@ def test_gaps_between_crossings_are_geometric(resample):
     waits = []
     for _ in range(30):
         found = one_branch(
-            NONE, NONE, 10**12, cut, thresholds=Fixed(), queries=law, positives=10, resample=resample, entropy=entropy
+            NONE,
+            NONE,
+            10**12,
+            cut,
+            thresholds=Fixed(),
+            queries=law,
+            positives=10,
+            resample=resample,
+            entropy=entropy,
         )
         assert found.stages == (10 if resample else 1)
         waits += np.diff(found.places, prepend=-1).tolist()
@@ -131,7 +153,17 @@ def test_how_many_of_a_million_cross_is_binomial():
     p = float(law.sf(cut - 1))
     counts = []
     for _ in range(60):
-        found = one_branch(NONE, NONE, size, cut, thresholds=Fixed(), queries=law, positives=10**4, resample=False, entropy=entropy)
+        found = one_branch(
+            NONE,
+            NONE,
+            size,
+            cut,
+            thresholds=Fixed(),
+            queries=law,
+            positives=10**4,
+            resample=False,
+            entropy=entropy,
+        )
         assert found.asked == size
         assert (np.diff(found.places) > 0).all()
         counts.append(found.places.size)
@@ -143,7 +175,11 @@ def test_how_many_of_a_million_cross_is_binomial():
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 100])
 def test_the_zero_items_of_a_run_stand_where_nothing_is_listed(sparse, monkeypatch, length, resample):
     monkeypatch.setattr(transcripts_module, "_length", lambda law, level, rest, most: min(rest, length))
-    monkeypatch.setattr(transcripts_module, "_zero_hits", lambda n, *_: Part(np.arange(n), np.zeros(n, dtype=np.intp), np.zeros(n)))
+    monkeypatch.setattr(
+        transcripts_module,
+        "_zero_hits",
+        lambda n, *_: Part(np.arange(n), np.zeros(n, dtype=np.intp), np.zeros(n)),
+    )
     at = np.array([1, 2, 6, 9, 10, 17])  # far below the threshold, so that the zero items alone are above
     found = one_branch(
         np.full(at.size, -(10**9)),
@@ -162,7 +198,9 @@ def test_the_zero_items_of_a_run_stand_where_nothing_is_listed(sparse, monkeypat
 
 @pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"resample": True}])
 def test_large_answers_in_a_large_domain_are_found_in_order(options):
-    m = SparseVector(threshold=10**6, positives=3, epsilon=4, sensitivity=COUNTING, domain_size=10**12, **options)
+    m = SparseVector(
+        threshold=10**6, positives=3, epsilon=4, sensitivity=COUNTING, domain_size=10**12, **options
+    )
     release = m.release([2 * 10**6, 5, 3 * 10**6], positions=[999_999_999_998, 4, 17], entropy=Seeded(2))
     assert release.indices.tolist() == [17, 999_999_999_998]
     assert release.asked == 10**12
@@ -209,7 +247,9 @@ def test_positions_must_go_with_the_answers(positions):
     with pytest.raises(InvalidParameter, match="needs positions"):
         m.release([1, 2], positions=positions)
     with pytest.raises(InvalidParameter, match="takes positions only"):
-        SparseVector(threshold=1, positives=1, epsilon=1, sensitivity=COUNTING).release([1, 2], positions=[0, 1])
+        SparseVector(threshold=1, positives=1, epsilon=1, sensitivity=COUNTING).release(
+            [1, 2], positions=[0, 1]
+        )
     with pytest.raises(InvalidParameter, match="takes thresholds only"):
         m.release([1, 2], [1, 2], positions=[0, 1])
 
@@ -218,10 +258,14 @@ def test_positions_must_go_with_the_answers(positions):
 @pytest.mark.parametrize("size", [10**5, 10**12])
 @pytest.mark.parametrize("threshold", [0, 1, 1000, 2**40])
 def test_any_level_ends(epsilon, size, threshold):
-    m = SparseVector(threshold=threshold, positives=3, epsilon=epsilon, sensitivity=COUNTING, domain_size=size)
+    m = SparseVector(
+        threshold=threshold, positives=3, epsilon=epsilon, sensitivity=COUNTING, domain_size=size
+    )
     release = m.release([5], positions=[7], entropy=Seeded(1))
     assert release.indices.size <= 3
     assert release.asked <= size
     real = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
-    fine = SparseVector(threshold=min(threshold, 10**6) / 7, positives=3, epsilon=1, sensitivity=real, domain_size=size)
+    fine = SparseVector(
+        threshold=min(threshold, 10**6) / 7, positives=3, epsilon=1, sensitivity=real, domain_size=size
+    )
     assert fine.release([5.5], positions=[7]).asked <= size

@@ -40,7 +40,9 @@ def made(**changes):
 # --- the shares of the budget
 
 
-@pytest.mark.parametrize(("rate", "m"), [("1", 5), ("0.5", 2), ("0.5", 12), ("0.1", 20), ("2", 1000), ("0.05", 1000)])
+@pytest.mark.parametrize(
+    ("rate", "m"), [("1", 5), ("0.5", 2), ("0.5", 12), ("0.1", 20), ("2", 1000), ("0.05", 1000)]
+)
 def test_what_all_losers_cost(rate, m):
     share = losers(math.exp(-float(rate)), m)
     assert affordable(Fraction(rate), Fraction(share * (1.001 if float(rate) >= 0.3 else 1.03)), m), (
@@ -54,7 +56,9 @@ def test_losers_pay_less_than_was_known():
     """ln sum p_k ((1 - q^(k+2))/(1 - q^(k+1)))^(m-1) is what a loser's every crossing would cost."""
     for rate, m, known in ((1, 5, 0.9937), (0.5, 2, 0.2761)):
         q = math.exp(-rate)
-        every = math.log(sum((1 - q) * q**k * ((1 - q ** (k + 2)) / (1 - q ** (k + 1))) ** (m - 1) for k in range(200)))
+        every = math.log(
+            sum((1 - q) * q**k * ((1 - q ** (k + 2)) / (1 - q ** (k + 1))) ** (m - 1) for k in range(200))
+        )
         assert every == pytest.approx(known, abs=1e-4)
         assert losers(q, m) < every / 2
 
@@ -64,13 +68,17 @@ def test_a_rate_is_affordable_for_certain():
     m, rate = 5, Fraction(2)
     with mpmath.workdps(60):
         q = mpmath.exp(-2)
-        kept = mpmath.nsum(lambda k: (1 - q) * q**k * ((1 - q ** (k + 2)) / (1 - q ** (k + 3))) ** (m - 1), [0, mpmath.inf])
+        kept = mpmath.nsum(
+            lambda k: (1 - q) * q**k * ((1 - q ** (k + 2)) / (1 - q ** (k + 3))) ** (m - 1), [0, mpmath.inf]
+        )
         share = Fraction(str(-mpmath.log(kept)))
     assert affordable(rate, share + Fraction(1, 10**18), m)
     assert not affordable(rate, share - Fraction(1, 10**9), m)
 
 
-@pytest.mark.parametrize(("epsilon", "m"), [(1, 5), (0.3, 20), (12, 10**6), (5, 10**4), (40, 2), (Fraction(1, 3), 7), (0.05, 5)])
+@pytest.mark.parametrize(
+    ("epsilon", "m"), [(1, 5), (0.3, 20), (12, 10**6), (5, 10**4), (40, 2), (Fraction(1, 3), 7), (0.05, 5)]
+)
 def test_the_budget_is_divided_and_used_up(epsilon, m):
     split = made(epsilon=epsilon, candidates=m, beta=0.3).split
     assert sum(split) == (Fraction(str(epsilon)) if isinstance(epsilon, float) else epsilon)
@@ -103,8 +111,14 @@ def test_the_first_atoms():
 def test_atoms_rise_by_more_than_the_ratio_and_two_windows(beta, widest):
     ratio = ratio_for(beta, Fraction(3), 3 * widest)
     with mpmath.workdps(40):
-        ideal = min(mpmath.exp(mpmath.mpf(beta.numerator) / beta.denominator), mpmath.mpf(widest.numerator) / widest.denominator)
-        assert ideal * (1 + mpmath.mpf(ROOM.numerator) / ROOM.denominator) <= mpmath.mpf(ratio.numerator) / ratio.denominator
+        ideal = min(
+            mpmath.exp(mpmath.mpf(beta.numerator) / beta.denominator),
+            mpmath.mpf(widest.numerator) / widest.denominator,
+        )
+        assert (
+            ideal * (1 + mpmath.mpf(ROOM.numerator) / ROOM.denominator)
+            <= mpmath.mpf(ratio.numerator) / ratio.denominator
+        )
         assert mpmath.mpf(ratio.numerator) / ratio.denominator <= ideal * (1 + mpmath.mpf(2) ** -37)
     found = heights(ratio)(range(12))
     assert found[0] == 0
@@ -117,7 +131,9 @@ def test_atoms_rise_by_more_than_the_ratio_and_two_windows(beta, widest):
 def test_a_public_scale_has_no_ratio():
     assert ratio_for(Fraction(0), Fraction(2), Fraction(2)) == 1
     assert ratio_for(Fraction(7), Fraction(2), Fraction(2)) == 1
-    assert ratio_for(Fraction(10**9), Fraction(1), Fraction(4)) < Fraction(41, 10), "a bound moves by no more than its range"
+    assert ratio_for(Fraction(10**9), Fraction(1), Fraction(4)) < Fraction(41, 10), (
+        "a bound moves by no more than its range"
+    )
 
 
 def test_atoms_that_are_not_computed_decide_alike():
@@ -131,7 +147,10 @@ def test_atoms_that_are_not_computed_decide_alike():
         steps = rng.integers(-CLAMP, CLAMP + 1, 5)
         levels = rng.integers(0, 40, (1, 5))
         scale = int(rng.integers(FINE, 4 * FINE)) << 24
-        kept = [smooth.decide(steps, levels, scale, each) for each in (heights(ratio), lambda levels: [true[x] for x in levels])]
+        kept = [
+            smooth.decide(steps, levels, scale, each)
+            for each in (heights(ratio), lambda levels: [true[x] for x in levels])
+        ]
         assert kept[0].tolist() == kept[1].tolist()
 
 
@@ -151,10 +170,33 @@ def test_the_scale_is_the_bound_and_two_steps_rounded_up():
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        *[(0.7, 0.7), (3, 3), (0.1, 0.5), (0, 0.5), (-3, 0.5), (-math.inf, 0.5), (99, 8), (math.inf, 8), (math.nan, 8), (None, 8)],
+        *[
+            (0.7, 0.7),
+            (3, 3),
+            (0.1, 0.5),
+            (0, 0.5),
+            (-3, 0.5),
+            (-math.inf, 0.5),
+            (99, 8),
+            (math.inf, 8),
+            (math.nan, 8),
+            (None, 8),
+        ],
         *[(Decimal("NaN"), 8), (Decimal("sNaN"), 8), (Decimal("1e999999"), 8), (Decimal("-1e999999"), 0.5)],
-        *[(Decimal("1e-999999"), 0.5), (Fraction(3, 2), 1.5), (10**400, 8), (np.float32(2), 2), (np.int64(2), 2)],
-        *[([1, 2, 7, 3], 7), ([1, None, 2, 3], 8), (np.array([1, 2, np.nan, 3]), 8), (["5", 1, 1, 1], 8), ([2.5], 2.5)],
+        *[
+            (Decimal("1e-999999"), 0.5),
+            (Fraction(3, 2), 1.5),
+            (10**400, 8),
+            (np.float32(2), 2),
+            (np.int64(2), 2),
+        ],
+        *[
+            ([1, 2, 7, 3], 7),
+            ([1, None, 2, 3], 8),
+            (np.array([1, 2, np.nan, 3]), 8),
+            (["5", 1, 1, 1], 8),
+            ([2.5], 2.5),
+        ],
         (np.array([1, 2, 3, 4], dtype=np.uint8), 4),
     ],
     ids=repr,
@@ -164,11 +206,14 @@ def test_bounds_are_total(given, meant):
 
 
 @pytest.mark.parametrize(
-    "bad", [[], [1, 2], [1, 2, 3, 4, 5], "7", b"7", {1}, {1: 2}, np.ones((2, 2)), object()], ids=lambda bad: type(bad).__name__
+    "bad",
+    [[], [1, 2], [1, 2, 3, 4, 5], "7", b"7", {1}, {1: 2}, np.ones((2, 2)), object()],
+    ids=lambda bad: type(bad).__name__,
 )
 def test_bounds_of_another_shape_are_refused(bad):
     with pytest.raises(
-        InvalidParameter, match=r"^SmoothStepSelection\.release\.smooth_bound must be a number, or a list of one for each of the 4"
+        InvalidParameter,
+        match=r"^SmoothStepSelection\.release\.smooth_bound must be a number, or a list of one for each of the 4",
     ):
         made().release([1, 2, 3, 4], smooth_bound=bad)
 
@@ -191,7 +236,8 @@ def test_only_the_best_of_each_level_can_win(rows, scale, huge):
     everyone = smooth.decide(steps, levels[None, :], scale << 24, m.heights)[0]
     assert ahead[smooth.decide(steps[ahead], levels[ahead][None, :], scale << 24, m.heights)[0]] == everyone
     sums = [
-        (int(step) << DIGITS + 24) + (scale << 24) * m.heights([int(level)])[0] for step, level in zip(steps, levels, strict=True)
+        (int(step) << DIGITS + 24) + (scale << 24) * m.heights([int(level)])[0]
+        for step, level in zip(steps, levels, strict=True)
     ]
     assert everyone == sums.index(max(sums)), "of equals the first"
 
@@ -208,7 +254,9 @@ def test_windows_of_any_size(windows):
 
 def test_noise_beyond_64_bits_is_released():
     for m in (made(), StepSelection(epsilon=2, sensitivity=COUNTING)):
-        object.__setattr__(m, "noise", SimpleNamespace(sample=lambda n, entropy: np.array([0, 1 << 80, 5, 5], dtype=object)))
+        object.__setattr__(
+            m, "noise", SimpleNamespace(sample=lambda n, entropy: np.array([0, 1 << 80, 5, 5], dtype=object))
+        )
         extra = {"smooth_bound": 1} if isinstance(m, SmoothStepSelection) else {}
         assert m.release([9, 0, 9, 9], entropy=Seeded(1), **extra).index == 1
 
@@ -243,36 +291,50 @@ def test_shift_and_unit(scores, shift, power, seed):
     assert made().release([x + shift for x in scores], smooth_bound=0.75, entropy=Seeded(seed)).index == plain
     unit = 2.0**power
     other = made(ceiling=8 * unit, floor=unit / 2)
-    assert other.release([x * unit for x in scores], smooth_bound=0.75 * unit, entropy=Seeded(seed)).index == plain
+    assert (
+        other.release([x * unit for x in scores], smooth_bound=0.75 * unit, entropy=Seeded(seed)).index
+        == plain
+    )
     assert other.cost == made().cost
 
 
 # --- what is refused, and what nothing shows
 
 
-@pytest.mark.parametrize(("name", "bad"), [(name, bad) for name in ("epsilon", "ceiling", "floor") for bad in POSITIVE.invalid])
+@pytest.mark.parametrize(
+    ("name", "bad"), [(name, bad) for name in ("epsilon", "ceiling", "floor") for bad in POSITIVE.invalid]
+)
 def test_numbers_that_are_not_positive(name, bad):
-    with pytest.raises(InvalidParameter, match=rf"^SmoothStepSelection\.{name} must be a number in \(0, inf\); got "):
+    with pytest.raises(
+        InvalidParameter, match=rf"^SmoothStepSelection\.{name} must be a number in \(0, inf\); got "
+    ):
         made(**{name: bad})
 
 
 @pytest.mark.parametrize("bad", NOT_NEGATIVE.invalid)
 def test_smoothness_that_is_none(bad):
-    with pytest.raises(InvalidParameter, match=r"^SmoothStepSelection\.beta must be a number in \[0, inf\); got "):
+    with pytest.raises(
+        InvalidParameter, match=r"^SmoothStepSelection\.beta must be a number in \[0, inf\); got "
+    ):
         made(beta=bad)
 
 
 @pytest.mark.parametrize("bad", COUNT.invalid)
 def test_numbers_of_candidates_that_are_none(bad):
-    with pytest.raises(InvalidParameter, match=r"^SmoothStepSelection\.candidates must be a whole number, at least 1; got "):
+    with pytest.raises(
+        InvalidParameter, match=r"^SmoothStepSelection\.candidates must be a whole number, at least 1; got "
+    ):
         made(candidates=bad)
 
 
 def test_parameters_that_do_not_go_together():
-    with pytest.raises(InvalidParameter, match=r"^SmoothStepSelection\.floor must be at most ceiling, 8; got 9"):
+    with pytest.raises(
+        InvalidParameter, match=r"^SmoothStepSelection\.floor must be at most ceiling, 8; got 9"
+    ):
         made(floor=9)
     with pytest.raises(
-        InvalidParameter, match=r"^SmoothStepSelection\.beta must be above 0 unless floor and ceiling are the same; got 0: "
+        InvalidParameter,
+        match=r"^SmoothStepSelection\.beta must be above 0 unless floor and ceiling are the same; got 0: ",
     ):
         made(beta=0)
     assert made(beta=0, floor=8).cost.pure() == 2
@@ -280,17 +342,22 @@ def test_parameters_that_do_not_go_together():
 
 @pytest.mark.parametrize("changes", [{"epsilon": 1e-9}, {"epsilon": 5e-5, "beta": 1e-6}, {"epsilon": 1e13}])
 def test_budgets_for_which_there_is_no_useful_noise(changes):
-    with pytest.raises(InvalidParameter, match=r"^SmoothStepSelection\.epsilon must be (larger for|at most 2\^40)"):
+    with pytest.raises(
+        InvalidParameter, match=r"^SmoothStepSelection\.epsilon must be (larger for|at most 2\^40)"
+    ):
         made(**changes)
 
 
 def test_scores_that_are_not_as_many():
     for scores in ([1, 2, 3], 5, [1, 2, 3, 4, 5]):
         with pytest.raises(
-            InvalidParameter, match=r"^SmoothStepSelection\.release needs as many scores as candidates, 4; got \d\.$"
+            InvalidParameter,
+            match=r"^SmoothStepSelection\.release needs as many scores as candidates, 4; got \d\.$",
         ):
             made().release(scores, smooth_bound=1)
-    with pytest.raises(InvalidParameter, match=r"^SmoothStepSelection\.release needs a number or a one-dimensional array"):
+    with pytest.raises(
+        InvalidParameter, match=r"^SmoothStepSelection\.release needs a number or a one-dimensional array"
+    ):
         made().release([], smooth_bound=1)
     with pytest.raises(TypeError):
         made().release([1, 2, 3, 4])
@@ -312,7 +379,10 @@ def test_total_on_anything(scores, bound):
 
 def test_what_is_no_number_is_the_lowest_score():
     for nothing in (None, math.nan, "7", Decimal("NaN"), 1j, np.datetime64("NaT")):
-        a, b = (made().release([1, x, 3, x], smooth_bound=1, entropy=Seeded(2)).index for x in (nothing, -math.inf))
+        a, b = (
+            made().release([1, x, 3, x], smooth_bound=1, entropy=Seeded(2)).index
+            for x in (nothing, -math.inf)
+        )
         assert a == b
 
 
@@ -339,7 +409,12 @@ def test_frozen_public_and_silent():
 def test_a_ledger_hands_the_bound_on(tmp_path):
     url, m = str(tmp_path / "budget.db"), made()
     ledger = sd.Ledger.create(
-        url, account="a", budget=sd.Budget(epsilon=3), adjacency="replace-one", unit="person", source="made up"
+        url,
+        account="a",
+        budget=sd.Budget(epsilon=3),
+        adjacency="replace-one",
+        unit="person",
+        source="made up",
     )
     with ledger.reserve(m, label="best") as charge:
         assert charge.release(m, [1, 2, 3, 4], smooth_bound=1).index in range(4)
@@ -358,4 +433,8 @@ def test_a_bound_for_replaced_units_is_not_charged_where_units_are_added(tmp_pat
 def test_a_scale_pays_for_a_bound_that_is_too_small_by_a_share(bound):
     _, scale = made().on_grids([1, 2, 3, 4], bound)
     steps = Fraction(bound) / made().step
-    assert steps * (1 + Fraction(1, 1 << 40)) <= Fraction(scale, 1 << 24) - 2 < steps * (1 + Fraction(1, 1 << 39))
+    assert (
+        steps * (1 + Fraction(1, 1 << 40))
+        <= Fraction(scale, 1 << 24) - 2
+        < steps * (1 + Fraction(1, 1 << 39))
+    )

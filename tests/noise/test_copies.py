@@ -17,7 +17,14 @@ def copies(kind):
     """Run a program that copies itself; return how many words each copy drew, and how many both did."""
     path = os.pathsep.join([str(TESTS), *sys.path])
     command = [sys.executable, "-m", "support.copies", kind]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": path}, check=False)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": path},
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -40,7 +47,9 @@ def test_two_copies_share_no_word(kind):
 
 def test_a_stream_shares_what_it_has_drawn_and_nothing_else():
     found = copies("streams")
-    assert found.pop("what it has") == [0, 0, 0], "these questions are answered with noise that was drawn before the copy"
+    assert found.pop("what it has") == [0, 0, 0], (
+        "these questions are answered with noise that was drawn before the copy"
+    )
     assert len(found) == 3
     for name, (ours, theirs, both) in found.items():
         assert ours, name

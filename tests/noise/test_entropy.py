@@ -34,7 +34,9 @@ def test_a_seed_is_one_stream_however_it_is_cut():
     parts = Seeded(9)
     assert np.array_equal(whole, np.concatenate([parts.words(n) for n in (7, 0, 200_000, 99_993)]))
     assert not np.array_equal(whole[:9], Seeded(10).words(9))
-    assert Seeded(0).words(2).tolist() == [17881934263095500575, 5102290887774801055], "the same on every machine"
+    assert Seeded(0).words(2).tolist() == [17881934263095500575, 5102290887774801055], (
+        "the same on every machine"
+    )
 
 
 def test_simulated_shows():
@@ -123,7 +125,9 @@ def test_a_fork_that_inherits_a_held_lock_draws_its_own_words():
     thread.start()
     held.wait(10)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of the thread, which is what this is about
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # Python 3.12 warns of the thread, which is what this is about
         child = os.fork()
     if not child:
         signal.alarm(20)

@@ -41,7 +41,11 @@ def law(depths, lengths, rate):
         polynomial = [mpmath.mpf(1)]
         for factor in factors:
             polynomial = [a - factor * b for a, b in zip([*polynomial, 0], [0, *polynomial], strict=True)]
-        winning.append(length * mine * mpmath.fsum(c / (k + 1) for k, c in enumerate(polynomial)) if length else mpmath.mpf(0))
+        winning.append(
+            length * mine * mpmath.fsum(c / (k + 1) for k, c in enumerate(polynomial))
+            if length
+            else mpmath.mpf(0)
+        )
     return winning
 
 
@@ -63,7 +67,9 @@ def test_the_integral_is_the_law_of_coins_in_random_order():
 
 def counts_of(size, seed, depths, lengths, rate):
     entropy = Seeded(seed)
-    return np.bincount([first_head(depths, lengths, rate, entropy) for _ in range(size)], minlength=int(lengths.sum()))
+    return np.bincount(
+        [first_head(depths, lengths, rate, entropy) for _ in range(size)], minlength=int(lengths.sum())
+    )
 
 
 def p_value(counts, depths, lengths, rate):
@@ -100,7 +106,12 @@ def test_candidates_that_once_showed_tails_stay_out():
     depths, lengths = runs((0, 1), (5, 1))
     ring_1, ring_0 = [LAST - 1, 1 << 40, LAST - 1], [0, 1 << 63, 0]
     offset = [0]
-    assert first_head(depths, lengths, Fraction(1), Scripted([*ring_1, *offset, *ring_1, *offset, *ring_0, *offset])) == 0
+    assert (
+        first_head(
+            depths, lengths, Fraction(1), Scripted([*ring_1, *offset, *ring_1, *offset, *ring_0, *offset])
+        )
+        == 0
+    )
     late_but_first = [LAST - 1, 1 << 40, 1 << 33]
     assert first_head(depths, lengths, Fraction(1), Scripted([*late_but_first, *offset])) == 1
 
@@ -147,7 +158,10 @@ def test_rings_are_accepted_exactly_up_to_their_edge(name, apart):
         total = mpmath.fsum(int(r) * mpmath.exp(-t) for r, t in zip(lengths, x, strict=True))
         waits = [near(mpmath.exp(-mpmath.mpf(e)), 12345) for e in (0.7, 1.9)]
         spent = -mpmath.fsum(
-            mpmath.log(mpmath.fsum(mpmath.mpf(w) / mpmath.mpf(2) ** (64 * (k + 1)) for k, w in enumerate(words))) for words in waits
+            mpmath.log(
+                mpmath.fsum(mpmath.mpf(w) / mpmath.mpf(2) ** (64 * (k + 1)) for k, w in enumerate(words))
+            )
+            for words in waits
         )
         for run in np.flatnonzero((depths > 0) & (lengths > 0)).tolist():
             edge = mpmath.exp(mpmath.expm1(-x[run]) * spent / total)
@@ -174,16 +188,19 @@ def test_floats_propose_what_decimals_decide(pairs, rate, word, other):
     assert known.picked(LazyUniform(word, Seeded(1))) == decided
     if known.depths[decided]:
         wait, coin = LazyUniform(word, Seeded(1)), LazyUniform(other, Seeded(2))
-        assert known.first_ring(decided, [wait], coin) in {known._first_ring(decided, [wait], coin)} - {None} or wait.length > 64
+        assert (
+            known.first_ring(decided, [wait], coin) in {known._first_ring(decided, [wait], coin)} - {None}
+            or wait.length > 64
+        )
 
 
 def test_one_candidate_and_empty_runs():
     assert first_head(*runs((0, 1)), Fraction(1), Seeded(1)) == 0
     assert first_head(*runs((5, 0), (0, 1), (0, 0)), Fraction(1), Seeded(1)) == 0
     assert {first_head(*runs((-3, 2)), Fraction(1), Seeded(seed)) for seed in range(20)} == {0, 1}
-    assert {first_head(*runs((7, 2), (-9, 0), (10**9, 5)), Fraction(1), Seeded(seed)) for seed in range(20)} == {0, 1}, (
-        "from the best"
-    )
+    assert {
+        first_head(*runs((7, 2), (-9, 0), (10**9, 5)), Fraction(1), Seeded(seed)) for seed in range(20)
+    } == {0, 1}, "from the best"
 
 
 @pytest.mark.parametrize("word", [0, 1, LAST, LAST - 1, 1 << 63])

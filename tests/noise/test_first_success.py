@@ -60,7 +60,10 @@ CASES = {
     "small": SMALL,
     "long": (*runs((1 << 20, 5), (30 << 40, 1 << 39), (29 << 40, 1 << 39)), Fraction(1, 1 << 40)),
     "next to certain": (*runs((1, 3), (5, 1 << 10), (1, 2)), Fraction(1, 1 << 40)),
-    "deep": (*runs(((1 << 62) - 1, 1 << 40), (44, 1 << 19), ((1 << 62) - 1, 1 << 40), (3, 2)), Fraction(1, 2)),
+    "deep": (
+        *runs(((1 << 62) - 1, 1 << 40), (44, 1 << 19), ((1 << 62) - 1, 1 << 40), (3, 2)),
+        Fraction(1, 2),
+    ),
 }
 
 
@@ -132,7 +135,10 @@ def fits(places, bins, depths, lengths, rate):
     counts = np.bincount([group[-1 if place is None else place] for place in places], minlength=bins)
     expected = np.bincount(group, weights=probabilities, minlength=bins) * len(places)
     kept = expected > 5
-    return stats.chisquare(counts[kept], expected[kept] * counts[kept].sum() / expected[kept].sum()).pvalue > LEVEL
+    return (
+        stats.chisquare(counts[kept], expected[kept] * counts[kept].sum() / expected[kept].sum()).pvalue
+        > LEVEL
+    )
 
 
 def draws(size, seed, depths, lengths, rate):
@@ -185,7 +191,10 @@ def test_one_word_decides_almost_always():
 @pytest.mark.parametrize("name", CASES)
 def test_the_smallest_and_the_largest_words_end(name):
     depths, lengths, rate = CASES[name]
-    assert first_success(depths, lengths, rate, Scripted([LAST] * 3 + [5] * 3)) == 0 or name in {"deep", "long"}
+    assert first_success(depths, lengths, rate, Scripted([LAST] * 3 + [5] * 3)) == 0 or name in {
+        "deep",
+        "long",
+    }
     got = first_success(depths, lengths, rate, Scripted([0] * 3 + [1] * 30))
     with mpmath.workdps(60):
         none = survival(depths, lengths, rate, int(lengths.sum()))
@@ -198,12 +207,21 @@ def test_a_hundred_thousand_runs():
     rate = Fraction(1, 100)
     entropy = Seeded(3)
     places = [first_success(depths, lengths, rate, entropy) for _ in range(9)]
-    median = -math.log(-math.log(0.5) * float(rate) / 10) / float(rate)  # where the hazards of all runs before add up to ln 2
+    median = -math.log(-math.log(0.5) * float(rate) / 10) / float(
+        rate
+    )  # where the hazards of all runs before add up to ln 2
     assert abs(np.median(places) / 10 - (100_001 - median)) < 400
 
 
 def test_hazards_in_decimals_contain_the_number():
-    for x in (Fraction(1, 1 << 40), Fraction(1, 2), Fraction(7, 5), Fraction(40), Fraction(700), Fraction(10**6)):
+    for x in (
+        Fraction(1, 1 << 40),
+        Fraction(1, 2),
+        Fraction(7, 5),
+        Fraction(40),
+        Fraction(700),
+        Fraction(10**6),
+    ):
         low, high = module.hazard_bounds(x, 40)
         with mpmath.workdps(120):
             true = hazard(x, 1)

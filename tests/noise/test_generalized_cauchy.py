@@ -19,7 +19,9 @@ from support.scripted import Scripted
 POWERS = [Fraction(11, 10), Fraction(3, 2), 2, 3, 4, 6, 10, 100]
 POINTS = [1e-12, 1e-3, 0.1, 0.5, 0.9, 1, 1.1, 2, 3, 10, 1e3, 1e9]
 N = 100_000
-FAR = math.sqrt(math.log(2e9) / (2 * N))  # the largest deviation of N draws passes it once in 1e9 (Dvoretzky-Kiefer-Wolfowitz)
+FAR = math.sqrt(
+    math.log(2e9) / (2 * N)
+)  # the largest deviation of N draws passes it once in 1e9 (Dvoretzky-Kiefer-Wolfowitz)
 
 
 def law(gamma):
@@ -51,7 +53,9 @@ def test_the_twin_is_the_integral():
         with mp.workdps(30):
             _, _, sf = twin(gamma, 2)
             g = mp.mpf(gamma.numerator) / gamma.denominator
-            whole, beyond = (mp.quad(lambda z, g=g: 1 / (1 + z**g), [start, 4, 100, mp.inf]) for start in (0, 2))
+            whole, beyond = (
+                mp.quad(lambda z, g=g: 1 / (1 + z**g), [start, 4, 100, mp.inf]) for start in (0, 2)
+            )
             assert abs(beyond / whole - sf) < 1e-9
 
 
@@ -70,7 +74,12 @@ def test_closed_forms():
     assert np.allclose(law(2).sf(z), np.arctan(1 / z) * 2 / math.pi, rtol=1e-14, atol=0)
     root = z * math.sqrt(2)
     turns = np.arctan(root + 1) + np.arctan(root - 1)
-    assert np.allclose(law(4).cdf(z), (np.log((z**2 + root + 1) / (z**2 - root + 1)) / 2 + turns) / math.pi, rtol=1e-9, atol=1e-15)
+    assert np.allclose(
+        law(4).cdf(z),
+        (np.log((z**2 + root + 1) / (z**2 - root + 1)) / 2 + turns) / math.pi,
+        rtol=1e-9,
+        atol=1e-15,
+    )
     ends = np.array([-1.0, 0, math.inf])
     assert law(4).pdf(ends).tolist() == [0, law(4).peak, 0]
     assert law(4).cdf(ends).tolist() == [0, 0, 1]
@@ -127,7 +136,9 @@ def test_small_numbers_keep_their_digits():
     assert u == math.ldexp(21.5, -64)
     [u] = uniform(1, Scripted([0, 0, 5, 3 << 62])).tolist()
     assert u == math.ldexp(5.75, -192)
-    assert uniform(1, Scripted([0] * 15)).tolist() == [2.0**-960], "words that never come, and no loop without end"
+    assert uniform(1, Scripted([0] * 15)).tolist() == [2.0**-960], (
+        "words that never come, and no loop without end"
+    )
 
 
 def test_a_proposal_word_by_word():

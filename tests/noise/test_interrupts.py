@@ -157,7 +157,9 @@ assert theirs.size == 64 and theirs.all() and not np.isin(theirs, mine).any()
 
 
 def ran(script):
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
 
 
 @pytest.mark.parametrize("inside", ["_fill", "_keystream"])

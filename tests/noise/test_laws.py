@@ -36,7 +36,11 @@ SMALL = [law for law in LAWS if law.variance < 1e5]
 
 
 def support_of(law):
-    reach = 45 / float(law.rate) if not isinstance(law, DiscreteGaussian) else 30 / math.sqrt(2 * float(law.rate)) + 2
+    reach = (
+        45 / float(law.rate)
+        if not isinstance(law, DiscreteGaussian)
+        else 30 / math.sqrt(2 * float(law.rate)) + 2
+    )
     return np.arange(0 if isinstance(law, Geometric) else -math.ceil(reach), math.ceil(reach) + 1)
 
 
@@ -67,8 +71,12 @@ def test_masses_agree_with_another_library(rate):
         total = mpmath.nsum(lambda x: r ** (int(x) ** 2), [-mpmath.inf, mpmath.inf])
         for x in (0, 1, 7):
             assert float(Geometric(rate).pmf(x)) == pytest.approx(float((1 - r) * r**x), rel=1e-13)
-            assert float(DiscreteLaplace(rate).pmf(-x)) == pytest.approx(float((1 - r) / (1 + r) * r**x), rel=1e-13)
-            assert float(DiscreteGaussian(rate).pmf(x)) == pytest.approx(float(r ** (x * x) / total), rel=1e-10)
+            assert float(DiscreteLaplace(rate).pmf(-x)) == pytest.approx(
+                float((1 - r) / (1 + r) * r**x), rel=1e-13
+            )
+            assert float(DiscreteGaussian(rate).pmf(x)) == pytest.approx(
+                float(r ** (x * x) / total), rel=1e-10
+            )
         assert Geometric(rate).variance == pytest.approx(float(r / (1 - r) ** 2), rel=1e-12)
 
 
@@ -92,9 +100,13 @@ def test_samples_fit_and_the_wrong_scale_is_convicted(law):
 
 
 def test_a_truncated_sampler_is_convicted(monkeypatch):
-    monkeypatch.setattr(geometric_module, "_HIGH", Fraction(1))  # fewer digits below, but the rest is still drawn: same law
+    monkeypatch.setattr(
+        geometric_module, "_HIGH", Fraction(1)
+    )  # fewer digits below, but the rest is still drawn: same law
     assert_fits(Geometric(Fraction(1, 50)), Geometric(Fraction(1, 50)).sample(60_000, Seeded(5)))
-    monkeypatch.setattr(Geometric, "_raised", lambda self, drawn, high, level, entropy: drawn)  # the rest is forgotten
+    monkeypatch.setattr(
+        Geometric, "_raised", lambda self, drawn, high, level, entropy: drawn
+    )  # the rest is forgotten
     assert_convicted(Geometric(Fraction(1, 50)), Geometric(Fraction(1, 50)).sample(60_000, Seeded(5)))
 
 
@@ -117,7 +129,9 @@ def test_binary_digits_multiply_to_the_geometric_mass():
 
 def test_a_draw_beyond_the_word_is_a_python_integer(monkeypatch):
     law = Geometric(Fraction(1, 1 << 40))
-    monkeypatch.setattr(geometric_module, "_WORD_LIMIT", 1 << 43)  # the true limit is reached once in e^(2^21) draws
+    monkeypatch.setattr(
+        geometric_module, "_WORD_LIMIT", 1 << 43
+    )  # the true limit is reached once in e^(2^21) draws
     none, carry = [(1 << 64) - 1], [0]  # the largest word is above every probability, the smallest below
     drawn = law.sample(1, Scripted(none * 43 + carry + carry * 3 + none * 2))
     assert drawn.dtype == object
@@ -167,7 +181,9 @@ def test_binomial_fits_and_the_wrong_probability_is_convicted():
     x = Fraction(6, 5)
     p = math.exp(-1.2)
     entropy = Seeded(4)
-    counts = np.bincount([binomial(6, Probability.exp(x)._enclosure, entropy) for _ in range(6000)], minlength=7)
+    counts = np.bincount(
+        [binomial(6, Probability.exp(x)._enclosure, entropy) for _ in range(6000)], minlength=7
+    )
     assert stats.chisquare(counts, binomial_law(6, p) * 6000).pvalue > 1e-8
     assert stats.chisquare(counts, binomial_law(6, p * 0.9) * 6000).pvalue < 1e-8
 
@@ -246,7 +262,9 @@ def test_wide_gaussians_have_closed_forms(rate):
     sigma = math.sqrt(1 / (2 * float(rate)))
     for z, tail in ((1.0, 0.15865525393145707), (1.959963984540054, 0.025), (6.0, 9.865876450376946e-10)):
         assert float(law.sf(round(z * sigma))) == pytest.approx(tail, rel=2e-2 if sigma < 1e4 else 1e-4)
-        assert float(law.cdf(-round(z * sigma) - 1)) == pytest.approx(float(law.sf(round(z * sigma))), rel=1e-12)
+        assert float(law.cdf(-round(z * sigma) - 1)) == pytest.approx(
+            float(law.sf(round(z * sigma))), rel=1e-12
+        )
     x = law.quantile(0.025)
     assert float(law.cdf(x)) >= 0.025 > float(law.cdf(x - 1))
 

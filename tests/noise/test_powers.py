@@ -26,10 +26,14 @@ def depths_of(rate, count):
 
 def furthest(computed, true, bound):
     """Return the largest relative error as a part of its bound, which is in units of 2^-53."""
-    return max(float(abs(c / t - 1)) / (b * UNIT) for c, t, b in zip(computed.tolist(), true, bound, strict=True))
+    return max(
+        float(abs(c / t - 1)) / (b * UNIT) for c, t, b in zip(computed.tolist(), true, bound, strict=True)
+    )
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 1 << 40), Fraction(79, 506), Fraction(3), Fraction((1 << 61) - 1, (1 << 60) + 7)])
+@pytest.mark.parametrize(
+    "rate", [Fraction(1, 1 << 40), Fraction(79, 506), Fraction(3), Fraction((1 << 61) - 1, (1 << 60) + 7)]
+)
 def test_floats_are_as_right_as_they_say(rate):
     depths = depths_of(rate, 150)
     x = exponents(depths, rate)
@@ -39,7 +43,9 @@ def test_floats_are_as_right_as_they_say(rate):
     with mpmath.workdps(60):
         true = [mpmath.mpf(rate.numerator) * int(depth) / rate.denominator for depth in depths[kept].tolist()]
         assert furthest(x[kept], true, [4.0] * len(true)) < 1
-        assert furthest(p[kept], [mpmath.exp(-t) for t in true], 4 * x[kept] + 16) < 0.75  # three of the four are proven
+        assert (
+            furthest(p[kept], [mpmath.exp(-t) for t in true], 4 * x[kept] + 16) < 0.75
+        )  # three of the four are proven
         assert furthest(q[kept], [-mpmath.expm1(-t) for t in true], [32.0] * len(true)) < 0.5
         hazard = [-mpmath.log(-mpmath.expm1(-t)) if t < 1 else -mpmath.log1p(-mpmath.exp(-t)) for t in true]
         assert furthest(hazards(x)[kept], hazard, 6 * x[kept] + 64) < 0.5
@@ -68,11 +74,22 @@ def test_nothing_above_certainty():
 
 def test_exponential_variables_of_words():
     generator = np.random.default_rng(1)
-    words = [int(2**v) for v in generator.uniform(33, 63.9, 100)] + [(1 << 64) - int(2**v) for v in generator.uniform(0, 63, 100)]
-    words += [1 << 32, (1 << 64) - 1, (1 << 64) - 2, 13043817825332782212, 13043817825332782213]  # the last two: next to sqrt 1/2
+    words = [int(2**v) for v in generator.uniform(33, 63.9, 100)] + [
+        (1 << 64) - int(2**v) for v in generator.uniform(0, 63, 100)
+    ]
+    words += [
+        1 << 32,
+        (1 << 64) - 1,
+        (1 << 64) - 2,
+        13043817825332782212,
+        13043817825332782213,
+    ]  # the last two: next to sqrt 1/2
     computed = logarithms(*uniforms(words))
     with mpmath.workdps(60):
-        assert furthest(computed, [-mpmath.log(mpmath.mpf(word) / 2**64) for word in words], [40.0] * len(words)) < 0.5
+        assert (
+            furthest(computed, [-mpmath.log(mpmath.mpf(word) / 2**64) for word in words], [40.0] * len(words))
+            < 0.5
+        )
         for word, (low, high) in zip(words, exponentials(words), strict=True):
             assert low < -mpmath.log(mpmath.mpf(word + 1) / 2**64)
             assert high > -mpmath.log(mpmath.mpf(word) / 2**64)

@@ -30,7 +30,9 @@ def test_digits_agree_with_another_library(x, b):
         assert Probability.logistic(x).bits(b) == digits(1 / (1 + mpmath.exp(real)), b)
 
 
-@given(st.fractions(min_value=0, max_value=40, max_denominator=1 << 40), st.integers(1, 300), st.integers(1, 200))
+@given(
+    st.fractions(min_value=0, max_value=40, max_denominator=1 << 40), st.integers(1, 300), st.integers(1, 200)
+)
 def test_fewer_digits_are_a_prefix(x, b, more):
     p = Probability.exp(x)
     assert p.bits(b + more) >> more == p.bits(b)
@@ -50,7 +52,9 @@ def test_every_first_word_decides_as_the_digits_say(x):
     first, second = p.bits(16), p.word(16, 64)
     for further, expected in ((second - 1, first + 1), (second + 1, first)):
         coins = below(words, p, Scripted([further]))
-        assert int(coins.sum()) == expected, "all words below the first digits, and the equal one as its continuation says"
+        assert int(coins.sum()) == expected, (
+            "all words below the first digits, and the equal one as its continuation says"
+        )
         assert coins[:first].all()
         assert not coins[first + 1 :].any()
 
@@ -64,7 +68,9 @@ def test_equal_digits_are_continued_without_end():
     assert below(equal, p, Scripted(script)).tolist() == [False]
 
 
-@pytest.mark.parametrize("x", [Fraction(1, 3), Fraction(5), Fraction(43), Fraction(60), Fraction(800), Fraction(0)])
+@pytest.mark.parametrize(
+    "x", [Fraction(1, 3), Fraction(5), Fraction(43), Fraction(60), Fraction(800), Fraction(0)]
+)
 def test_exponential_coins_at_their_edge(x):
     p = Probability.exp(x)
     for word, more, expected in (

@@ -54,14 +54,18 @@ def test_samples_fit_the_law_and_no_other(law):
     sample = law.sample(20_000, Seeded(5))
     assert_fits(law, sample)
     assert_convicted(Staircase(law.rate, law.period, 1 if law.flat > 1 else 3), sample)
-    assert_convicted(Staircase(law.rate * Fraction(11, 10), law.period, law.flat), law.sample(200_000, Seeded(6)))
+    assert_convicted(
+        Staircase(law.rate * Fraction(11, 10), law.period, law.flat), law.sample(200_000, Seeded(6))
+    )
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2), Fraction(2)])
 @pytest.mark.parametrize("period", [1, 2, 3, 9, 40])
 def test_the_best_flat_part(rate, period):
     best = best_flat(rate, period)
-    assert Staircase(rate, period, best).variance == min(Staircase(rate, period, flat).variance for flat in range(1, period + 1))
+    assert Staircase(rate, period, best).variance == min(
+        Staircase(rate, period, flat).variance for flat in range(1, period + 1)
+    )
 
 
 def test_long_periods_and_wide_noise():

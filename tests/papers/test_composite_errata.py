@@ -30,7 +30,9 @@ def test_table_two_against_the_least_variances(function):
     hump = {"hump": 1} if base == "quartic" else {}
     below = []
     for epsilon, printed in zip(EPSILONS, TABLE_TWO[function], strict=True):
-        m = CompositeMechanism(lower=0, upper=1, epsilon=epsilon, activation=activation, base=base, tuned_for="center", **hump)
+        m = CompositeMechanism(
+            lower=0, upper=1, epsilon=epsilon, activation=activation, base=base, tuned_for="center", **hump
+        )
         least = m.variance(at=0.5)
         # the width is the best one on the grid, and the variance of the grid is within 1e-5 of the continuous optimum (test_composite)
         below += [epsilon] if printed < least * (1 - 1e-4) else []
@@ -38,13 +40,17 @@ def test_table_two_against_the_least_variances(function):
 
 
 @pytest.mark.parametrize(
-    ("activation", "printed"), [("rectangle", (1.25e-4, 2e-3, 1.3e-2)), ("triangle", (2.5e-4, 4e-3, 2.5e-2))], ids=["A1B1", "A3B1"]
+    ("activation", "printed"),
+    [("rectangle", (1.25e-4, 2e-3, 1.3e-2)), ("triangle", (2.5e-4, 4e-3, 2.5e-2))],
+    ids=["A1B1", "A3B1"],
 )
 def test_the_losses_of_counts_are_those_of_an_interval_about_the_answer(activation, printed):
     for count, loss in zip((91_714, 5_624, 768), printed, strict=True):
         kind = {"epsilon": 0.2, "activation": activation}
         about = CompositeMechanism(lower=count - 0.5, upper=count + 0.5, tuned_for="center", **kind)
-        assert (about.output_range[1] - count) / count == pytest.approx(loss, rel=0.18), "axes that end at a round number"
+        assert (about.output_range[1] - count) / count == pytest.approx(loss, rel=0.18), (
+            "axes that end at a round number"
+        )
         beside = CompositeMechanism(lower=count + 0.5, upper=count + 1.5, tuned_for="center", **kind)
         assert beside.output_range[0] > about.output_range[0], "what the one can release the other cannot"
         whole = CompositeMechanism(lower=0, upper=2 * count, **kind)

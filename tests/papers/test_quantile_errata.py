@@ -39,7 +39,9 @@ def ours(data, lower, cap, q=1):
 @pytest.mark.parametrize(("lower", "off"), [(0, 2), (-5, 12), (17, -32), (1, 0)])
 def test_e1_the_listing_returns_its_value_with_the_wrong_sign(lower, off):
     _, edges = ours([lower], lower, lower + 255)
-    assert [value - edge for (_, value), edge in zip(listing([lower], lower, 2, 8), edges, strict=True)] == [off] * 8
+    assert [value - edge for (_, value), edge in zip(listing([lower], lower, 2, 8), edges, strict=True)] == [
+        off
+    ] * 8
 
 
 def test_e2_the_first_test_of_the_listing_is_the_first_edge():
@@ -58,7 +60,10 @@ def test_e3_a_record_below_the_lower_bound_breaks_the_listing_or_is_lost():
 
 def test_e4_a_search_for_positive_quantiles_must_begin_at_zero():
     """Begun at the first positive edge it cannot halt "at 0", and the quantile of negative data comes out positive."""
-    negative, both = [-100.0] * 200, Quantile(q=0.5, epsilon=4, adjacency="add-remove", lower=None, cap=1000, growth=2)
+    negative, both = (
+        [-100.0] * 200,
+        Quantile(q=0.5, epsilon=4, adjacency="add-remove", lower=None, cap=1000, growth=2),
+    )
     zero = both.parts[0].first
     assert both.grid.edges[zero] == 0
     begun_late = walk(negative, both.grid.edges.tolist(), HALF, 1, 1, True, first=zero + 1)
@@ -77,7 +82,11 @@ def gumbel(answers, e1, e2):
 
     def first(k):
         def at(z):
-            return density(z) * math.prod(below(z - f, e2) for f in answers[:k]) * (1 - below(z - answers[k], e2))
+            return (
+                density(z)
+                * math.prod(below(z - f, e2) for f in answers[:k])
+                * (1 - below(z - answers[k], e2))
+            )
 
         return integrate.quad(at, -40, 120, limit=400, epsabs=1e-13)[0]
 
@@ -86,7 +95,11 @@ def gumbel(answers, e1, e2):
 
 @pytest.mark.parametrize(("e1", "e2"), [(0.5, 1.0), (1.0, 0.5)])
 def test_e5_gumbel_noise_needs_no_equal_rates(e1, e2):
-    for one, other, most in (([0, 0], [1, -1], e1 + 2 * e2), ([0, 0], [1, 0], e1 + e2), ([-3, -3], [-2, -3], e1 + e2)):
+    for one, other, most in (
+        ([0, 0], [1, -1], e1 + 2 * e2),
+        ([0, 0], [1, 0], e1 + e2),
+        ([-3, -3], [-2, -3], e1 + e2),
+    ):
         ratios = [math.log(a / b) for a, b in zip(gumbel(one, e1, e2), gumbel(other, e1, e2), strict=True)]
         assert max(map(abs, ratios)) <= most + 1e-6
 
@@ -95,13 +108,17 @@ def test_e7_without_a_cap_the_mean_is_infinite():
     """With the threshold at the top rank P(J > j) is rho B(j + 1, rho), a power, and the value grows like growth^J."""
     fine = 60
     masses = first_of([0] * 100, 0, Fraction(1, fine), Fraction(1, fine))
-    assert masses[-1] == pytest.approx(special.beta(101, 1), rel=0.02)  # 1/101, to the fineness of the lattice
+    assert masses[-1] == pytest.approx(
+        special.beta(101, 1), rel=0.02
+    )  # 1/101, to the fineness of the lattice
     data = [1.0] * 50
     means = []
     for cap in (1e4, 1e8, 1e16):
         quantile = Quantile(q=1, epsilon=1, adjacency="replace-one", lower=0, cap=cap, growth=2)
         law = walk(data, quantile.grid.edges.tolist(), 1, HALF, HALF, True)
-        means.append(sum(mass * quantile.grid.edges[min(edge, quantile.grid.size - 1)] for edge, mass in law.items()))
+        means.append(
+            sum(mass * quantile.grid.edges[min(edge, quantile.grid.size - 1)] for edge, mass in law.items())
+        )
     assert means[1] > 1000 * means[0]
     assert means[2] > 1e6 * means[1]
 
@@ -130,12 +147,16 @@ def test_e12_a_level_of_splitting_costs_e1_plus_e2_whatever_the_rates(e):
         within, between = (e1 + 2 * e2) ** 2 / 8, (e1 + e2) ** 2 / 4
         assert (between > within * (1 + 1e-9)) == (ratio > 1.42)
     level = Quantiles(q=(0.5,), epsilon=1, adjacency="replace-one", lower=0, cap=7).cost
-    assert level == Range(low=HALF, high=1)  # equal rates of 1/2: 9/8 e^2, not the e^2 of a record that changes its part
+    assert level == Range(
+        low=HALF, high=1
+    )  # equal rates of 1/2: 9/8 e^2, not the e^2 of a record that changes its part
     assert level.zcdp() == max(Fraction(3, 2) ** 2 / 8, Fraction(1) / 4)
 
 
 def test_e15_no_crossing_is_an_outcome_and_costs_the_threshold():
     edges = list(range(1, 62))
-    longer, shorter = (walk([0.5] * n, edges, HALF, HALF, HALF, True) for n in (7, 6))  # rates for each half record
+    longer, shorter = (
+        walk([0.5] * n, edges, HALF, HALF, HALF, True) for n in (7, 6)
+    )  # rates for each half record
     assert math.log(shorter[61] / longer[61]) == pytest.approx(0.5, abs=0.01)  # (1 - q) e1
     assert math.log(shorter[61] / longer[61]) <= 0.5 + 1e-9

@@ -30,7 +30,12 @@ def one_sided_loss(sign):
 
     def probability(first, second):
         value, _ = integrate.quad(
-            lambda rho: math.exp(-rho / 2) / 2 * (1 - survival(sign * rho - first, 4)) * survival(sign * rho - second, 4),
+            lambda rho: (
+                math.exp(-rho / 2)
+                / 2
+                * (1 - survival(sign * rho - first, 4))
+                * survival(sign * rho - second, 4)
+            ),
             0,
             80,
             points=[0.5, 1, 2],
@@ -164,7 +169,9 @@ def failure(run, alpha, r=0.0):
 
 def test_the_bound_of_theorem_4_that_its_proof_uses_is_false_and_its_statement_is_true():
     alpha = 4 * (math.log(10) + math.log(4))
-    assert 2 * math.exp((math.log(10) - alpha) / 4) == pytest.approx(0.0889, abs=1e-4)  # what (31) allows at this alpha
+    assert 2 * math.exp((math.log(10) - alpha) / 4) == pytest.approx(
+        0.0889, abs=1e-4
+    )  # what (31) allows at this alpha
     assert failure(10, alpha) == pytest.approx(0.2554, abs=1e-4)
     for run, beta in product((1, 10, 100), (0.01, 0.1, 0.5)):
         stated = 4 * (math.log(run) + math.log(2 / beta))
@@ -177,7 +184,9 @@ def test_appended_passes_are_dependent_and_the_printed_sum_exceeds_one():
     p = reaches(10, (E, 4.0), (L, 2.0))
     with mpmath.workdps(20):
         fires = lambda rho: mpmath.exp(-(10 + rho) / 4) if rho > -10 else mpmath.mpf(1)  # noqa: E731
-        missed = mpmath.quad(lambda rho: mpmath.exp(-abs(rho) / 2) / 4 * (1 - fires(rho)) ** 20, [-10, 0, 10, 100])
+        missed = mpmath.quad(
+            lambda rho: mpmath.exp(-abs(rho) / 2) / 4 * (1 - fires(rho)) ** 20, [-10, 0, 10, 100]
+        )
     assert 20 * p == pytest.approx(2.12, abs=5e-3)
     assert 1 - (1 - p) ** 20 == pytest.approx(0.8938, abs=1e-4)
     assert float(1 - missed) == pytest.approx(0.7817, abs=1e-4)

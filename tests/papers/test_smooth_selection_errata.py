@@ -23,12 +23,18 @@ def made_up(markers):
     total = rng.binomial(2 * FAMILIES, 2 / 3, (RUNS, markers))
     b = rng.binomial(total, 0.5)
     counts = b.ravel(), (total - b).ravel()
-    bounds = sd.smooth.tdt(*counts, families=FAMILIES, beta=LIMIT, scale="raw", method="distance").reshape(b.shape).max(axis=1)
+    bounds = (
+        sd.smooth.tdt(*counts, families=FAMILIES, beta=LIMIT, scale="raw", method="distance")
+        .reshape(b.shape)
+        .max(axis=1)
+    )
     return sd.smooth.tdt_statistic(*counts, families=FAMILIES, scale="raw").reshape(b.shape), bounds
 
 
 def best_of(noisy, scores):
-    return float((np.take_along_axis(scores, noisy.argmax(axis=1)[:, None], axis=1)[:, 0] == scores.max(axis=1)).mean())
+    return float(
+        (np.take_along_axis(scores, noisy.argmax(axis=1)[:, None], axis=1)[:, 0] == scores.max(axis=1)).mean()
+    )
 
 
 def heavy(markers, gamma):
@@ -38,12 +44,20 @@ def heavy(markers, gamma):
 def selected(markers, epsilon, gamma, accounting):
     scores, bounds = made_up(markers)
     mechanism = sd.SmoothSelection(
-        epsilon=epsilon, beta=LIMIT, candidates=markers, ceiling=TOP, floor=0.01, gamma=gamma, accounting=accounting
+        epsilon=epsilon,
+        beta=LIMIT,
+        candidates=markers,
+        ceiling=TOP,
+        floor=0.01,
+        gamma=gamma,
+        accounting=accounting,
     )
     return best_of(scores * (mechanism.alpha / bounds)[:, None] + heavy(markers, gamma), scores)
 
 
-@pytest.mark.parametrize(("markers", "epsilon", "known"), [(5, 3, 0.40), (5, 21, 0.85), (20, 6, 0.34), (20, 21, 0.84)])
+@pytest.mark.parametrize(
+    ("markers", "epsilon", "known"), [(5, 3, 0.40), (5, 21, 0.85), (20, 6, 0.34), (20, 21, 0.84)]
+)
 def test_a_method_that_needs_no_sensitivity_is_better(markers, epsilon, known):
     """Randomized response over the positions, which no table of the paper has; the figures are those of the paper's method."""
     theirs = selected(markers, epsilon, 4, "published")
@@ -64,7 +78,9 @@ def test_means_do_not_order_accuracies():
     rng = np.random.default_rng(7)
     exponential = best_of(scores + mean * rng.exponential(size=scores.shape), scores)
     cauchy = best_of(scores + mean / GeneralizedCauchy(10).mean * heavy(5, 10), scores)
-    steps = best_of(scores + mean * math.expm1(9) * (rng.geometric(-math.expm1(-9), size=scores.shape) - 1), scores)
+    steps = best_of(
+        scores + mean * math.expm1(9) * (rng.geometric(-math.expm1(-9), size=scores.shape) - 1), scores
+    )
     assert exponential == pytest.approx(0.505, abs=0.03)
     assert cauchy == pytest.approx(0.618, abs=0.03)
     assert steps > 0.99
@@ -73,6 +89,8 @@ def test_means_do_not_order_accuracies():
 def test_the_noise_that_the_accounting_leaves():
     """20 markers, epsilon 6: the factor m - 1 of the paper takes a third of the budget, and the rest is not used up."""
     options = {"epsilon": 6, "beta": LIMIT, "candidates": 20, "ceiling": TOP, "floor": 0.01}
-    published, tight = (sd.SmoothSelection(**options, accounting=name).alpha for name in ("published", "tight"))
+    published, tight = (
+        sd.SmoothSelection(**options, accounting=name).alpha for name in ("published", "tight")
+    )
     assert published == pytest.approx(0.8949, abs=1e-3)
     assert tight > 2.4 * published

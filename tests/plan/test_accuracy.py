@@ -27,7 +27,13 @@ from sordino.constraints import exact
 from sordino.mechanisms.crossings.split import Task, log_success
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.plan import _success
-from sordino.plan._accuracy import CHANCE, exponential_failure, gumbel_failure, peeled_failure, permuted_failure
+from sordino.plan._accuracy import (
+    CHANCE,
+    exponential_failure,
+    gumbel_failure,
+    peeled_failure,
+    permuted_failure,
+)
 from sordino.plan._success import success
 from support.choices import permute_and_flip, softmax
 from support.enumeration import by_decide, by_formula, cdf, pmf
@@ -105,7 +111,15 @@ def test_few_nodes_are_below_too_and_more_of_them_closer(monkeypatch, query, thr
 
 def test_a_grid_of_a_million_steps_a_scale_is_close_to_the_continuous_task():
     for query, limit, margin in product((E, L), (E, L), (2.5, 40.0)):
-        m = SparseVector(threshold=0, positives=2, epsilon=1, sensitivity=EITHER, noise=query, threshold_noise=limit, correction=3)
+        m = SparseVector(
+            threshold=0,
+            positives=2,
+            epsilon=1,
+            sensitivity=EITHER,
+            noise=query,
+            threshold_noise=limit,
+            correction=3,
+        )
         share = float(m.threshold_epsilon)
         expected = math.exp(log_success(Task(query, limit, 2, 2, False, 15, margin), share, 3.0))
         assert 1 - plan.accuracy(m, answers=15, alpha=margin).beta == pytest.approx(expected, abs=2e-6)
@@ -156,7 +170,14 @@ def test_oracles_of_the_sparse_vector():
     rightly = 1 - plan.accuracy(best, answers=10, alpha=0).beta
     assert rightly == pytest.approx(0.0289486222218, abs=1e-7)  # C10
     assert rightly < 0.0350493899481  # C9, the product over questions: it promises what does not hold
-    options = {"threshold": 0, "positives": 1, "epsilon": 1, "sensitivity": REAL, "correction_run": 20, "correction_margin": 5}
+    options = {
+        "threshold": 0,
+        "positives": 1,
+        "epsilon": 1,
+        "sensitivity": REAL,
+        "correction_run": 20,
+        "correction_margin": 5,
+    }
     split = SparseVector(split="success", correction="optimal", **options)
     assert 1 - plan.accuracy(split, answers=20, alpha=5).beta == pytest.approx(0.7171, abs=1e-4)
 
@@ -174,14 +195,25 @@ def test_oracle_of_the_incomplete_beta_function():
 def test_answers_and_thresholds_between_steps_are_taken_at_their_worst():
     m = SparseVector(threshold=0.25, positives=1, epsilon=2, sensitivity=COUNTS, correction=0.5)
     assert m.cut().steps == 1
-    expected = 1 - success(5, 1, math.floor(0.25 - 3.5) - 1, math.floor(0.25 + 3.5) - 1, m.noise, m.threshold_noise)
+    expected = 1 - success(
+        5, 1, math.floor(0.25 - 3.5) - 1, math.floor(0.25 + 3.5) - 1, m.noise, m.threshold_noise
+    )
     assert plan.accuracy(m, answers=5, alpha=3.5).beta == pytest.approx(expected, rel=1e-9)
-    assert plan.accuracy(m, answers=5, alpha=Fraction(7, 2)).beta == plan.accuracy(m, answers=5, alpha=3.5).beta
+    assert (
+        plan.accuracy(m, answers=5, alpha=Fraction(7, 2)).beta == plan.accuracy(m, answers=5, alpha=3.5).beta
+    )
     assert plan.accuracy(m, answers=5, alpha=1e300).beta < 1e-9, "no answer lies beyond the clamp"
 
 
 def test_new_thresholds_are_stages_of_their_own():
-    options = {"threshold": 0, "positives": 3, "epsilon": 30, "sensitivity": COUNTS, "split": 0.5, "correction": 4}
+    options = {
+        "threshold": 0,
+        "positives": 3,
+        "epsilon": 30,
+        "sensitivity": COUNTS,
+        "split": 0.5,
+        "correction": 4,
+    }
     one = SparseVector(**options)
     many = SparseVector(resample=True, **options)
     alone = success(9, 1, -9, 1, many.noise, many.threshold_noise)
@@ -191,7 +223,9 @@ def test_new_thresholds_are_stages_of_their_own():
 
 
 def test_releases_succeed_as_often():
-    m = SparseVector(threshold=0, positives=2, epsilon=3, sensitivity=COUNTING, correction="optimal", correction_run=4)
+    m = SparseVector(
+        threshold=0, positives=2, epsilon=3, sensitivity=COUNTING, correction="optimal", correction_run=4
+    )
     task, entropy = [-3] * 4 + [3] + [-3] * 4 + [3], Seeded(3)
     beta = plan.accuracy(m, answers=4, alpha=3).beta
     failed = np.mean([m.release(task, entropy=entropy).indices.tolist() != [4, 9] for _ in range(1000)])
@@ -199,7 +233,9 @@ def test_releases_succeed_as_often():
     assert abs(failed - beta) < 5 * math.sqrt(beta * (1 - beta) / 1000)
 
 
-@pytest.mark.parametrize(("run", "c", "low", "high"), [(1, 1, -2, 2), (3, 1, -1, 4), (1, 2, -3, 1), (2, 2, 0, 0), (2, 1, 3, -2)])
+@pytest.mark.parametrize(
+    ("run", "c", "low", "high"), [(1, 1, -2, 2), (3, 1, -1, 4), (1, 2, -3, 1), (2, 2, 0, 0), (2, 1, 3, -2)]
+)
 def test_gumbel_noise_fails_as_often_as_its_law_says(run, c, low, high):
     task = [low, *[low] * (run - 1), high] * c
     places = [(run + 1) * i + run for i in range(c)]
@@ -235,7 +271,9 @@ def test_draws_without_replacement(n, k, gap):
             if not turns:
                 return Fraction(0)
             whole = sum(HALF ** -q[i] for i in left)
-            return sum(HALF ** -q[i] / whole * (1 if i in bad else draws(left - {i}, turns - 1)) for i in left)
+            return sum(
+                HALF ** -q[i] / whole * (1 if i in bad else draws(left - {i}, turns - 1)) for i in left
+            )
 
         return draws(frozenset(range(n)), k)
 
@@ -244,7 +282,8 @@ def test_draws_without_replacement(n, k, gap):
 
 
 @pytest.mark.parametrize(
-    ("kind", "n", "k", "gap", "box"), [(E, 2, 1, 1, 12), (E, 3, 1, 2, 8), (E, 3, 2, 1, 8), (L, 2, 1, 1, 8), (L, 2, 1, 3, 8)]
+    ("kind", "n", "k", "gap", "box"),
+    [(E, 2, 1, 1, 12), (E, 3, 1, 2, 8), (E, 3, 2, 1, 8), (L, 2, 1, 1, 8), (L, 2, 1, 3, 8)],
 )
 def test_noisy_top_k_fails_as_often_as_the_sum_says_at_worst(kind, n, k, gap, box):
     worst, rest = 0.0, 1.0
@@ -285,19 +324,33 @@ def test_a_mechanism_is_asked_with_its_own_noise():
         (ExponentialMechanism(epsilon=2, sensitivity=COUNTS), exponential_failure),
         (PermuteAndFlip(epsilon=2, sensitivity=COUNTS), permuted_failure),
     ):
-        assert plan.accuracy(m, answers=9, alpha=3).beta == pytest.approx(float(law(9, 3, Fraction(1))), rel=1e-12)
+        assert plan.accuracy(m, answers=9, alpha=3).beta == pytest.approx(
+            float(law(9, 3, Fraction(1))), rel=1e-12
+        )
     gumbel = NoisyTopK(k=2, epsilon=4, sensitivity=COUNTS, noise="gumbel")
-    assert plan.accuracy(gumbel, answers=9, alpha=3).beta == pytest.approx(float(peeled_failure(9, 2, 3, Fraction(1))), rel=1e-12)
+    assert plan.accuracy(gumbel, answers=9, alpha=3).beta == pytest.approx(
+        float(peeled_failure(9, 2, 3, Fraction(1))), rel=1e-12
+    )
 
 
 def test_tiny_failures_keep_their_digits():
-    assert float(permuted_failure(10**6, 90, Fraction(1))) == pytest.approx((10**6 - 1) / 2 * math.exp(-90), rel=1e-12)
-    assert float(permuted_failure(10**6, 400, Fraction(1))) == pytest.approx((10**6 - 1) / 2 * math.exp(-400), rel=1e-12)
-    assert float(peeled_failure(10**6, 3, 400, Fraction(1))) == pytest.approx(3 * (10**6 - 3) * math.exp(-400), rel=1e-5)
-    assert float(exponential_failure(10**6, 400, Fraction(1))) == pytest.approx((10**6 - 1) * math.exp(-400), rel=1e-12)
+    assert float(permuted_failure(10**6, 90, Fraction(1))) == pytest.approx(
+        (10**6 - 1) / 2 * math.exp(-90), rel=1e-12
+    )
+    assert float(permuted_failure(10**6, 400, Fraction(1))) == pytest.approx(
+        (10**6 - 1) / 2 * math.exp(-400), rel=1e-12
+    )
+    assert float(peeled_failure(10**6, 3, 400, Fraction(1))) == pytest.approx(
+        3 * (10**6 - 3) * math.exp(-400), rel=1e-5
+    )
+    assert float(exponential_failure(10**6, 400, Fraction(1))) == pytest.approx(
+        (10**6 - 1) * math.exp(-400), rel=1e-12
+    )
 
 
-@pytest.mark.parametrize("law", [exponential_failure, permuted_failure, lambda n, gap, rate: peeled_failure(n, 2, gap, rate)])
+@pytest.mark.parametrize(
+    "law", [exponential_failure, permuted_failure, lambda n, gap, rate: peeled_failure(n, 2, gap, rate)]
+)
 def test_failures_fall_with_the_gap_over_all_its_sizes(law):
     found = [law(40, gap, Fraction(1, 7)) for gap in range(1, 1200, 7)]
     assert found == sorted(found, reverse=True)
@@ -308,7 +361,9 @@ def test_failures_fall_with_the_gap_over_all_its_sizes(law):
 
 MECHANISMS = {
     "sparse vector": SparseVector(threshold=100.5, positives=2, epsilon=1, sensitivity=COUNTING),
-    "sparse vector real": SparseVector(threshold=0.1, positives=1, epsilon=1, sensitivity=REAL, noise=L, correction=5),
+    "sparse vector real": SparseVector(
+        threshold=0.1, positives=1, epsilon=1, sensitivity=REAL, noise=L, correction=5
+    ),
     "gumbel sparse vector": GumbelSparseVector(threshold=10, positives=2, epsilon=4, sensitivity=REAL),
     "exponential": ExponentialMechanism(epsilon=1, sensitivity=COUNTING),
     "permute and flip": PermuteAndFlip(epsilon=0.5, sensitivity=REAL),
@@ -326,7 +381,9 @@ def test_the_margin_is_the_least_whole_number_of_steps(m, beta):
     over = exact(found.alpha) % m.step
     assert over <= Fraction(found.alpha) * 2**-52, "a whole number of steps"
     assert found.beta <= beta
-    assert plan.accuracy(m, answers=50, alpha=found.alpha) == found, "the number that is said keeps what is said of it"
+    assert plan.accuracy(m, answers=50, alpha=found.alpha) == found, (
+        "the number that is said keeps what is said of it"
+    )
     if exact(found.alpha) > 2 * m.step:
         assert plan.accuracy(m, answers=50, alpha=exact(found.alpha) - over - m.step).beta > beta
 
@@ -343,7 +400,10 @@ def test_a_margin_is_kept_as_the_decimal_that_it_is_printed_as(epsilon, beta):
 def test_answers_beyond_the_clamp_are_no_answers_apart():
     """What `accuracy` leaves out and says so."""
     m = PermuteAndFlip(epsilon=1, sensitivity=COUNTING)
-    assert m.release([2**54, 2**53], entropy=Seeded(3)).index != m.release([2**54, 2**53], entropy=Seeded(5)).index
+    assert (
+        m.release([2**54, 2**53], entropy=Seeded(3)).index
+        != m.release([2**54, 2**53], entropy=Seeded(5)).index
+    )
     assert "Answers of a selection lie within the clamp" in (plan.accuracy.__doc__ or "")
 
 
@@ -394,12 +454,20 @@ def test_margins_are_rounded_up_in_statements(alpha, said):
         ("top", {"answers": 5}, "needs alpha, a margin, or beta"),
         ("top", {"answers": 5, "alpha": 1, "beta": 0.5}, "and not both"),
         ("top", {"answers": 2, "alpha": 1}, "answers must be at least 3 for this mechanism; got 2"),
-        ("top domain", {"answers": 49, "alpha": 1}, "answers must be the domain size 50 for this mechanism; got 49"),
+        (
+            "top domain",
+            {"answers": 49, "alpha": 1},
+            "answers must be the domain size 50 for this mechanism; got 49",
+        ),
         ("top", {"answers": 5, "alpha": 0}, "alpha must be above 0"),
         ("sparse vector", {"answers": 0, "alpha": 1}, "answers must be a whole number"),
         ("sparse vector", {"answers": 1 << 53, "alpha": 1}, "answers must be a whole number"),
         ("sparse vector", {"answers": 5, "alpha": -1}, "alpha must be a number in"),
-        *(("sparse vector", {"answers": 5, "beta": bad}, "beta must be a number in") for bad in CHANCE.invalid if bad is not None),
+        *(
+            ("sparse vector", {"answers": 5, "beta": bad}, "beta must be a number in")
+            for bad in CHANCE.invalid
+            if bad is not None
+        ),
     ],
 )
 def test_bad_questions_are_refused(m, asked, says):

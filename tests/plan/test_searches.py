@@ -55,24 +55,34 @@ def gaussian(rate, reach):
         return masses, tails[::-1]
 
 
-@pytest.mark.parametrize(("rate", "reach"), [(Fraction(2), 12), (Fraction(1, 50), 90), (Fraction(1, 2 * 1000**2), 14_000)])
+@pytest.mark.parametrize(
+    ("rate", "reach"), [(Fraction(2), 12), (Fraction(1, 50), 90), (Fraction(1, 2 * 1000**2), 14_000)]
+)
 def test_tails_of_a_gaussian_are_never_above_the_truth_and_close(rate, reach):
     law, (_, tails) = DiscreteGaussian(rate), gaussian(rate, reach)
     x = np.unique(np.linspace(-reach + 1, reach, 101).astype(np.int64))
     below, above = log_tails(law, x)
     for at, low, high in zip(x.tolist(), below.tolist(), above.tolist(), strict=True):
-        for log, truth in ((high, tails[at + reach]), (low, tails[1 - at + reach])):  # P(X < x) = P(X >= 1 - x)
+        for log, truth in (
+            (high, tails[at + reach]),
+            (low, tails[1 - at + reach]),
+        ):  # P(X < x) = P(X >= 1 - x)
             if truth > 1e-200 and abs(at) < 10 / math.sqrt(2 * rate):
                 assert math.exp(log) <= truth * (1 + mpmath.mpf(10) ** -14)
                 assert math.exp(log) >= truth * (1 - 2e-5)
             if truth > 0.5:
-                assert 1 - math.exp(log) <= float(1 - truth) * (1 + 1e-4) + 2e-16 + (rate if rate < TENTH**6 else 0)
+                assert 1 - math.exp(log) <= float(1 - truth) * (1 + 1e-4) + 2e-16 + (
+                    rate if rate < TENTH**6 else 0
+                )
 
 
 @pytest.mark.parametrize(
-    ("query", "rate"), [(DiscreteGaussian, Fraction(1, 90)), (Geometric, Fraction(1, 9)), (DiscreteLaplace, Fraction(1, 9))]
+    ("query", "rate"),
+    [(DiscreteGaussian, Fraction(1, 90)), (Geometric, Fraction(1, 9)), (DiscreteLaplace, Fraction(1, 9))],
 )
-@pytest.mark.parametrize(("run", "stages", "low", "high"), [(4, 1, -30, 5), (10**9, 2, -250, 5), (1, 3, 2, 3)])
+@pytest.mark.parametrize(
+    ("run", "stages", "low", "high"), [(4, 1, -30, 5), (10**9, 2, -250, 5), (1, 3, 2, 3)]
+)
 def test_a_gaussian_threshold_is_summed_from_below(query, rate, run, stages, low, high):
     law, limit, reach = query(rate), DiscreteGaussian(Fraction(1, 60)), 90
     masses, _ = gaussian(limit.rate, reach)
@@ -139,7 +149,9 @@ def turns(q, cuts, laws):
     for rho in range(50):
         mass = pmf(E, HALF, rho)
         for i, answer in enumerate(q):
-            none = math.prod(cdf(kind, r, rho + cut - answer - 1) for (kind, r), cut in zip(laws, cuts, strict=True))
+            none = math.prod(
+                cdf(kind, r, rho + cut - answer - 1) for (kind, r), cut in zip(laws, cuts, strict=True)
+            )
             mass *= 1 - none if i % 2 else none
         total += mass
     return total
@@ -164,7 +176,9 @@ def test_an_adaptive_vector_is_asked_with_its_own_noise_and_boundaries():
     found = [Question(law, 5 - cut) for law, cut in zip(m.branch_noise, cuts, strict=True)]
     beta = plan.accuracy(m, answers=3, alpha=5).beta
     assert beta == pytest.approx(1 - by_sum(m.threshold_noise, passed, found, 2), abs=1e-9)
-    one = AdaptiveSparseVector(threshold=7, at_least=2, epsilon=3, sensitivity=COUNTING, branches=1, split=0.5)
+    one = AdaptiveSparseVector(
+        threshold=7, at_least=2, epsilon=3, sensitivity=COUNTING, branches=1, split=0.5
+    )
     plain = SparseVector(threshold=7, positives=2, epsilon=3, sensitivity=COUNTING, split=0.5)
     assert plan.accuracy(one, answers=3, alpha=5).beta == plan.accuracy(plain, answers=3, alpha=5).beta
 
@@ -172,14 +186,28 @@ def test_an_adaptive_vector_is_asked_with_its_own_noise_and_boundaries():
 def often(m, task, places, runs=250):
     """How often a release of this list finds just these places."""
     entropy = Seeded(3)
-    return float(np.mean([sorted(m.release(task, entropy=entropy).indices.tolist()[: len(places)]) == places for _ in range(runs)]))
+    return float(
+        np.mean(
+            [
+                sorted(m.release(task, entropy=entropy).indices.tolist()[: len(places)]) == places
+                for _ in range(runs)
+            ]
+        )
+    )
 
 
 @pytest.mark.parametrize(
     ("m", "task", "places", "answers"),
     [
         (
-            AdaptiveSparseVector(threshold=0, at_least=2, epsilon=4, sensitivity=COUNTING, correction="optimal", correction_run=4),
+            AdaptiveSparseVector(
+                threshold=0,
+                at_least=2,
+                epsilon=4,
+                sensitivity=COUNTING,
+                correction="optimal",
+                correction_run=4,
+            ),
             ([-3] * 4 + [3]) * 2,
             [4, 9],
             4,
@@ -191,7 +219,12 @@ def often(m, task, places, runs=250):
             4,
         ),
         (HybridTopK(k=3, threshold=0, epsilon=3, sensitivity=COUNTING), [-3] * 5 + [3] * 3, [5, 6, 7], 5),
-        (HybridSparseVector(k=3, threshold=0, epsilon=4, sensitivity=COUNTING), [-3] * 5 + [3] * 2, [5, 6], 5),
+        (
+            HybridSparseVector(k=3, threshold=0, epsilon=4, sensitivity=COUNTING),
+            [-3] * 5 + [3] * 2,
+            [5, 6],
+            5,
+        ),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -200,7 +233,9 @@ def test_releases_fail_no_more_often(m, task, places, answers):
     failed = 1 - often(m, task, places)
     assert 0.05 < found.beta < 0.95
     assert failed < found.beta + 5 * math.sqrt(found.beta / 250)
-    if not isinstance(m, HybridTopK | HybridSparseVector):  # there the hardest number of answers above may be another one
+    if not isinstance(
+        m, HybridTopK | HybridSparseVector
+    ):  # there the hardest number of answers above may be another one
         assert failed > found.beta - 5 * math.sqrt(found.beta / 250)
 
 
@@ -220,14 +255,18 @@ def failing(kind, order, k, box):
     return float(weights[(selected != wanted).any(axis=-1)].sum()), 1 - float(weights.sum())
 
 
-@pytest.mark.parametrize(("kind", "n", "k", "alpha"), [(E, 2, 1, 1), (E, 1, 2, 1), (E, 2, 2, 2), (L, 2, 1, 1), (L, 1, 2, 1)])
+@pytest.mark.parametrize(
+    ("kind", "n", "k", "alpha"), [(E, 2, 1, 1), (E, 1, 2, 1), (E, 2, 2, 2), (L, 2, 1, 1), (L, 1, 2, 1)]
+)
 def test_hybrids_fail_as_often_as_it_says_at_worst(kind, n, k, alpha):
     """Every number of answers above from 0 to k, in every public order, at the margin or one further."""
     worst = rest = 0.0
     for s in range(k + 1):
         box = {1: 30, 2: 24, 3: 14, 4: 9}[n + s] // (1 if kind == E else 2)
         for extra in range(2 if n + s < 4 else 1):
-            answers = [(-alpha, False)] * (n - 1) + [(-alpha - extra, False)] + [(alpha, True)] * max(s - 1, 0)
+            answers = (
+                [(-alpha, False)] * (n - 1) + [(-alpha - extra, False)] + [(alpha, True)] * max(s - 1, 0)
+            )
             for order in set(permutations(answers + [(alpha + extra, True)] * min(s, 1))):
                 failed, left = failing(kind, order, k, box)
                 worst, rest = max(worst, failed), max(rest, left)
@@ -280,7 +319,11 @@ FINE = {"adaptive real", "gaussian", "hybrid top real", "hybrid vector"}  # a gr
 
 
 @pytest.mark.parametrize(
-    "m", [pytest.param(m, id=name, marks=[pytest.mark.slow] if name in FINE else []) for name, m in MECHANISMS.items()]
+    "m",
+    [
+        pytest.param(m, id=name, marks=[pytest.mark.slow] if name in FINE else [])
+        for name, m in MECHANISMS.items()
+    ],
 )
 def test_the_margin_is_the_least_whole_number_of_steps(m):
     found = plan.accuracy(m, answers=50, beta=0.01)
@@ -298,11 +341,17 @@ def test_statements_say_what_a_hybrid_is_asked():
         "of 7 answers at least 30 below the threshold none is selected, and all others, where at most 3 lie at least 30 above it."
     )
     assert (three.positives, plan.accuracy(MECHANISMS["adaptive"], answers=7, alpha=30).positives) == (3, 2)
-    assert " at most one lies at least " in plan.accuracy(MECHANISMS["hybrid vector"], answers=7, alpha=30).statement
+    assert (
+        " at most one lies at least "
+        in plan.accuracy(MECHANISMS["hybrid vector"], answers=7, alpha=30).statement
+    )
 
 
 def test_more_questions_than_are_paid_for_are_refused():
     m = MECHANISMS["gaussian"]
     assert plan.accuracy(m, answers=99, alpha=30).beta < 1
-    with pytest.raises(InvalidParameter, match=r"^plan\.accuracy\.answers must be small enough for 200 questions, .*; got 100\.$"):
+    with pytest.raises(
+        InvalidParameter,
+        match=r"^plan\.accuracy\.answers must be small enough for 200 questions, .*; got 100\.$",
+    ):
         plan.accuracy(m, answers=100, alpha=30)

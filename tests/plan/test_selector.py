@@ -35,7 +35,9 @@ LIMITS = {"beta": 0.02, "candidates": 6, "ceiling": 2, "floor": Fraction(1, 10)}
 @pytest.mark.parametrize("epsilon", [0.1, 1, 6])
 def test_step_noise_is_counted(epsilon):
     mechanism = StepSelection(epsilon=epsilon, sensitivity=moves(BOUND))
-    assert winning(mechanism, DESIGN) == pytest.approx(np.mean([mechanism.success(row) for row in SCORES]), abs=1e-3)
+    assert winning(mechanism, DESIGN) == pytest.approx(
+        np.mean([mechanism.success(row) for row in SCORES]), abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("epsilon", [2, 6])
@@ -71,7 +73,9 @@ def test_the_heavy_tail_by_quadrature(epsilon):
     total = 0.0
     for row in SCORES[:8]:
         depths = (row.max() - np.delete(row, row.argmax())) * mechanism.alpha / BOUND
-        total += float((density * np.prod([mechanism.noise.cdf(z + depth) for depth in depths], axis=0)).sum())
+        total += float(
+            (density * np.prod([mechanism.noise.cdf(z + depth) for depth in depths], axis=0)).sum()
+        )
     design = Design(SCORES[:8], DESIGN.best[:8], DESIGN.bounds[:8])
     assert winning(mechanism, design) == pytest.approx(total / 8, abs=1e-3)
 

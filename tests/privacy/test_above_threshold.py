@@ -17,7 +17,12 @@ from sordino.audit import Crossings, Law, Subject
 from sordino.audit.enumeration.scans import positions
 from sordino.cost import Pure, Range
 from sordino.errors import InvalidParameter
-from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, general_cost, monotone_cost, nested_cost
+from sordino.mechanisms.crossings.threshold_scan import (
+    ThresholdScan,
+    general_cost,
+    monotone_cost,
+    nested_cost,
+)
 from sordino.noise import Geometric
 from support.fit import LEVEL
 
@@ -38,7 +43,10 @@ def by_powers(threshold, e1, e2, answers):
     Where all depths are positive, prod (1 - c_i y) with y = r2^z is a polynomial in y, and every power of y sums to a geometric series.
     """
     with mpmath.workdps(60):
-        r1, r2 = mpmath.exp(-mpmath.mpf(Fraction(e1).numerator) / Fraction(e1).denominator), mpmath.exp(-mpmath.mpf(float(e2)))
+        r1, r2 = (
+            mpmath.exp(-mpmath.mpf(Fraction(e1).numerator) / Fraction(e1).denominator),
+            mpmath.exp(-mpmath.mpf(float(e2))),
+        )
         start = max(0, max(answers) - threshold + 1)
         found = []
         for k in range(len(answers) + 1):
@@ -88,7 +96,9 @@ def test_runs_are_equal_answers():
 def test_a_noise_that_cannot_be_added_up_is_refused():
     with pytest.raises(InvalidParameter, match="tests of the noisy threshold"):
         audit.exact(
-            AboveThreshold(threshold=0, epsilon=1, sensitivity=Sensitivity(**vars(EITHER) | {"step": None})), n=2, search=True
+            AboveThreshold(threshold=0, epsilon=1, sensitivity=Sensitivity(**vars(EITHER) | {"step": None})),
+            n=2,
+            search=True,
         )
 
 
@@ -119,7 +129,11 @@ F = (0, 1, 1, 3, 2, 5)
 
 def test_oracle_of_the_exponential_law():
     expo = Crossings(
-        threshold=Law.exponential(2), queries=Law.exponential(Fraction(10, 3)), positives=1, at=3, cost=Pure(epsilon=9)
+        threshold=Law.exponential(2),
+        queries=Law.exponential(Fraction(10, 3)),
+        positives=1,
+        at=3,
+        cost=Pure(epsilon=9),
     )
     low, high = expo.log_probability(F, (0, 0, 0, 1))
     assert math.exp(low) <= 0.172207390705 + 1e-11
@@ -144,7 +158,9 @@ def test_a_long_run_on_the_grid(r):
         x = mpmath.exp(-mpmath.mpf(1) / 2)
         expected = sum((1 - x) * x**z * (1 - x**z) ** r for z in range(400))
     assert float(law[None][0]) == pytest.approx(float(expected), rel=1e-12)
-    assert math.exp(-0.5) <= float(law[None][0]) * (r + 1) <= math.exp(0.5)  # rounding moves the uniform e^(-e Z) by no more
+    assert (
+        math.exp(-0.5) <= float(law[None][0]) * (r + 1) <= math.exp(0.5)
+    )  # rounding moves the uniform e^(-e Z) by no more
 
 
 @pytest.mark.parametrize(
@@ -152,7 +168,9 @@ def test_a_long_run_on_the_grid(r):
     [(0.4, 0.3, EITHER, ((0, 0), (1, -1)), 1.0), (0.4, 0.3, COUNTING, ((0, 0), (1, 0)), 0.7)],
 )
 def test_oracles_of_the_tight_pairs(e1, e2, sensitivity, pair, loss):
-    m = AboveThreshold(threshold=0, epsilon=loss, sensitivity=sensitivity, ratio=Fraction(str(e1)) / Fraction(str(e2)))
+    m = AboveThreshold(
+        threshold=0, epsilon=loss, sensitivity=sensitivity, ratio=Fraction(str(e1)) / Fraction(str(e2))
+    )
     assert (m.threshold_epsilon, m.answer_epsilon) == (Fraction(str(e1)), Fraction(str(e2)))
     report = audit.exact(m, answers_a=pair[0], answers_b=pair[1])
     assert report.witness.output == 1
@@ -167,7 +185,10 @@ def floats(one, lists):
     """The laws of many lists at once, shape (lists, answers + 1), in floats good to 1e-13."""
     f = np.asarray(lists)
     z = np.arange(int(45 / float(one.threshold_noise.rate)))
-    left = np.tile(-math.expm1(-float(one.threshold_noise.rate)) * np.exp(-float(one.threshold_noise.rate) * z), (len(f), 1))
+    left = np.tile(
+        -math.expm1(-float(one.threshold_noise.rate)) * np.exp(-float(one.threshold_noise.rate) * z),
+        (len(f), 1),
+    )
     law = []
     for answers in f.T:
         passed = np.exp(-float(one.noise.rate) * np.maximum(one.threshold + z - answers[:, None], 0))
@@ -213,13 +234,18 @@ def nested_moves(n, rows):
         yield tuple(sum(place <= i for place in places) for i in range(n))
 
 
-@pytest.mark.parametrize(("q", "b"), [(0, 1), (Fraction(1, 2), 2), (Fraction(1, 4), 4), (Fraction(3, 4), 4), (1, 1)])
+@pytest.mark.parametrize(
+    ("q", "b"), [(0, 1), (Fraction(1, 2), 2), (Fraction(1, 4), 4), (Fraction(3, 4), 4), (1, 1)]
+)
 @pytest.mark.parametrize(("e1", "e2"), [(Fraction(2), ONE), (ONE, Fraction(2))])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_nested_answers(q, b, e1, e2, rows):
     lattice = [int(f) for f in (-b, 0, b, 2 * b)]
     pairs = [
-        (tuple(a + b * c - int(q * b) * rows for a, c in zip(f, d, strict=True)), f)  # the longer data set first
+        (
+            tuple(a + b * c - int(q * b) * rows for a, c in zip(f, d, strict=True)),
+            f,
+        )  # the longer data set first
         for f in product(lattice, repeat=2)
         for d in nested_moves(2, rows)
     ]
@@ -282,7 +308,11 @@ def test_noise_beyond_64_bits_keeps_the_law():
 
 
 def test_a_release_is_the_scan_on_the_grid():
-    m = AboveThreshold(threshold=2.5, epsilon=1, sensitivity=Sensitivity(bound=1, monotone=True, adjacency="replace-one", step=0.5))
+    m = AboveThreshold(
+        threshold=2.5,
+        epsilon=1,
+        sensitivity=Sensitivity(bound=1, monotone=True, adjacency="replace-one", step=0.5),
+    )
     values = [0.3, 2.2, -1, math.inf, math.nan]
     for seed in range(20):
         steps = np.array([0, 4, -2, 1 << 52, -(1 << 52)])
@@ -311,7 +341,9 @@ def test_a_search_finds_the_loss_and_no_more(sensitivity):
 def test_nested_pairs_are_taken_on_trust():
     m = AboveThreshold(threshold=0, epsilon=1, sensitivity=COUNTING, nested=True)
     assert not audit.exact(m, answers_a=(0, 1), answers_b=(0, 2)).checked
-    assert audit.exact(AboveThreshold(threshold=0, epsilon=1, sensitivity=COUNTING), answers_a=(0, 1), answers_b=(0, 2)).checked
+    assert audit.exact(
+        AboveThreshold(threshold=0, epsilon=1, sensitivity=COUNTING), answers_a=(0, 1), answers_b=(0, 2)
+    ).checked
 
 
 # --- twins ------------------------------------------------------------------------------------------------------------------------
@@ -328,7 +360,12 @@ SOLD_TOO_CHEAP = {
     "the ends of two lines exchanged": (scan(0, 2, 1), Range(low=1, high=Fraction(3, 2)), (0, 0), (1, 1)),
     "e1 and e2 exchanged": (scan(5, 1, 2), nested_cost(Fraction(4), Fraction(2), HALF), (5, 0), (4, 1)),
     # T = ceil(q n) moves with the data under add-remove: [0, 0] against [1, 1 of 2 records]
-    "a fixed threshold that is not fixed": (scan(0, 1, 1), nested_cost(ONE, ONE), (0, 0, 0, 0), (-1, -1, 0, 0)),
+    "a fixed threshold that is not fixed": (
+        scan(0, 1, 1),
+        nested_cost(ONE, ONE),
+        (0, 0, 0, 0),
+        (-1, -1, 0, 0),
+    ),
 }
 
 
@@ -343,7 +380,10 @@ def played(rule, laws, cost):
 
 
 def first(f, noise, passed):
-    return next((i for i, (answer, z) in enumerate(zip(f, noise[1:], strict=True)) if passed(answer, z, noise[0])), None)
+    return next(
+        (i for i, (answer, z) in enumerate(zip(f, noise[1:], strict=True)) if passed(answer, z, noise[0])),
+        None,
+    )
 
 
 def right(f, noise):
@@ -360,7 +400,10 @@ def timed(f, noise):
     return None if sum(f) > 1 else right(f, noise)
 
 
-PLAYED = {"> for runs and >= elsewhere": (mixed, (0, 0), (1, 0)), "none because of the clock": (timed, (1, 0), (1, 1))}
+PLAYED = {
+    "> for runs and >= elsewhere": (mixed, (0, 0), (1, 0)),
+    "none because of the clock": (timed, (1, 0), (1, 1)),
+}
 
 
 @pytest.mark.parametrize("name", PLAYED)
@@ -368,7 +411,9 @@ PLAYED = {"> for runs and >= elsewhere": (mixed, (0, 0), (1, 0)), "none because 
 def test_twins_are_convicted(name):
     rule, f, g = PLAYED[name]
     assert audit.exact(played(rule, [Geometric(ONE)] * 3, Pure(epsilon=2)), answers_a=f, answers_b=g).broken
-    assert not audit.exact(played(right, [Geometric(ONE)] * 3, Pure(epsilon=2)), answers_a=f, answers_b=g).broken
+    assert not audit.exact(
+        played(right, [Geometric(ONE)] * 3, Pure(epsilon=2)), answers_a=f, answers_b=g
+    ).broken
 
 
 @pytest.mark.slow
@@ -378,7 +423,9 @@ def test_a_second_positive_of_one_threshold_is_convicted():
         found = right(f, noise)
         return found if found is None else (found, right(f[found + 1 :], [noise[0], *noise[found + 2 :]]))
 
-    report = audit.exact(played(on, [Geometric(ONE)] * 4, Pure(epsilon=2)), answers_a=(0, 0, 0), answers_b=(1, 0, 0), tail=1e-7)
+    report = audit.exact(
+        played(on, [Geometric(ONE)] * 4, Pure(epsilon=2)), answers_a=(0, 0, 0), answers_b=(1, 0, 0), tail=1e-7
+    )
     assert report.broken
     assert report.epsilon_at_least == pytest.approx(3, abs=1e-3)
 
@@ -390,5 +437,7 @@ def test_a_threshold_that_is_not_drawn_anew_is_convicted(drawn):
         """Two lists of one answer each: every call loses at most max(e1, e2) = 1, if it has a threshold of its own."""
         return right(f[:1], [noise[0], noise[2]]), right(f[1:], [noise[drawn - 1], noise[3]])
 
-    report = audit.exact(played(twice, [Geometric(ONE)] * 4, Pure(epsilon=2)), answers_a=(0, 0), answers_b=(1, -1), tail=1e-7)
+    report = audit.exact(
+        played(twice, [Geometric(ONE)] * 4, Pure(epsilon=2)), answers_a=(0, 0), answers_b=(1, -1), tail=1e-7
+    )
     assert report.broken == (drawn == 1)

@@ -27,10 +27,17 @@ LAWS = [
     ((0, 1), Rules(("laplace", THIRD), ("exponential", Fraction(1, 4)), boundaries=(2, -1)), 4),
     ((1, 0, 1), Rules(("exponential", FAST), ("exponential", FAST)), 3),
     pytest.param(
-        (1, 2, 0), Rules(("exponential", FAST), ("exponential", Fraction(2, 5)), prices=(2, 3), tokens=6), 3, marks=pytest.mark.slow
+        (1, 2, 0),
+        Rules(("exponential", FAST), ("exponential", Fraction(2, 5)), prices=(2, 3), tokens=6),
+        3,
+        marks=pytest.mark.slow,
     ),
     ((1,), Rules(ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(2, 1, 0), tokens=4), 7),
-    ((0, 1), Rules(("exponential", FAST), ("exponential", FAST), prices=(1, 2, 4), boundaries=(1, 0, 0), tokens=5), 3),
+    (
+        (0, 1),
+        Rules(("exponential", FAST), ("exponential", FAST), prices=(1, 2, 4), boundaries=(1, 0, 0), tokens=5),
+        3,
+    ),
     ((0, 1), Rules(ONE_SIDED, ONE_SIDED, prices=(1,), boundaries=(0,), tokens=1), 9),
 ]
 
@@ -48,7 +55,9 @@ def test_a_release_has_the_law_of_the_formula(q, rules, width):
         assert mass <= low + rest, transcript
         reached += low
     assert reached > HALF
-    assert all(max(event[1] for event in transcript if event) > 3 for transcript in law), "only higher lifts are left"
+    assert all(max(event[1] for event in transcript if event) > 3 for transcript in law), (
+        "only higher lifts are left"
+    )
 
 
 @pytest.mark.slow
@@ -76,7 +85,8 @@ def moves(n, *, monotone):
         Rules(ONE_SIDED, ONE_SIDED),
         Rules(ONE_SIDED, ("exponential", Fraction(1, 4)), prices=(2, 3), boundaries=(3, 0), tokens=3),
         pytest.param(
-            Rules(ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(0, 0, -1), tokens=4), marks=pytest.mark.slow
+            Rules(ONE_SIDED, ("exponential", THIRD), prices=(1, 2, 4), boundaries=(0, 0, -1), tokens=4),
+            marks=pytest.mark.slow,
         ),
         Rules(TWO_SIDED, ONE_SIDED),
         Rules(ONE_SIDED, TWO_SIDED),
@@ -117,7 +127,9 @@ def convicted(rules, spread, loss, **options):
 
 @pytest.mark.slow
 def test_the_spread_of_monotone_lists_where_answers_move_both_ways_is_convicted():
-    convicted(Rules(ONE_SIDED, ONE_SIDED, boundaries=(40, 0)), 1, 2 * LN2)  # the dearest branch: two tokens, each twice
+    convicted(
+        Rules(ONE_SIDED, ONE_SIDED, boundaries=(40, 0)), 1, 2 * LN2
+    )  # the dearest branch: two tokens, each twice
 
 
 @pytest.mark.slow
@@ -128,7 +140,11 @@ def test_the_price_of_the_cheap_branch_for_the_dear_one_is_convicted():
 def subject(mechanism, play, **options):
     honest = subject_of(mechanism, 2)
     return Subject(
-        laws=options.pop("laws", honest.laws), play=play or honest.play, cost=mechanism.cost, sensitivity=EITHER, **options
+        laws=options.pop("laws", honest.laws),
+        play=play or honest.play,
+        cost=mechanism.cost,
+        sensitivity=EITHER,
+        **options,
     )
 
 
@@ -178,7 +194,9 @@ def density(t):
 
 
 def test_the_oracle_by_quadrature():
-    value = sum(integrate.quad(density, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in ((0.5, 1), (1, 20), (20, 200)))
+    value = sum(
+        integrate.quad(density, a, b, epsabs=0, epsrel=1e-12)[0] for a, b in ((0.5, 1), (1, 20), (20, 200))
+    )
     assert value == pytest.approx(A1, rel=1e-10)
 
 

@@ -35,7 +35,9 @@ def enumerated(monkeypatch):
         parts = {
             "DENSE": 0,
             "binomial": lambda n, p, _: binomial(now, n, exactly(p)),
-            "_fresh_ranks": lambda zeros, n, used, _: subset(now, [x for x in range(zeros) if x not in used.tolist()], n),
+            "_fresh_ranks": lambda zeros, n, used, _: subset(
+                now, [x for x in range(zeros) if x not in used.tolist()], n
+            ),
         }
         for name, part in (parts | replaced).items():
             monkeypatch.setattr(transcripts, name, part)
@@ -91,7 +93,9 @@ def wide(**options):
     "options",
     [
         {"boundaries": (2, 1)},
-        pytest.param({"boundaries": (1, 0)}, marks=pytest.mark.slow),  # most zeros cross in the second branch, few in the first
+        pytest.param(
+            {"boundaries": (1, 0)}, marks=pytest.mark.slow
+        ),  # most zeros cross in the second branch, few in the first
         {"boundaries": (1, 1), "branches": (2, 3), "at_least": 2},
         pytest.param({"boundaries": (2, 1), "noise": "laplace"}, marks=pytest.mark.slow),
     ],
@@ -103,7 +107,10 @@ def test_transcripts_have_the_law_of_the_dense_computation(enumerated, options, 
     def program():
         found = mechanism.release(list(answers.values()), positions=list(answers))
         which = found.branches.tolist()
-        lifts = [gap - float(mechanism.branch_corrections[branch]) for gap, branch in zip(found.gaps, which, strict=True)]
+        lifts = [
+            gap - float(mechanism.branch_corrections[branch])
+            for gap, branch in zip(found.gaps, which, strict=True)
+        ]
         events = list(zip(found.indices.tolist(), which, map(int, lifts), strict=True))
         return (*zip(*events, strict=True), found.asked) if events else (found.asked,)
 
@@ -149,8 +156,13 @@ def test_the_first_branch_of_a_zero_is_not_that_of_a_later_one():
         first += (release.branches[:30] == 0).tolist()  # both branches are open until then
     shares = []
     for rho in range(60):
-        chances = [math.exp(-float(law.rate) * (cut + rho)) for law, cut in zip(m.branch_noise, (30, 12), strict=True)]
-        shares.append(float(m.threshold_noise.pmf(rho)) * chances[0] / (chances[0] + (1 - chances[0]) * chances[1]))
+        chances = [
+            math.exp(-float(law.rate) * (cut + rho))
+            for law, cut in zip(m.branch_noise, (30, 12), strict=True)
+        ]
+        shares.append(
+            float(m.threshold_noise.pmf(rho)) * chances[0] / (chances[0] + (1 - chances[0]) * chances[1])
+        )
     assert abs(np.mean(first) - sum(shares)) < 0.1
     assert 0.02 < sum(shares) < 0.98
 
@@ -164,12 +176,16 @@ def test_any_level_ends(epsilon, size, threshold):
     assert release.indices.size <= 12
     assert release.asked <= size
     real = Sensitivity(bound=1, monotone=False, adjacency="replace-one")
-    fine = wide(threshold=min(threshold, 10**6) / 7, at_least=3, epsilon=1, sensitivity=real, domain_size=size)
+    fine = wide(
+        threshold=min(threshold, 10**6) / 7, at_least=3, epsilon=1, sensitivity=real, domain_size=size
+    )
     assert fine.release([5.5], positions=[7]).asked <= size
 
 
 def test_positions_must_go_with_the_answers():
-    with pytest.raises(InvalidParameter, match=r"AdaptiveSparseVector.release with a domain size needs positions"):
+    with pytest.raises(
+        InvalidParameter, match=r"AdaptiveSparseVector.release with a domain size needs positions"
+    ):
         wide().release([1, 2])
     with pytest.raises(InvalidParameter, match="takes positions only"):
         wide(domain_size=None).release([1, 2], positions=[0, 1])

@@ -63,7 +63,9 @@ def test_gaussian_divergence_is_at_most_rho_times_the_order(k, rho):
         for move in product((-1, 0, 1), repeat=k):
             total = sum(renyi(mechanism.noise, m, order) for m in move)
             assert total <= mechanism.cost.rdp(order) * (1 + 1e-9) + 1e-12
-    assert sum(renyi(mechanism.noise, 1, 2) for _ in range(k)) >= 0.97 * mechanism.cost.rdp(2), "nearly attained"
+    assert sum(renyi(mechanism.noise, 1, 2) for _ in range(k)) >= 0.97 * mechanism.cost.rdp(2), (
+        "nearly attained"
+    )
 
 
 def test_gaussian_noise_for_one_answer_on_a_vector_is_convicted():

@@ -76,10 +76,14 @@ def test_decide_takes_its_turn_among_equals():
     assert int(decide(huge, 1)) == 2
 
 
-@pytest.mark.parametrize("values", [(5, 0, 5), (5, 5, 1, 5), (0, 5, 5, 5, 2), (5, 5, 5, 0, 5), (0, 5, 5, 5, 5, 5, 1)], ids=str)
+@pytest.mark.parametrize(
+    "values", [(5, 0, 5), (5, 5, 1, 5), (0, 5, 5, 5, 2), (5, 5, 5, 0, 5), (0, 5, 5, 5, 5, 5, 1)], ids=str
+)
 def test_all_words_together_give_each_of_the_equals_its_turn_equally_often(values):
     mechanism = PermuteAndFlip(epsilon=1, sensitivity=COUNTING)
-    object.__setattr__(mechanism, "noise", SimpleNamespace(sample=lambda n, entropy: np.zeros(n, dtype=np.int64)))
+    object.__setattr__(
+        mechanism, "noise", SimpleNamespace(sample=lambda n, entropy: np.zeros(n, dtype=np.int64))
+    )
     turns = Counter()
     for word in range(16):
         try:
@@ -105,7 +109,11 @@ def test_permute_and_flip_loses_epsilon_and_no_more(monotone, spread):
         for move in neighbours(len(q), monotone=monotone):
             other = tuple(a + b for a, b in zip(q, move, strict=True))
             for i in range(len(q)):
-                worst = max(worst, abs(float_log(permute_and_flip(HALF, q, i) / permute_and_flip(HALF, other, i))) / math.log(2))
+                worst = max(
+                    worst,
+                    abs(float_log(permute_and_flip(HALF, q, i) / permute_and_flip(HALF, other, i)))
+                    / math.log(2),
+                )
     assert worst == pytest.approx(spread, abs=1e-12)
 
 
@@ -120,7 +128,9 @@ def test_the_auditor_convicts_flips_in_the_order_of_the_list():
         q = np.array(answers)
         return (noise >= q.max() - q).argmax(axis=1)
 
-    subject = audit.Subject(laws=[Geometric(Fraction(1))] * 2, play=play, cost=Pure(epsilon=2), sensitivity=EITHER)
+    subject = audit.Subject(
+        laws=[Geometric(Fraction(1))] * 2, play=play, cost=Pure(epsilon=2), sensitivity=EITHER
+    )
     report = audit.exact(subject, answers_a=(0, 1), answers_b=(1, 0))
     assert report.broken
     assert report.epsilon_at_least > 30, "the second item is impossible where the first is the best"
@@ -131,7 +141,9 @@ def test_the_auditor_convicts_noise_for_monotone_answers_where_they_move_both_wa
         return decide(np.array(answers) + noise[:, :-1], noise[:, -1])
 
     laws = [*[Geometric(Fraction(1))] * 2, audit.Finite([1, 1])]
-    report = audit.exact(audit.Subject(laws=laws, play=play, cost=Pure(epsilon=1)), answers_a=(0, 2), answers_b=(1, 1))
+    report = audit.exact(
+        audit.Subject(laws=laws, play=play, cost=Pure(epsilon=1)), answers_a=(0, 2), answers_b=(1, 1)
+    )
     assert report.broken
     assert report.epsilon_at_least == pytest.approx(2, abs=1e-9)
 
@@ -152,7 +164,9 @@ def test_releases_fit_permute_and_flip():
 @pytest.mark.slow
 def test_releases_fit_randomized_response(n):
     mechanism, entropy, draws = RandomizedResponse(epsilon=1.5), Seeded(6), 3000
-    counts = np.bincount([mechanism.release(range(n), entropy=entropy).index for _ in range(draws)], minlength=n)
+    counts = np.bincount(
+        [mechanism.release(range(n), entropy=entropy).index for _ in range(draws)], minlength=n
+    )
     r = math.exp(-1.5)
     honest = response(r, n, n - 1, n - 1)
     assert mechanism.truthful(n) == pytest.approx(honest)
@@ -166,7 +180,8 @@ def test_releases_fit_randomized_response(n):
 def test_randomized_response_loses_epsilon_wherever_the_largest_moves():
     n = 4
     losses = [
-        abs(float_log(response(HALF, n, a, i) / response(HALF, n, b, i))) / math.log(2) for a, b, i in product(range(n), repeat=3)
+        abs(float_log(response(HALF, n, a, i) / response(HALF, n, b, i))) / math.log(2)
+        for a, b, i in product(range(n), repeat=3)
     ]
     assert set(losses) == {0.0, 1.0}
     for a, b in [((1e308, 0, 0), (0, 0, 1e-300)), ((-7, 0, 5), (9, 8, 0))]:
@@ -180,7 +195,9 @@ def test_the_auditor_convicts_the_odds_of_one_coin_among_many():
         best = int(np.argmax(answers))
         return np.where(noise[:, 0] == 0, best, (best + 1 + noise[:, 1]) % 4)
 
-    subject = audit.Subject(laws=[audit.Finite([3, 1]), audit.Finite([1] * 3)], play=play, cost=Pure(epsilon=Fraction("1.0987")))
+    subject = audit.Subject(
+        laws=[audit.Finite([3, 1]), audit.Finite([1] * 3)], play=play, cost=Pure(epsilon=Fraction("1.0987"))
+    )
     report = audit.exact(subject, answers_a=(1, 0, 0, 0), answers_b=(0, 0, 0, 1))
     assert report.broken
     assert report.epsilon_at_least == pytest.approx(math.log(9), abs=1e-12)
@@ -219,7 +236,9 @@ def test_decimals_of_any_size_stand():
 def test_bad_epsilons_are_refused(cls):
     known = {} if cls is RandomizedResponse else {"sensitivity": COUNTING}
     for bad in (0, -1, math.nan, math.inf, None, "1", True):
-        with pytest.raises(InvalidParameter, match=rf"^{cls.__name__}\.epsilon must be a number in \(0, inf\); got "):
+        with pytest.raises(
+            InvalidParameter, match=rf"^{cls.__name__}\.epsilon must be a number in \(0, inf\); got "
+        ):
             cls(epsilon=bad, **known)
 
 

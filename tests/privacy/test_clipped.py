@@ -26,7 +26,9 @@ MADE = [
     ClippedMean(epsilon=2, adjacency="add-remove", lower=None, **GRID),
     ClippedMean(epsilon=2, adjacency="replace-one", rows_per_unit=2, **GRID),
 ]
-every = pytest.mark.parametrize("m", MADE, ids=["sum", "sum of both signs", "mean of both signs", "mean of two rows"])
+every = pytest.mark.parametrize(
+    "m", MADE, ids=["sum", "sum of both signs", "mean of both signs", "mean of two rows"]
+)
 
 
 def test_the_classes_of_a_total_are_those_of_its_law():

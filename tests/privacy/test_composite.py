@@ -15,7 +15,16 @@ from sordino import COUNTING, CompositeMechanism, InvalidParameter, Seeded, Sens
 from sordino.audit.enumeration.bounded import law
 from sordino.cost import Pure
 from sordino.mechanisms.bounded.perturbation import Perturbation, TwoPoints
-from sordino.mechanisms.composite import SHAPES, CompositeNoise, best_width, decide, mixed, objective, two_points, variances
+from sordino.mechanisms.composite import (
+    SHAPES,
+    CompositeNoise,
+    best_width,
+    decide,
+    mixed,
+    objective,
+    two_points,
+    variances,
+)
 from support.fit import LEVEL
 
 HUMPS = [Fraction(1), Fraction(7, 5)]
@@ -74,7 +83,9 @@ def test_two_points_and_a_mixture():
         assert sum(weights) == far.total
         assert moments(weights, (-1, 1))[0] == far.gain * c
         turns = np.arange(far.total)
-        assert np.bincount((far.decide(np.full(far.total, c), turns) + 1) // 2, minlength=2).tolist() == weights
+        assert (
+            np.bincount((far.decide(np.full(far.total, c), turns) + 1) // 2, minlength=2).tolist() == weights
+        )
         ratios.append(weights)
         assert sum(noise.law(c)) == 1
         assert moments(noise.law(c), noise.outputs) == (c, noise.variance(Fraction(c * c)))
@@ -123,8 +134,13 @@ def test_all_inputs_and_outputs_in_whole_numbers(m):
     least = most = None
     for c in range(-m.noise.inputs, m.noise.inputs + 1):
         weights = np.array(m.noise.bump.weights(c))
-        least, most = (weights, weights) if least is None else (np.minimum(least, weights), np.maximum(most, weights))
-    assert all(b * m.noise.bump.floor <= a * m.noise.bump.peak for a, b in zip(least.tolist(), most.tolist(), strict=True))
+        least, most = (
+            (weights, weights) if least is None else (np.minimum(least, weights), np.maximum(most, weights))
+        )
+    assert all(
+        b * m.noise.bump.floor <= a * m.noise.bump.peak
+        for a, b in zip(least.tolist(), most.tolist(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("value", [-1, 0.25, Fraction(1, 3), 0.9999])
@@ -158,7 +174,11 @@ def test_the_audited_law_is_that_of_a_value_moved_to_the_nearer_end():
 def test_the_formula_of_the_variance_is_the_integral(activation, hump):
     epsilon, m, rest = 1.0, 0.6, float(hump) - 1
     height = math.expm1(epsilon)
-    bumps = {"rectangle": lambda z: 1.0, "sine": lambda z: math.cos(math.pi * z / m), "triangle": lambda z: 1 - 2 * abs(z) / m}
+    bumps = {
+        "rectangle": lambda z: 1.0,
+        "sine": lambda z: math.cos(math.pi * z / m),
+        "triangle": lambda z: 1 - 2 * abs(z) / m,
+    }
 
     def moment(k, e):
         base = integrate.quad(lambda x: x**k * (1 + rest * (1 - x**4)), -1, 1)[0]
@@ -189,7 +209,9 @@ TABLE = {  # exact optima in the middle, sensitivity 1
 def test_optima_of_table_two_and_what_the_grid_adds(activation):
     for epsilon, wanted in zip(EPSILONS, TABLE[activation], strict=True):
         at = best_width(activation, 1.0, epsilon, 0.0, WIDTHS)
-        assert objective(variances(activation, 1.0, epsilon, WIDTHS), 0.0)[at] / 4 == pytest.approx(wanted, rel=1e-5)
+        assert objective(variances(activation, 1.0, epsilon, WIDTHS), 0.0)[at] / 4 == pytest.approx(
+            wanted, rel=1e-5
+        )
         m = CompositeMechanism(lower=0, upper=1, epsilon=epsilon, activation=activation, tuned_for="center")
         assert m.variance(at=0.5) == pytest.approx(wanted, rel=1e-5), "on the grid"
     hump = objective(variances(activation, 1.1, 1.0, WIDTHS), 0.0).min() / 4
@@ -237,7 +259,9 @@ def test_no_width_beats_the_one_that_was_found(tuned_for, tau):
     m = CompositeMechanism(lower=-1, upper=1, epsilon=2, tuned_for=tuned_for)
     ours = (1 - tau) * m.variance(at=0) + tau * m.variance(at=1)
     best = optimize.minimize_scalar(
-        lambda w: float(objective(variances("rectangle", 1.0, 2.0, np.array([w])), tau)[0]), bounds=(0.01, 1.99), method="bounded"
+        lambda w: float(objective(variances("rectangle", 1.0, 2.0, np.array([w])), tau)[0]),
+        bounds=(0.01, 1.99),
+        method="bounded",
     )
     assert ours == pytest.approx(best.fun, rel=2e-5)
     for width in (0.2, 0.5, 1.5):
@@ -270,7 +294,9 @@ def test_reports_fit_the_law(m):
     cdf = np.cumsum(probabilities[order])
     edges = np.unique(np.searchsorted(cdf, np.arange(1, 20) / 20))  # a far point may fill several parts alone
     expected = np.diff(np.concatenate([[0], cdf[edges], [1]])) * draws
-    observed = np.bincount(np.searchsorted(values[order][edges], found, side="left"), minlength=edges.size + 1)
+    observed = np.bincount(
+        np.searchsorted(values[order][edges], found, side="left"), minlength=edges.size + 1
+    )
     assert stats.chisquare(observed, expected).pvalue > LEVEL
     assert set(found.tolist()) <= set(values.tolist())
     other = m.reports([-0.3] * draws, entropy=Seeded(8)).values
@@ -291,7 +317,9 @@ def test_releases_and_reports():
     assert one.simulated
     assert one.standard_error == released.standard_error
     assert m.reports(3, entropy=Seeded(2)).values.tolist() == [one.value]
-    with pytest.raises(InvalidParameter, match=r"^CompositeMechanism\.release needs one number; got a list\. Use reports"):
+    with pytest.raises(
+        InvalidParameter, match=r"^CompositeMechanism\.release needs one number; got a list\. Use reports"
+    ):
         m.release([3], entropy=Seeded(2))
 
 
@@ -301,7 +329,9 @@ def test_releases_and_reports():
 def test_a_quartic_base_whose_floor_is_taken_for_its_middle_is_convicted():
     right = small("rectangle", Fraction(7, 5))
     middle = int(right.base.max())
-    height = middle * (right.peak - right.floor) // right.floor  # as much over the middle as is private over a constant base
+    height = (
+        middle * (right.peak - right.floor) // right.floor
+    )  # as much over the middle as is private over a constant base
     wrong = [[int(b) for b in right.base] for _ in range(2)]
     for weights, start in zip(wrong, (0, 10), strict=True):
         for i in range(start, start + 5):
@@ -320,7 +350,10 @@ def test_a_bump_scaled_to_the_sensitivity_in_a_wider_range_is_convicted():
     """The paper's own example: outputs move along with the data set, so that one's outputs are impossible under the other."""
     p = small()
     subject = audit.Subject(
-        laws=[audit.Finite(p.weights(0))], play=lambda value, rows: value + rows[:, 0], cost=Pure(epsilon=1), sensitivity=None
+        laws=[audit.Finite(p.weights(0))],
+        play=lambda value, rows: value + rows[:, 0],
+        cost=Pure(epsilon=1),
+        sensitivity=None,
     )
     assert audit.exact(subject, answers_a=0, answers_b=1).epsilon_at_least == math.inf
 
@@ -329,14 +362,20 @@ def test_a_bump_cut_off_at_the_end_of_the_outputs_is_convicted():
     """As published for values outside the valid interval: what is left of the density is drawn from, without being a density."""
     p = small(width=7)
     whole = p.weights(-p.inputs)
-    cut = [int(b) + (p.peak - p.floor) * (i > 10) for i, b in enumerate(p.base)]  # of seven outputs under the bump four are there
+    cut = [
+        int(b) + (p.peak - p.floor) * (i > 10) for i, b in enumerate(p.base)
+    ]  # of seven outputs under the bump four are there
     assert moments(cut, range(-7, 8))[0] != p.gain * (p.inputs + 3), "nor is it unbiased"
     subject = audit.Subject(
-        laws=[audit.Finite(whole), audit.Finite(cut)], play=lambda which, rows: rows[:, which], cost=Pure(epsilon=Fraction("0.92"))
+        laws=[audit.Finite(whole), audit.Finite(cut)],
+        play=lambda which, rows: rows[:, which],
+        cost=Pure(epsilon=Fraction("0.92")),
     )
     report = audit.exact(subject, answers_a=0, answers_b=1)
     assert report.broken
-    assert report.epsilon_at_least == pytest.approx(math.log(p.peak / p.floor) + math.log(sum(whole) / sum(cut)), abs=1e-9)
+    assert report.epsilon_at_least == pytest.approx(
+        math.log(p.peak / p.floor) + math.log(sum(whole) / sum(cut)), abs=1e-9
+    )
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------------------
@@ -356,12 +395,21 @@ BASE = {"lower": 0, "upper": 10, "epsilon": 1}
         ({"epsilon": 1e-13}, r"^CompositeMechanism\.epsilon must be so large that whole weights"),
         ({"activation": "cosine"}, r"^CompositeMechanism\.activation must be one of"),
         ({"base": "linear"}, r"^CompositeMechanism\.base must be one of"),
-        ({"base": "quartic", "activation": "mixture"}, r"^CompositeMechanism\.base must be 'constant' in a mixture"),
-        ({"tuned_for": "best"}, r"^CompositeMechanism\.tuned_for must be 'center', 'worst', 'uniform' or a number in \[0, 1\]"),
+        (
+            {"base": "quartic", "activation": "mixture"},
+            r"^CompositeMechanism\.base must be 'constant' in a mixture",
+        ),
+        (
+            {"tuned_for": "best"},
+            r"^CompositeMechanism\.tuned_for must be 'center', 'worst', 'uniform' or a number in \[0, 1\]",
+        ),
         ({"tuned_for": 1.5}, r"^CompositeMechanism\.tuned_for must be"),
         ({"width": 2}, r"^CompositeMechanism\.width must be a number in \(0, 2\); got 2"),
         ({"hump": 1.5}, r"^CompositeMechanism\.hump must be None with a constant base; got 1\.5"),
-        ({"base": "quartic", "hump": 0.5}, r"^CompositeMechanism\.hump must be a number in \[1, 16\]; got 0\.5"),
+        (
+            {"base": "quartic", "hump": 0.5},
+            r"^CompositeMechanism\.hump must be a number in \[1, 16\]; got 0\.5",
+        ),
         (
             {"sensitivity": COUNTING},
             r"a range no wider than the bound.*got a range of 10 and a bound of 1\. FoldedMechanism has no such",

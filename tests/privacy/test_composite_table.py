@@ -21,7 +21,11 @@ from sordino.mechanisms.composite_table import TableNoise, checked
 from support.fit import LEVEL
 
 LINE = {"lower": -1, "upper": 1}
-MADE = [CompositeTable(**LINE, epsilon=1, inputs=5), CompositeTable(**LINE, epsilon=1), CompositeTable(**LINE, epsilon=3)]
+MADE = [
+    CompositeTable(**LINE, epsilon=1, inputs=5),
+    CompositeTable(**LINE, epsilon=1),
+    CompositeTable(**LINE, epsilon=3),
+]
 SMALL = TableNoise(((5, 3, 2), (3, 4, 3), (2, 3, 5)), Fraction(3, 10))
 
 
@@ -68,9 +72,9 @@ def test_every_turn_gives_each_output_as_often_as_it_weighs():
         assert np.bincount(drawn, minlength=3).tolist() == list(row)
     assert SMALL.decide(np.array([1, -1, 0]), np.array([0, 9, 4])).tolist() == [0, 2, 1]
     assert SMALL.variance_at(Fraction(0)) == Fraction(6, 10) / Fraction(9, 100)
-    assert SMALL.variance_at(Fraction(1, 2)) == (SMALL.variance_at(Fraction(0)) + SMALL.variance_at(Fraction(1))) / 2 + Fraction(
-        1, 4
-    )
+    assert SMALL.variance_at(Fraction(1, 2)) == (
+        SMALL.variance_at(Fraction(0)) + SMALL.variance_at(Fraction(1))
+    ) / 2 + Fraction(1, 4)
     assert SMALL.largest_variance >= SMALL.variance_at(Fraction(1, 2))
 
 
@@ -78,11 +82,17 @@ def test_a_wrong_table_is_refused():
     assert checked(SMALL, Fraction(5, 2)) is SMALL
     for wrong, ratio in (
         (SMALL, Fraction(24, 10)),  # one ratio is too large
-        (replace(SMALL, rows=((3, 7, 0), (1, 8, 1), (0, 7, 3))), Fraction(3)),  # what one input never gives, others do
+        (
+            replace(SMALL, rows=((3, 7, 0), (1, 8, 1), (0, 7, 3))),
+            Fraction(3),
+        ),  # what one input never gives, others do
         (replace(SMALL, gain=Fraction(1, 3)), Fraction(5, 2)),  # another mean than is said
         (replace(SMALL, rows=((5, 3, 2), (3, 4, 3), (2, 4, 5))), Fraction(5, 2)),  # rows with different sums
         (replace(SMALL, rows=((0, 0, 0),) * 3), Fraction(5, 2)),  # no weights at all
-        (replace(SMALL, rows=tuple(tuple(x << 59 for x in row) for row in SMALL.rows)), Fraction(5, 2)),  # more than a word holds
+        (
+            replace(SMALL, rows=tuple(tuple(x << 59 for x in row) for row in SMALL.rows)),
+            Fraction(5, 2),
+        ),  # more than a word holds
         (replace(SMALL, rows=((5, 3, 2), (3, 5, 2), (2, 3, 5))), Fraction(5, 2)),  # the middle has a mean
         (replace(SMALL, rows=((6, 1, 3), (5, -1, 6), (3, 1, 6))), Fraction(9)),  # a weight below 0
     ):
@@ -92,7 +102,10 @@ def test_a_wrong_table_is_refused():
 
 def test_no_table_is_used_unchecked(monkeypatch):
     monkeypatch.setattr(composite_table, "_solved", lambda *_: (1.0, None))
-    for rows, right in ((SMALL.rows, True), (((5, 2, 3), (4, 2, 4), (3, 2, 5)), False)):  # the second says that its gain is 3/10
+    for rows, right in (
+        (SMALL.rows, True),
+        (((5, 2, 3), (4, 2, 4), (3, 2, 5)), False),
+    ):  # the second says that its gain is 3/10
         monkeypatch.setattr(composite_table, "_whole", lambda *_, rows=rows: replace(SMALL, rows=rows))
         made = composite_table.designed_table.__wrapped__
         if right:
@@ -123,7 +136,10 @@ def test_reports_fit_the_law():
     assert counts.sum() == draws
     assert not counts[expected == 0].any()
     kept = expected > 5
-    assert stats.chisquare(counts[kept], expected[kept] * counts[kept].sum() / expected[kept].sum()).pvalue > LEVEL
+    assert (
+        stats.chisquare(counts[kept], expected[kept] * counts[kept].sum() / expected[kept].sum()).pvalue
+        > LEVEL
+    )
     low, high = m.output_range
     assert low <= found.min() < found.max() <= high
     assert m.release(None, entropy=Seeded(1)).value == m.release(-1, entropy=Seeded(1)).value

@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import COUNTING, Choice, ExponentialMechanism, InvalidParameter, NoisyTopK, Seeded, Sensitivity, audit, p_value
+from sordino import (
+    COUNTING,
+    Choice,
+    ExponentialMechanism,
+    InvalidParameter,
+    NoisyTopK,
+    Seeded,
+    Sensitivity,
+    audit,
+    p_value,
+)
 from sordino.audit.enumeration.softmax import leads, peeled
 from sordino.cost import BoundedRange, Pure
 from sordino.mechanisms import exponential_mechanism
@@ -37,7 +47,10 @@ def frequencies_fit(counts, expected):
     counts, expected = np.asarray(counts, dtype=float), np.asarray(expected, dtype=float)
     rare = expected < 5
     if rare.any():
-        counts, expected = np.append(counts[~rare], counts[rare].sum()), np.append(expected[~rare], expected[rare].sum())
+        counts, expected = (
+            np.append(counts[~rare], counts[rare].sum()),
+            np.append(expected[~rare], expected[rare].sum()),
+        )
     if expected[-1] < 1e-9:
         assert counts[-1] == 0
         counts, expected = counts[:-1], expected[:-1]
@@ -58,7 +71,9 @@ def test_the_largest_excess_of_a_run_is_the_lead(q):
 def test_decide_takes_the_largest_excess_before_another_place():
     block = np.array
     assert decide([(block([2, 2, 0, 2]), block([1, 4, 9, 9]))]) == (2, 4)
-    assert decide([(block([], dtype=int), block([])), (block([1]), block([3])), (block([1, 0]), block([0, 9]))]) == (1, 3)
+    assert decide(
+        [(block([], dtype=int), block([])), (block([1]), block([3])), (block([1, 0]), block([0, 9]))]
+    ) == (1, 3)
     assert decide([(block([1]), block([3])), (block([0]), block([8]))]) == (1, 3)
     assert decide([(block([0, 1]), block([0, 8]))]) == (0, 0)
 
@@ -69,7 +84,10 @@ def test_one_try_that_arrives_has_the_law(n):
 
     for q in [base[:n] for base in BASES if len(base) >= n]:
         steps, levels = np.array(q), np.arange(60)
-        mass = [sum(HALF ** (int(g) + 1) for g in levels[arrives(steps, np.full(60, i), levels) >= 0]) for i in range(n)]
+        mass = [
+            sum(HALF ** (int(g) + 1) for g in levels[arrives(steps, np.full(60, i), levels) >= 0])
+            for i in range(n)
+        ]
         for i in range(n):
             assert float(mass[i] / sum(mass)) == pytest.approx(float(softmax(HALF, q, i)), abs=1e-12)
 
@@ -107,12 +125,18 @@ def test_index_and_lead_have_their_joint_law(monkeypatch, name, draws, patience)
     counts = [seen.get(cell, 0) for cell in cells]
     assert frequencies_fit(counts, expected) > LEVEL
     wrong = [draws * float(lead(r**1.15, q, i, m)) for i, m in cells]
-    assert draws < 10_000 or frequencies_fit(counts, wrong) < LEVEL, "the test sees a rate that is off by 15 %"
+    assert draws < 10_000 or frequencies_fit(counts, wrong) < LEVEL, (
+        "the test sees a rate that is off by 15 %"
+    )
 
 
 def test_the_ways_through_with_lead_are_taken():
     handicaps = {name: _handicap(np.array(q), int(np.argmax(q)), rate) for name, (rate, q) in LEADS.items()}
-    assert handicaps["no handicap"] <= 0 < min(handicaps[name] for name in ("short lead", "two", "long lead", "steep", "steeper"))
+    assert (
+        handicaps["no handicap"]
+        <= 0
+        < min(handicaps[name] for name in ("short lead", "two", "long lead", "steep", "steeper"))
+    )
 
 
 @pytest.mark.parametrize(("rate", "n", "depth"), [(1.0, 2000, 9), (0.25, 300, 24), (0.05, 500, 130)])
@@ -209,7 +233,9 @@ def twin(play, claimed, laws):
 
 def test_the_auditor_convicts_the_rate_for_monotone_answers_where_they_move_both_ways():
     subject = audit.exact(
-        twin(_raced, 1, [audit.Finite([1] * 3), Geometric(Fraction(1))]), answers_a=(-14, 0, 0), answers_b=(-13, -1, -1)
+        twin(_raced, 1, [audit.Finite([1] * 3), Geometric(Fraction(1))]),
+        answers_a=(-14, 0, 0),
+        answers_b=(-13, -1, -1),
     )
     assert subject.broken
     assert subject.epsilon_at_least == pytest.approx(2, abs=1e-5)
@@ -228,7 +254,9 @@ def test_the_auditor_convicts_a_level_that_is_reached_only_from_above():
         depth = q.max() - q[noise[:, 0]]
         return np.where((noise[:, 1] > depth) | (depth == 0), noise[:, 0], -1)
 
-    report = audit.exact(twin(strict, 2, [audit.Finite([1] * 2), Geometric(Fraction(1))]), answers_a=(0, 0), answers_b=(1, -1))
+    report = audit.exact(
+        twin(strict, 2, [audit.Finite([1] * 2), Geometric(Fraction(1))]), answers_a=(0, 0), answers_b=(1, -1)
+    )
     assert report.broken
 
 
@@ -241,7 +269,9 @@ def test_a_drawn_again_output_of_all_noise_is_refused():
 @pytest.mark.parametrize(("a", "b"), [((0, 0), (1, -1)), ((-3, 0, 1), (-2, -1, 0)), ((2, 2, 0), (1, 3, 1))])
 def test_the_audit_finds_the_loss_of_the_closed_form(a, b):
     r = Fraction(math.exp(-0.5))  # epsilon 1 over a spread of 2
-    report = audit.exact(ExponentialMechanism(epsilon=1, sensitivity=EITHER, gap=False), answers_a=a, answers_b=b)
+    report = audit.exact(
+        ExponentialMechanism(epsilon=1, sensitivity=EITHER, gap=False), answers_a=a, answers_b=b
+    )
     closed = max(abs(float_log(softmax(r, a, i) / softmax(r, b, i))) for i in range(len(a)))
     assert report.epsilon_at_least == pytest.approx(closed, abs=1e-9)
     assert report.epsilon_at_least <= closed + 1e-9
@@ -276,7 +306,9 @@ def test_a_stated_law_is_audited_and_what_it_leaves_out_counts_against_it():
     report = audit.exact(honest, answers_a=0, answers_b=1)
     assert report.epsilon_at_least == pytest.approx(math.log(3), abs=1e-12)
     assert not report.broken
-    assert audit.exact(audit.Subject(laws=[], stated=told, cost=Pure(epsilon=1)), answers_a=0, answers_b=1).broken
+    assert audit.exact(
+        audit.Subject(laws=[], stated=told, cost=Pure(epsilon=1)), answers_a=0, answers_b=1
+    ).broken
     silent = audit.Subject(laws=[], stated=lambda bit: told(bit, 1), cost=Pure(epsilon=1))
     report = audit.exact(silent, answers_a=0, answers_b=1)
     assert report.epsilon_at_least <= 0, "what is not listed may be the same output"
@@ -333,7 +365,10 @@ def test_gumbel_top_k_is_the_top_k_of_gumbel_noise():
     q, draws, rate = np.array([2, 0, 1]), 200_000, 0.5
     noise = -np.log(-np.log(np.random.default_rng(1).random((draws, 3)))) / rate
     order = np.argsort(-(q + noise), axis=1)[:, :2]
-    counts = [np.count_nonzero((order == cell).all(axis=1)) for cell in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]]
+    counts = [
+        np.count_nonzero((order == cell).all(axis=1))
+        for cell in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    ]
     r, expected = math.exp(-rate), []
     for i, j in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]:
         left = [x for at, x in enumerate(q.tolist()) if at != i]
@@ -342,13 +377,19 @@ def test_gumbel_top_k_is_the_top_k_of_gumbel_noise():
 
 
 def test_a_gumbel_release_has_indices_and_nothing_else():
-    top = NoisyTopK(k=3, epsilon=40, sensitivity=COUNTING, noise="gumbel").release([5, 90, 60, 7, 30], entropy=Seeded(1))
+    top = NoisyTopK(k=3, epsilon=40, sensitivity=COUNTING, noise="gumbel").release(
+        [5, 90, 60, 7, 30], entropy=Seeded(1)
+    )
     assert top.indices.tolist() == [1, 2, 4]
     assert top.gaps.shape == (0,)
-    everything = NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, noise="gumbel").release([5, 9, 6], entropy=Seeded(1))
+    everything = NoisyTopK(k=3, epsilon=1, sensitivity=COUNTING, noise="gumbel").release(
+        [5, 9, 6], entropy=Seeded(1)
+    )
     assert sorted(everything.indices.tolist()) == [0, 1, 2]
     law = Gumbel(HALF)
-    assert (law.mean, law.variance) == pytest.approx((stats.gumbel_r.mean(scale=2), stats.gumbel_r.var(scale=2)))
+    assert (law.mean, law.variance) == pytest.approx(
+        (stats.gumbel_r.mean(scale=2), stats.gumbel_r.var(scale=2))
+    )
     x = np.linspace(-5, 40, 7)
     assert law.cdf(x) == pytest.approx(stats.gumbel_r.cdf(x, scale=2))
     assert law.sf(x) == pytest.approx(stats.gumbel_r.sf(x, scale=2))
@@ -382,7 +423,9 @@ def test_the_p_value_of_a_release():
 @pytest.mark.parametrize("lead", [0, 1, 37, 600, 700, 720, 740, 744, 745, 746, 2000, 2**52])
 def test_the_p_value_is_rounded_up_however_long_the_lead(lead):
     mechanism = ExponentialMechanism(epsilon=1, sensitivity=COUNTING)
-    found = p_value(Choice(index=0, gap=float(lead), mechanism=mechanism, cost=mechanism.cost, simulated=True))
+    found = p_value(
+        Choice(index=0, gap=float(lead), mechanism=mechanism, cost=mechanism.cost, simulated=True)
+    )
     with localcontext() as context:
         context.prec = 50
         exact = 2 / (1 + Decimal(lead).exp()) if lead < 10_000 else Decimal(0)

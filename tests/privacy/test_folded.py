@@ -58,7 +58,11 @@ def test_the_loss_of_all_pairs_and_outputs(r):
     laws = [law(r, x, 0, N) for x in range(N + 1)]
     for distance in range(1, N + 1):
         ratios = [
-            laws[x][o] / laws[y][o] for x in range(N + 1) for y in range(N + 1) if abs(x - y) <= distance for o in range(N + 1)
+            laws[x][o] / laws[y][o]
+            for x in range(N + 1)
+            for y in range(N + 1)
+            if abs(x - y) <= distance
+            for o in range(N + 1)
         ]
         assert max(ratios) == r**-distance
 
@@ -87,12 +91,20 @@ def test_reference_values():
     assert m.excess == m.least_excess == pytest.approx(0.581976706869, abs=1e-12)
     assert m.variance(at=4) == pytest.approx(1.81669190875, abs=1e-11)
     fine = FoldedMechanism(lower=0, upper=5, epsilon=1, sensitivity=REAL)
-    assert fine.variance(at=1) == pytest.approx(1.80690245997, abs=1e-5), "folded Laplace: the grid is 2^-20 scales"
+    assert fine.variance(at=1) == pytest.approx(1.80690245997, abs=1e-5), (
+        "folded Laplace: the grid is 2^-20 scales"
+    )
     for bound, own, least in ((1, 0.58, 0.58), (10, 9.51, 5.82), (100, 99.5, 58.2)):
         wide = FoldedMechanism(
-            lower=0, upper=500, epsilon=1, sensitivity=Sensitivity(bound=bound, monotone=True, adjacency="add-remove", step=1)
+            lower=0,
+            upper=500,
+            epsilon=1,
+            sensitivity=Sensitivity(bound=bound, monotone=True, adjacency="add-remove", step=1),
         )
-        assert (wide.excess, wide.least_excess) == (pytest.approx(own, rel=1e-2), pytest.approx(least, rel=1e-2))
+        assert (wide.excess, wide.least_excess) == (
+            pytest.approx(own, rel=1e-2),
+            pytest.approx(least, rel=1e-2),
+        )
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1, 5, 40])
@@ -102,7 +114,9 @@ def test_the_bias_of_what_is_printed_and_the_variance_against_laplace(epsilon):
     r = Fraction(math.exp(-epsilon))
     for x in (0, 7, 20):
         found = law(r, x, 0, 20)
-        printed = {o: Fraction(o) for o in found} | dict(zip((0, 20), map(Fraction, m.output_range), strict=True))
+        printed = {o: Fraction(o) for o in found} | dict(
+            zip((0, 20), map(Fraction, m.output_range), strict=True)
+        )
         mean = sum(p * printed[o] for o, p in found.items())
         assert abs(mean - x) < 1e-12 * max(1, m.excess)
         second = sum(p * (printed[o] - x) ** 2 for o, p in found.items())
@@ -114,10 +128,15 @@ def test_the_bias_of_what_is_printed_and_the_variance_against_laplace(epsilon):
 def test_real_answers_are_rounded_at_random_and_pay_for_it_in_variance():
     coarse = FoldedMechanism(lower=0, upper=4, epsilon=1, sensitivity=REAL)
     m = FoldedMechanism(lower=0, upper=4, epsilon=1, sensitivity=EITHER)
-    assert coarse.variance(at=1.5) == pytest.approx(coarse.variance(at=Fraction(3, 2) + coarse.step / 2), rel=1e-5)
+    assert coarse.variance(at=1.5) == pytest.approx(
+        coarse.variance(at=Fraction(3, 2) + coarse.step / 2), rel=1e-5
+    )
     assert m.variance(at=1.5) == m.variance(at=1), "a statement with a step rounds down"
     low, high = coarse.output_range
-    assert all(low <= coarse.release(x, entropy=Seeded(3)).value <= high for x in (-5, 0, 0.1, 4, 9, math.nan, math.inf, None))
+    assert all(
+        low <= coarse.release(x, entropy=Seeded(3)).value <= high
+        for x in (-5, 0, 0.1, 4, 9, math.nan, math.inf, None)
+    )
 
 
 # --- staircases ------------------------------------------------------------------------------------------------------------------
@@ -128,7 +147,9 @@ def stairs(r, period, flat, x, low, high):
     reach = high - low + period
     noise = np.arange(-reach, reach + 1)
     weights = [r ** int(abs(z) // period + (abs(z) % period >= flat)) for z in noise.tolist()]
-    weights = [w / (1 - r) if abs(z) > reach - period else w for z, w in zip(noise.tolist(), weights, strict=True)]
+    weights = [
+        w / (1 - r) if abs(z) > reach - period else w for z, w in zip(noise.tolist(), weights, strict=True)
+    ]
     found = {}
     for o, w in zip(decide(x + noise, low, high, period).tolist(), weights, strict=True):
         found[o] = found.get(o, 0) + w / sum(weights)
@@ -152,9 +173,21 @@ def test_a_folded_staircase_is_private_unbiased_and_better_than_the_staircase(pe
         stated = dict(staircase(law, x, 0, N))
         assert all(low <= high for low, high in stated.values())
         assert [float(low) for low, _ in stated.values()] == pytest.approx([float(found[o]) for o in stated])
-    worst = max(laws[x][o] / laws[y][o] for x in range(N + 1) for y in range(N + 1) if abs(x - y) <= period for o in values)
+    worst = max(
+        laws[x][o] / laws[y][o]
+        for x in range(N + 1)
+        for y in range(N + 1)
+        if abs(x - y) <= period
+        for o in values
+    )
     assert worst == 1 / r
-    farther = max(laws[x][o] / laws[y][o] for x in range(N + 1) for y in range(N + 1) if abs(x - y) <= period + 1 for o in values)
+    farther = max(
+        laws[x][o] / laws[y][o]
+        for x in range(N + 1)
+        for y in range(N + 1)
+        if abs(x - y) <= period + 1
+        for o in values
+    )
     assert farther == r**-2, "noise for a smaller bound is convicted"
 
 
@@ -168,20 +201,26 @@ def test_the_staircase_where_the_bound_is_many_steps():
         assert m.cost == Pure(epsilon=epsilon)
         low, high = m.output_range
         assert all(low <= m.release(x, entropy=Seeded(x)).value <= high for x in range(4))
-    with pytest.raises(InvalidParameter, match=r"noise must be 'laplace' for 2 answers: each that moves at all"):
+    with pytest.raises(
+        InvalidParameter, match=r"noise must be 'laplace' for 2 answers: each that moves at all"
+    ):
         m.release([1, 2], entropy=Seeded(1))
     listed = Sensitivity(bound=2, monotone=True, adjacency="add-remove", norm="l1", step=1)
     with pytest.raises(InvalidParameter, match=r"noise must be 'laplace' for 2 answers"):
         FoldedMechanism(lower=0, upper=3, epsilon=1, sensitivity=listed, noise="staircase").release([1, 2])
     with pytest.raises(InvalidParameter, match=r"noise must be 'laplace' for 2 answers"):
         FoldedMechanism(lower=0, upper=3, epsilon=1, sensitivity=COUNTING.over(2), noise="staircase")
-    with pytest.raises(InvalidParameter, match=r"^FoldedMechanism\.noise must be one of 'laplace', 'staircase'; got 'gauss'"):
+    with pytest.raises(
+        InvalidParameter, match=r"^FoldedMechanism\.noise must be one of 'laplace', 'staircase'; got 'gauss'"
+    ):
         FoldedMechanism(**line, epsilon=1, noise="gauss")
 
 
 @pytest.mark.slow
 def test_what_a_staircase_releases_fits_its_law():
-    m = FoldedMechanism(lower=-1, upper=2, epsilon=1, sensitivity=Sensitivity(bound=2, **WHOLE), noise="staircase")
+    m = FoldedMechanism(
+        lower=-1, upper=2, epsilon=1, sensitivity=Sensitivity(bound=2, **WHOLE), noise="staircase"
+    )
     flat, entropy, draws = m.noise.flat, Seeded(12), 700
     found = [m.release(1, entropy=entropy).value for _ in range(draws)]
     expected = stairs(Fraction(math.exp(-1)), 2, flat, 1, -1, 2)
@@ -209,7 +248,9 @@ def test_the_auditor_convicts_a_range_read_off_the_data_and_a_law_cut_off_and_sc
     subject = audit.Subject(laws=[noise], play=own_range, cost=Pure(epsilon=1), sensitivity=EITHER)
     assert audit.exact(subject, answers_a=(3,), answers_b=(2,)).epsilon_at_least > 30
 
-    def drawn_again(answers, rows):  # truncated: noise is drawn again until it fits, which takes longer next to an end
+    def drawn_again(
+        answers, rows
+    ):  # truncated: noise is drawn again until it fits, which takes longer next to an end
         noisy = answers[0] + rows[:, 0]
         return np.where((noisy >= 0) & (noisy <= N), noisy, -99)
 
@@ -252,7 +293,12 @@ def program(n, epsilon, outputs):
                     row = np.zeros((size, width))
                     row[i, o], row[k, o] = 1, -math.exp(epsilon)
                     below.append(row.ravel())
-    return {"A_eq": np.array(equal), "b_eq": np.array(equals), "A_ub": np.array(below), "b_ub": np.zeros(len(below))}
+    return {
+        "A_eq": np.array(equal),
+        "b_eq": np.array(equals),
+        "A_ub": np.array(below),
+        "b_ub": np.zeros(len(below)),
+    }
 
 
 @pytest.mark.slow
@@ -266,10 +312,14 @@ def test_a_linear_program_finds_nothing_better(n, epsilon):
     ours = np.array([m.variance(at=int(x)) for x in inputs])
     chance = np.random.default_rng(n)
     for weights in (np.ones(n + 1), chance.random(n + 1), (inputs == 0) * 1.0, (inputs == n // 2) * 1.0):
-        best = optimize.linprog((weights[:, None] * square).ravel(), **rules, options={"primal_feasibility_tolerance": 1e-10})
+        best = optimize.linprog(
+            (weights[:, None] * square).ravel(), **rules, options={"primal_feasibility_tolerance": 1e-10}
+        )
         assert best.fun == pytest.approx(float(weights @ ours), rel=1e-7)
     inside = np.linspace(-0.98 * m.excess, n + 0.98 * m.excess, 4 * n)
-    assert optimize.linprog(np.zeros((n + 1) * inside.size), **program(n, epsilon, inside)).status == 2, "infeasible"
+    assert optimize.linprog(np.zeros((n + 1) * inside.size), **program(n, epsilon, inside)).status == 2, (
+        "infeasible"
+    )
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------------------
@@ -286,7 +336,10 @@ BASE = {"lower": 0, "upper": 4, "epsilon": 1, "sensitivity": EITHER}
         ({"epsilon": 0}, r"^FoldedMechanism\.epsilon must be a number in \(0, inf\); got 0"),
         ({"sensitivity": 1}, r"^FoldedMechanism\.sensitivity must be a Sensitivity"),
         ({"upper": 0.5}, r"^FoldedMechanism\.sensitivity must have a bound of at most upper - lower, 0\.5"),
-        ({"margin": 0.58}, r"^FoldedMechanism\.margin must be at least 0\.581976706869.*Every unbiased private mechanism needs"),
+        (
+            {"margin": 0.58},
+            r"^FoldedMechanism\.margin must be at least 0\.581976706869.*Every unbiased private mechanism needs",
+        ),
         ({"margin": -1}, r"^FoldedMechanism\.margin must be a number in \(0, inf\); got -1"),
         ({"lower": -1e18}, r"^FoldedMechanism needs ends within 2\^52 steps of 1"),
     ],

@@ -25,12 +25,16 @@ ALPHAS = (1.1, 1.5, 2.0, 4.0, 8.0, 32.0)
 def made(noise, statement, c, n, rho=Fraction(3, 4)):
     known = {"threshold": 0, "positives": c, "rho": rho, "sensitivity": statement, "noise": noise}
     return (
-        GaussianSparseVector(**known, questions=n) if noise == "gaussian" else GaussianSparseVector(**known, epsilon=Fraction(3, 2))
+        GaussianSparseVector(**known, questions=n)
+        if noise == "gaussian"
+        else GaussianSparseVector(**known, epsilon=Fraction(3, 2))
     )
 
 
 def law(m, q):
-    return gaussian_law(q, m.positives, float(m.threshold_noise.rate), TAILS[m.noise.name](float(m.noise.rate)))
+    return gaussian_law(
+        q, m.positives, float(m.threshold_noise.rate), TAILS[m.noise.name](float(m.noise.rate))
+    )
 
 
 @pytest.mark.parametrize("noise", TAILS)
@@ -89,7 +93,9 @@ def test_oracle_of_the_curve():
     """N2: standard deviations 3 and 6, order 8, six questions, all transcripts counted; the ends of the last question once is less."""
     plain = RDP(rho=Fraction(1, 18) + Fraction(4, 72), choices=7)
     assert plain.rdp(8) == pytest.approx(1.16687605304, abs=1e-10)
-    m = GaussianSparseVector(threshold=0, positives=1, rho=Fraction(1, 9), split=Fraction(1, 2), sensitivity=EITHER, questions=6)
+    m = GaussianSparseVector(
+        threshold=0, positives=1, rho=Fraction(1, 9), split=Fraction(1, 2), sensitivity=EITHER, questions=6
+    )
     assert (m.threshold_noise.rate, m.noise.rate) == (Fraction(1, 18), Fraction(1, 72))
     assert m.cost == RDP(rho=Fraction(1, 9), choices=6)
     assert m.cost.rdp(8) == pytest.approx(8 / 9 + math.log(6) / 7, abs=1e-9)
@@ -146,12 +152,16 @@ def long_law(m, rises, falls):
     f0 = m.threshold_noise.pmf(x)
     early, late = (TAILS["gaussian"](float(m.noise.rate))(x - HEIGHT + side) for side in (-rises, falls))
     stay = np.log1p(-np.minimum(late, 1 - 1e-16))[:, None] * np.arange(FALLING)
-    return ((f0 * np.exp(RISING * np.log1p(-np.minimum(early, 1 - 1e-16))) * late)[:, None] * np.exp(stay)).sum(axis=0)
+    return (
+        (f0 * np.exp(RISING * np.log1p(-np.minimum(early, 1 - 1e-16))) * late)[:, None] * np.exp(stay)
+    ).sum(axis=0)
 
 
 @pytest.mark.slow
 def test_without_the_counting_term_the_auditor_convicts():
-    m = GaussianSparseVector(threshold=0, positives=1, rho=3, split=Fraction(1, 3), sensitivity=EITHER, questions=RISING + FALLING)
+    m = GaussianSparseVector(
+        threshold=0, positives=1, rho=3, split=Fraction(1, 3), sensitivity=EITHER, questions=RISING + FALLING
+    )
     assert (m.threshold_noise.rate, m.noise.rate) == (1, Fraction(1, 2))
     p, q = long_law(m, 0, 0), long_law(m, 1, 1)
     alpha = 1.5
@@ -162,7 +172,10 @@ def test_without_the_counting_term_the_auditor_convicts():
 
     def stated(side):
         law = long_law(m, *side)
-        listed = [(j, (Decimal(x) * (1 - Decimal("1e-9")), Decimal(x) * (1 + Decimal("1e-9")))) for j, x in enumerate(law.tolist())]
+        listed = [
+            (j, (Decimal(x) * (1 - Decimal("1e-9")), Decimal(x) * (1 + Decimal("1e-9"))))
+            for j, x in enumerate(law.tolist())
+        ]
         rest = Decimal(1) - sum(high for _, (_, high) in listed)
         return [*listed, (-1, (rest, rest + Decimal("1e-8")))]
 
@@ -175,9 +188,13 @@ def test_without_the_counting_term_the_auditor_convicts():
 
 @pytest.mark.slow
 def test_a_threshold_that_is_not_paid_for_is_convicted():
-    m = GaussianSparseVector(threshold=1, positives=1, rho=8, epsilon=Fraction(1, 10), noise="exponential", sensitivity=COUNTING)
+    m = GaussianSparseVector(
+        threshold=1, positives=1, rho=8, epsilon=Fraction(1, 10), noise="exponential", sensitivity=COUNTING
+    )
     honest = subject_of(m, 2)
-    sold = Subject(laws=honest.laws, play=honest.play, cost=Pure(epsilon=m.cost.constant), sensitivity=COUNTING)
+    sold = Subject(
+        laws=honest.laws, play=honest.play, cost=Pure(epsilon=m.cost.constant), sensitivity=COUNTING
+    )
     assert audit.exact(sold, answers_a=(0, 0), answers_b=(1, 0), vectors=20_000_000, tail=1e-3).broken
 
 

@@ -31,7 +31,9 @@ def largest(changes, groups):
 
 
 def cost(adjacency, groups):
-    wrapped = TableNumbers(estimator=QUANTILE, adjacency=adjacency, labels=("a", "b", "c"), groups_per_unit=groups)
+    wrapped = TableNumbers(
+        estimator=QUANTILE, adjacency=adjacency, labels=("a", "b", "c"), groups_per_unit=groups
+    )
     return float(wrapped.cost.pure())
 
 
@@ -44,7 +46,9 @@ EXCHANGED = [((*records, old), (*records, new)) for records in SMALL for old, ne
 def test_units_that_come_or_go_cost_the_budgets_of_their_groups(groups):
     for changes in (JOINED, LEFT):
         assert largest(changes, groups) <= cost("add-remove", groups) + 1e-9
-    assert max(largest(JOINED, groups), largest(LEFT, groups)) > 0.9 * cost("add-remove", groups), "about attained"
+    assert max(largest(JOINED, groups), largest(LEFT, groups)) > 0.9 * cost("add-remove", groups), (
+        "about attained"
+    )
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -53,4 +57,6 @@ def test_units_that_are_replaced_cost_twice_that_wherever_they_were(groups):
     total = cost("replace-one", groups)
     assert largest(LEFT, groups) + largest(JOINED, groups) <= total + 1e-9
     assert largest(EXCHANGED, groups) <= total + 1e-9
-    assert largest(LEFT, groups) + largest(JOINED, groups) > cost("add-remove", groups), "the budget of one life is not enough"
+    assert largest(LEFT, groups) + largest(JOINED, groups) > cost("add-remove", groups), (
+        "the budget of one life is not enough"
+    )

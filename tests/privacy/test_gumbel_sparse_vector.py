@@ -73,13 +73,22 @@ DIGITS = 640
 def around(heights, rate, m):
     """Just below and just above 1/A_m: two steps of the last of 640 digits, as words."""
     with mpmath.workprec(2 * DIGITS):
-        edge = 1 / (1 + mpmath.fsum(mpmath.exp(mpmath.mpf(rate.numerator) * h / rate.denominator) for h in heights[: m + 1]))
+        edge = 1 / (
+            1
+            + mpmath.fsum(
+                mpmath.exp(mpmath.mpf(rate.numerator) * h / rate.denominator) for h in heights[: m + 1]
+            )
+        )
         digits = int(mpmath.floor(edge * mpmath.mpf(2) ** DIGITS))
-    return ([(side >> shift) & ((1 << 64) - 1) for shift in range(DIGITS - 64, -64, -64)] for side in (digits - 2, digits + 2))
+    return (
+        [(side >> shift) & ((1 << 64) - 1) for shift in range(DIGITS - 64, -64, -64)]
+        for side in (digits - 2, digits + 2)
+    )
 
 
 @pytest.mark.parametrize(
-    "heights", [(0, 0), (1, 2, -3), (-7, 5, -7, 1), (-90, -90, -90), (50, 3), (-20, -2, -20, -21, 3), (-300, 1)]
+    "heights",
+    [(0, 0), (1, 2, -3), (-7, 5, -7, 1), (-90, -90, -90), (50, 3), (-20, -2, -20, -21, 3), (-300, 1)],
 )
 @pytest.mark.parametrize("rate", [ONE, HALF, Fraction(7, 10)])
 def test_a_uniform_number_on_either_side_of_every_edge_decides_as_the_closed_form_says(heights, rate):
@@ -205,4 +214,6 @@ def test_a_bounded_range_of_the_pure_epsilon_is_convicted():
 
 def test_new_thresholds_at_the_price_of_one_are_convicted():
     m = GumbelSparseVector(threshold=0, positives=2, epsilon=4, sensitivity=COUNTING)
-    assert audit.exact(sold(m, 4, Pure(epsilon=3)), answers_a=(13, -13, 13, -13), answers_b=(14, -13, 14, -13)).broken
+    assert audit.exact(
+        sold(m, 4, Pure(epsilon=3)), answers_a=(13, -13, 13, -13), answers_b=(14, -13, 14, -13)
+    ).broken

@@ -31,7 +31,9 @@ def released(noisy, threshold, k):
     return tuple(items[:s]), tuple(lifts[:s])
 
 
-@pytest.mark.parametrize(("n", "k", "high"), [(1, 1, 4), (2, 1, 4), (2, 2, 4), (3, 2, 3), (3, 3, 3), (4, 2, 2)])
+@pytest.mark.parametrize(
+    ("n", "k", "high"), [(1, 1, 4), (2, 1, 4), (2, 2, 4), (3, 2, 3), (3, 3, 3), (4, 2, 2)]
+)
 def test_decide_does_what_the_definition_says(n, k, high):
     for threshold, *noisy in product(range(high + 1), repeat=n + 1):
         assert released(noisy, threshold, k) == found(noisy, threshold, k)
@@ -115,10 +117,18 @@ def test_what_is_declared_is_what_is_enumerated():
             spread = 1 if statement.monotone else 2
             assert m.threshold_epsilon == m.threshold_noise.rate == Fraction(14, 100)
             assert m.positive_epsilon == spread * m.noise.rate == Fraction(56, 100) / k
-            assert [m.spent(s).pure() for s in range(k + 1)] == [m.threshold_epsilon + s * m.positive_epsilon for s in range(k + 1)]
+            assert [m.spent(s).pure() for s in range(k + 1)] == [
+                m.threshold_epsilon + s * m.positive_epsilon for s in range(k + 1)
+            ]
             assert m.cost.pure() == m.spent(k).pure() == Fraction(7, 10)
-    rounded = HybridSparseVector(k=3, threshold=3, epsilon=Fraction(1, 3) + Fraction(1, 3**30), sensitivity=EITHER)
-    assert rounded.cost.pure() == rounded.threshold_noise.rate + 6 * rounded.noise.rate <= Fraction(1, 3) + Fraction(1, 3**30)
+    rounded = HybridSparseVector(
+        k=3, threshold=3, epsilon=Fraction(1, 3) + Fraction(1, 3**30), sensitivity=EITHER
+    )
+    assert (
+        rounded.cost.pure()
+        == rounded.threshold_noise.rate + 6 * rounded.noise.rate
+        <= Fraction(1, 3) + Fraction(1, 3**30)
+    )
 
 
 @pytest.mark.parametrize(("k", "monotone"), [(1, True), (1, False), (12, True), (12, False)])
@@ -140,7 +150,9 @@ def test_the_claims_hold_and_are_reached():
     assert not laplace.broken
 
 
-@pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"threshold_noise": "laplace"}, {"threshold": 0.5}, {"k": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"noise": "laplace"}, {"threshold_noise": "laplace"}, {"threshold": 0.5}, {"k": 2}]
+)
 @pytest.mark.slow
 def test_a_search_finds_nothing_beyond_the_claim(options):
     m = HybridSparseVector(**({"k": 1, "threshold": 1, "epsilon": 12, "sensitivity": EITHER} | options))
@@ -153,7 +165,8 @@ def test_a_domain_has_the_law_of_the_list(statement):
     known = {"k": 2, "threshold": 1, "epsilon": 12, "sensitivity": statement}
     for a, b in (((1, 0), (1, 1)), ((0, 2), (0, 1))):
         of_list, of_domain = (
-            audit.exact(HybridSparseVector(**known, domain_size=size), answers_a=a, answers_b=b) for size in (None, 2)
+            audit.exact(HybridSparseVector(**known, domain_size=size), answers_a=a, answers_b=b)
+            for size in (None, 2)
         )
         assert of_domain.epsilon_at_least == pytest.approx(of_list.epsilon_at_least, abs=1e-9)
         assert of_domain.outputs == of_list.outputs
@@ -163,7 +176,13 @@ def test_a_domain_has_the_law_of_the_list(statement):
 def twin(m, n, **changes):
     """The mechanism as the auditor plays it, with something changed."""
     honest = subject_of(m, n)
-    own = {"laws": honest.laws, "play": honest.play, "cost": m.cost, "cost_of": honest.cost_of, "sensitivity": m.sensitivity}
+    own = {
+        "laws": honest.laws,
+        "play": honest.play,
+        "cost": m.cost,
+        "cost_of": honest.cost_of,
+        "sensitivity": m.sensitivity,
+    }
     return Subject(**(own | changes))
 
 
@@ -212,13 +231,19 @@ def test_table_of_losses():
 
 
 @pytest.mark.parametrize(
-    ("noise", "threshold_noise"), [("exponential", "exponential"), ("laplace", "exponential"), ("exponential", "laplace")]
+    ("noise", "threshold_noise"),
+    [("exponential", "exponential"), ("laplace", "exponential"), ("exponential", "laplace")],
 )
 @pytest.mark.slow
 def test_a_release_tells_what_was_decided(noise, threshold_noise):
     for threshold in (2, 2.25, -3):
         m = HybridSparseVector(
-            k=2, threshold=threshold, epsilon=1, sensitivity=EITHER, noise=noise, threshold_noise=threshold_noise
+            k=2,
+            threshold=threshold,
+            epsilon=1,
+            sensitivity=EITHER,
+            noise=noise,
+            threshold_noise=threshold_noise,
         )
         q = [3, 1, 2]
         center = m.noise.mean - m.threshold_noise.mean
@@ -231,7 +256,11 @@ def test_a_release_tells_what_was_decided(noise, threshold_noise):
             assert release.indices.tolist() == list(items)
             assert release.gaps.tolist() == [lift + math.ceil(threshold) - threshold for lift in lifts]
             assert release.estimates.tolist() == [math.ceil(threshold) + lift - center for lift in lifts]
-            assert (release.asked, release.branches.tolist(), release.passes.tolist()) == (3, [0] * len(items), [1] * len(items))
+            assert (release.asked, release.branches.tolist(), release.passes.tolist()) == (
+                3,
+                [0] * len(items),
+                [1] * len(items),
+            )
             assert release.cost == m.spent(len(items))
 
 

@@ -32,7 +32,9 @@ def released(noisy, threshold, k):
     return tuple(items[:s]), tuple(gaps[:s]), s < k, gaps[s] if s < k else None
 
 
-@pytest.mark.parametrize(("n", "k", "high"), [(1, 1, 4), (2, 1, 4), (2, 2, 4), (3, 2, 3), (3, 3, 3), (4, 2, 2), (4, 3, 2)])
+@pytest.mark.parametrize(
+    ("n", "k", "high"), [(1, 1, 4), (2, 1, 4), (2, 2, 4), (3, 2, 3), (3, 3, 3), (4, 2, 2), (4, 3, 2)]
+)
 def test_decide_does_what_the_definition_says(n, k, high):
     for threshold, *noisy in product(range(high + 1), repeat=n + 1):
         assert released(noisy, threshold, k) == top(noisy, threshold, k)
@@ -67,7 +69,9 @@ def test_the_law_of_the_definition_is_that_of_the_formula(kind, q, threshold, k)
     rest = 1 - sum(law.values())
     assert rest < 6 * HALF**box
     for outcome in top_outcomes(len(q), k, 3):
-        assert law.get(outcome, 0) <= top_law(kind, HALF, q, threshold, k, outcome) <= law.get(outcome, 0) + rest
+        assert (
+            law.get(outcome, 0) <= top_law(kind, HALF, q, threshold, k, outcome) <= law.get(outcome, 0) + rest
+        )
 
 
 def price(k, *, monotone):
@@ -99,7 +103,11 @@ def test_no_release_loses_more_than_it_spent_and_each_reaches_it(kind, n, k, mon
     outcomes = list(top_outcomes(n, k, 2 if n < 3 else 1))
     pairs = neighbours(n, monotone=monotone)
     worst = excess(
-        lambda q, outcome: top_law(kind, 0.5, q, 0, k, outcome, reach), outcomes, pairs, 0.5, price(k, monotone=monotone)
+        lambda q, outcome: top_law(kind, 0.5, q, 0, k, outcome, reach),
+        outcomes,
+        pairs,
+        0.5,
+        price(k, monotone=monotone),
     )
     assert set(worst) == set(range(k + 1))
     assert max(worst.values()) <= 1e-9
@@ -110,7 +118,9 @@ def test_no_release_loses_more_than_it_spent_and_each_reaches_it(kind, n, k, mon
             assert worst[k] >= -1e-9
 
 
-@pytest.mark.parametrize(("k", "threshold"), [(1, 0), (1, -9), (2, 0), (2, -3), pytest.param(3, 0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("k", "threshold"), [(1, 0), (1, -9), (2, 0), (2, -3), pytest.param(3, 0, marks=pytest.mark.slow)]
+)
 def test_where_all_items_are_released_the_price_is_not_approached(k, threshold):
     """The threshold alone is left, and stands still: one bound less than the price is lost at most, and that is attained."""
     pairs = neighbours(k, monotone=False)
@@ -118,7 +128,9 @@ def test_where_all_items_are_released_the_price_is_not_approached(k, threshold):
     def law(q, outcome):
         return top_law("exponential", 0.5, q, threshold, k, outcome, 40)
 
-    worst = excess(law, list(top_outcomes(k, k, 2 if k < 3 else 1)), pairs, 0.5, lambda s: min(2 * s + 1, 2 * k - 1))
+    worst = excess(
+        law, list(top_outcomes(k, k, 2 if k < 3 else 1)), pairs, 0.5, lambda s: min(2 * s + 1, 2 * k - 1)
+    )
     assert max(worst.values()) <= 1e-9
     assert worst[k] >= -1e-9
 
@@ -140,7 +152,9 @@ def test_what_is_declared_is_what_is_enumerated():
         for k in (1, 2, 5):
             m = HybridTopK(k=k, threshold=3, epsilon=0.7, sensitivity=statement)
             units = price(k, monotone=statement.monotone)
-            assert [m.spent(s).pure() for s in range(k + 1)] == [units(s) * m.noise.rate for s in range(k + 1)]
+            assert [m.spent(s).pure() for s in range(k + 1)] == [
+                units(s) * m.noise.rate for s in range(k + 1)
+            ]
             assert m.cost.pure() == m.spent(k).pure() == Fraction(7, 10)
     assert HybridTopK(k=10, threshold=3, epsilon=1, sensitivity=EITHER).spent(0).pure() == Fraction(1, 20)
     rounded = HybridTopK(k=3, threshold=3, epsilon=Fraction(1, 3) + Fraction(1, 3**30), sensitivity=EITHER)
@@ -168,12 +182,16 @@ def test_a_search_finds_nothing_beyond_the_claim(options):
     assert not audit.exact(m, search=True, n=2, limit=24).broken
 
 
-@pytest.mark.parametrize(("noise", "statement"), [("exponential", COUNTING), ("exponential", EITHER), ("laplace", COUNTING)])
+@pytest.mark.parametrize(
+    ("noise", "statement"), [("exponential", COUNTING), ("exponential", EITHER), ("laplace", COUNTING)]
+)
 @pytest.mark.slow
 def test_a_domain_has_the_law_of_the_list(noise, statement):
     known = {"k": 2, "threshold": 1, "epsilon": 8, "sensitivity": statement, "noise": noise}
     for a, b in (((1, 0), (1, 1)), ((0, 2), (0, 1))):
-        of_list, of_domain = (audit.exact(HybridTopK(**known, domain_size=size), answers_a=a, answers_b=b) for size in (None, 2))
+        of_list, of_domain = (
+            audit.exact(HybridTopK(**known, domain_size=size), answers_a=a, answers_b=b) for size in (None, 2)
+        )
         assert of_domain.epsilon_at_least == pytest.approx(of_list.epsilon_at_least, abs=1e-9)
         assert of_domain.outputs == of_list.outputs
         assert not of_domain.broken
@@ -182,7 +200,13 @@ def test_a_domain_has_the_law_of_the_list(noise, statement):
 def twin(m, n, **changes):
     """The mechanism as the auditor plays it, with something changed."""
     honest = subject_of(m, n)
-    own = {"laws": honest.laws, "play": honest.play, "steps": honest.steps, "cost": m.cost, "cost_of": honest.cost_of}
+    own = {
+        "laws": honest.laws,
+        "play": honest.play,
+        "steps": honest.steps,
+        "cost": m.cost,
+        "cost_of": honest.cost_of,
+    }
     return Subject(**(own | {"sensitivity": m.sensitivity} | changes))
 
 
@@ -230,7 +254,9 @@ def test_the_raw_last_gap_is_convicted():
     assert not audit.exact(twin(m, 3), **pair).broken
     report = audit.exact(twin(m, 3, play=lambda items, noise: raw(items + noise, 1)), **pair)
     assert report.broken
-    assert report.epsilon_at_least == pytest.approx(12, abs=1e-5), "on which side of the priority the best loser stands is not free"
+    assert report.epsilon_at_least == pytest.approx(12, abs=1e-5), (
+        "on which side of the priority the best loser stands is not free"
+    )
 
 
 @pytest.mark.slow
@@ -238,7 +264,9 @@ def test_noise_for_monotone_lists_where_answers_move_both_ways_is_convicted():
     m = HybridTopK(k=2, threshold=0, epsilon=4, sensitivity=COUNTING)
     report = audit.exact(twin(m, 2, sensitivity=EITHER), answers_a=(1, 0), answers_b=(0, 1))
     assert report.broken
-    assert report.epsilon_at_least == pytest.approx(6, abs=1e-6), "(2s + 1) rates with one item before the threshold, not s + 1"
+    assert report.epsilon_at_least == pytest.approx(6, abs=1e-6), (
+        "(2s + 1) rates with one item before the threshold, not s + 1"
+    )
 
 
 @pytest.mark.slow
@@ -259,7 +287,9 @@ def test_a_threshold_between_the_steps_is_convicted():
 
     for play, loss in ((on_the_grid, 2), (between, 4)):
         for statement, b, rate in ((COUNTING, (0, 1), Fraction(2)), (EITHER, (-1, 1), Fraction(1))):
-            subject = Subject(laws=[Geometric(rate)] * 3, play=play, cost=Pure(epsilon=2), sensitivity=statement)
+            subject = Subject(
+                laws=[Geometric(rate)] * 3, play=play, cost=Pure(epsilon=2), sensitivity=statement
+            )
             report = audit.exact(subject, answers_a=(0, 0), answers_b=b)
             assert report.broken == (loss > 2)
             if statement is COUNTING:
@@ -279,7 +309,9 @@ def test_oracle_t8():
     """(1, 1) -> (2, 2) with scale 4, output (threshold, gap 0.4): log ratio 1/4, half of a share of epsilon 1 for k = 2."""
     outcome = ((), (), round(0.4 * FINE))
     assert density((1, 1), 4, outcome) - density((2, 2), 4, outcome) == pytest.approx(0.25, abs=1e-9)
-    m = HybridTopK(k=2, threshold=0, epsilon=1, sensitivity=Sensitivity(bound=1, monotone=False, adjacency="add-remove"))
+    m = HybridTopK(
+        k=2, threshold=0, epsilon=1, sensitivity=Sensitivity(bound=1, monotone=False, adjacency="add-remove")
+    )
     assert float(1 / (m.noise.rate * m.spent(2).pure())) * float(m.step) == pytest.approx(4, rel=1e-6)
     assert m.spent(0).pure() == Fraction(1, 4)
 
@@ -299,7 +331,9 @@ def test_a_release_tells_what_was_decided(noise):
         q = [3, 1, 2]
         for seed in range(60):
             eta = m.noise.sample(4, Seeded(seed)).tolist()
-            items, gaps, crossed, margin = top([a + b for a, b in zip(q, eta, strict=False)], math.ceil(threshold) + eta[3], 2)
+            items, gaps, crossed, margin = top(
+                [a + b for a, b in zip(q, eta, strict=False)], math.ceil(threshold) + eta[3], 2
+            )
             top_k = m.release(q, entropy=Seeded(seed))
             assert top_k.indices.tolist() == list(items)
             assert top_k.gaps.tolist() == list(gaps)
@@ -320,4 +354,6 @@ def test_estimates_are_unbiased_before_selection():
     deviation = math.sqrt(2 * m.noise.variance)
     assert (np.abs(error.mean(axis=0)) < 6 * deviation / math.sqrt(800)).all()
     assert error.var(axis=0) == pytest.approx(deviation**2, rel=0.3)
-    assert np.cov(error.T)[0, 1] == pytest.approx(m.noise.variance, rel=0.4), "they share the noise of the threshold"
+    assert np.cov(error.T)[0, 1] == pytest.approx(m.noise.variance, rel=0.4), (
+        "they share the noise of the threshold"
+    )

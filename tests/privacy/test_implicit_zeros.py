@@ -84,7 +84,9 @@ def chances(now):
         "binomial": lambda n, p, _: binomial(now(), n, exactly(p)),
         "bernoulli": coins,
         "_noise_between": between,
-        "_fresh_ranks": lambda zeros, n, used, _: subset(now(), [x for x in range(zeros) if x not in used.tolist()], n),
+        "_fresh_ranks": lambda zeros, n, used, _: subset(
+            now(), [x for x in range(zeros) if x not in used.tolist()], n
+        ),
     }
 
 
@@ -119,7 +121,9 @@ def law_of_largest(answers, size, noise_law, m):
                 pairs = tuple((-value, i) for value, i in zip(values, items, strict=True))
                 if list(pairs) != sorted(pairs):
                     continue
-                mass = math.prod(at_least(v - q[i]) - at_least(v - q[i] + 1) for v, i in zip(values, items, strict=True))
+                mass = math.prod(
+                    at_least(v - q[i]) - at_least(v - q[i] + 1) for v, i in zip(values, items, strict=True)
+                )
                 for i in set(range(size)) - set(items):  # lower, or as high and later
                     mass *= 1 - at_least(values[-1] + (i > items[-1]) - q[i])
                 found[pairs] = mass
@@ -144,7 +148,12 @@ CASES = {
 
 @pytest.mark.parametrize(  # where it begins is a matter of speed only: from 3 it descends through several levels
     ("kind", "start"),
-    [(Geometric, None), (Geometric, 3), (DiscreteLaplace, None), pytest.param(DiscreteLaplace, 3, marks=pytest.mark.slow)],
+    [
+        (Geometric, None),
+        (Geometric, 3),
+        (DiscreteLaplace, None),
+        pytest.param(DiscreteLaplace, 3, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_largest_have_the_law_of_the_dense_computation(enumerated, case, kind, start):
@@ -170,7 +179,9 @@ def test_items_that_are_looked_at_in_turn_have_the_law_of_the_dense_computation(
 
 @pytest.mark.parametrize("kind", [Geometric, DiscreteLaplace])
 def test_a_descent_in_wide_bands_stops_where_the_law_bends(enumerated, kind):
-    found, _ = enumerated(largest({1: 1}, 3, kind(HALF), 2), _first_level=lambda *_: 3)  # levels 3, 1, 0 and, of two sides, -2
+    found, _ = enumerated(
+        largest({1: 1}, 3, kind(HALF), 2), _first_level=lambda *_: 3
+    )  # levels 3, 1, 0 and, of two sides, -2
     distance, mass = compared(found, law_of_largest({1: 1}, 3, kind(HALF), 2))
     assert distance < ENOUGH
     assert mass > 0.4
@@ -185,7 +196,9 @@ def test_wrong_chances_are_convicted(enumerated):
     found, _ = enumerated(largest({1: 1}, 3, Geometric(ONE), 2), **parts)
     assert compared(found, law_of_largest({1: 1}, 3, Geometric(ONE), 2))[0] > 0.01
     found, _ = enumerated(largest({1: 1}, 3, Geometric(ONE), 2))
-    assert compared(found, law_of_largest({1: 1}, 3, Geometric(Fraction(101, 100)), 2))[0] > 1e-3, "a rate of 1.01 is another law"
+    assert compared(found, law_of_largest({1: 1}, 3, Geometric(Fraction(101, 100)), 2))[0] > 1e-3, (
+        "a rate of 1.01 is another law"
+    )
 
 
 # --- the first that cross a threshold -----------------------------------------------------------------------------------------------
@@ -217,16 +230,22 @@ def law_of_transcripts(q, mechanism, thresholds):
     return found
 
 
-FEW, MANY = 0.7, 0.3  # share of the threshold: little of it leaves zeros with much noise, and most of them cross
+FEW, MANY = (
+    0.7,
+    0.3,
+)  # share of the threshold: little of it leaves zeros with much noise, and most of them cross
 
 
 @pytest.mark.parametrize("length", [None, 1, 2])  # runs of any length give the same law
 @pytest.mark.parametrize("kind", ["exponential", "laplace"])
 @pytest.mark.parametrize(
-    ("positives", "resample", "share", "size"), [(1, False, MANY, 3), (2, False, MANY, 3), (2, True, MANY, 2), (2, False, FEW, 3)]
+    ("positives", "resample", "share", "size"),
+    [(1, False, MANY, 3), (2, False, MANY, 3), (2, True, MANY, 2), (2, False, FEW, 3)],
 )
 @pytest.mark.slow
-def test_transcripts_have_the_law_of_the_dense_computation(enumerated, positives, resample, share, size, kind, length):
+def test_transcripts_have_the_law_of_the_dense_computation(
+    enumerated, positives, resample, share, size, kind, length
+):
     answers = {1: 1}
     mechanism = SparseVector(
         threshold=1,
@@ -267,21 +286,39 @@ def test_transcripts_have_the_law_of_the_dense_computation(enumerated, positives
         ("laplace", 0, {}, 2),
     ],
 )
-def test_branches_over_a_domain_have_the_law_of_the_dense_computation(enumerated, kind, threshold, answers, least):
+def test_branches_over_a_domain_have_the_law_of_the_dense_computation(
+    enumerated, kind, threshold, answers, least
+):
     """Both routes are played; the noise of a branch counts as one value beyond what is compared."""
     mechanism = AdaptiveSparseVector(
-        threshold=threshold, at_least=least, epsilon=4 * least, sensitivity=COUNTING, noise=kind, domain_size=2
+        threshold=threshold,
+        at_least=least,
+        epsilon=4 * least,
+        sensitivity=COUNTING,
+        noise=kind,
+        domain_size=2,
     )
 
     def program():
         found = mechanism.release(list(answers.values()), positions=list(answers))
-        return tuple(found.indices.tolist()), tuple(found.gaps.tolist()), found.asked, tuple(found.branches.tolist())
+        return (
+            tuple(found.indices.tolist()),
+            tuple(found.gaps.tolist()),
+            found.asked,
+            tuple(found.branches.tolist()),
+        )
 
-    spans = {mechanism.threshold_noise: (0, 0)} | dict.fromkeys(mechanism.branch_noise, (min(threshold, 1) - 1, threshold + 3))
+    spans = {mechanism.threshold_noise: (0, 0)} | dict.fromkeys(
+        mechanism.branch_noise, (min(threshold, 1) - 1, threshold + 3)
+    )
     sparse, _ = enumerated(program, spans)
     dense, _ = enumerated(program, spans, DENSE=2)
     added = [float(correction) for correction in mechanism.branch_corrections]
-    seen = {key for key in {*sparse, *dense} if all(gap <= added[branch] for gap, branch in zip(key[1], key[3], strict=True))}
+    seen = {
+        key
+        for key in {*sparse, *dense}
+        if all(gap <= added[branch] for gap, branch in zip(key[1], key[3], strict=True))
+    }
     assert {branch for key in seen for branch in key[3]} == {0, 1}
     assert max(abs(sparse.get(key, 0) - dense.get(key, 0)) for key in seen) < ENOUGH
     assert sum(dense[key] for key in seen) > 0.1
@@ -306,7 +343,16 @@ def rounds(ways, most, choose):
 
 @pytest.mark.parametrize(
     ("zeros", "n", "used"),
-    [(4, 1, [1]), (4, 2, []), (5, 2, [3]), (4, 2, [1]), (4, 3, []), (3, 2, [0]), (3, 3, []), (7, 1, [5, 0, 2, 6])],
+    [
+        (4, 1, [1]),
+        (4, 2, []),
+        (5, 2, [3]),
+        (4, 2, [1]),
+        (4, 3, []),
+        (3, 2, [0]),
+        (3, 3, []),
+        (7, 1, [5, 0, 2, 6]),
+    ],
 )
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_fresh_ranks_are_a_uniform_set_after_any_number_of_rounds(monkeypatch, zeros, n, used, most):
@@ -325,7 +371,8 @@ def test_fresh_ranks_are_a_uniform_set_after_any_number_of_rounds(monkeypatch, z
 
 
 @pytest.mark.parametrize(
-    ("kind", "level", "above"), [(Geometric, 1, 3), (DiscreteLaplace, 0, 2), (DiscreteLaplace, -3, -1), (DiscreteLaplace, -1, 0)]
+    ("kind", "level", "above"),
+    [(Geometric, 1, 3), (DiscreteLaplace, 0, 2), (DiscreteLaplace, -3, -1), (DiscreteLaplace, -1, 0)],
 )
 @pytest.mark.parametrize("most", [1, 3])
 def test_noise_of_a_band_has_its_law_after_any_number_of_rounds(monkeypatch, kind, level, above, most):
@@ -341,7 +388,10 @@ def test_noise_of_a_band_has_its_law_after_any_number_of_rounds(monkeypatch, kin
         context.prec = DIGITS
         fails = tails(Geometric(HALF))(width)
         within = 1 - fails**most  # that one of them fits in so many rounds
-        masses = {x: (at_least(x) - at_least(x + 1)) / (at_least(level) - at_least(above)) * within for x in range(level, above)}
+        masses = {
+            x: (at_least(x) - at_least(x + 1)) / (at_least(level) - at_least(above)) * within
+            for x in range(level, above)
+        }
         for a, b in product(masses, repeat=2):
             assert abs(found.pop((a, b)) - masses[a] * masses[b]) < ENOUGH
     assert not found

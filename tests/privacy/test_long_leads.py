@@ -146,10 +146,16 @@ def test_every_way_to_a_lead_has_its_probability(monkeypatch, r, q, begun, least
     for i in range(len(q)):
         for m in range(20):
             exact, known = decimal(lead(r, q, i, m)), found.get((i, m), 0)
-            assert exact - left - Decimal("1e-30") <= known <= exact + Decimal("1e-30"), (i, m, float(known / exact))
+            assert exact - left - Decimal("1e-30") <= known <= exact + Decimal("1e-30"), (
+                i,
+                m,
+                float(known / exact),
+            )
 
 
-@pytest.mark.parametrize("sensitivity", [COUNTING, Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=0.25)])
+@pytest.mark.parametrize(
+    "sensitivity", [COUNTING, Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=0.25)]
+)
 def test_the_gap_of_a_release_is_its_lead_in_the_unit_of_the_answers(sensitivity):
     mechanism = ExponentialMechanism(epsilon=1, sensitivity=sensitivity)
     leads = set()

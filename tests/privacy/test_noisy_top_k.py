@@ -39,7 +39,9 @@ def test_decide_has_the_law_of_the_formula(kind, q, k):
 def test_the_formula_tells_the_broken_twin_from_decide():
     q = (0, 0, 0)
     law = by_decide("exponential", HALF, q, 1, box=14, decide=raw_last_gap)
-    differences = [abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key)) for key in outputs(3, 1, 2)]
+    differences = [
+        abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key)) for key in outputs(3, 1, 2)
+    ]
     assert max(differences) > Fraction(1, 100)
     for key in outputs(3, 1, 2):
         assert abs(law.get(key, Fraction(0)) - by_formula("exponential", HALF, q, *key, margin=False)) < 1e-3
@@ -78,7 +80,9 @@ CASES = [
 @pytest.mark.slow
 def test_worst_loss_is_at_most_the_claim_and_attained(kind, n, k, monotone, claimed):
     reach = 40 if kind == "laplace" else 60
-    worst, witness = worst_loss(kind, HALF, n, k, monotone=monotone, bases=BASES[n], highest=2 if n < 4 else 1, reach=reach)
+    worst, witness = worst_loss(
+        kind, HALF, n, k, monotone=monotone, bases=BASES[n], highest=2 if n < 4 else 1, reach=reach
+    )
     assert worst <= claimed + 1e-9, witness
     if kind == "exponential":
         assert worst >= claimed - 1e-9, "the claim is attained"
@@ -87,7 +91,9 @@ def test_worst_loss_is_at_most_the_claim_and_attained(kind, n, k, monotone, clai
 @pytest.mark.parametrize("kind", ["exponential", "laplace"])
 @pytest.mark.parametrize("monotone", [True, False])
 def test_the_declared_cost_is_the_enumerated_loss(kind, monotone):
-    statement = Sensitivity(bound=1, monotone=monotone, adjacency="add-remove" if monotone else "replace-one", step=1)
+    statement = Sensitivity(
+        bound=1, monotone=monotone, adjacency="add-remove" if monotone else "replace-one", step=1
+    )
     for k in (1, 2, 5):
         mechanism = NoisyTopK(k=k, epsilon=0.7, sensitivity=statement, noise=kind)
         assert mechanism.cost.pure() == Fraction(7, 10)
@@ -96,7 +102,9 @@ def test_the_declared_cost_is_the_enumerated_loss(kind, monotone):
 
 @pytest.mark.slow
 def test_the_raw_last_gap_is_convicted():
-    worst, witness = worst_loss("exponential", HALF, 3, 1, monotone=False, bases=[(0, 0, 0)], highest=2, margin=False)
+    worst, witness = worst_loss(
+        "exponential", HALF, 3, 1, monotone=False, bases=[(0, 0, 0)], highest=2, margin=False
+    )
     assert worst == pytest.approx(4, abs=1e-9), "twice the claim of 2 (oracle D5)"
     assert witness[3] == (0,)
 
@@ -118,7 +126,9 @@ def test_oracles_of_small_grids():
     assert by_decide("exponential", HALF, (0, 0, 0), 1, box=16)  # the box is large enough for the next three
     wins = sum(by_formula("exponential", HALF, (0, 0, 0), (0,), (g,)) for g in range(40))
     assert float(wins) == pytest.approx(10 / 21, abs=1e-9)  # D1
-    assert float(by_formula("exponential", HALF, (0, 0, 0), (1,), (0,))) == pytest.approx(1 / 7, abs=1e-12)  # D3
+    assert float(by_formula("exponential", HALF, (0, 0, 0), (1,), (0,))) == pytest.approx(
+        1 / 7, abs=1e-12
+    )  # D3
 
 
 def wins(q, step, kind="exponential", scale=2.0):
@@ -140,7 +150,10 @@ def test_oracles_of_the_continuous_limit():
     density = by_formula("laplace", math.exp(-step / 2), (100, 0), (0,), (70,), reach=6000) / step
     assert density == pytest.approx(0.123726771611, rel=2e-3)
     # T4: how much likelier (item 0, gap 0.7) is of q = (1, 0, 0) than of its neighbor (0, 1, 1), with exponential noise of scale 2
-    ratio = [by_formula("exponential", math.exp(-1 / 200), q, (0,), (70,), reach=8000) for q in ((100, 0, 0), (0, 100, 100))]
+    ratio = [
+        by_formula("exponential", math.exp(-1 / 200), q, (0,), (70,), reach=8000)
+        for q in ((100, 0, 0), (0, 100, 100))
+    ]
     assert math.log(ratio[0] / ratio[1]) == pytest.approx(0.945753252462, abs=2e-3)
 
 
@@ -160,7 +173,10 @@ def test_decide_on_hand_made_ties():
     winners, gaps = decide(np.array([5, 7, 7, 6, 1]), 2)
     assert gaps.tolist() == [0, 1]
     winners, gaps = decide(np.array([6, 3, 7]), 1)
-    assert (winners.tolist(), gaps.tolist()) == ([2], [0])  # item 0 would win a tie: one step of the lead is not a lead
+    assert (winners.tolist(), gaps.tolist()) == (
+        [2],
+        [0],
+    )  # item 0 would win a tie: one step of the lead is not a lead
     assert COUNTING.spread == 1
 
 

@@ -98,7 +98,10 @@ def test_both_ends_of_the_interval_are_attained_by_one_record(q, e1):
     assert math.log(with_it[100] / without[100]) == pytest.approx(float(stated.high), abs=2e-3)
     assert math.log(with_it[100] / without[100]) <= stated.high + SLACK
     below = losses(walk([0.5] * 7, edges, q, e1, e2, True), walk([0.5] * 6, edges, q, e1, e2, True))
-    above = losses(walk([0.5] * 2 + [200] * 9, edges, q, e1, e2, True), walk([0.5] * 2 + [200] * 8, edges, q, e1, e2, True))
+    above = losses(
+        walk([0.5] * 2 + [200] * 9, edges, q, e1, e2, True),
+        walk([0.5] * 2 + [200] * 8, edges, q, e1, e2, True),
+    )
     least = min(below[0], above[0])
     assert -least <= stated.low + SLACK
     assert -least == pytest.approx(float(stated.low), abs=2e-2)
@@ -159,7 +162,9 @@ def test_two_levels_lose_four_rates_when_a_record_moves():
 def test_a_unit_of_two_rows_may_be_in_two_searches():
     quartiles = (Fraction(1, 4), HALF, Fraction(3, 4))
     for size in (2, 4):
-        low, high = worst(lambda column: split_law(column, EDGES, quartiles, size, HALF / 2), neighbors(4, 2, "add-remove"))  # noqa: B023
+        low, high = worst(
+            lambda column: split_law(column, EDGES, quartiles, size, HALF / 2), neighbors(4, 2, "add-remove")
+        )  # noqa: B023
         assert max(-low, high) <= 2 * HALF + SLACK
 
 

@@ -40,9 +40,12 @@ class Losses:
             ratios = np.log(p[seen] / q[seen])
             self.forth, self.back = max(self.forth, ratios.max()), max(self.back, -ratios.min())
             for one, other in ((p, q), (q, p)):
-                self.deltas = np.maximum(self.deltas, [np.maximum(one - math.exp(e) * other, 0).sum() for e in self.epsilons])
+                self.deltas = np.maximum(
+                    self.deltas, [np.maximum(one - math.exp(e) * other, 0).sum() for e in self.epsilons]
+                )
                 self.renyi = np.maximum(
-                    self.renyi, [math.log((one[seen] ** a * other[seen] ** (1 - a)).sum()) / (a - 1) for a in ORDERS]
+                    self.renyi,
+                    [math.log((one[seen] ** a * other[seen] ** (1 - a)).sum()) / (a - 1) for a in ORDERS],
                 )
 
     @property
@@ -182,7 +185,10 @@ def test_draws_follow_the_law():
         key = tuple(values[edge] for edge in edges)
         expected[key] = expected.get(key, 0.0) + chance
     for _ in range(n):
-        key = tuple(one.value for one in m.release(BucketCounts(grid=m.grid, counts=np.array(counts)), entropy=entropy))
+        key = tuple(
+            one.value
+            for one in m.release(BucketCounts(grid=m.grid, counts=np.array(counts)), entropy=entropy)
+        )
         drawn[key] = drawn.get(key, 0) + 1
     assert set(drawn) <= set(expected)
     often = [key for key in expected if expected[key] * n > 5]
@@ -223,7 +229,11 @@ def test_columns_and_parameters_at_random(seed):
         buckets = m.grid.size + 1
         rest = rng.integers(0, 13, size=buckets) * (rng.random(buckets) < 0.6)
         fixed = getattr(m, "size_is_public", False)
-        rows = [1, 1] if fixed else rng.integers(0, m.rows_per_unit + 1, size=2) * [1, m.adjacency == "replace-one"]
+        rows = (
+            [1, 1]
+            if fixed
+            else rng.integers(0, m.rows_per_unit + 1, size=2) * [1, m.adjacency == "replace-one"]
+        )
         a, b = (rest + np.bincount(rng.integers(0, buckets, size=n), minlength=buckets) for n in rows)
         Losses(m, [(tuple(a.tolist()), tuple(b.tolist()))]).no_view_is_broken(m.cost)
 
@@ -247,9 +257,14 @@ def test_the_audit_adds_up_the_same_law(name):
     reported = audit.exact(m, answers_a=values, answers_b=values[:-1])
     ratios = [
         p / q
-        for p, q in zip(*(law(m, BucketCounts.of(x, grid=m.grid).counts).values() for x in (values, values[:-1])), strict=True)
+        for p, q in zip(
+            *(law(m, BucketCounts.of(x, grid=m.grid).counts).values() for x in (values, values[:-1])),
+            strict=True,
+        )
     ]
-    assert reported.epsilon_at_least == pytest.approx(max(math.log(max(ratios)), -math.log(min(ratios))), abs=1e-9)
+    assert reported.epsilon_at_least == pytest.approx(
+        max(math.log(max(ratios)), -math.log(min(ratios))), abs=1e-9
+    )
     assert not reported.broken
 
 
@@ -327,7 +342,8 @@ def test_targets_from_the_true_number_of_records_at_no_price_are_convicted():
     pairs = list(neighbours(honest, 2))
     sold = {
         one: multiplied(
-            quantiles_paths(honest, honest.targets(sum(one))), Runs.of(BucketCounts(grid=honest.grid, counts=np.array(one)))
+            quantiles_paths(honest, honest.targets(sum(one))),
+            Runs.of(BucketCounts(grid=honest.grid, counts=np.array(one))),
         )
         for pair in pairs
         for one in pair

@@ -22,7 +22,9 @@ Z = np.concatenate([[0.0], np.geomspace(1e-5, 1e7, 30_001)])
 def loss(alpha, log_ratio, shift, gamma):
     """The largest log ratio on a grid: outputs in units of the scale of one, whose neighbour is moved and stretched."""
     s = math.exp(log_ratio)
-    return float((np.log1p(np.abs(s * (Z + shift * alpha)) ** gamma) - np.log1p(np.abs(Z) ** gamma)).max() - log_ratio)
+    return float(
+        (np.log1p(np.abs(s * (Z + shift * alpha)) ** gamma) - np.log1p(np.abs(Z) ** gamma)).max() - log_ratio
+    )
 
 
 def worst(alpha, beta, gamma, ratios=7, shifts=3):
@@ -43,7 +45,9 @@ def test_published_numbers():
     assert cauchy_alpha(1, 0.2) == pytest.approx(1.04219061099, rel=1e-11)
     free = math.log(2 * math.cosh(1) - 1)
     assert free == pytest.approx(0.735325664056, rel=1e-11)
-    assert cauchy_alpha(1, 0.735325) == cauchy_alpha(1, 0.001) > cauchy_alpha(1, 0.7354)  # up to there beta costs nothing
+    assert (
+        cauchy_alpha(1, 0.735325) == cauchy_alpha(1, 0.001) > cauchy_alpha(1, 0.7354)
+    )  # up to there beta costs nothing
     assert cauchy_alpha(1, 0.735) / 0.5 == pytest.approx(2.08, abs=0.01)  # of the published noise
 
 
@@ -59,7 +63,9 @@ def test_cauchy_noise_attains_its_budget(epsilon, share):
     assert loss_bound(alpha, beta, 2.0) >= epsilon * (1 - 1e-12)
 
 
-@pytest.mark.parametrize(("epsilon", "beta"), [(0.3, 0.05), (1, 0.083), (1, 0.25), (1, 0.0), (4, 0.1), (4, 1.2)])
+@pytest.mark.parametrize(
+    ("epsilon", "beta"), [(0.3, 0.05), (1, 0.083), (1, 0.25), (1, 0.0), (4, 0.1), (4, 1.2)]
+)
 def test_the_loss_of_quartic_noise_is_its_supremum(epsilon, beta):
     alpha = largest_alpha(float(epsilon), beta, 4.0)
     found = worst(alpha, beta, 4)
@@ -115,7 +121,10 @@ def test_all_neighbouring_columns_lose_no_more_than_epsilon(beta):
     pairs = {(x, tuple(sorted((*x[:i], v, *x[i + 1 :])))) for x in data for i in range(5) for v in range(5)}
 
     def most(rate):
-        medians = {x: (smooth.quantile_statistic(x, q=0.5, **limits), smooth.quantile(x, q=0.5, beta=rate, **limits)) for x in data}
+        medians = {
+            x: (smooth.quantile_statistic(x, q=0.5, **limits), smooth.quantile(x, q=0.5, beta=rate, **limits))
+            for x in data
+        }
         return max(hyperbolic_loss(medians[x], medians[y], alpha) for x, y in pairs)
 
     assert 0.3 < most(beta) <= 1
@@ -131,14 +140,31 @@ def audited(law, alpha, epsilon, a, b):
 @pytest.mark.parametrize(
     ("gamma", "alpha", "other"),
     [
-        pytest.param(2, 2 * math.sinh(0.5), (1, math.exp(0.95)), id="alpha without the minimum: enough for the move alone"),
         pytest.param(
-            2, 0.5, (1, math.exp(1.0)), id="half the budget for the move, all of it for the scale", marks=pytest.mark.slow
+            2,
+            2 * math.sinh(0.5),
+            (1, math.exp(0.95)),
+            id="alpha without the minimum: enough for the move alone",
         ),
-        pytest.param(2, cauchy_alpha(1, 0.2), (1.05, 1), id="a bound below the change", marks=pytest.mark.slow),
-        pytest.param(4, largest_alpha(1.0, 0.2, 4.0), (1, math.exp(0.3)), id="a bound that is less smooth than it says"),
         pytest.param(
-            4, 1 / 3**0.75, (1, math.exp(1 / 3)), id="all of the budget for the move, and for the scale", marks=pytest.mark.slow
+            2,
+            0.5,
+            (1, math.exp(1.0)),
+            id="half the budget for the move, all of it for the scale",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            2, cauchy_alpha(1, 0.2), (1.05, 1), id="a bound below the change", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            4, largest_alpha(1.0, 0.2, 4.0), (1, math.exp(0.3)), id="a bound that is less smooth than it says"
+        ),
+        pytest.param(
+            4,
+            1 / 3**0.75,
+            (1, math.exp(1 / 3)),
+            id="all of the budget for the move, and for the scale",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -28,9 +28,13 @@ def test_the_quadrature_is_right():
     assert winning(QUARTIC, [0, -1, -2], 1) == pytest.approx(0.897646719015, rel=1e-11)
     scores = [0.3, 2, -1, 0.5]
     for signed in (False, True):
-        assert sum(winning(QUARTIC, scores, 0.7, winner=i, signed=signed) for i in range(4)) == pytest.approx(1, rel=1e-9)
+        assert sum(winning(QUARTIC, scores, 0.7, winner=i, signed=signed) for i in range(4)) == pytest.approx(
+            1, rel=1e-9
+        )
         assert winning(QUARTIC, [0, 0], 3, times=[1, 6], signed=signed) == pytest.approx(1 / 7, rel=1e-9)
-    assert winning(QUARTIC, [0, 0.4], [1, 0.2]) + winning(QUARTIC, [0, 0.4], [1, 0.2], winner=1) == pytest.approx(1, rel=1e-9)
+    assert winning(QUARTIC, [0, 0.4], [1, 0.2]) + winning(
+        QUARTIC, [0, 0.4], [1, 0.2], winner=1
+    ) == pytest.approx(1, rel=1e-9)
 
 
 @pytest.mark.parametrize("sided", ["one", "two"])
@@ -38,13 +42,17 @@ def test_the_quadrature_is_right():
 @pytest.mark.slow
 def test_losses_on_a_grid_of_neighbours_stay_below_epsilon(gamma, sided):
     for candidates in (2, 3):
-        m = SmoothSelection(**SMALL | {"gamma": gamma, "sided": sided, "candidates": candidates, "beta": 0.02})
+        m = SmoothSelection(
+            **SMALL | {"gamma": gamma, "sided": sided, "candidates": candidates, "beta": 0.02}
+        )
         found = 0.0
         for lead in (0, -1, 3) if sided == "one" else (-1, 3):
             for third in (0, -2)[: candidates - 1]:
                 for ratio in (-0.02, 0.02):
                     scores = np.array([lead, 0, third][:candidates]) / m.alpha
-                    found = max(found, loss(m.noise, m.alpha / INFLATED, scores, ratio, signed=sided == "two"))
+                    found = max(
+                        found, loss(m.noise, m.alpha / INFLATED, scores, ratio, signed=sided == "two")
+                    )
         assert 0.05 < found < 1
 
 
@@ -54,9 +62,19 @@ def test_releases_have_the_law_whose_loss_is_computed(sided):
     """Shares of 1,500 releases, each within 0.085 but once in 1e9 (Hoeffding); noise of twice the scale is farther off."""
     m = SmoothSelection(**SMALL | {"sided": sided, "epsilon": 2})
     scores, bound, entropy = [12.0, 6.0, 0.0], 3.0, Seeded(11)
-    drawn = np.bincount([m.release(scores, smooth_bound=bound, entropy=entropy).index for _ in range(1500)], minlength=3) / 1500
+    drawn = (
+        np.bincount(
+            [m.release(scores, smooth_bound=bound, entropy=entropy).index for _ in range(1500)], minlength=3
+        )
+        / 1500
+    )
     right, wrong = (
-        np.array([winning(m.noise, scores, times * bound / m.alpha, winner=i, signed=sided == "two") for i in range(3)])
+        np.array(
+            [
+                winning(m.noise, scores, times * bound / m.alpha, winner=i, signed=sided == "two")
+                for i in range(3)
+            ]
+        )
         for times in (1, 2)
     )
     assert np.abs(drawn - right).max() < 0.085
@@ -91,7 +109,11 @@ def test_a_search_finds_nothing_above_the_bound(gamma, candidates, beta, alpha):
 @pytest.mark.parametrize(("gamma", "candidates", "beta", "alpha"), SETTINGS[2:4])
 def test_a_search_with_signed_noise(gamma, candidates, beta, alpha):
     known = law(gamma)
-    assert 0 < worst(known, alpha, beta, candidates, STARTS[:1], signed=True) <= loss_bound(alpha, beta, candidates, known, "two")
+    assert (
+        0
+        < worst(known, alpha, beta, candidates, STARTS[:1], signed=True)
+        <= loss_bound(alpha, beta, candidates, known, "two")
+    )
 
 
 @pytest.mark.slow
@@ -122,7 +144,9 @@ def test_the_auditor_finds_the_same_loss(sided):
     losses = []
     for winner in (0, 1):
         sides = [
-            winning(m.noise, numbers[:2], numbers[2] * INFLATED / m.alpha, winner=winner, signed=sided == "two")
+            winning(
+                m.noise, numbers[:2], numbers[2] * INFLATED / m.alpha, winner=winner, signed=sided == "two"
+            )
             for numbers in (a, b)
         ]
         losses.append(abs(math.log(sides[0] / sides[1])))
@@ -158,7 +182,9 @@ def test_the_published_sampler_is_convicted():
         scores = [0, (end - 0.01) / alpha]
         assert winning(cut, scores, 1 / alpha) > 0
         assert loss(cut, alpha, scores, 0) == math.inf
-    assert loss(QUARTIC, alpha, [0, 1.65 / alpha], 0) <= kappa(QUARTIC, 2 * alpha), "the law as stated survives"
+    assert loss(QUARTIC, alpha, [0, 1.65 / alpha], 0) <= kappa(QUARTIC, 2 * alpha), (
+        "the law as stated survives"
+    )
     mean = np.average(z := np.linspace(0, 1.66, 10_001), weights=QUARTIC.pdf(z))
     assert mean < 0.62 < QUARTIC.mean
 
@@ -173,7 +199,11 @@ def test_theorem_6_is_false_below_two():
 
         def dilated(beta, known=known, z=z):
             return max(
-                float(np.abs(np.log(known.pdf(z) / (math.exp(s * beta) * known.pdf(math.exp(s * beta) * z)))).max())
+                float(
+                    np.abs(
+                        np.log(known.pdf(z) / (math.exp(s * beta) * known.pdf(math.exp(s * beta) * z)))
+                    ).max()
+                )
                 for s in (-1, 1)
             )
 
@@ -207,7 +237,10 @@ def test_a_scale_for_each_candidate_is_not_private(small, known):
     ]
     assert max(losses) > kappa(QUARTIC, 2 * alpha) + 1
     assert max(losses) == pytest.approx(known, abs=0.06)
-    same = [math.log(winning(QUARTIC, [0, lead], 2) / winning(QUARTIC, [-1, lead + 1], 2)) for lead in np.linspace(-3, 3, 31)]
+    same = [
+        math.log(winning(QUARTIC, [0, lead], 2) / winning(QUARTIC, [-1, lead + 1], 2))
+        for lead in np.linspace(-3, 3, 31)
+    ]
     assert max(same) <= kappa(QUARTIC, 2 * alpha), "the control: with the largest bound for both"
 
 
@@ -233,7 +266,11 @@ def test_the_auditor_convicts_the_published_sampler_and_acquits_the_law():
     cut = audit.Law(log_cdf=log_cdf, breaks=[0, end], name="cut off")
     m = SmoothSelection(**SMALL | {"candidates": 2})
     scale = Fraction(1 / m.alpha)
-    pair = {"answers_a": ([0, 1.2 / m.alpha], scale), "answers_b": ([-1, 1.2 / m.alpha + 1], scale), "slack": 0.1}
+    pair = {
+        "answers_a": ([0, 1.2 / m.alpha], scale),
+        "answers_b": ([-1, 1.2 / m.alpha + 1], scale),
+        "slack": 0.1,
+    }
     report = audit.exact(audit.Race(noise=cut, cost=m.cost), **pair)
     assert report.broken
     assert report.epsilon_at_least > 8

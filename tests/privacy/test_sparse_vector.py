@@ -45,7 +45,9 @@ def test_a_release_has_the_law_of_the_formula(q, rules, width):
         assert mass <= low + rest, transcript
         reached += low
     assert reached > HALF
-    assert all(max((lift for _, lift, _ in found), default=0) > 3 for found, *_ in law), "only higher lifts are left"
+    assert all(max((lift for _, lift, _ in found), default=0) > 3 for found, *_ in law), (
+        "only higher lifts are left"
+    )
 
 
 def moves(n, *, monotone):
@@ -59,7 +61,9 @@ def moves(n, *, monotone):
     [
         (Rules(ONE_SIDED, ONE_SIDED), 2),
         (Rules(ONE_SIDED, ONE_SIDED, passes=2), 2),
-        pytest.param(Rules(ONE_SIDED, ("exponential", Fraction(1, 4)), positives=2), 3, marks=pytest.mark.slow),
+        pytest.param(
+            Rules(ONE_SIDED, ("exponential", Fraction(1, 4)), positives=2), 3, marks=pytest.mark.slow
+        ),
         pytest.param(Rules(ONE_SIDED, ONE_SIDED, positives=2, resample=True), 3, marks=pytest.mark.slow),
     ],
 )
@@ -73,7 +77,9 @@ def test_each_transcript_is_held_to_what_it_says_it_spent_and_reaches_it(rules, 
             assert loss >= -1e-9, "one-sided noise wastes nothing"
 
 
-@pytest.mark.parametrize(("limit", "query"), [(TWO_SIDED, ONE_SIDED), (ONE_SIDED, TWO_SIDED), (TWO_SIDED, TWO_SIDED)])
+@pytest.mark.parametrize(
+    ("limit", "query"), [(TWO_SIDED, ONE_SIDED), (ONE_SIDED, TWO_SIDED), (TWO_SIDED, TWO_SIDED)]
+)
 @pytest.mark.slow
 def test_two_sided_noise_stays_within_the_same_bound(limit, query):
     rules = Rules(limit, query)
@@ -104,7 +110,13 @@ def test_new_thresholds_at_the_price_of_one_are_convicted():
 
 
 def subject(play, n, **options):
-    return Subject(laws=[Geometric(Fraction(1))] * (1 + n), play=play, cost=Pure(epsilon=2), sensitivity=COUNTING, **options)
+    return Subject(
+        laws=[Geometric(Fraction(1))] * (1 + n),
+        play=play,
+        cost=Pure(epsilon=2),
+        sensitivity=COUNTING,
+        **options,
+    )
 
 
 def test_noise_that_answers_two_questions_is_convicted():
@@ -123,7 +135,9 @@ def test_a_gap_for_an_answer_below_is_convicted():
 
     report = audit.exact(subject(all_gaps, 3), answers_a=(0, 0, 0), answers_b=(1, 0, 0))
     assert report.broken
-    assert report.epsilon_at_least == pytest.approx(3, abs=1e-6), "the threshold and every answer, not only the one above"
+    assert report.epsilon_at_least == pytest.approx(3, abs=1e-6), (
+        "the threshold and every answer, not only the one above"
+    )
 
 
 def test_a_published_threshold_is_convicted():
@@ -137,7 +151,9 @@ def test_a_published_threshold_is_convicted():
 
 def test_noise_subtracted_from_the_threshold_is_convicted():
     def subtracted(q, noise):
-        return np.stack([x + noise[:, 1 + i] >= -noise[:, 0] for i, x in enumerate(q)], axis=1).astype(np.int64)
+        return np.stack([x + noise[:, 1 + i] >= -noise[:, 0] for i, x in enumerate(q)], axis=1).astype(
+            np.int64
+        )
 
     assert audit.exact(subject(subtracted, 1), answers_a=(-1,), answers_b=(0,)).epsilon_at_most == math.inf
 
@@ -166,7 +182,9 @@ def test_a_cost_that_leaves_out_the_threshold_is_convicted_through_the_mechanism
     assert audit.exact(cheap, answers_a=(0, 0), answers_b=(1, -1)).broken
 
 
-@pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"threshold_noise": "laplace"}, {"correction": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"noise": "laplace"}, {"threshold_noise": "laplace"}, {"correction": 2}]
+)
 @pytest.mark.slow
 def test_a_search_finds_nothing_beyond_the_claim(options):
     m = SparseVector(threshold=0, positives=1, epsilon=12, sensitivity=EITHER, **options)
@@ -176,7 +194,10 @@ def test_a_search_finds_nothing_beyond_the_claim(options):
 
 @pytest.mark.slow
 def test_bounds_and_steps_other_than_one():
-    for bound, step, q in ((2, 1, ((0, 0), (2, -2))), (Fraction(3, 2), Fraction(1, 2), ((0, 0), (1.5, -1.5)))):
+    for bound, step, q in (
+        (2, 1, ((0, 0), (2, -2))),
+        (Fraction(3, 2), Fraction(1, 2), ((0, 0), (1.5, -1.5))),
+    ):
         statement = Sensitivity(bound=bound, monotone=False, adjacency="replace-one", step=step)
         m = SparseVector(threshold=0, positives=1, epsilon=14, sensitivity=statement)
         report = audit.exact(m, answers_a=q[0], answers_b=q[1])

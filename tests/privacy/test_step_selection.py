@@ -39,7 +39,9 @@ def moved(q, move, factor):
 # --- a public window
 
 
-@pytest.mark.parametrize(("sensitivity", "window"), [(EITHER, 4), (RISING, 2)], ids=["either way", "monotone"])
+@pytest.mark.parametrize(
+    ("sensitivity", "window"), [(EITHER, 4), (RISING, 2)], ids=["either way", "monotone"]
+)
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.slow
 def test_step_selection_loses_epsilon_and_no_more_over_all_neighbours(sensitivity, window, n):
@@ -51,7 +53,9 @@ def test_step_selection_loses_epsilon_and_no_more_over_all_neighbours(sensitivit
         moves = product(neighbours(n, monotone=sensitivity.monotone), (1, 2))
         worst[base] = max(loss(own, law(moved(base, move, factor), 1, atoms, q, 0)) for move, factor in moves)
     assert max(worst.values()) == pytest.approx(1, abs=TOLERANCE)
-    assert worst[(0,) * n] == pytest.approx(1, abs=TOLERANCE), "ties, noise included, are where a move crosses a window at once"
+    assert worst[(0,) * n] == pytest.approx(1, abs=TOLERANCE), (
+        "ties, noise included, are where a move crosses a window at once"
+    )
 
 
 def test_a_window_of_one_bound_is_too_narrow_where_answers_move_both_ways():
@@ -112,7 +116,9 @@ def test_three_scores_and_every_neighbour():
 
 
 def settings(betas, rates, sizes):
-    return [pytest.param(*each, id="beta {} rate {} m {}".format(*each)) for each in product(betas, rates, sizes)]
+    return [
+        pytest.param(*each, id="beta {} rate {} m {}".format(*each)) for each in product(betas, rates, sizes)
+    ]
 
 
 def worst_found(beta, rate, m, seeds, rng):
@@ -129,12 +135,19 @@ def worst_found(beta, rate, m, seeds, rng):
         near = [rng.choice(crossings) / 2**DIGITS + rng.choice([0, 1e-5, 0.5]) for _ in range(m - 1)]
         leads = near if rng.random() < 0.5 else near[:1] * (m - 1)
         other = rng.choice(
-            [one + 1, math.floor(one * ratio), math.ceil(one / ratio), int(one * math.exp(rng.uniform(-beta, beta)))]
+            [
+                one + 1,
+                math.floor(one * ratio),
+                math.ceil(one / ratio),
+                int(one * math.exp(rng.uniform(-beta, beta))),
+            ]
         )
         other = max(math.ceil(one / ratio), min(math.floor(one * ratio), other))
         move, before = min(one, other), [0, *(-int(lead * one) for lead in leads)]
         after = [-move, *(score + move for score in before[1:])]
-        worst = max(worst, math.log(wins(0, before, one, atoms, q, DIGITS) / wins(0, after, other, atoms, q, DIGITS)))
+        worst = max(
+            worst, math.log(wins(0, before, one, atoms, q, DIGITS) / wins(0, after, other, atoms, q, DIGITS))
+        )
     return worst
 
 
@@ -161,7 +174,9 @@ def test_the_losers_do_cost_something():
     before = [0, 0, *[-lead] * (m - 2)]
     after = [-one, *[score + one for score in before[1:]]]
     found = math.log(wins(0, before, one, atoms, q, DIGITS) / wins(0, after, other, atoms, q, DIGITS))
-    assert 0.68 < found <= rate + losers(q, m), "a claim of the winner's share alone would be wrong by a third"
+    assert 0.68 < found <= rate + losers(q, m), (
+        "a claim of the winner's share alone would be wrong by a third"
+    )
 
 
 BETA = 0.5
@@ -183,7 +198,10 @@ def on_grid(rng):
     other = bound * math.exp(rng.choice([-BETA, BETA, rng.uniform(-BETA, BETA)]))
     move = math.floor(min(bound, other))
     before = [rng.randrange(30) for _ in range(m)]
-    return (before, bound), ([score + rng.choice([-move, move, rng.randint(-move, move)]) for score in before], other)
+    return (before, bound), (
+        [score + rng.choice([-move, move, rng.randint(-move, move)]) for score in before],
+        other,
+    )
 
 
 def played(side, atoms, q, scale_of):
@@ -249,7 +267,9 @@ def test_atoms_that_are_rounded_one_at_a_time_break_the_claim():
     rounded, q = [round(height) << DIGITS for height in exact], math.exp(-1)
     one, claim = 1 << 24, 1 + losers(math.exp(-1), 2)
     for atoms, broken in ((rounded, True), (ATOMS, False)):
-        found = loss(law([3, 0], math.floor(math.exp(BETA) * one), atoms, q, UNIT), law([4, -1], one, atoms, q, UNIT))
+        found = loss(
+            law([3, 0], math.floor(math.exp(BETA) * one), atoms, q, UNIT), law([4, -1], one, atoms, q, UNIT)
+        )
         assert (found > claim + 0.5) == broken
         assert broken or found <= claim
 
@@ -272,7 +292,9 @@ def test_the_neighbours_of_the_claim_are_neighbours_and_cost_more_than_the_winne
     mechanism, x, y = general.neighbours[0]
     cheap = audit.Subject(
         laws=[mechanism.noise] * 3,
-        play=lambda answers, noise: smooth_step_selection.decide(*split(mechanism, answers, noise), mechanism.heights),
+        play=lambda answers, noise: smooth_step_selection.decide(
+            *split(mechanism, answers, noise), mechanism.heights
+        ),
         cost=Pure(epsilon=mechanism.rate),
     )
     assert audit.exact(cheap, answers_a=x, answers_b=y).broken, "what all losers cost was forgotten"
@@ -281,7 +303,10 @@ def test_the_neighbours_of_the_claim_are_neighbours_and_cost_more_than_the_winne
 
 def test_the_audit_takes_scores_and_their_bound():
     mechanism = SmoothStepSelection(epsilon=1, beta=0.5, candidates=3, ceiling=4, floor=1)
-    with pytest.raises(InvalidParameter, match="needs the 3 scores of SmoothStepSelection, followed by their smooth bound; got 3"):
+    with pytest.raises(
+        InvalidParameter,
+        match="needs the 3 scores of SmoothStepSelection, followed by their smooth bound; got 3",
+    ):
         audit.exact(mechanism, answers_a=(0, 0, 1), answers_b=(0, 1, 1))
 
 
@@ -297,7 +322,10 @@ def test_releases_have_the_law_that_is_counted():
     steps, scale = mechanism.on_grids(scores, bound)
     expected = law(steps.tolist(), scale, mechanism.heights(range(80)), math.exp(-mechanism.rate), UNIT)
     entropy = Seeded(11)
-    found = np.bincount([mechanism.release(scores, smooth_bound=bound, entropy=entropy).index for _ in range(runs)], minlength=3)
+    found = np.bincount(
+        [mechanism.release(scores, smooth_bound=bound, entropy=entropy).index for _ in range(runs)],
+        minlength=3,
+    )
     assert stats.chisquare(found, np.array(expected) * runs / sum(expected)).pvalue > LEVEL
     assert stats.chisquare(found, np.array([0.25, 0.5, 0.25]) * runs).pvalue < LEVEL
 

@@ -131,7 +131,9 @@ def test_windows_of_the_global_sensitivity_cost_one(families, scale):
 @pytest.mark.parametrize("scale", ["sqrt", "raw"])
 @pytest.mark.parametrize("beta", [0.05, 0.3])
 def test_atoms_in_proportion_to_the_smooth_bound_cost_what_is_claimed(families, scale, beta):
-    method = choose_method(markers=2, families=families, epsilon=1, scale=scale, method="smooth-step", beta=beta)
+    method = choose_method(
+        markers=2, families=families, epsilon=1, scale=scale, method="smooth-step", beta=beta
+    )
     b, c = tables(families)
     keys, known = ahead_and_scale(method.mechanism, method.scores(b, c), method.bounds(b, c))
     q, rounding = ODDS[1], 1 + Fraction(1, 10**10)  # levels beyond the last counted one
@@ -159,7 +161,9 @@ def test_a_statistic_that_is_not_damped_would_cost_more():
 def test_a_bound_below_the_local_sensitivity_costs_more(scale):
     """A broken control: a third of the smooth bound."""
     families, q = 4, ODDS[0]
-    method = choose_method(markers=2, families=families, epsilon=1, scale=scale, method="smooth-step", beta=0.05)
+    method = choose_method(
+        markers=2, families=families, epsilon=1, scale=scale, method="smooth-step", beta=0.05
+    )
     ceiling = method.mechanism.ceiling
     broken = SmoothStepSelection(epsilon=1, beta=0.05, candidates=2, ceiling=ceiling, floor=ceiling / 100)
     b, c = tables(families)
@@ -172,7 +176,9 @@ def test_a_bound_below_the_local_sensitivity_costs_more(scale):
 @pytest.mark.parametrize("scale", ["sqrt", "raw"])
 @pytest.mark.parametrize("epsilon", [1, 3])
 def test_the_heavy_tail_by_quadrature(families, scale, epsilon):
-    method = choose_method(markers=2, families=families, epsilon=epsilon, scale=scale, method="heavy-tail", beta=0.1)
+    method = choose_method(
+        markers=2, families=families, epsilon=epsilon, scale=scale, method="heavy-tail", beta=0.1
+    )
     mechanism = method.mechanism
     nodes, weights = np.polynomial.legendre.leggauss(400)
     t = (nodes + 1) / 2

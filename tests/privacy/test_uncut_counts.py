@@ -66,7 +66,12 @@ def test_depths_of_any_size_and_lists_of_python_integers():
 @given(
     values=st.lists(
         st.one_of(
-            st.integers(-(1 << 80), 1 << 80), st.floats(), st.decimals(-(10**60), 10**60), st.none(), st.fractions(), st.booleans()
+            st.integers(-(1 << 80), 1 << 80),
+            st.floats(),
+            st.decimals(-(10**60), 10**60),
+            st.none(),
+            st.fractions(),
+            st.booleans(),
         ),
         min_size=1,
         max_size=5,
@@ -78,7 +83,11 @@ def test_uncut_steps_are_those_of_the_grid_where_nothing_is_clamped(step, values
     assert plain.shape == uncut.shape
     assert np.minimum(uncut, CLAMP).tolist() == plain.tolist()
     for value, steps in zip(values, uncut.tolist(), strict=True):
-        number = None if value is None or (isinstance(value, Decimal | float) and not math.isfinite(value)) else Fraction(value)
+        number = (
+            None
+            if value is None or (isinstance(value, Decimal | float) and not math.isfinite(value))
+            else Fraction(value)
+        )
         if number is not None and number > 0:
             assert steps == min(number // step, UNCUT)
 
@@ -96,6 +105,8 @@ def test_uncut_arrays(dtype):
 def test_an_offset_needs_a_bound_of_whole_steps():
     """A bound of 1.5 with q = 2/3 is one whole step, but the shares of single records are not: the interval would be too narrow."""
     statement = Sensitivity(bound=1.5, monotone=True, adjacency="add-remove", step=1)
-    with pytest.raises(InvalidParameter, match="must have a bound that is a whole number of steps where an offset is given"):
+    with pytest.raises(
+        InvalidParameter, match="must have a bound that is a whole number of steps where an offset is given"
+    ):
         AboveThreshold(threshold=0, epsilon=1, sensitivity=statement, nested=True, offset=Fraction(2, 3))
     assert AboveThreshold(threshold=0, epsilon=1, sensitivity=statement, nested=True).cost.pure() <= 1

@@ -35,7 +35,9 @@ def test_a_bound_asks_no_farther_than_it_matters():
     assert smooth.bound(oracle, None, beta=0.5, ceiling=8) == pytest.approx(4)
     assert asked == [0, 1]  # e^-1 of 8 is less than 4
     asked.clear()
-    assert smooth.bound(oracle, None, beta=0.001, ceiling=8, steps=5) == pytest.approx(8 * math.exp(-0.005))  # unknown beyond
+    assert smooth.bound(oracle, None, beta=0.001, ceiling=8, steps=5) == pytest.approx(
+        8 * math.exp(-0.005)
+    )  # unknown beyond
     assert asked == [0, 1, 2, 3, 4]
     assert smooth.bound(lambda x, t: 0.0, None, beta=1, ceiling=8) > 0
 
@@ -62,7 +64,9 @@ def test_a_distance():
     assert 0 < found[-1] < 1e-200
     with pytest.raises(InvalidParameter, match=r"beta must be at most 0\.19, the largest admissible one"):
         smooth.from_distance(3, beta=0.2, ceiling=5, largest=0.19)
-    assert smooth.largest_beta([1, 2], [math.inf, math.inf], ceiling=5) == math.inf  # nothing is that sensitive
+    assert (
+        smooth.largest_beta([1, 2], [math.inf, math.inf], ceiling=5) == math.inf
+    )  # nothing is that sensitive
     assert smooth.from_distance(math.inf, beta=9, ceiling=5, largest=math.inf) == pytest.approx(5)
 
 
@@ -81,7 +85,11 @@ def test_all_tables_are_listed_once_and_found_again(totals, cells):
     tables = Tables(totals=totals, cells=cells)
     listed = tables.listed()
     brute = set(product(*(range(total + 1) for total in totals for _ in range(cells))))
-    kept = {row for row in brute if all(sum(row[i * cells : (i + 1) * cells]) == total for i, total in enumerate(totals))}
+    kept = {
+        row
+        for row in brute
+        if all(sum(row[i * cells : (i + 1) * cells]) == total for i, total in enumerate(totals))
+    }
     assert {tuple(row) for row in listed.reshape(tables.size, -1).tolist()} == kept
     assert len(kept) == tables.size
     assert (tables.place(listed) == np.arange(tables.size)).all()
@@ -126,7 +134,11 @@ def test_tables_have_the_smooth_sensitivity(shape, records, beta):
 def test_the_tester_acquits_tables_and_convicts_a_short_distance():
     made = smooth.table(smooth.chi_square, shape=(2, 2), records=(5, 6), beta=0.3)
     listed = made._tables.listed()
-    pairs = [(listed[x], listed[y]) for start, end in made._tables.moves(listed) for x, y in zip(start, end, strict=True)]
+    pairs = [
+        (listed[x], listed[y])
+        for start, end in made._tables.moves(listed)
+        for x, y in zip(start, end, strict=True)
+    ]
     assert not audit.smooth_bound(made.bound, made.statistic, neighbours=pairs, beta=0.3).broken
 
     def squared(table):
@@ -134,7 +146,10 @@ def test_the_tester_acquits_tables_and_convicts_a_short_distance():
         worst = [other for other, local in zip(listed, locals_, strict=True) if local > 0.99 * made.ceiling]
         return made.ceiling * math.exp(-0.3 * min(np.abs(table - other).sum() for other in worst))
 
-    locals_ = [max(abs(made.statistic(x) - made.statistic(y)) for x, y in pairs if (x == table).all()) for table in listed]
+    locals_ = [
+        max(abs(made.statistic(x) - made.statistic(y)) for x, y in pairs if (x == table).all())
+        for table in listed
+    ]
     assert audit.smooth_bound(squared, made.statistic, neighbours=pairs, beta=0.3).broken
 
 
@@ -156,7 +171,9 @@ def test_counts_of_any_kind_are_tables():
 
 
 def test_what_cannot_be_listed_is_refused():
-    with pytest.raises(InvalidParameter, match="at most 524288 of them; got a shape and records with 96560646"):
+    with pytest.raises(
+        InvalidParameter, match="at most 524288 of them; got a shape and records with 96560646"
+    ):
         smooth.table(smooth.chi_square, shape=(2, 3), records=100, beta=0.1)
     for wrong in (
         {"shape": (2, 2, 2), "records": 4},
@@ -177,7 +194,9 @@ def test_what_cannot_be_listed_is_refused():
             smooth.table(statistic, shape=(2, 2), records=3, beta=0.1)
 
 
-@pytest.mark.parametrize(("refused", "instead"), [("mean", "ClippedMean"), ("sum", "ClippedSum"), ("count", "LaplaceMechanism")])
+@pytest.mark.parametrize(
+    ("refused", "instead"), [("mean", "ClippedMean"), ("sum", "ClippedSum"), ("count", "LaplaceMechanism")]
+)
 def test_where_nothing_is_gained_one_is_told(refused, instead):
     with pytest.raises(InvalidParameter, match=f"smooth.{refused} must not be used.*Use {instead}"):
         getattr(smooth, refused)([1, 2, 3], lower=0, upper=5, beta=0.1)
@@ -196,6 +215,8 @@ def test_advice_about_beta():
     for law, share in (("cauchy", 1), ("quartic", 3)):
         beta = smooth.best_beta(at, epsilon=1, law=law)
         assert 0 < beta < 1 / share
-    assert smooth.best_beta(lambda beta: 1.0, epsilon=1, law="quartic") < 0.01  # nothing is gained: as little as possible
+    assert (
+        smooth.best_beta(lambda beta: 1.0, epsilon=1, law="quartic") < 0.01
+    )  # nothing is gained: as little as possible
     with pytest.raises(InvalidParameter, match="above 0"):
         smooth.best_beta(lambda beta: 0.0, epsilon=1)

@@ -56,7 +56,14 @@ def population_variance(x):
 
 @pytest.mark.parametrize(
     ("n", "rank"),
-    [(1, 1), (2, 2), (3, 1), (4, 3), pytest.param(5, 3, marks=pytest.mark.slow), pytest.param(5, 4, marks=pytest.mark.slow)],
+    [
+        (1, 1),
+        (2, 2),
+        (3, 1),
+        (4, 3),
+        pytest.param(5, 3, marks=pytest.mark.slow),
+        pytest.param(5, 4, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("beta", [0.05, 0.4, 1.5])
 def test_the_bound_of_a_quantile_is_the_smooth_sensitivity(n, rank, beta):
@@ -78,7 +85,12 @@ def test_the_bound_of_a_variance_is_above_the_smooth_sensitivity(beta):
 def off_by_one(x, rank, beta):
     """A twin of the formula whose windows hold one record too few: U_t looks as far as t records, not t + 1."""
     padded = [0, *sorted(x), 4]
-    gaps = [(padded[j] - padded[i]) * math.exp(-beta * (j - i)) for i in range(rank + 1) for j in range(rank, len(padded)) if i < j]
+    gaps = [
+        (padded[j] - padded[i]) * math.exp(-beta * (j - i))
+        for i in range(rank + 1)
+        for j in range(rank, len(padded))
+        if i < j
+    ]
     return max(gaps)
 
 
@@ -150,7 +162,10 @@ def test_a_quarter_is_what_a_variance_gains():
 
 def test_a_shift_changes_no_variance():
     numbers = [0.5, 2.0, 3.25, 3.5]
-    plain = smooth.variance(numbers, lower=0, upper=4, beta=0.2), smooth.variance_statistic(numbers, lower=0, upper=4)
+    plain = (
+        smooth.variance(numbers, lower=0, upper=4, beta=0.2),
+        smooth.variance_statistic(numbers, lower=0, upper=4),
+    )
     away = [x - 1024 for x in numbers]
     assert plain == (
         smooth.variance(away, lower=-1024, upper=-1020, beta=0.2),
@@ -182,7 +197,9 @@ def test_numbers_of_any_kind_are_within_the_limits():
     ):
         assert function(strange, **keys, **LIMITS) == function(plain, **keys, **LIMITS)
     for numbers in ([np.timedelta64(5, "D"), 1.0], [np.timedelta64("NaT"), 1.0]):
-        assert smooth.variance_statistic(numbers, **LIMITS) == 0.25, "whole numbers for NumPy, which float() refuses"
+        assert smooth.variance_statistic(numbers, **LIMITS) == 0.25, (
+            "whole numbers for NumPy, which float() refuses"
+        )
     with pytest.raises(InvalidParameter, match="got a single one"):
         smooth.variance(3.0, beta=1, **LIMITS)
 
@@ -202,18 +219,30 @@ def test_limits_between_floats_are_moved_inward(edge):
 
 
 def test_limits_and_smoothness_beyond_the_floats():
-    for wrong in ({"lower": 0, "upper": 1e200}, {"lower": -(10**400), "upper": 1}, {"lower": 0, "upper": 10**400}):
+    for wrong in (
+        {"lower": 0, "upper": 1e200},
+        {"lower": -(10**400), "upper": 1},
+        {"lower": 0, "upper": 10**400},
+    ):
         for function in (smooth.variance_statistic, lambda x, **keys: smooth.variance(x, beta=1, **keys)):
             with pytest.raises(InvalidParameter, match="Change the unit of the values"):
                 function([1, 2], **wrong)
     with pytest.raises(InvalidParameter, match="Change the unit of the values"):
         smooth.quantile([1, 2], rank=1, lower=-1e308, upper=1e308, beta=1)
-    assert smooth.quantile([1, 2, 2], rank=2, beta=10**400, **LIMITS) == smooth.quantile([1, 2, 2], rank=2, beta=10**9, **LIMITS)
+    assert smooth.quantile([1, 2, 2], rank=2, beta=10**400, **LIMITS) == smooth.quantile(
+        [1, 2, 2], rank=2, beta=10**9, **LIMITS
+    )
     assert smooth.tdt(9, 2, families=9, beta=10**400) == smooth.tdt(9, 2, families=9, beta=10**9)
-    assert smooth.tdt(9, 2, families=9, beta=10**400, scale="raw") == smooth.tdt(9, 2, families=9, beta=10**9, scale="raw")
+    assert smooth.tdt(9, 2, families=9, beta=10**400, scale="raw") == smooth.tdt(
+        9, 2, families=9, beta=10**9, scale="raw"
+    )
 
 
-@given(numbers=st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30), other=st.floats(-1e3, 1e3), place=st.integers(0, 29))
+@given(
+    numbers=st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30),
+    other=st.floats(-1e3, 1e3),
+    place=st.integers(0, 29),
+)
 def test_float_variances_move_by_no_more_than_the_bound(numbers, other, place):
     changed = list(numbers)
     changed[place % len(numbers)] = other

@@ -17,7 +17,9 @@ from sordino.smooth._floats import OUTWARD
 from sordino.smooth._tdt import MOVES, admissible, distance, local_table, smallest_bounds
 
 FAMILY = [(b, c) for b in range(3) for c in range(3) if b + c <= 2]
-PUBLISHED = [move for move in MOVES if move != (0, -2)]  # the published code leaves (b, c - 2) out, and has another one twice
+PUBLISHED = [
+    move for move in MOVES if move != (0, -2)
+]  # the published code leaves (b, c - 2) out, and has another one twice
 
 
 def every_table(n):
@@ -43,7 +45,9 @@ def moved(table, n, moves=MOVES):
 def by_families(n):
     """All pairs of tables that differ in one family, from all data sets: what no formula enters."""
     pairs = set()
-    for others in {tuple(map(sum, zip(*data, strict=True))) if data else (0, 0) for data in product(FAMILY, repeat=n - 1)}:
+    for others in {
+        tuple(map(sum, zip(*data, strict=True))) if data else (0, 0) for data in product(FAMILY, repeat=n - 1)
+    }:
         tables = [(others[0] + b, others[1] + c) for b, c in FAMILY]
         pairs |= set(product(tables, repeat=2))
     return pairs
@@ -66,7 +70,10 @@ def brute_bounds(n, beta, local):
 
 @lru_cache
 def local(n, statistic=square):
-    return {table: float(max(abs(statistic(*table) - statistic(*near)) for near in moved(table, n))) for table in every_table(n)}
+    return {
+        table: float(max(abs(statistic(*table) - statistic(*near)) for near in moved(table, n)))
+        for table in every_table(n)
+    }
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
@@ -88,7 +95,9 @@ def test_the_table_of_local_sensitivities(n):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 20, 150])
 def test_the_ceilings_are_attained(n):
-    assert local_table(n).max() == pytest.approx(float(smooth.tdt_ceiling(families=n, scale="raw")), rel=1e-15)
+    assert local_table(n).max() == pytest.approx(
+        float(smooth.tdt_ceiling(families=n, scale="raw")), rel=1e-15
+    )
     if n <= 20:
         assert max(local(n, root).values()) == pytest.approx(2 if n > 1 else math.sqrt(2), rel=1e-12)
     assert smooth.tdt_ceiling(families=n) == 2
@@ -136,7 +145,9 @@ def test_the_smallest_bound_is_the_definition(n, beta):
 @lru_cache
 def statistics(n, scale):
     b, c = map(np.array, zip(*every_table(n), strict=True))
-    return dict(zip(every_table(n), smooth.tdt_statistic(b, c, families=n, scale=scale).tolist(), strict=True))
+    return dict(
+        zip(every_table(n), smooth.tdt_statistic(b, c, families=n, scale=scale).tolist(), strict=True)
+    )
 
 
 def is_smooth(bound, n, beta, statistic):
@@ -164,7 +175,9 @@ def test_bounds_are_smooth_on_all_tables(scale, method, beta):
 
 def test_what_is_not_smooth_is_convicted():
     n, beta = 6, 0.1
-    assert not is_smooth(lambda b, c: local(n)[b, c] * OUTWARD, n, beta, "raw")  # the local sensitivity itself
+    assert not is_smooth(
+        lambda b, c: local(n)[b, c] * OUTWARD, n, beta, "raw"
+    )  # the local sensitivity itself
     ceiling = float(smooth.tdt_ceiling(families=n, scale="raw"))
     limit = admissible(n, ceiling)
 
@@ -174,13 +187,17 @@ def test_what_is_not_smooth_is_convicted():
         return smooth.from_distance(away, beta=rate, ceiling=ceiling, largest=rate)
 
     assert is_smooth(lambda b, c: at(limit, b, c), n, limit, "raw")
-    assert not is_smooth(lambda b, c: at(1.01 * limit, b, c), n, 1.01 * limit, "raw")  # beta above the admissible one
+    assert not is_smooth(
+        lambda b, c: at(1.01 * limit, b, c), n, 1.01 * limit, "raw"
+    )  # beta above the admissible one
     pairs = [(x, y) for x in every_table(n) for y in moved(x, n)]
     for rate in (limit, 1.01 * limit):
         keys = {"neighbours": pairs, "beta": rate, "limit": 10**5}
         report = audit.smooth_bound(lambda x, rate=rate: at(rate, *x), lambda x: float(square(*x)), **keys)
         assert report.broken == (rate > limit)
-    assert not is_smooth(lambda b, c: 4 / math.sqrt(max(b + c, 4)), n, 0.01, "sqrt")  # the local formula, undilated
+    assert not is_smooth(
+        lambda b, c: 4 / math.sqrt(max(b + c, 4)), n, 0.01, "sqrt"
+    )  # the local formula, undilated
     assert not is_smooth(lambda b, c: 0.99 * smooth.tdt(b, c, families=n, beta=3), n, 3, "sqrt")
 
 
@@ -220,7 +237,9 @@ def test_the_admissible_beta_is_that_of_all_tables(n):
     b, c = map(np.array, zip(*every_table(n), strict=True))
     whole = smooth.largest_beta(local_table(n)[b, c], distance(b, c), ceiling=ceiling)
     assert admissible(n, ceiling) == pytest.approx(whole, rel=1e-11)
-    observed = smooth.largest_beta(local_table(n)[n, n : n + 1], distance(np.array([n]), np.array([n])), ceiling=ceiling)
+    observed = smooth.largest_beta(
+        local_table(n)[n, n : n + 1], distance(np.array([n]), np.array([n])), ceiling=ceiling
+    )
     assert observed > whole, "read off one table it would be too large"
 
 
@@ -230,17 +249,23 @@ def test_a_distance_that_a_family_moves_by_two_admits_no_beta(monkeypatch):
 
 
 def test_few_families_have_a_constant_bound_by_distance():
-    assert smooth.tdt([0, 3], [8, 1], families=4, beta=9, scale="raw", method="distance") == pytest.approx([6, 6])
+    assert smooth.tdt([0, 3], [8, 1], families=4, beta=9, scale="raw", method="distance") == pytest.approx(
+        [6, 6]
+    )
 
 
 def test_an_inadmissible_beta_is_refused_and_the_largest_one_named():
-    with pytest.raises(InvalidParameter, match=r"at most 0\.033688953 for the method 'distance' and 150 families"):
+    with pytest.raises(
+        InvalidParameter, match=r"at most 0\.033688953 for the method 'distance' and 150 families"
+    ):
         smooth.tdt(1, 2, families=150, beta=0.034, scale="raw", method="distance")
     with pytest.raises(InvalidParameter, match="at most 2000 on the scale 'raw'"):
         smooth.tdt(1, 2, families=2001, beta=0.1, scale="raw")
     with pytest.raises(InvalidParameter, match="must be 'exact' on the scale 'sqrt'"):
         smooth.tdt(1, 2, families=9, beta=0.1, method="distance")
-    assert smooth.tdt(10**6, 10**5, families=10**7, beta=0.1) == pytest.approx(4 / math.sqrt(1_100_000), rel=1e-7)
+    assert smooth.tdt(10**6, 10**5, families=10**7, beta=0.1) == pytest.approx(
+        4 / math.sqrt(1_100_000), rel=1e-7
+    )
 
 
 def test_counts_of_any_kind_are_tables():
@@ -256,7 +281,9 @@ def test_counts_of_any_kind_are_tables():
 def test_the_ends_of_beta_and_shapes():
     for scale in ("sqrt", "raw"):
         ceiling = float(smooth.tdt_ceiling(families=30, scale=scale))
-        assert smooth.tdt([3, 30], [2, 30], families=30, beta=0, scale=scale) == pytest.approx(ceiling, rel=1e-12)
+        assert smooth.tdt([3, 30], [2, 30], families=30, beta=0, scale=scale) == pytest.approx(
+            ceiling, rel=1e-12
+        )
         assert smooth.tdt(3, 30, families=30, beta=1e-15, scale=scale) == pytest.approx(ceiling, rel=1e-12)
         assert isinstance(smooth.tdt(3, 30, families=30, beta=40, scale=scale), float)
     with pytest.raises(InvalidParameter, match="as many counts"):

@@ -49,15 +49,34 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="at most so many rounds")
     parser.add_argument("--charges", type=int, default=25_000, help="a round ends after so many attempts")
     parser.add_argument("--seconds", type=float, default=60.0, help="a round ends after so many seconds")
-    parser.add_argument("--pause", type=float, default=0.6, help="seconds between two disturbances, on average")
+    parser.add_argument(
+        "--pause", type=float, default=0.6, help="seconds between two disturbances, on average"
+    )
     parser.add_argument("--writers", type=int, default=32)
     parser.add_argument("--processes", type=int, default=8, help="processes that the writers are threads of")
-    parser.add_argument("--seed", type=int, help="what is chosen; instants are never the same. By default, what the clock says")
-    parser.add_argument("--places", nargs="+", choices=sorted({*ORDER}), help="where ledgers are kept, one round after the other")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        help="what is chosen; instants are never the same. By default, what the clock says",
+    )
+    parser.add_argument(
+        "--places",
+        nargs="+",
+        choices=sorted({*ORDER}),
+        help="where ledgers are kept, one round after the other",
+    )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, help="let only these things happen")
-    parser.add_argument("--everything", action="store_true", help="let each thing happen at least once in each round")
-    parser.add_argument("--broken", choices=sorted(twins.TWINS), help="break the library on purpose, and stop when that is found")
-    parser.add_argument("--folder", default=str(FOLDER), help="where results are added up, and what is found is kept")
+    parser.add_argument(
+        "--everything", action="store_true", help="let each thing happen at least once in each round"
+    )
+    parser.add_argument(
+        "--broken",
+        choices=sorted(twins.TWINS),
+        help="break the library on purpose, and stop when that is found",
+    )
+    parser.add_argument(
+        "--folder", default=str(FOLDER), help="where results are added up, and what is found is kept"
+    )
     asked = parser.parse_args(arguments)
     if asked.writers % asked.processes:
         parser.error("--writers must be a multiple of --processes")
@@ -67,7 +86,9 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
 class _Slice:
     """Rounds until the time is over."""
 
-    def __init__(self, asked: Any, seed: int, folder: Path, places: tuple[str, ...], work: Path, stack: ExitStack) -> None:
+    def __init__(
+        self, asked: Any, seed: int, folder: Path, places: tuple[str, ...], work: Path, stack: ExitStack
+    ) -> None:
         self.asked, self.seed, self.folder, self.order, self.work = asked, seed, folder, places, work
         self.begun = time.monotonic()
         self.end = self.begun + 60 * asked.minutes
@@ -102,7 +123,9 @@ class _Slice:
             flush=True,
         )
         number = 0
-        while (seconds := min(self.asked.seconds, LAST * (self.end - time.monotonic()))) > 0 and number != self.asked.rounds:
+        while (
+            seconds := min(self.asked.seconds, LAST * (self.end - time.monotonic()))
+        ) > 0 and number != self.asked.rounds:
             if number and seconds < min(2.0, self.asked.seconds):
                 break
             found = self.one(number, self.order[number % len(self.order)], seconds)
@@ -131,13 +154,21 @@ class _Slice:
         round_ = Round(plan, place, work)
         try:
             round_.run(possible(place))
-        except LedgerError as error:  # the ledger cannot even be looked at: that is a finding, and its place the evidence
+        except (
+            LedgerError
+        ) as error:  # the ledger cannot even be looked at: that is a finding, and its place the evidence
             round_.verdict.found("unusable", f"{type(error).__name__}: {error}")
         verdict = round_.verdict
         round_.counts.update(overspent=verdict.overspent, lost=verdict.lost, unsound=verdict.unsound)
         round_.counts["findings"] = sum(verdict.counts.values())
         after = time.monotonic() - self.begun
-        line = {"seed": self.seed, "round": number, "place": name, "broken": asked.broken, "after": round(after, 1)}
+        line = {
+            "seed": self.seed,
+            "round": number,
+            "place": name,
+            "broken": asked.broken,
+            "after": round(after, 1),
+        }
         line |= {"writers": asked.writers, "counts": dict(round_.counts), "found": verdict.told}
         with (self.folder / "charges.jsonl").open("a", encoding="utf-8") as results:
             results.write(json.dumps(line) + "\n")
@@ -179,7 +210,18 @@ def added_up(folder: Path) -> Counter[str]:
 
 
 def _line(total: Counter[str]) -> str:
-    names = ("charges", "draws", "kills", "restarts", "full disks", "moves", "moves alone", "clocks", "backups", "refused")
+    names = (
+        "charges",
+        "draws",
+        "kills",
+        "restarts",
+        "full disks",
+        "moves",
+        "moves alone",
+        "clocks",
+        "backups",
+        "refused",
+    )
     did = ", ".join(f"{total[name]} {name}" for name in names)
     return (
         f"{did}; {total['overspent']} overspent, {total['lost']} drawn charges lost, "

@@ -46,7 +46,11 @@ ODD_ROWS = (
     f"{TEXT}9,{TEXT}\u202e\u0661,\u0661",
     f"{TEXT}9,tea,=1+{NUMBER}",
 )
-ODD_BYTES = (f"{TEXT}9,t".encode() + b"\xff\xfea,1", f"{TEXT}9,t".encode() + b"\xe2\x82,1", TEXT.encode() + b"\xf0\x28\x8c\x28")
+ODD_BYTES = (
+    f"{TEXT}9,t".encode() + b"\xff\xfea,1",
+    f"{TEXT}9,t".encode() + b"\xe2\x82,1",
+    TEXT.encode() + b"\xf0\x28\x8c\x28",
+)
 
 Maker = Callable[[random.Random, str], bytes]
 
@@ -119,9 +123,14 @@ def _scores(kind: str) -> Maker:
         other, place = _answer(rng), rng.randrange(len(scores))
         if variant != "plain":
             scores[place] = other
-        lines += [f"c{i}{rng.choice(('', ' x', 'é', '漢'))},{score}{behind}" for i, score in enumerate(scores)]
+        lines += [
+            f"c{i}{rng.choice(('', ' x', 'é', '漢'))},{score}{behind}" for i, score in enumerate(scores)
+        ]
         if kind == "refused":  # what is refused is public: the place of the line and its public fields
-            lines.insert(rng.randrange(1, len(lines) + 1), rng.choice((f"{TEXT}", f'c"x,{_answer(rng)},n', f"a,{_answer(rng)}")))
+            lines.insert(
+                rng.randrange(1, len(lines) + 1),
+                rng.choice((f"{TEXT}", f'c"x,{_answer(rng)},n', f"a,{_answer(rng)}")),
+            )
         return "\n".join(lines).encode() + rng.choice((b"", b"\n"))
 
     return make
@@ -153,7 +162,9 @@ def _markers(rng: random.Random, variant: str) -> bytes:
         kind = rng.random()
         if kind < 0.7:
             return f"{rng.randrange(160)}.{NUMBER},{rng.randrange(160)}.{NUMBER}"
-        return rng.choice((f"{TEXT},1", f"1,{TEXT},2", f"-1.{NUMBER},1e308", f"nan,inf{TEXT}", f'"3{TEXT}', ",", f"1{TEXT}"))
+        return rng.choice(
+            (f"{TEXT},1", f"1,{TEXT},2", f"-1.{NUMBER},1e308", f"nan,inf{TEXT}", f'"3{TEXT}', ",", f"1{TEXT}")
+        )
 
     rows = [counts() for _ in range(rng.randrange(1, 8))]
     other, place = counts(), rng.randrange(len(rows))
@@ -168,12 +179,18 @@ def _answers(kind: str) -> Maker:
         other = _answer(rng)
         if variant != "plain" and answers:
             answers[rng.randrange(len(answers))] = other
-        lines = [b"first,0", *(f"{rng.choice(LABELS)}{i},{answer}".encode() for i, answer in enumerate(answers))]
+        lines = [
+            b"first,0",
+            *(f"{rng.choice(LABELS)}{i},{answer}".encode() for i, answer in enumerate(answers)),
+        ]
         if kind == "refused":
             wrong = rng.choice((f'"a,{TEXT}', f'a"b,5.{NUMBER}', f'"a"b,{TEXT}', f'"" ,{TEXT}')).encode()
             lines.insert(rng.randrange(1, len(lines) + 1), wrong)
         if kind == "long":
-            lines.insert(rng.randrange(1, len(lines) + 1), b"long," + TEXT.encode() * rng.choice((300, 262_144, 500_000)))
+            lines.insert(
+                rng.randrange(1, len(lines) + 1),
+                b"long," + TEXT.encode() * rng.choice((300, 262_144, 500_000)),
+            )
         return b"\n".join(lines) + (b"" if rng.random() < 0.3 else b"\n")
 
     return make

@@ -26,7 +26,18 @@ JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 
 def breaches(case: Case, seen: Outcome) -> Iterator[str]:
     """Yield what is wrong with a run: the name of the law, then what was seen. Nothing here shows a mark."""
-    for law in (_ended, _code, _silence, _no_mark, _refused, _stderr, _bounded, _nothing_left, _shape, _ledger):
+    for law in (
+        _ended,
+        _code,
+        _silence,
+        _no_mark,
+        _refused,
+        _stderr,
+        _bounded,
+        _nothing_left,
+        _shape,
+        _ledger,
+    ):
         for what in law(case, seen):
             yield f"{law.__name__[1:]}: {what}"
 
@@ -51,8 +62,15 @@ def _code(case: Case, seen: Outcome) -> Iterator[str]:
 
 def _silence(case: Case, seen: Outcome) -> Iterator[str]:
     said = seen.err
-    if seen.signalled:  # what arrives in a callback of the engine can only be ignored there, and Python says so
-        said = re.sub(rb"Exception ignored on calling ctypes callback.*?KeyboardInterrupt: ?\n+", b"", said, flags=re.DOTALL)
+    if (
+        seen.signalled
+    ):  # what arrives in a callback of the engine can only be ignored there, and Python says so
+        said = re.sub(
+            rb"Exception ignored on calling ctypes callback.*?KeyboardInterrupt: ?\n+",
+            b"",
+            said,
+            flags=re.DOTALL,
+        )
     if BROKEN.search(said) or BROKEN.search(seen.out):
         yield "a traceback or a warning"
     if any(sentence in seen.err for sentence in SAID_SO):
@@ -144,7 +162,9 @@ def _nothing_left(case: Case, seen: Outcome) -> Iterator[str]:
     for name in seen.left:
         folder, _, rest = name.partition("/")
         asked = any(rest in word for word in case.arguments)
-        if rest.endswith("-journal"):  # it is kept, but what it begins with says that there is nothing to undo
+        if rest.endswith(
+            "-journal"
+        ):  # it is kept, but what it begins with says that there is nothing to undo
             asked = seen.after is not None or seen.before is None
             asked = asked and (seen.code is None or not seen.left[name].startswith(JOURNAL))
         if (
@@ -160,15 +180,30 @@ def _nothing_left(case: Case, seen: Outcome) -> Iterator[str]:
 
 
 def _shape(case: Case, seen: Outcome) -> Iterator[str]:
-    if seen.code != 0 or case.stdout != "file" or not seen.out or "--help" in case.arguments or "-h" in case.arguments:
+    if (
+        seen.code != 0
+        or case.stdout != "file"
+        or not seen.out
+        or "--help" in case.arguments
+        or "-h" in case.arguments
+    ):
         return
-    forms = [value for word, value in zip(case.arguments, case.arguments[1:], strict=False) if word == "--format"]
+    forms = [
+        value for word, value in zip(case.arguments, case.arguments[1:], strict=False) if word == "--format"
+    ]
     given = any(word.startswith(("--format=", "--as", "--version")) for word in case.arguments)
-    if given or (forms and set(forms) != {"json"}) or case.path[0] == "randomize" or case.path[-1] == "export":
+    if (
+        given
+        or (forms and set(forms) != {"json"})
+        or case.path[0] == "randomize"
+        or case.path[-1] == "export"
+    ):
         return
     try:
         encoding = case.environment.get("PYTHONIOENCODING", "utf-8")
-        out = seen.out.decode("utf-8" if encoding == "ascii" else encoding)  # click takes ASCII for a mistake, and writes UTF-8
+        out = seen.out.decode(
+            "utf-8" if encoding == "ascii" else encoding
+        )  # click takes ASCII for a mistake, and writes UTF-8
         lines = out.splitlines() if case.path[0] == "above" and "-" in case.arguments else [out]
         for line in lines:
             json.loads(line)
@@ -186,11 +221,16 @@ def _ledger(case: Case, seen: Outcome) -> Iterator[str]:
     rising = {name for name, spent in after.items() if spent > before.get(name, 0)}
     if any(spent < 0 for spent in after.values()):
         yield "more is spent than allowed"
-    if any(after.get(name, -1) < spent for name, spent in before.items()) and case.path[-1] != "void-reservation":
+    if (
+        any(after.get(name, -1) < spent for name, spent in before.items())
+        and case.path[-1] != "void-reservation"
+    ):
         yield "less is spent than before"
     if seen.code in {2, 3} and rising:
         yield f"a charge of a run that ended with {seen.code}"
-    charging = case.path[0] not in {"ledger", "plan", "audit"} and {"--help", "-h", "--version"}.isdisjoint(case.arguments)
+    charging = case.path[0] not in {"ledger", "plan", "audit"} and {"--help", "-h", "--version"}.isdisjoint(
+        case.arguments
+    )
     # A stream that nobody asks anything costs nothing; it may have printed the names of its columns.
     answered = seen.out.count(b"\n") > 1 if "-" in case.arguments else bool(seen.out)
     if seen.code == 0 and charging and _charged(case) == "l.db" and not rising and answered:
@@ -216,13 +256,17 @@ def differences(case: Case, one: Outcome, other: Outcome) -> Iterator[str]:
         yield f"neighbors: exit codes {one.code} and {other.code}"
     elif one.err != other.err and "--no-quiet" not in case.arguments:  # how far it is by now, is time
         yield "neighbors: other words on stderr"
-    elif case.path != ("above",) and _form(one.out) != _form(other.out):  # how many answers are asked for is noisy
+    elif case.path != ("above",) and _form(one.out) != _form(
+        other.out
+    ):  # how many answers are asked for is noisy
         yield "neighbors: another shape of stdout"
 
 
 def _chance(case: Case, seen: Outcome) -> bool:
     """Tell whether noise decides how far a stream comes, and so whether it meets a line that is refused."""
-    return seen.code is None or (_streams(case) and "-" in case.arguments and case.stdin not in {"a.txt", "t.csv", "crlf.csv"})
+    return seen.code is None or (
+        _streams(case) and "-" in case.arguments and case.stdin not in {"a.txt", "t.csv", "crlf.csv"}
+    )
 
 
 def _form(out: bytes) -> object:

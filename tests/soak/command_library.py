@@ -61,7 +61,9 @@ def _make(library: Path, folder: Path, seed: int) -> None:
         con.execute(f"COPY t TO '{place / 't.parquet'}'")
         con.execute(f"COPY (SELECT unnest({list(LABELS)!r}) AS name) TO '{place / 'd.parquet'}'")
         odd = f"SELECT {', '.join(ODD_COLUMNS)}"
-        con.execute(f"COPY ({odd} FROM t WHERE isfinite(price) AND abs(price) < 1e20) TO '{place / 'odd.parquet'}'")
+        con.execute(
+            f"COPY ({odd} FROM t WHERE isfinite(price) AND abs(price) < 1e20) TO '{place / 'odd.parquet'}'"
+        )
         con.close()
     folder.mkdir(exist_ok=True)
     (folder / "t.csv").write_text("user,item,price,note\n", encoding="utf-8")
@@ -75,7 +77,9 @@ def _typed_rows(rng: random.Random, variant: str) -> list[tuple[str | None, str 
 
     rows = [row() for _ in range(50)]
     numbers = (None, float("nan"), float("inf"), -float("inf"), -0.0, 1e308, 5e-324)
-    rows += [(f"{TEXT}odd", None if value is None else f"{TEXT}label", value, f"{TEXT}note") for value in numbers]
+    rows += [
+        (f"{TEXT}odd", None if value is None else f"{TEXT}label", value, f"{TEXT}note") for value in numbers
+    ]
     if variant == "added":
         rows.append((None, f"{TEXT}new", 3.5, f"{TEXT}new"))
     elif variant == "replaced":
@@ -89,7 +93,20 @@ def _ledger(library: Path, folder: Path) -> None:
     os.chdir(folder)
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  (of a process that ends here)
     for name, epsilon, unit, source, more in ACCOUNTS:
-        line = ("ledger", "create", "--ledger", "l.db", "--account", name, "--epsilon", epsilon, *unit, "--source", source, *more)
+        line = (
+            "ledger",
+            "create",
+            "--ledger",
+            "l.db",
+            "--account",
+            name,
+            "--epsilon",
+            epsilon,
+            *unit,
+            "--source",
+            source,
+            *more,
+        )
         if run(line):
             raise RuntimeError(name)
     from sordino.ledger._sqlite import close_all

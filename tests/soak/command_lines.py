@@ -76,14 +76,20 @@ def _options(rng: random.Random, **named: str | None) -> list[Group]:
 def _unit(rng: random.Random, *, rows: bool = False) -> list[Group]:
     if rng.random() < 0.4:
         return [["--row-is-unit"]]
-    return [["--user", "user"], *([["--max-rows", rng.choice(("1", "2", "5"))]] if rows or rng.random() < 0.2 else [])]
+    return [
+        ["--user", "user"],
+        *([["--max-rows", rng.choice(("1", "2", "5"))]] if rows or rng.random() < 0.2 else []),
+    ]
 
 
 def _domain(rng: random.Random) -> list[Group]:
     kind = rng.random()
     if kind < 0.6:
         name = rng.choice(DOMAINS)
-        return [["--domain", name], *([["--domain-column", "name"]] if name != "d.parquet" or rng.random() < 0.5 else [])]
+        return [
+            ["--domain", name],
+            *([["--domain-column", "name"]] if name != "d.parquet" or rng.random() < 0.5 else []),
+        ]
     if kind < 0.75:
         return [["--domain-sql", rng.choice(RIGHT["domain_sql"])]]
     return [["--domain-range", rng.choice(RIGHT["domain_range"])]] if kind < 0.85 else [["--assume-public"]]
@@ -107,7 +113,9 @@ def _table(rng: random.Random, groups: list[Group]) -> list[Group]:
 
 
 def _grouped(rng: random.Random) -> list[Group]:
-    return [] if rng.random() < 0.7 else [["--by", "item"], ["--domain", "d.csv"], ["--domain-column", "name"]]
+    return (
+        [] if rng.random() < 0.7 else [["--by", "item"], ["--domain", "d.csv"], ["--domain-column", "name"]]
+    )
 
 
 def _top(rng: random.Random) -> list[Group]:
@@ -117,7 +125,11 @@ def _top(rng: random.Random) -> list[Group]:
 def _above(rng: random.Random) -> list[Group]:
     common = [["--threshold", rng.choice(("1", "3", "8"))], ["-c", rng.choice(("1", "2", "4"))]]
     if rng.random() < 0.5:
-        more = [["--ledger", "l.db"], ["--account", "pipe"], ["--adjacency", "replace-one"]] if rng.random() < 0.3 else []
+        more = (
+            [["--ledger", "l.db"], ["--account", "pipe"], ["--adjacency", "replace-one"]]
+            if rng.random() < 0.3
+            else []
+        )
         return [["-"], *common, _epsilon(rng), ["--sensitivity", "1"], *more]
     return _table(rng, [["--item", "item"], *_unit(rng), *_domain(rng), *common])
 
@@ -170,7 +182,14 @@ def _select(rng: random.Random) -> list[Group]:
 
 def _accuracy(rng: random.Random) -> list[Group]:
     which = rng.choice(
-        ("sparse-vector", "adaptive-sparse-vector", "noisy-top-k", "exponential", "permute-and-flip", "hybrid-top-k")
+        (
+            "sparse-vector",
+            "adaptive-sparse-vector",
+            "noisy-top-k",
+            "exponential",
+            "permute-and-flip",
+            "hybrid-top-k",
+        )
     )
     needed = {
         "sparse-vector": [["--threshold", "5"], ["-c", "2"]],
@@ -184,7 +203,13 @@ def _accuracy(rng: random.Random) -> list[Group]:
 
 def _new(rng: random.Random) -> list[Group]:
     unit = rng.choice((["--unit", "user"], ["--row-is-unit"]))
-    return [["--ledger", rng.choice(("new.db", "l.db"))], ["--account", "new"], ["--epsilon", "3"], unit, ["--source", "t.csv"]]
+    return [
+        ["--ledger", rng.choice(("new.db", "l.db"))],
+        ["--account", "new"],
+        ["--epsilon", "3"],
+        unit,
+        ["--source", "t.csv"],
+    ]
 
 
 def _of_account(rng: random.Random) -> list[Group]:
@@ -250,9 +275,15 @@ def _wild(rng: random.Random, command: click.Command) -> list[Group]:
     from soak.command_words import value_for
 
     groups = [
-        words_of(rng, option, right=rng.random() < 0.8) for option in options_of(command) if rng.random() < 0.4 or option.required
+        words_of(rng, option, right=rng.random() < 0.8)
+        for option in options_of(command)
+        if rng.random() < 0.4 or option.required
     ]
-    return groups + [[value_for(rng, one, right=rng.random() < 0.8)] for one in command.params if isinstance(one, click.Argument)]
+    return groups + [
+        [value_for(rng, one, right=rng.random() < 0.8)]
+        for one in command.params
+        if isinstance(one, click.Argument)
+    ]
 
 
 def _more(rng: random.Random, command: click.Command, groups: list[Group]) -> list[Group]:
@@ -262,7 +293,10 @@ def _more(rng: random.Random, command: click.Command, groups: list[Group]) -> li
     more: list[Group] = []
     if "--format" in known and rng.random() < 0.5:
         more.append(["--format", rng.choice(("json", "csv", "table"))])
-    if "--no-quiet" in {name for option in options_of(command) for name in option.secondary_opts} and rng.random() < 0.2:
+    if (
+        "--no-quiet" in {name for option in options_of(command) for name in option.secondary_opts}
+        and rng.random() < 0.2
+    ):
         more.append(["--no-quiet"])
     if "--seed" in known and "--ledger" not in given and rng.random() < 0.15:
         more += [["--seed", "7"], ["--synthetic"]]
@@ -303,7 +337,12 @@ def _safe(arguments: list[str]) -> list[str]:
     if "audit" in arguments[:1]:
         words = [word for word in arguments if word != "--all"]
         for place, word in enumerate(words):
-            if word.startswith("--command") and "=" not in word and place + 1 < len(words) and words[place + 1] not in _programs():
+            if (
+                word.startswith("--command")
+                and "=" not in word
+                and place + 1 < len(words)
+                and words[place + 1] not in _programs()
+            ):
                 words[place + 1] = "true {}"
             elif word.startswith("--command="):
                 words[place] = "--command=true {}"

@@ -90,7 +90,9 @@ class Stage:
         except sqlite3.Error:
             return None
         try:
-            names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%account'").fetchall()
+            names = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%account'"
+            ).fetchall()
             rows = connection.execute(f'SELECT name, spent, allowance FROM "{names[0][0]}"').fetchall()
         except (sqlite3.Error, IndexError):
             return None
@@ -121,7 +123,11 @@ def _readable_by_others() -> bool:
 
 def environment_of(case: Case, stage: Stage) -> dict[str, str]:
     """Return the environment of a run."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "OPENBLAS_NUM_THREADS") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("PATH", "PYTHONPATH", "OPENBLAS_NUM_THREADS")
+        if name in os.environ
+    }
     plain = {"HOME": str(stage.folder), "LANG": "C.UTF-8", "TERM": "xterm", "PYTHONDONTWRITEBYTECODE": "1"}
     return kept | plain | {"TMPDIR": str(stage.temporary)} | case.environment
 
@@ -264,7 +270,9 @@ def _open_streams(case: Case) -> None:
             return None
         lines = place == 2 or os.isatty(place)
         raw = open(place, mode + "b", closefd=False)  # noqa: SIM115
-        return io.TextIOWrapper(raw, encoding=encoding, errors=errors, line_buffering=lines and mode == "w", newline=None)
+        return io.TextIOWrapper(
+            raw, encoding=encoding, errors=errors, line_buffering=lines and mode == "w", newline=None
+        )
 
     sys.stdin, sys.stdout, sys.stderr = (  # type: ignore[assignment]
         opened(0, "r", errors), opened(1, "w", errors), opened(2, "w", "backslashreplace"))  # fmt: skip

@@ -303,7 +303,16 @@ ODD: dict[str, tuple[str, ...]] = {
     "delimiter": (";", "\\t", "\t", "", "ab", "1", ".", "-", "e", "é", "\n", '"', " ", "|", "\0"[:0]),
     "encoding": ("latin-1", "UTF8", "klingon", "", "utf-16", "ascii"),
     # Programs that are run: nothing else may ever stand here.
-    "command": ("false {}", "true", "{", "'{}", "nothing-like-this {}", "cat {}", "echo '{}' \"{}\"", "sleep 9 {}"),
+    "command": (
+        "false {}",
+        "true",
+        "{",
+        "'{}",
+        "nothing-like-this {}",
+        "cat {}",
+        "echo '{}' \"{}\"",
+        "sleep 9 {}",
+    ),
     "samples": ("0", "-1", "1", "x", "30"),
     "timeout": ("0", "-1", "0.01", "nan", "x"),
     "html": ("folder", "no/page.html", "", "page.html"),
@@ -326,7 +335,9 @@ def value_for(rng: random.Random, param: click.Parameter, *, right: bool) -> str
         return rng.choice(RIGHT[name])
     if isinstance(param.type, click.Choice):
         words = [str(word) for word in param.type.choices]
-        return rng.choice(words if right else [*(word.upper() for word in words), "", "x", words[0][:-1], "-1"])
+        return rng.choice(
+            words if right else [*(word.upper() for word in words), "", "x", words[0][:-1], "-1"]
+        )
     if not right and name in ODD and (name in {"command", "samples", "html", "file"} or rng.random() < 0.7):
         return rng.choice(ODD[name])
     kind = param.type.name

@@ -95,7 +95,10 @@ def _look(case: Case, stage: Stage, seen: dict[str, Any]) -> None:
     seen["paths"][" ".join(case.path)] += len(runs)
     for outcome in runs:
         seen["codes"][str(outcome.code)] += 1
-        seen["slowest"], seen["largest"] = max(seen["slowest"], outcome.seconds), max(seen["largest"], outcome.memory)
+        seen["slowest"], seen["largest"] = (
+            max(seen["slowest"], outcome.seconds),
+            max(seen["largest"], outcome.memory),
+        )
     around = seen["around"]
     around[f"line {case.intent}"] += 1
     around["pairs of neighbors"] += len(runs) - 1
@@ -106,7 +109,13 @@ def _look(case: Case, stage: Stage, seen: dict[str, Any]) -> None:
         around[f"{name} {getattr(case, name)}"] += getattr(case, name) != "file"
     for what in found:
         seen["found"].append(
-            {"law": what, "like": _like(case, what), "seed": case.seed, "line": shell_line(case), "case": asdict(case)}
+            {
+                "law": what,
+                "like": _like(case, what),
+                "seed": case.seed,
+                "line": shell_line(case),
+                "case": asdict(case),
+            }
         )
 
 

@@ -66,7 +66,9 @@ def run(arguments: list[str]) -> int:
         kept = Path(asked.folder)
         kept.mkdir(parents=True, exist_ok=True)
         for one in summary.found:
-            (kept / f"command-{one['seed']}.json").write_text(json.dumps(one, indent=2) + "\n", encoding="utf-8")
+            (kept / f"command-{one['seed']}.json").write_text(
+                json.dumps(one, indent=2) + "\n", encoding="utf-8"
+            )
     return int(bool(summary.found))
 
 
@@ -74,7 +76,11 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="soak commands", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long to look")
     parser.add_argument("--cases", type=int, help="look at so many cases at most")
-    parser.add_argument("--seed", type=int, help="where to begin: the same seed, the same cases; by default, what the clock says")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        help="where to begin: the same seed, the same cases; by default, what the clock says",
+    )
     parser.add_argument("--case", type=int, metavar="SEED", help="look at one case, and show it")
     parser.add_argument("--broken", choices=TWINS, help="break one thing, and stop when that is found")
     parser.add_argument("--only", metavar="WORD", help="only cases whose command has this word")
@@ -93,7 +99,10 @@ def look(asked: argparse.Namespace) -> Summary:
     stop = asked.broken is not None or asked.stop or asked.case is not None
     with tempfile.TemporaryDirectory(prefix="soak-") as home:
         os.chmod(home, 0o755)  # noqa: PTH101  (some runs are those of nobody)
-        workers = [_start(asked, seed, place, Path(home)) for place in range(1 if asked.case is not None else asked.processes)]
+        workers = [
+            _start(asked, seed, place, Path(home))
+            for place in range(1 if asked.case is not None else asked.processes)
+        ]
         try:
             _listen(workers, summary, begun, stop=stop)
         finally:
@@ -109,7 +118,17 @@ def _start(asked: argparse.Namespace, seed: int, place: int, home: Path) -> subp
     more += [] if asked.case is None else ["--case", str(asked.case)]
     more += [] if asked.only is None else ["--only", asked.only]
     more += [] if asked.cases is None else ["--cases", str(-(-asked.cases // asked.processes))]
-    line = [sys.executable, "-m", "soak.commands", "--worker", str(place), "--seed", str(seed), "--minutes", str(asked.minutes)]
+    line = [
+        sys.executable,
+        "-m",
+        "soak.commands",
+        "--worker",
+        str(place),
+        "--seed",
+        str(seed),
+        "--minutes",
+        str(asked.minutes),
+    ]
     line += ["--processes", str(asked.processes), "--folder", str(home / str(place)), *more]
     import sordino
 
@@ -132,7 +151,12 @@ def _listen(workers: list[subprocess.Popen[str]], summary: Summary, begun: float
             if not line:
                 waiting.unregister(key.fileobj)
                 if key.data.wait():
-                    lost = {"law": "a worker is lost", "like": "worker", "seed": -1, "line": f"exit code {key.data.returncode}"}
+                    lost = {
+                        "law": "a worker is lost",
+                        "like": "worker",
+                        "seed": -1,
+                        "line": f"exit code {key.data.returncode}",
+                    }
                     summary.found.append(lost)
                 continue
             _add(summary, json.loads(line))
@@ -140,7 +164,11 @@ def _listen(workers: list[subprocess.Popen[str]], summary: Summary, begun: float
                 return
         if time.monotonic() > shown + TOLD:
             shown = time.monotonic()
-            print(f"{shown - begun:.0f} s: {summary.runs} runs, {len(summary.found)} findings", file=sys.stderr, flush=True)
+            print(
+                f"{shown - begun:.0f} s: {summary.runs} runs, {len(summary.found)} findings",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _add(summary: Summary, said: dict[str, Any]) -> None:
@@ -148,7 +176,10 @@ def _add(summary: Summary, said: dict[str, Any]) -> None:
     summary.runs += said["runs"]
     for name in ("codes", "paths", "around"):
         getattr(summary, name).update(said[name])
-    summary.slowest, summary.largest = max(summary.slowest, said["slowest"]), max(summary.largest, said["largest"])
+    summary.slowest, summary.largest = (
+        max(summary.slowest, said["slowest"]),
+        max(summary.largest, said["largest"]),
+    )
     for one in said["found"]:
         summary.times[one["like"]] += 1
         if summary.times[one["like"]] == 1:
@@ -167,19 +198,32 @@ def told(summary: Summary) -> str:
     lines += [f"  {path}: {times}" for path, times in sorted(summary.paths.items())]
     lines += [f"  {what}: {times}" for what, times in sorted(summary.around.items()) if times]
     for one in summary.found:
-        lines.append(f"FOUND {one['law']} ({summary.times[one['like']]} times), seed {one['seed']}\n  {one['line']}")
+        lines.append(
+            f"FOUND {one['law']} ({summary.times[one['like']]} times), seed {one['seed']}\n  {one['line']}"
+        )
     return "\n".join(lines)
 
 
 def shell_line(case: Case) -> str:
     """Return a case as a line for a shell, as far as a shell can say it."""
-    ends = {"full": ">/dev/full", "closed": ">&-", "gone": "| true", "early": "| head -c 1", "terminal": "(terminal)", "file": ""}
+    ends = {
+        "full": ">/dev/full",
+        "closed": ">&-",
+        "gone": "| true",
+        "early": "| head -c 1",
+        "terminal": "(terminal)",
+        "file": "",
+    }
     words = [f"{name}={value}" for name, value in case.environment.items()] + ["sordino", *case.arguments]
     line = shlex.join(word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in words)
     behind = {"null": "", "closed": "<&-"}.get(case.stdin, f"<{case.stdin}")
     error = "" if case.stderr == "file" else "2" + ends[case.stderr]
     coming = "" if case.signal is None else f"({case.signal[0]} after {case.signal[1]:.3f} s)"
-    return " ".join(part for part in (line, behind, ends[case.stdout], error, coming, "(as nobody)" if case.nobody else "") if part)
+    return " ".join(
+        part
+        for part in (line, behind, ends[case.stdout], error, coming, "(as nobody)" if case.nobody else "")
+        if part
+    )
 
 
 if __name__ == "__main__":

@@ -198,7 +198,9 @@ def full_disk(round_: Round) -> None:
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
-                until = until or time.monotonic() + round_.chance.uniform(0.05, 0.5 if isinstance(round_.place, FilePlace) else 2)
+                until = until or time.monotonic() + round_.chance.uniform(
+                    0.05, 0.5 if isinstance(round_.place, FilePlace) else 2
+                )
                 block = block[: len(block) // 2] or bytes(1)
                 time.sleep(0.001)
     ballast.unlink()

@@ -49,7 +49,9 @@ def up(amount: Fraction) -> int:
     return math.ceil(amount)
 
 
-def judge(tables: Tables, said: Said, budgets: dict[str, int], *, verdict: Verdict, full: bool, server: bool) -> None:
+def judge(
+    tables: Tables, said: Said, budgets: dict[str, int], *, verdict: Verdict, full: bool, server: bool
+) -> None:
     """Compare a ledger at rest with everything that was said about it; `budgets` is what each account was made with."""
     if tables.damaged:
         verdict.found("damaged file", tables.damaged)
@@ -79,7 +81,16 @@ def _history(tables: Tables, name: str, verdict: Verdict) -> None:
                 spent += event.amount
             case "settle" | "void" if charge is not None:
                 spent -= charge.reserved - event.amount
-        covered = (head, event.number, event.kind, event.charge, event.amount, event.spent, event.allowance, event.body)
+        covered = (
+            head,
+            event.number,
+            event.kind,
+            event.charge,
+            event.amount,
+            event.spent,
+            event.allowance,
+            event.body,
+        )
         head = hashlib.sha256(" ".join(map(str, covered)).encode()).hexdigest()
         if (event.number, event.spent, event.allowance, event.head) != (place, spent, allowance, head):
             verdict.found("history", f"event {event.number} of {name!r} does not follow from those before")
@@ -90,11 +101,16 @@ def _history(tables: Tables, name: str, verdict: Verdict) -> None:
     of_charges = sum(charge.charged for charge in tables.charges.values() if charge.account == name)
     shares = sum(child.allowance for child in tables.accounts.values() if child.parent == name)
     if (account.spent, account.allowance) != (of_charges + shares, allowance):
-        verdict.found("sums", f"{name!r} says {account.spent} spent; its charges and shares are {of_charges} and {shares}")
+        verdict.found(
+            "sums",
+            f"{name!r} says {account.spent} spent; its charges and shares are {of_charges} and {shares}",
+        )
     over = max(over, of_charges + shares - account.allowance)
     if over > 0:
         verdict.overspent += 1
-        verdict.found("overspent", f"{name!r} was charged {over} more than its {account.allowance} at some moment")
+        verdict.found(
+            "overspent", f"{name!r} was charged {over} more than its {account.allowance} at some moment"
+        )
 
 
 def _budgets(tables: Tables, said: Said, budgets: dict[str, int], verdict: Verdict) -> None:
@@ -109,7 +125,9 @@ def _budgets(tables: Tables, said: Said, budgets: dict[str, int], verdict: Verdi
         most = budget + (said.granting[name] if account.parent else 0)
         least = budget + (said.granted[name] if account.parent else 0)
         if not least <= account.allowance <= most:
-            verdict.found("allowance", f"{name!r} may spend {account.allowance} and was given {least} to {most}")
+            verdict.found(
+                "allowance", f"{name!r} may spend {account.allowance} and was given {least} to {most}"
+            )
         if really[name] > most:
             verdict.overspent += 1
             verdict.found("overspent", f"noise of {name!r} has spent {really[name]} of {most}")
@@ -169,19 +187,28 @@ def _one(told: Told, charge: Charge, draws: list[int], said: Said, verdict: Verd
     """Judge one charge by all that was said of it."""
     if (charge.account, charge.reserved) != (told.account, up(told.amount)):
         verdict.found(
-            "amount", f"{told.label} asked {told.account} for {up(told.amount)} and got {charge.account}, {charge.reserved}"
+            "amount",
+            f"{told.label} asked {told.account} for {up(told.amount)} and got {charge.account}, {charge.reserved}",
         )
     if not holds(told, charge, verdict):
         return
     worst = [0, *(up(sum(told.about[: k + 1], Fraction(0))) for k in range(len(told.about)))]
     allowed = {worst[count]: count for count in range(len(told.noise), len(told.about) + 1)}
-    if charge.drawn not in allowed or charge.draws > len(told.about) or (sum(draws), len(draws)) != (charge.drawn, charge.draws):
-        verdict.found("draws", f"{told.label} drew {draws}, has {charge.drawn}; {sorted(allowed)} were possible")
+    if (
+        charge.drawn not in allowed
+        or charge.draws > len(told.about)
+        or (sum(draws), len(draws)) != (charge.drawn, charge.draws)
+    ):
+        verdict.found(
+            "draws", f"{told.label} drew {draws}, has {charge.drawn}; {sorted(allowed)} were possible"
+        )
     if charge.state == "settled":
         if not told.settling or told.kept:
             verdict.found("settled by nobody", f"{told.label} is settled at {charge.settled}")
         if charge.settled != up(sum(told.noise, Fraction(0))):
-            verdict.found("settled", f"{told.label} is settled at {charge.settled}, its noise spent {sum(told.noise)}")
+            verdict.found(
+                "settled", f"{told.label} is settled at {charge.settled}, its noise spent {sum(told.noise)}"
+            )
     elif charge.state == "void":
         if charge.id not in said.voiding or charge.settled != charge.drawn:
             verdict.found("void", f"{told.label} was given up at {charge.settled} of {charge.drawn}")
@@ -205,7 +232,9 @@ def _refusals(tables: Tables, said: Said, verdict: Verdict) -> None:
         known = moments.get((refusal.account, refusal.remaining), [])
         place = bisect_left(known, first)
         if refusal.remaining >= up(refusal.amount) or place == len(known) or known[place] >= last:
-            verdict.found("refused", f"{_shown(refusal)}, and that was never so between events {first} and {last}")
+            verdict.found(
+                "refused", f"{_shown(refusal)}, and that was never so between events {first} and {last}"
+            )
 
 
 def _number(tables: Tables, said: Said, label: str | None, otherwise: int) -> int:

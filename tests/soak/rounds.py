@@ -88,7 +88,9 @@ class Round:
         }
         for name, nano in budgets.items():
             Ledger.create(self.place.url, account=name, budget=Budget(epsilon=Fraction(nano, NANO)), **ABOUT)  # type: ignore[arg-type]
-        rho = Ledger.create(self.place.url, account="rho", budget=Budget(epsilon=50, delta=1e-6, meter="zcdp"), **ABOUT)  # type: ignore[arg-type]
+        rho = Ledger.create(
+            self.place.url, account="rho", budget=Budget(epsilon=50, delta=1e-6, meter="zcdp"), **ABOUT
+        )  # type: ignore[arg-type]
         budgets["rho"] = int(rho.remaining * NANO)
         budgets["team"] = self.plan.charges * each // 50
         Ledger(self.place.url, "large").grant("team", Fraction(budgets["team"], NANO))
@@ -189,10 +191,22 @@ class Round:
         self.make()
         try:
             self.start_all()
-            while time.monotonic() < self.end and (self.gate.charges() < self.plan.charges or (self.plan.everything and first)):
-                time.sleep(min(self.chance.expovariate(1 / self.plan.pause), 10 * self.plan.pause, self.plan.seconds / 4))
+            while time.monotonic() < self.end and (
+                self.gate.charges() < self.plan.charges or (self.plan.everything and first)
+            ):
+                time.sleep(
+                    min(
+                        self.chance.expovariate(1 / self.plan.pause),
+                        10 * self.plan.pause,
+                        self.plan.seconds / 4,
+                    )
+                )
                 self.look_after()
-                name = first.pop() if first else self.chance.choices(kinds, [happenings[kind][0] for kind in kinds])[0]
+                name = (
+                    first.pop()
+                    if first
+                    else self.chance.choices(kinds, [happenings[kind][0] for kind in kinds])[0]
+                )
                 happenings[name][1](self)
             self.over()
         finally:
@@ -219,7 +233,9 @@ class Round:
         for heads in self.heads:
             for name, head in heads.items():
                 if head not in known.get(name, ()):
-                    self.verdict.found("head", f"a head of {name!r} that a backup noted is not in its history")
+                    self.verdict.found(
+                        "head", f"a head of {name!r} that a backup noted is not in its history"
+                    )
         self.counts.update(
             charges=len(held.charges),
             draws=sum(charge.draws for charge in held.charges.values()),

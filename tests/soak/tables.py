@@ -72,11 +72,18 @@ def of(url: str) -> Tables:
 
 
 def _read(ask: Callable[[str], Iterable[Any]]) -> Tables:
-    accounts = [Account(*row) for row in ask("SELECT name, parent, allowance, spent, number, head FROM ~account")]
-    charges = [
-        Charge(*row) for row in ask("SELECT id, account, number, state, reserved, drawn, draws, settled FROM ~charge ORDER BY id")
+    accounts = [
+        Account(*row) for row in ask("SELECT name, parent, allowance, spent, number, head FROM ~account")
     ]
-    tables = Tables({account.name: account for account in accounts}, {charge.id: charge for charge in charges})
+    charges = [
+        Charge(*row)
+        for row in ask(
+            "SELECT id, account, number, state, reserved, drawn, draws, settled FROM ~charge ORDER BY id"
+        )
+    ]
+    tables = Tables(
+        {account.name: account for account in accounts}, {charge.id: charge for charge in charges}
+    )
     asked = "SELECT account, number, kind, charge, amount, spent, allowance, head, body FROM ~event ORDER BY account, number"
     for name, *row in ask(asked):
         event = Event(*row)

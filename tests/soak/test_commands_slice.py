@@ -54,7 +54,12 @@ LAW = {
 
 @pytest.mark.parametrize("twin", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_what_is_broken_is_found(twin, capfd):
-    assert looked("--seed", 5, "--cases", 1500, "--minutes", 10, "--broken", twin, "--only", (QUICK | SLOW)[twin]) == 1
+    assert (
+        looked(
+            "--seed", 5, "--cases", 1500, "--minutes", 10, "--broken", twin, "--only", (QUICK | SLOW)[twin]
+        )
+        == 1
+    )
     assert f"FOUND {LAW[twin]}" in capfd.readouterr().out
 
 
@@ -76,7 +81,11 @@ def test_recipes_name_commands_and_options_that_there_are():
     for path, recipe in RECIPES.items():
         known = {name for param in leaves()[path].params for name in (*param.opts, *param.secondary_opts)}
         for seed in range(50):
-            given = {words[0] for words in recipe(random.Random(seed)) if words[0].startswith("-") and words[0] != "-"}
+            given = {
+                words[0]
+                for words in recipe(random.Random(seed))
+                if words[0].startswith("-") and words[0] != "-"
+            }
             assert given <= known, path
 
 
@@ -103,7 +112,12 @@ SEEN = {
     "nothing on stderr": {"code": 2},
     "more than one error": {"code": 2, "err": b"Error: a\nError: b\n"},
     "no JSON": {"code": 0, "out": b"a,b\n"},
-    "a charge of a run that ended with 2": {"code": 2, "err": b"Error: x", "before": {"a": 0}, "after": {"a": 5}},
+    "a charge of a run that ended with 2": {
+        "code": 2,
+        "err": b"Error: x",
+        "before": {"a": 0},
+        "after": {"a": 5},
+    },
     "less is spent": {"code": 0, "before": {"a": 5}, "after": {"a": 0}},
     "more is spent than allowed": {"code": 0, "before": {"a": 5}, "after": {"a": -1}},
     "without a charge": {"code": 0, "out": b"{}", "before": {"a": 5}, "after": {"a": 5}},

@@ -31,7 +31,14 @@ def soak(folder: Path, *options: str) -> tuple[int, list[dict], str]:
     """Run the soak as its users do; return how it ended, what it counted in each round, and what it said."""
     paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "soak", "charges", "--folder", str(folder), "--pause", "0.1", *options]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        command,
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     results = folder / "charges.jsonl"
     assert results.exists(), done.stderr
     return done.returncode, [json.loads(line) for line in results.read_text().splitlines()], done.stdout
@@ -46,15 +53,34 @@ def soak(folder: Path, *options: str) -> tuple[int, list[dict], str]:
     ],
 )
 def test_a_slice_finds_nothing(tmp_path, place, kinds):
-    options = ("--charges", "300", "--rounds", "1", "--seconds", "60", "--minutes", "5", "--seed", "1", "--everything")
+    options = (
+        "--charges",
+        "300",
+        "--rounds",
+        "1",
+        "--seconds",
+        "60",
+        "--minutes",
+        "5",
+        "--seed",
+        "1",
+        "--everything",
+    )
     code, rounds, said = soak(tmp_path, *options, "--places", place, "--kinds", *kinds)
     assert code == 0, said
     [counts] = [line["counts"] for line in rounds]
     assert counts["charges"] > 100
     assert counts["kills"] > 0
-    happened = {"full disk": "full disks", "copied back": "moves", "moved alone": "moves alone", "backup": "backups"}
+    happened = {
+        "full disk": "full disks",
+        "copied back": "moves",
+        "moved alone": "moves alone",
+        "backup": "backups",
+    }
     happened |= {"restart": "restarts", "clock": "clocks", "stop": "stops"}
-    if not hasattr(resource, "prlimit"):  # a full disk needs a system that can limit one, or the files of a process
+    if not hasattr(
+        resource, "prlimit"
+    ):  # a full disk needs a system that can limit one, or the files of a process
         happened.pop("full disk")
     assert all(counts[happened[kind]] for kind in kinds if kind in happened)
     assert (counts["overspent"], counts["lost"], counts["unsound"], counts["findings"]) == (0, 0, 0, 0)
@@ -65,17 +91,23 @@ def test_a_slice_finds_nothing(tmp_path, place, kinds):
 @pytest.mark.slow
 def test_slices_add_up_and_end_by_themselves(tmp_path):
     for seed in ("1", "2"):
-        code, rounds, said = soak(tmp_path, "--minutes", "0.1", "--seconds", "3", "--seed", seed, "--places", "memory")
+        code, rounds, said = soak(
+            tmp_path, "--minutes", "0.1", "--seconds", "3", "--seed", seed, "--places", "memory"
+        )
         assert code == 0, said
     total = sum(line["counts"]["charges"] for line in rounds)
     assert {line["seed"] for line in rounds} == {1, 2}
     assert f"all slices: {total} charges, " in said
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in twins.TWINS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in twins.TWINS]
+)
 def test_every_twin_is_convicted(tmp_path, name):
     charges = "300" if name in QUICK else "2000"
-    code, rounds, said = soak(tmp_path, "--broken", name, "--charges", charges, "--seconds", "4", "--minutes", "8", "--seed", "1")
+    code, rounds, said = soak(
+        tmp_path, "--broken", name, "--charges", charges, "--seconds", "4", "--minutes", "8", "--seed", "1"
+    )
     assert code == 1, said
     assert rounds[-1]["found"]
     assert rounds[-1]["broken"] == name
@@ -90,7 +122,9 @@ def seen(tmp_path_factory):
     folder = tmp_path_factory.mktemp("round")
     (folder / "witness").mkdir()
     told = Witness(folder / "witness" / "0")
-    ledger = Ledger.create(folder / "budget.db", account="orders", budget=Budget(epsilon=Fraction(1000, NANO)), **ABOUT)
+    ledger = Ledger.create(
+        folder / "budget.db", account="orders", budget=Budget(epsilon=Fraction(1000, NANO)), **ABOUT
+    )
 
     def reserve(label, amount):
         told.say("A", label, "orders", amount)
@@ -152,7 +186,9 @@ def shortened(held: Tables) -> Tables:
 
 def edited(held: Tables) -> Tables:
     [events] = held.events.values()
-    return replace(held, events={"orders": [*events[:2], events[2]._replace(body=events[2].body + " "), *events[3:]]})
+    return replace(
+        held, events={"orders": [*events[:2], events[2]._replace(body=events[2].body + " "), *events[3:]]}
+    )
 
 
 def test_the_referee_finds_nothing_where_there_is_nothing(seen):
@@ -180,7 +216,10 @@ def test_the_referee_finds_nothing_where_there_is_nothing(seen):
         (shortened, "history"),
         (edited, "history"),
         (lambda held: replace(held, accounts={"orders": held.accounts["orders"]._replace(spent=0)}), "sums"),
-        (lambda held: replace(held, accounts={"orders": held.accounts["orders"]._replace(allowance=300)}), "overspent"),
+        (
+            lambda held: replace(held, accounts={"orders": held.accounts["orders"]._replace(allowance=300)}),
+            "overspent",
+        ),
         (lambda held: replace(held, damaged="page 7"), "damaged file"),
     ],
 )
@@ -225,7 +264,11 @@ def test_errors_of_a_full_disk_and_of_a_server_that_stayed_away_are_no_findings(
 
 def test_a_copy_holds_what_was_said_before_it_was_begun(seen):
     held, folder, _ = seen
-    for copied, kinds in ((held, set()), (without(held, "0.0.1"), {"lost"}), (without(held, "0.0.2"), {"forgotten"})):
+    for copied, kinds in (
+        (held, set()),
+        (without(held, "0.0.1"), {"lost"}),
+        (without(held, "0.0.2"), {"forgotten"}),
+    ):
         verdict = Verdict()
         judge_copy(copied, witness.read(folder), verdict)
         assert set(verdict.counts) == kinds

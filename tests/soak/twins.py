@@ -29,8 +29,13 @@ def _put(owner: Any, name: str, value: Any) -> None:
 def checked_first() -> None:
     """What remains is asked first, and charged without a condition: two that ask at once both fit."""
     first, *rest = _schema.RESERVE.statements
-    unconditional = replace(_schema.RESERVE, statements=(first.replace(" AND spent <= allowance - :amount", ""), *rest))
-    tables = tuple(table.replace("CHECK (spent >= 0 AND spent <= allowance)", "CHECK (spent >= 0)") for table in _schema.TABLES)
+    unconditional = replace(
+        _schema.RESERVE, statements=(first.replace(" AND spent <= allowance - :amount", ""), *rest)
+    )
+    tables = tuple(
+        table.replace("CHECK (spent >= 0 AND spent <= allowance)", "CHECK (spent >= 0)")
+        for table in _schema.TABLES
+    )
     _put(_schema, "RESERVE", unconditional)
     operations = (unconditional, *_schema.OPERATIONS[1:])
     for module in (_schema, _postgres):

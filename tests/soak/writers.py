@@ -192,7 +192,8 @@ def _live(job: Job, parent: int) -> None:
     witness = Witness(job.witness / str(job.life))
     ledgers = {name: Ledger(job.url, name) for name in job.accounts}
     threads = [
-        threading.Thread(target=_Writer(job, number, ledgers, witness, chance.random()).run, daemon=True) for number in job.writers
+        threading.Thread(target=_Writer(job, number, ledgers, witness, chance.random()).run, daemon=True)
+        for number in job.writers
     ]
     for thread in threads:
         thread.start()
@@ -207,7 +208,9 @@ def _live(job: Job, parent: int) -> None:
 class _Writer:
     """One thread."""
 
-    def __init__(self, job: Job, number: int, ledgers: dict[str, Ledger], witness: Witness, seed: float) -> None:
+    def __init__(
+        self, job: Job, number: int, ledgers: dict[str, Ledger], witness: Witness, seed: float
+    ) -> None:
         self.job, self.number, self.ledgers, self.witness = job, number, ledgers, witness
         self.chance = random.Random(f"{seed}/{number}")
         self.begun = 0.0
@@ -235,7 +238,9 @@ class _Writer:
     def charge(self, label: str) -> None:
         [account] = self.chance.choices(list(self.job.accounts), list(self.job.accounts.values()))
         unit = Fraction(1, 3) if account == "thirds" else Fraction(1)
-        draws = [self.chance.randrange(1, 3000) * unit for _ in range(self.chance.choice((0, 1, 1, 1, 1, 2, 3)))]
+        draws = [
+            self.chance.randrange(1, 3000) * unit for _ in range(self.chance.choice((0, 1, 1, 1, 1, 2, 3)))
+        ]
         spare = self.chance.choice((0, 0, 0, 1, 500)) * unit
         amount = sum(draws, spare)
         self.witness.say("A", label, account, amount)
@@ -283,7 +288,9 @@ class _Writer:
             self.witness.say("S", label)
             with charge:
                 pass
-            if "state='settled'" in repr(charge):  # leaving a block says nothing if the ledger could not be reached
+            if "state='settled'" in repr(
+                charge
+            ):  # leaving a block says nothing if the ledger could not be reached
                 self.witness.say("s", label)
         elif ending == "error":
             try:

@@ -89,7 +89,13 @@ def played(q, rules, rho, xi):
         entropy=SYSTEM,
     )
     assert found.stages == bool(found.asked)
-    events = dict(zip(found.places.tolist(), zip(found.branches.tolist(), found.lifts.tolist(), strict=True), strict=True))
+    events = dict(
+        zip(
+            found.places.tolist(),
+            zip(found.branches.tolist(), found.lifts.tolist(), strict=True),
+            strict=True,
+        )
+    )
     assert sorted(events) == found.places.tolist(), "in order, each once"
     return tuple(events.get(i) for i in range(found.asked))
 

@@ -130,4 +130,7 @@ def subset(ways, free, n):
 
 def words_below(ways, bound, n):
     """Choose `n` independent uniform numbers below `bound`."""
-    return np.array(ways.choose([(each, 1 / Decimal(bound**n)) for each in product(range(bound), repeat=n)]), dtype=np.int64)
+    return np.array(
+        ways.choose([(each, 1 / Decimal(bound**n)) for each in product(range(bound), repeat=n)]),
+        dtype=np.int64,
+    )

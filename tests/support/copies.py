@@ -134,7 +134,9 @@ def ledger() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         for name, (reserved, use) in uses.items():
             ledgers = {
-                copy: sd.Ledger.create(f"{folder}/{copy} {name}.db", account="a", budget=sd.Budget(epsilon=1), **account)
+                copy: sd.Ledger.create(
+                    f"{folder}/{copy} {name}.db", account="a", budget=sd.Budget(epsilon=1), **account
+                )
                 for copy in ("ours", "theirs")
             }
             charges = {copy: one.reserve(reserved) for copy, one in ledgers.items()}
@@ -146,7 +148,9 @@ def sessions() -> dict[str, Any]:
     """Copy it between two releases of a session: neither noise nor the secret that chooses rows is the same."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.csv"
-        path.write_text("user,item,amount\n" + "".join(f"u{i % 40},{'abc'[i % 3]},{i % 90}\n" for i in range(240)))
+        path.write_text(
+            "user,item,amount\n" + "".join(f"u{i % 40},{'abc'[i % 3]},{i % 90}\n" for i in range(240))
+        )
         session = sd.Session(path, unit=sd.PrivacyUnit("user", max_rows=2))
         local = sd.Session(path, unit=sd.PrivacyUnit.row(adjacency="replace-one"))
         items = {"epsilon": 1, "domain": ["a", "b", "c"]}
@@ -172,7 +176,9 @@ def sessions() -> dict[str, Any]:
             "quantiles": lambda: session.quantile("amount", q=[0.25, 0.75], lower=0, **column),
             "sum": lambda: session.sum("amount", **column),
             "mean": lambda: session.mean("amount", **column),
-            "groups": lambda: session.sum("amount", by="item", domain=["a", "b"], groups_per_unit=1, **column),
+            "groups": lambda: session.sum(
+                "amount", by="item", domain=["a", "b"], groups_per_unit=1, **column
+            ),
             "bounded": lambda: session.sum("amount", bounds=(0, 10**6), **column),
             "randomize": lambda: local.randomize("amount", lower=0, upper=100, epsilon=1),
             "batch": batch,
@@ -196,4 +202,10 @@ if __name__ == "__main__":
     warnings.simplefilter("error")
     if sys.argv[1] != "values":
         hear()
-    print(json.dumps({"doors": doors, "streams": streams, "ledger": ledger, "sessions": sessions, "values": values}[sys.argv[1]]()))
+    print(
+        json.dumps(
+            {"doors": doors, "streams": streams, "ledger": ledger, "sessions": sessions, "values": values}[
+                sys.argv[1]
+            ]()
+        )
+    )

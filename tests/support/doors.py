@@ -81,7 +81,9 @@ class _Question:
 
 def _table(plant: Any, entropy: Any) -> Any:
     mechanism = TableNumbers(estimator=_clipped_sum(), adjacency="add-remove")
-    return mechanism.release(Numbers(_Question(plant), (_counts(mechanism.estimator, plant),)), entropy=entropy)  # type: ignore[arg-type]
+    return mechanism.release(
+        Numbers(_Question(plant), (_counts(mechanism.estimator, plant),)), entropy=entropy
+    )  # type: ignore[arg-type]
 
 
 def _local(plant: Any, entropy: Any) -> Any:
@@ -95,7 +97,9 @@ def _markers(plant: Any, entropy: Any) -> Any:
 
 
 DOORS: dict[str, Door] = {
-    "AboveThreshold.release": _release(lambda: sd.AboveThreshold(threshold=10**12, epsilon=0.01, sensitivity=COUNTING)),
+    "AboveThreshold.release": _release(
+        lambda: sd.AboveThreshold(threshold=10**12, epsilon=0.01, sensitivity=COUNTING)
+    ),
     "AdaptiveSparseVector.open": _asked(
         lambda: sd.AdaptiveSparseVector(threshold=10**12, at_least=2, epsilon=0.01, sensitivity=COUNTING)
     ),
@@ -103,8 +107,12 @@ DOORS: dict[str, Door] = {
         lambda: sd.AdaptiveSparseVector(threshold=10**12, at_least=2, epsilon=0.01, sensitivity=COUNTING)
     ),
     "BoundedTotal.release": _figure,
-    "ClipSearch.release": lambda plant, entropy: _clipped_sum().search.release(_counts(_clipped_sum(), plant), entropy=entropy),
-    "ClippedColumn.clip_from": lambda plant, entropy: _clipped_mean().clip_from(_counts(_clipped_mean(), plant), entropy=entropy),
+    "ClipSearch.release": lambda plant, entropy: _clipped_sum().search.release(
+        _counts(_clipped_sum(), plant), entropy=entropy
+    ),
+    "ClippedColumn.clip_from": lambda plant, entropy: _clipped_mean().clip_from(
+        _counts(_clipped_mean(), plant), entropy=entropy
+    ),
     "ClippedMean.finish": lambda plant, entropy: _clipped_mean().finish(
         int(plant), 3, _clip(_clipped_mean(), sd.SYSTEM), entropy=entropy
     ),
@@ -114,21 +122,29 @@ DOORS: dict[str, Door] = {
     ),
     "ClippedSum.release": _release(_clipped_sum),
     "CompositeMechanism.release": _one(lambda: sd.CompositeMechanism(lower=0, upper=10**12, epsilon=1)),
-    "CompositeMechanism.reports": lambda plant, entropy: sd.CompositeMechanism(lower=0, upper=10**12, epsilon=1).reports(
-        _answers(plant), entropy=entropy
-    ),
+    "CompositeMechanism.reports": lambda plant, entropy: sd.CompositeMechanism(
+        lower=0, upper=10**12, epsilon=1
+    ).reports(_answers(plant), entropy=entropy),
     "CompositeTable.release": _one(lambda: sd.CompositeTable(lower=0, upper=10**12, epsilon=1, inputs=5)),
-    "CompositeTable.reports": lambda plant, entropy: sd.CompositeTable(lower=0, upper=10**12, epsilon=1, inputs=5).reports(
-        _answers(plant), entropy=entropy
+    "CompositeTable.reports": lambda plant, entropy: sd.CompositeTable(
+        lower=0, upper=10**12, epsilon=1, inputs=5
+    ).reports(_answers(plant), entropy=entropy),
+    "ExponentialMechanism.release": _release(
+        lambda: sd.ExponentialMechanism(epsilon=1, sensitivity=COUNTING)
     ),
-    "ExponentialMechanism.release": _release(lambda: sd.ExponentialMechanism(epsilon=1, sensitivity=COUNTING)),
-    "FoldedMechanism.release": _one(lambda: sd.FoldedMechanism(lower=0, upper=2**40, epsilon=1, sensitivity=COUNTING)),
+    "FoldedMechanism.release": _one(
+        lambda: sd.FoldedMechanism(lower=0, upper=2**40, epsilon=1, sensitivity=COUNTING)
+    ),
     "GaussianMechanism.release": _one(lambda: sd.GaussianMechanism(rho=0.01, sensitivity=COUNTING)),
     "GaussianSparseVector.open": _asked(
-        lambda: sd.GaussianSparseVector(threshold=10**12, positives=2, rho=0.01, sensitivity=COUNTING, questions=5)
+        lambda: sd.GaussianSparseVector(
+            threshold=10**12, positives=2, rho=0.01, sensitivity=COUNTING, questions=5
+        )
     ),
     "GaussianSparseVector.release": _release(
-        lambda: sd.GaussianSparseVector(threshold=10**12, positives=2, rho=0.01, sensitivity=COUNTING, questions=5)
+        lambda: sd.GaussianSparseVector(
+            threshold=10**12, positives=2, rho=0.01, sensitivity=COUNTING, questions=5
+        )
     ),
     "GumbelSparseVector.release": _release(
         lambda: sd.GumbelSparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)
@@ -136,7 +152,9 @@ DOORS: dict[str, Door] = {
     "HybridSparseVector.release": _release(
         lambda: sd.HybridSparseVector(k=2, threshold=10**12, epsilon=0.01, sensitivity=COUNTING)
     ),
-    "HybridTopK.release": _release(lambda: sd.HybridTopK(k=2, threshold=10**12, epsilon=0.01, sensitivity=COUNTING)),
+    "HybridTopK.release": _release(
+        lambda: sd.HybridTopK(k=2, threshold=10**12, epsilon=0.01, sensitivity=COUNTING)
+    ),
     "LaplaceMechanism.release": _one(lambda: sd.LaplaceMechanism(epsilon=0.001, sensitivity=COUNTING)),
     "LocalReports.release": _local,
     "NoisyTopK.release": _release(lambda: sd.NoisyTopK(k=2, epsilon=0.01, sensitivity=COUNTING)),
@@ -153,8 +171,12 @@ DOORS: dict[str, Door] = {
     "SmoothStepSelection.release": lambda plant, entropy: sd.SmoothStepSelection(**SMOOTH).release(
         _answers(plant), smooth_bound=2, entropy=entropy
     ),
-    "SparseVector.open": _asked(lambda: sd.SparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)),
-    "SparseVector.release": _release(lambda: sd.SparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)),
+    "SparseVector.open": _asked(
+        lambda: sd.SparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)
+    ),
+    "SparseVector.release": _release(
+        lambda: sd.SparseVector(threshold=10**12, positives=2, epsilon=0.01, sensitivity=COUNTING)
+    ),
     "StepSelection.release": _release(lambda: sd.StepSelection(epsilon=1, sensitivity=EITHER)),
     "TableNumbers.release": _table,
     "most_significant": _markers,

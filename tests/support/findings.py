@@ -18,7 +18,15 @@ REACH = 120
 LIFTS = np.arange(REACH)
 
 
-def vector(query="exponential", a=Fraction(1, 2), threshold_noise="exponential", b=Fraction(1, 2), *, positives=1, **options):
+def vector(
+    query="exponential",
+    a=Fraction(1, 2),
+    threshold_noise="exponential",
+    b=Fraction(1, 2),
+    *,
+    positives=1,
+    **options,
+):
     """A sparse vector on whole numbers whose questions have noise of rate a, and its thresholds of rate b."""
     thresholds = positives if options.get("resample") else 1
     epsilon = positives * a + thresholds * b
@@ -67,7 +75,9 @@ def findings(heights, mechanism):
             found[i] = (f * asked.sum(axis=0)) @ lifts[i]
             asked = asked * (1 - above[i]) + np.vstack([np.zeros(RHO.size), asked[:-1] * above[i]])
         return found
-    starts = np.zeros((n + 1, mechanism.positives + 1))  # P(a threshold is drawn at place j with so many left to find)
+    starts = np.zeros(
+        (n + 1, mechanism.positives + 1)
+    )  # P(a threshold is drawn at place j with so many left to find)
     starts[0, mechanism.positives] = 1
     for j in range(n):
         for left in range(1, mechanism.positives + 1):
@@ -84,7 +94,9 @@ def alone(mechanism, window=30):
     """P(found with lift l) of one answer, shape (REACH,), for each height from -window to window."""
     f = masses(mechanism.threshold_noise, RHO)
     z = np.arange(-window, REACH + window)
-    law = f @ masses(mechanism.noise, RHO[:, None] + z)  # of the noise of the question less that of the threshold
+    law = f @ masses(
+        mechanism.noise, RHO[:, None] + z
+    )  # of the noise of the question less that of the threshold
     return {x: law[window - x : window - x + REACH] for x in range(-window, window + 1)}
 
 
@@ -124,7 +136,10 @@ def verdict(mechanism, lift, threshold=None):
 
 def bounds(mechanism, confidence, *, selective):
     """Return the bound of the height for each lift, shape (REACH,)."""
-    return lower_bound(made(mechanism), confidence=confidence, selective=selective) / float(mechanism.step) - mechanism.cut().steps
+    return (
+        lower_bound(made(mechanism), confidence=confidence, selective=selective) / float(mechanism.step)
+        - mechanism.cut().steps
+    )
 
 
 def wrong(found, height, bound):

@@ -33,14 +33,22 @@ def winning(law, scores, scales, times=None, winner=0, signed=False):
 
     Noise is a scale times a magnitude of `law`, one scale for each score.
     """
-    scores, scales = np.asarray(scores, dtype=float), np.broadcast_to(np.asarray(scales, dtype=float), np.shape(scores))
+    scores, scales = (
+        np.asarray(scores, dtype=float),
+        np.broadcast_to(np.asarray(scales, dtype=float), np.shape(scores)),
+    )
     times = np.ones(scores.size) if times is None else np.asarray(times, dtype=float).copy()
     times[winner] -= 1
     kinks = (scores - scores[winner]) / scales[winner]
     starts = [0.0, *(kinks if signed else kinks[kinks > 0])]
     ends = getattr(law, "end", math.inf)
-    extra = [(score + ends * scale - scores[winner]) / scales[winner] for score, scale in zip(scores, scales, strict=True)]
-    points = np.concatenate([start + _PIECES for start in starts] + [[x for x in [ends, *extra] if math.isfinite(x)]])
+    extra = [
+        (score + ends * scale - scores[winner]) / scales[winner]
+        for score, scale in zip(scores, scales, strict=True)
+    ]
+    points = np.concatenate(
+        [start + _PIECES for start in starts] + [[x for x in [ends, *extra] if math.isfinite(x)]]
+    )
     if signed:
         points = np.concatenate([points, *(start - _PIECES for start in starts)])
     points = np.unique(points if signed else points[points >= 0])
@@ -50,7 +58,9 @@ def winning(law, scores, scales, times=None, winner=0, signed=False):
     value = law.pdf(np.abs(z)) / (2 if signed else 1) * half * _WEIGHTS
     for score, scale, count in zip(scores, scales, times, strict=True):
         at = (scores[winner] - score + scales[winner] * z) / scale
-        value *= (np.where(at >= 0, 1 - law.sf(np.abs(at)) / 2, law.sf(np.abs(at)) / 2) if signed else law.cdf(at)) ** count
+        value *= (
+            np.where(at >= 0, 1 - law.sf(np.abs(at)) / 2, law.sf(np.abs(at)) / 2) if signed else law.cdf(at)
+        ) ** count
     return float(value.sum())
 
 
@@ -80,6 +90,8 @@ def worst(law, alpha, beta, candidates, starts, signed=False, groups=2):
 
     found = 0.0
     for start in starts:
-        result = optimize.minimize(minus, start, method="Nelder-Mead", options={"maxiter": 160, "xatol": 1e-3, "fatol": 1e-7})
+        result = optimize.minimize(
+            minus, start, method="Nelder-Mead", options={"maxiter": 160, "xatol": 1e-3, "fatol": 1e-7}
+        )
         found = max(found, -result.fun)
     return found

@@ -72,7 +72,10 @@ def found_outcomes(n, k, highest):
     for s in range(k + 1):
         for items in permutations(range(n), s):
             for lifts in product(range(highest + 1), repeat=s):
-                falls = all(a > b or (a == b and i < j) for a, b, i, j in zip(lifts, lifts[1:], items, items[1:], strict=False))
+                falls = all(
+                    a > b or (a == b and i < j)
+                    for a, b, i, j in zip(lifts, lifts[1:], items, items[1:], strict=False)
+                )
                 if falls:
                     yield items, lifts
 

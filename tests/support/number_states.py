@@ -35,7 +35,20 @@ def floats(grid):
     """Every edge with both its neighbours, and whatever else a float can be."""
     edges = grid.edges if grid.size < 200 else grid.edges[:: grid.size // 100]
     near = [edge for e in edges.tolist() for edge in (np.nextafter(e, -np.inf), e, np.nextafter(e, np.inf))]
-    odd = [0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, np.inf, -np.inf, np.nan, None, -0.25, -8.0]
+    odd = [
+        0.0,
+        -0.0,
+        5e-324,
+        -5e-324,
+        1.7976931348623157e308,
+        -1.7976931348623157e308,
+        np.inf,
+        -np.inf,
+        np.nan,
+        None,
+        -0.25,
+        -8.0,
+    ]
     return [None if value is None else float(value) for value in near + odd]
 
 
@@ -47,7 +60,9 @@ def wholes(grid, low, high):
 
 def asked(source, grid, **options):
     return prepare_numbers(
-        open_source(source), options.pop("unit", PrivacyUnit.row()), **{"column": "x", "grid": grid, "salt": SALT} | options
+        open_source(source),
+        options.pop("unit", PrivacyUnit.row()),
+        **{"column": "x", "grid": grid, "salt": SALT} | options,
     )
 
 

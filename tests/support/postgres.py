@@ -110,13 +110,19 @@ def _place() -> str | None:
         folder = Path(name).resolve()
         if folder.is_dir() and all(step.stat().st_mode & 0o001 for step in (folder, *folder.parents)):
             return str(folder)
-    raise NoServer("Root needs a temporary folder for these tests that other users may enter: set TMPDIR to one.")
+    raise NoServer(
+        "Root needs a temporary folder for these tests that other users may enter: set TMPDIR to one."
+    )
 
 
 def _is_left_out(folder: str, names: list[str]) -> set[str]:
     """Choose what no server of the tests needs of the package."""
     kept = {"bin": ("initdb", "postgres"), "extension": ("plpgsql",)}.get(Path(folder).name, ("",))
-    return {name for name in names if not name.startswith(kept) or name in {"include", "pgxs"} or name.endswith(".a")}
+    return {
+        name
+        for name in names
+        if not name.startswith(kept) or name in {"include", "pgxs"} or name.endswith(".a")
+    }
 
 
 class Cluster:
@@ -143,8 +149,21 @@ class Cluster:
         if self.who:
             os.chown(self.folder, self.who["user"], self.who["group"])
         self.bin = self._within_reach(found)
-        made = [self.bin / "initdb", "-D", self.data, "-U", "sordino", "-A", "trust", "-E", "UTF8", "--locale=C"]
-        ran = subprocess.run([*made, "--no-sync"], check=False, capture_output=True, text=True, cwd=self.folder, **self.who)
+        made = [
+            self.bin / "initdb",
+            "-D",
+            self.data,
+            "-U",
+            "sordino",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        ]
+        ran = subprocess.run(
+            [*made, "--no-sync"], check=False, capture_output=True, text=True, cwd=self.folder, **self.who
+        )
         if ran.returncode != 0:
             raise NoServer(f"A server for the tests could not be made. {ran.stderr}")
         self.allow("host all all 127.0.0.1/32 trust")
@@ -164,7 +183,13 @@ class Cluster:
         if not self.who or package is None or not found.is_relative_to(package):
             return found
         with suppress(PermissionError):
-            subprocess.run([found / "postgres", "--version"], check=True, capture_output=True, cwd=self.folder, **self.who)
+            subprocess.run(
+                [found / "postgres", "--version"],
+                check=True,
+                capture_output=True,
+                cwd=self.folder,
+                **self.who,
+            )
             return found
         copy = self.folder / "package" / package.name
         libraries = package.with_name(f"{package.name}.libs")  # its programs look for them beside the package
@@ -299,8 +324,12 @@ def fresh(*, roles: tuple[str, ...] = ()) -> str:
     """Return the address of a database without a ledger, where nobody else is at work."""
     url = database()
     with psycopg.connect(url, autocommit=True) as connection:
-        others = "pid <> pg_backend_pid() AND backend_type = 'client backend' AND datname = current_database()"
-        connection.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {others}".encode())
+        others = (
+            "pid <> pg_backend_pid() AND backend_type = 'client backend' AND datname = current_database()"
+        )
+        connection.execute(
+            f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {others}".encode()
+        )
         connection.execute("SET client_min_messages = warning")
         for statement in ("DROP SCHEMA IF EXISTS sordino CASCADE", "DROP SCHEMA IF EXISTS faults CASCADE"):
             connection.execute(statement.encode())

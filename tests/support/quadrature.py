@@ -88,13 +88,22 @@ def integral(factors, *, digits=30, far=80):
     """The integral over x of a product of (kind, law, shift): each factor at x + shift."""
     with mp.workdps(digits):
         shifts = [
-            mp.mpf(shift.numerator) / shift.denominator if hasattr(shift, "numerator") else mp.mpf(shift) for *_, shift in factors
+            mp.mpf(shift.numerator) / shift.denominator if hasattr(shift, "numerator") else mp.mpf(shift)
+            for *_, shift in factors
         ]
-        kinks = sorted({kink * law.scale - shift for (_, law, _), shift in zip(factors, shifts, strict=True) for kink in law.kinks})
+        kinks = sorted(
+            {
+                kink * law.scale - shift
+                for (_, law, _), shift in zip(factors, shifts, strict=True)
+                for kink in law.kinks
+            }
+        )
         scale = max(law.scale for _, law, _ in factors)
         places = [-shift for shift in shifts]
         steps = [-far, -20, -8, -3, -1, 1, 3, 8, 20, far]
-        cuts = sorted({*kinks, *(min(places) + k * scale for k in steps), *(max(places) + k * scale for k in steps)})
+        cuts = sorted(
+            {*kinks, *(min(places) + k * scale for k in steps), *(max(places) + k * scale for k in steps)}
+        )
 
         def product(x):
             value = mp.mpf(1)

@@ -39,7 +39,9 @@ def walk(records, edges, q, e1, e2, up, first=0, last=None, threshold=0):
         answers = [b * sum(x < edges[i] for x in records) - a * n for i in range(first, last)]
         ends = [*range(first, last), last]
     else:
-        answers = [b * sum(x >= edges[i] for x in records) - (b - a) * n for i in range(last - 1, first - 1, -1)]
+        answers = [
+            b * sum(x >= edges[i] for x in records) - (b - a) * n for i in range(last - 1, first - 1, -1)
+        ]
         ends = [*range(last - 1, first - 1, -1), first - 1]
     return dict(zip(ends, first_of(answers, threshold, e1, e2), strict=True))
 
@@ -66,11 +68,16 @@ def flip_runs(depths, lengths, rate):
     def one(i):
         def left(t):
             others = sum(
-                (n - (j == i)) * math.log1p(-p * t) for j, (p, n) in enumerate(zip(heads, lengths, strict=True)) if n > (j == i)
+                (n - (j == i)) * math.log1p(-p * t)
+                for j, (p, n) in enumerate(zip(heads, lengths, strict=True))
+                if n > (j == i)
             )
             return math.exp(others)
 
-        return heads[i] * integrate.quad(left, 0, 1, points=[1e-8, 1e-6, 1e-4, 1e-2], limit=400, epsabs=0, epsrel=1e-9)[0]
+        return (
+            heads[i]
+            * integrate.quad(left, 0, 1, points=[1e-8, 1e-6, 1e-4, 1e-2], limit=400, epsabs=0, epsrel=1e-9)[0]
+        )
 
     return [one(i) for i in range(len(heads))]
 
@@ -127,7 +134,11 @@ def split_law(records, edges, shares, size, rate, shift=0, relative=False, few=F
             part = marks[middle] - marks[low] if up else marks[high] - marks[middle]
             target = math.ceil(part / (marks[high] - marks[low]) * len(here))
         inner = range(below + 1, above)
-        counts = [sum(x < edges[i] for x in here) for i in inner] if up else [sum(x >= edges[i] for x in here) for i in inner[::-1]]
+        counts = (
+            [sum(x < edges[i] for x in here) for i in inner]
+            if up
+            else [sum(x >= edges[i] for x in here) for i in inner[::-1]]
+        )
         ends = [*inner, above] if up else [*inner[::-1], below]
         masses = first_of(counts, target + shift, rate, rate) if inner else [1.0]
         if not inner:

@@ -32,7 +32,9 @@ def flip_law(rate, depths):
     t, w = (x + 1) / 2, w / 2
     heads = np.exp(-float(rate) * np.array(depths))
     left = 1 - heads[:, None] * t
-    return {i: float(w @ (heads[i] * np.prod(np.delete(left, i, axis=0), axis=0))) for i in range(len(depths))}
+    return {
+        i: float(w @ (heads[i] * np.prod(np.delete(left, i, axis=0), axis=0))) for i in range(len(depths))
+    }
 
 
 def part_law(part, runs):

@@ -48,13 +48,19 @@ def holds(thing: Any, planted: int) -> bool:
     """Tell whether a single thing is the planted number, or an array or text that has it."""
     wanted = odd_part(planted)
     if isinstance(thing, np.ndarray):
-        return thing.dtype.kind in "iuf" and any(odd_part(one) == wanted for one in thing.reshape(-1).tolist())
+        return thing.dtype.kind in "iuf" and any(
+            odd_part(one) == wanted for one in thing.reshape(-1).tolist()
+        )
     if isinstance(thing, memoryview):
         return thing.format in set("bBhHiIlLqQdf") and any(odd_part(one) == wanted for one in thing.tolist())
     if isinstance(thing, str):
         return str(planted) in thing
     if isinstance(thing, bytes | bytearray):
-        return str(planted).encode() in thing or planted.to_bytes(8, "little") in thing or np.float64(planted).tobytes() in thing
+        return (
+            str(planted).encode() in thing
+            or planted.to_bytes(8, "little") in thing
+            or np.float64(planted).tobytes() in thing
+        )
     return odd_part(thing) == wanted
 
 
@@ -75,13 +81,22 @@ def _inside(thing: Any) -> Iterable[tuple[str, Any]]:
     """Return what one thing leads to, with words for the way."""
     if isinstance(thing, BaseException):
         yield from (
-            (f".{name}", getattr(thing, name, None)) for name in ("__cause__", "__context__", "args", "__dict__", "__notes__")
+            (f".{name}", getattr(thing, name, None))
+            for name in ("__cause__", "__context__", "args", "__dict__", "__notes__")
         )
-        yield from ((f".{name}", getattr(thing, name)) for name in ("obj", "object", "exceptions", "value") if hasattr(thing, name))
+        yield from (
+            (f".{name}", getattr(thing, name))
+            for name in ("obj", "object", "exceptions", "value")
+            if hasattr(thing, name)
+        )
         for frame in frames_of(thing):
-            yield from ((f" {frame.f_code.co_qualname}: {name}", value) for name, value in frame.f_locals.items())
+            yield from (
+                (f" {frame.f_code.co_qualname}: {name}", value) for name, value in frame.f_locals.items()
+            )
     elif isinstance(thing, dict | types.MappingProxyType):
-        yield from itertools.chain.from_iterable(((f"[{key!r}] key", key), (f"[{key!r}]", value)) for key, value in thing.items())
+        yield from itertools.chain.from_iterable(
+            ((f"[{key!r}] key", key), (f"[{key!r}]", value)) for key, value in thing.items()
+        )
     elif isinstance(thing, list | tuple | set | frozenset):
         yield from ((f"[{place}]", value) for place, value in enumerate(thing))
     elif isinstance(thing, np.ndarray):
@@ -90,7 +105,10 @@ def _inside(thing: Any) -> Iterable[tuple[str, Any]]:
             yield from ((f"[{place}]", value) for place, value in enumerate(thing.reshape(-1).tolist()))
     elif isinstance(thing, types.FunctionType):
         yield from ((".cell", cell) for cell in thing.__closure__ or ())
-        yield from ((".default", value) for value in (*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()))
+        yield from (
+            (".default", value)
+            for value in (*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values())
+        )
         yield ".__dict__", thing.__dict__
     elif isinstance(thing, types.CellType):
         if thing != types.CellType():

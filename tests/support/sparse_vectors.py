@@ -115,7 +115,11 @@ def box(rules, n, width):
     kinds = [rules.threshold] * thresholds + [rules.query] * (n * rules.passes)
     supports = [range(-width if kind == "laplace" else 0, width) for kind, _ in kinds]
     for row in product(*supports):
-        yield row[:thresholds], row[thresholds:], math.prod(pmf(*kind, x) for kind, x in zip(kinds, row, strict=True))
+        yield (
+            row[:thresholds],
+            row[thresholds:],
+            math.prod(pmf(*kind, x) for kind, x in zip(kinds, row, strict=True)),
+        )
 
 
 def by_play(q, rules, width):

@@ -27,7 +27,10 @@ def made(folder, kind, table, name="t"):
     path = folder / f"{name}.{kind}"
     if kind == "csv":
         lines = [",".join(table.column_names)]
-        lines += [",".join("" if value is None else str(value) for value in row.values()) for row in table.to_pylist()]
+        lines += [
+            ",".join("" if value is None else str(value) for value in row.values())
+            for row in table.to_pylist()
+        ]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
     if kind == "parquet":
@@ -42,7 +45,12 @@ def made(folder, kind, table, name="t"):
 
 def columns(rows, **types):
     """Return an Arrow table of rows, with types by the names of the columns."""
-    return pa.table({name: pa.array([row[place] for row in rows], kind) for place, (name, kind) in enumerate(types.items())})
+    return pa.table(
+        {
+            name: pa.array([row[place] for row in rows], kind)
+            for place, (name, kind) in enumerate(types.items())
+        }
+    )
 
 
 def amounts(folder, more=()):
@@ -50,6 +58,8 @@ def amounts(folder, more=()):
     folder.mkdir(exist_ok=True)
     rows = [f"u{i % 40},{'abc'[i % 3]},{i % 90}.5".encode() for i in range(240)]
     path = folder / "x.csv"
-    path.write_bytes(b"user,group,amount\n" + b"".join(line + b"\n" for line in [*rows[:100], *more, *rows[100:]]))
+    path.write_bytes(
+        b"user,group,amount\n" + b"".join(line + b"\n" for line in [*rows[:100], *more, *rows[100:]])
+    )
     (folder.parent / "groups.csv").write_text("group\na\nb\nz\n", encoding="utf-8")
     return path

@@ -75,12 +75,19 @@ class Comparison:
 
     def __str__(self) -> str:
         count = sum(times for _, times in parts_of(self.cost))
-        rows = [f"  {route.name:<6} {_number(route.epsilon)}{route.note and f'  {route.note}'}".rstrip() for route in self.routes]
+        rows = [
+            f"  {route.name:<6} {_number(route.epsilon)}{route.note and f'  {route.note}'}".rstrip()
+            for route in self.routes
+        ]
         return "\n".join([f"{digits(Fraction(count), 15)} costs at delta {self.delta:g}, epsilon by", *rows])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the composition, delta and the routes as JSON-ready values."""
-        return {"cost": self.cost.to_dict(), "delta": self.delta, "routes": [route.to_dict() for route in self.routes]}
+        return {
+            "cost": self.cost.to_dict(),
+            "delta": self.delta,
+            "routes": [route.to_dict() for route in self.routes],
+        }
 
 
 def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
@@ -110,20 +117,34 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
     >>> round(accounting.compare([search] * 20, delta=1e-6).epsilon, 4)
     1.3984
     """
-    total, at, wanted = total_of(costs, "compare"), checked_delta(delta), TRUTH("compare.reference", reference)
+    total, at, wanted = (
+        total_of(costs, "compare"),
+        checked_delta(delta),
+        TRUTH("compare.reference", reference),
+    )
     failing, firm = split_failures(parts_of(total))
     whole = Composition(firm)
 
     def route(name: str, epsilon_at: Callable[[float], float], note: str) -> Route:
         epsilon = kept_epsilon(failing, at, epsilon_at)
-        missing = "" if epsilon < math.inf else note if at >= failing else "the deltas of the parts exceed delta"
+        missing = (
+            "" if epsilon < math.inf else note if at >= failing else "the deltas of the parts exceed delta"
+        )
         return Route(name, epsilon, missing)
 
     routes = (
         route("sum", lambda _: stated(whole.pure()), "a part has no pure epsilon"),
         route("zCDP", lambda left: _concentrated(whole, left), "a part has no rho, or delta is 0"),
-        route("RDP", lambda left: rdp_epsilon(summed_rdp(firm), left) if left else math.inf, "no order is finite, or delta is 0"),
-        route("exact", lambda left: exact_epsilon(firm, left), "a part has no dominating pair, or the sums have too many points"),
+        route(
+            "RDP",
+            lambda left: rdp_epsilon(summed_rdp(firm), left) if left else math.inf,
+            "no order is finite, or delta is 0",
+        ),
+        route(
+            "exact",
+            lambda left: exact_epsilon(firm, left),
+            "a part has no dominating pair, or the sums have too many points",
+        ),
     )
     return Comparison(total, float(at), (*routes, _reference(total, at)) if wanted else routes)
 

@@ -45,7 +45,9 @@ def to_dp_events(costs: Any) -> Any:
     library = dp_accounting("dp_accounting", "to_dp_events")
     parts = ordered(parts_of(total_of(costs, "to_dp_events")))
     if sum(count for part, count in parts if isinstance(part, Pure)) > 10**5:
-        raise InvalidParameter("to_dp_events lists at most 10^5 pure costs one by one; got more. Use compose(...).epsilon(delta).")
+        raise InvalidParameter(
+            "to_dp_events lists at most 10^5 pure costs one by one; got more. Use compose(...).epsilon(delta)."
+        )
     events: list[Any] = []
     for part, count in parts:
         if isinstance(part, Pure):
@@ -66,5 +68,7 @@ def _line(part: Cost) -> tuple[Any, Any]:
     if isinstance(part, RDP) and part.choices == 1 and not part.table:
         return part.rho + (part.laplace or 0) ** 2 / 2, part.constant
     if isinstance(part, Approximate) or part.zcdp() == math.inf:
-        raise InvalidParameter(f"dp_accounting has no event for {part!r}; use accounting.pld or compose(...).epsilon(delta).")
+        raise InvalidParameter(
+            f"dp_accounting has no event for {part!r}; use accounting.pld or compose(...).epsilon(delta)."
+        )
     return part.zcdp(), 0

@@ -85,7 +85,11 @@ class PureFilter:
         return Pure(epsilon=self._meter.limits["epsilon"])
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
-        return {"epsilon": _finite(cost_of(cost, "PureFilter").pure(), "PureFilter", "a finite pure epsilon", cost)}
+        return {
+            "epsilon": _finite(
+                cost_of(cost, "PureFilter").pure(), "PureFilter", "a finite pure epsilon", cost
+            )
+        }
 
 
 @final
@@ -180,15 +184,21 @@ class RDPFilter:
         once(self)
         known = [ORDER("RDPFilter.orders", order) for order in orders]
         if not known or any(a >= b for a, b in pairwise(known)):
-            raise InvalidParameter(f"RDPFilter.orders must be at least one number, increasing; got {len(known)} that are not.")
+            raise InvalidParameter(
+                f"RDPFilter.orders must be at least one number, increasing; got {len(known)} that are not."
+            )
         bounds = [POSITIVE("RDPFilter.limits", limit) for limit in limits]
         if len(bounds) != len(known):
-            raise InvalidParameter(f"RDPFilter.limits must hold one limit for each of the {len(known)} orders; got {len(bounds)}.")
+            raise InvalidParameter(
+                f"RDPFilter.limits must hold one limit for each of the {len(known)} orders; got {len(bounds)}."
+            )
         self._orders = {f"divergence at order {order}:": order for order in known}
         self._meter = Meter(**dict(zip(self._orders, bounds, strict=True)))
 
     def __repr__(self) -> str:
-        limits = ", ".join(f"{digits(order)}: {digits(self._meter.limits[unit])}" for unit, order in self._orders.items())
+        limits = ", ".join(
+            f"{digits(order)}: {digits(self._meter.limits[unit])}" for unit, order in self._orders.items()
+        )
         return f"RDPFilter({{{limits}}})"
 
     def __reduce__(self) -> NoReturn:
@@ -298,7 +308,10 @@ class ApproximateFilter:
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
         epsilon, delta = approximate_sums(cost_of(cost, "ApproximateFilter"))
-        return {"epsilon": _finite(epsilon, "ApproximateFilter", "an (epsilon, delta) of its own", cost), "delta": delta}
+        return {
+            "epsilon": _finite(epsilon, "ApproximateFilter", "an (epsilon, delta) of its own", cost),
+            "delta": delta,
+        }
 
 
 def _converted(whole: Cost, delta: float, caller: str) -> Cost:
@@ -319,7 +332,9 @@ def _finite(amount: Fraction | float, caller: str, view: str, cost: Any) -> Frac
     if amount == math.inf:
         raise InvalidParameter(f"A {caller} needs costs with {view}; {type(cost).__name__} has none here.")
     if isinstance(amount, bool) or not isinstance(amount, Fraction | int) or amount < 0:
-        raise InvalidParameter(f"A {caller} adds exact fractions of at least 0; {type(cost).__name__} gives another value.")
+        raise InvalidParameter(
+            f"A {caller} adds exact fractions of at least 0; {type(cost).__name__} gives another value."
+        )
     return Fraction(amount)
 
 
@@ -384,9 +399,13 @@ class Meter:
 def once(thing: object) -> None:
     """Refuse to set the limits of a budget a second time."""
     if hasattr(thing, "_meter"):
-        raise TypeError(f"A {type(thing).__name__} is one budget and its limits are set once: make another for another budget.")
+        raise TypeError(
+            f"A {type(thing).__name__} is one budget and its limits are set once: make another for another budget."
+        )
 
 
 def no_copy(thing: object) -> NoReturn:
     """Refuse to copy a budget."""
-    raise TypeError(f"A {type(thing).__name__} is one budget and cannot be copied or pickled: the copy would be a second one.")
+    raise TypeError(
+        f"A {type(thing).__name__} is one budget and cannot be copied or pickled: the copy would be a second one."
+    )

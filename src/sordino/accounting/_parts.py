@@ -22,7 +22,9 @@ def cost_of(thing: Any, caller: str) -> Cost:
     cost = thing if isinstance(thing, Cost) else getattr(thing, "cost", None)
     if isinstance(thing, type) or not isinstance(cost, Cost):
         # Only the type is named: arguments in the wrong order would put private answers here.
-        raise InvalidParameter(f"{caller} takes costs such as cost.Pure(epsilon=0.1), or mechanisms; got a {type(thing).__name__}.")
+        raise InvalidParameter(
+            f"{caller} takes costs such as cost.Pure(epsilon=0.1), or mechanisms; got a {type(thing).__name__}."
+        )
     return cost
 
 
@@ -30,7 +32,9 @@ def total_of(costs: Any, caller: str) -> Cost:
     """Return the composition of a list of costs and mechanisms."""
     if isinstance(costs, str | bytes) or not isinstance(costs, Iterable):
         raise InvalidParameter(f"{caller} takes a list of costs; got {shown(costs)}.")
-    if isinstance(costs, Mapping | Set):  # they hold each cost once, and a list that was meant would be read as less than it is
+    if isinstance(
+        costs, Mapping | Set
+    ):  # they hold each cost once, and a list that was meant would be read as less than it is
         raise InvalidParameter(
             f"{caller} takes a list of costs, equal ones as often as they are paid; got a {type(costs).__name__}."
         )
@@ -63,5 +67,7 @@ def approximate_sums(cost: Cost) -> tuple[Fraction | float, Fraction]:
     """Return the sums of epsilons and deltas over the parts; inf where a part has neither a pure epsilon nor a pair."""
     parts = parts_of(cost)
     delta = sum((count * part.delta_ for part, count in parts if isinstance(part, Approximate)), Fraction(0))
-    epsilon = summed((part.epsilon_ if isinstance(part, Approximate) else part.pure(), count) for part, count in parts)
+    epsilon = summed(
+        (part.epsilon_ if isinstance(part, Approximate) else part.pure(), count) for part, count in parts
+    )
     return epsilon, delta

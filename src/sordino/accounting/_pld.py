@@ -109,23 +109,38 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
             f"{caller} sums losses over at most 10^7 intervals; got {digits(reach, 6)} nats. Use a larger interval or fewer costs."
         )
     library = dp_accounting("dp_accounting.pld.privacy_loss_distribution", caller)
-    texts = {part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None}
+    texts = {
+        part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None
+    }
     aligned = texts.pop() if len(texts) == 1 else None
     sums = [_repeated(_distribution(part, aligned, width), count) for part, count in ordered(parts)]
-    while len(sums) > 1:  # in pairs of about equal length: one after the other would take the square of their number
-        sums = [sums[i].compose(sums[i + 1]) if i + 1 < len(sums) else sums[i] for i in range(0, len(sums), 2)]
+    while (
+        len(sums) > 1
+    ):  # in pairs of about equal length: one after the other would take the square of their number
+        sums = [
+            sums[i].compose(sums[i + 1]) if i + 1 < len(sums) else sums[i] for i in range(0, len(sums), 2)
+        ]
     return LossDistribution(sums[0] if sums else library.identity(float(width)), float(width))
 
 
 def work_of(parts: Parts, width: Fraction) -> Fraction:
     """Return about how many intervals all sums of a batch have together; 0 if a part has no finite loss."""
-    listed = [(part, count) for part, count in parts if isinstance(part, Pure | Range | BoundedRange | Approximate)]
-    return 2 * _reach(frozenset(listed)) / width * (1 + len(listed).bit_length()) if len(listed) == len(parts) else Fraction(0)
+    listed = [
+        (part, count) for part, count in parts if isinstance(part, Pure | Range | BoundedRange | Approximate)
+    ]
+    return (
+        2 * _reach(frozenset(listed)) / width * (1 + len(listed).bit_length())
+        if len(listed) == len(parts)
+        else Fraction(0)
+    )
 
 
 def _reach(parts: Parts) -> Fraction:
     """Return the sum of the largest losses of parts that do not fail."""
-    ends = ((part.epsilon_ if isinstance(part, Approximate) else Fraction(part.pure()), count) for part, count in parts)
+    ends = (
+        (part.epsilon_ if isinstance(part, Approximate) else Fraction(part.pure()), count)
+        for part, count in parts
+    )
     return sum((end * count for end, count in ends), Fraction(0))
 
 
@@ -158,7 +173,9 @@ def _distribution(part: Cost, aligned: str | None, width: Fraction) -> Any:
         if low < high:
             upper[0.0] = -low + math.log(-math.expm1(low - high)) - whole
     lower = {loss: log_mass - loss for loss, log_mass in upper.items()}
-    return library.from_two_probability_mass_functions(lower, upper, value_discretization_interval=step, symmetric=not oriented)
+    return library.from_two_probability_mass_functions(
+        lower, upper, value_discretization_interval=step, symmetric=not oriented
+    )
 
 
 def _bounded(width: Fraction, interval: Fraction) -> Any:

@@ -118,14 +118,24 @@ def exact(
     orders_asked = _orders(orders)
     epsilons_asked = _epsilons(epsilons)
     if isinstance(subject, Continuous):
-        asked = Asked(slack=share, tail=left_out, budget=Budget(vectors), cuts=points(partition, "audit.exact.partition"))
+        asked = Asked(
+            slack=share,
+            tail=left_out,
+            budget=Budget(vectors),
+            cuts=points(partition, "audit.exact.partition"),
+        )
         if search:
-            pairs = [*pairs, *worst_pairs(lambda a, b: continuous_loss(subject, a, b, asked), subject, size, pairs, limit)]
+            pairs = [
+                *pairs,
+                *worst_pairs(lambda a, b: continuous_loss(subject, a, b, asked), subject, size, pairs, limit),
+            ]
         return continuous_report(subject, pairs, asked, orders_asked, epsilons_asked)
     if partition is not None and not callable(partition):
         raise InvalidParameter(f"audit.exact.partition must be a function; got {shown(partition)}.")
     if partition is not None and subject.cost_of is not None:
-        raise InvalidParameter("audit.exact.partition must be None where each output has its own cost: a class has none.")
+        raise InvalidParameter(
+            "audit.exact.partition must be None where each output has its own cost: a class has none."
+        )
     played = region(subject.laws, left_out, vectors)
     audit = Audit(subject=subject, book=Book(subject, played, partition, vectors), slack=share)
     if search:
@@ -135,7 +145,9 @@ def exact(
 
 def _pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pair]:
     if (a is None) != (b is None) or (a is not None and neighbours is not None):
-        raise InvalidParameter("audit.exact needs answers_a and answers_b, or neighbours, a list of such pairs, and not both.")
+        raise InvalidParameter(
+            "audit.exact needs answers_a and answers_b, or neighbours, a list of such pairs, and not both."
+        )
     if not isinstance(neighbours, Iterable | None):
         raise InvalidParameter("audit.exact.neighbours must be a list of pairs (answers_a, answers_b).")
     pairs: list[Any] = [(a, b)] if a is not None else [] if neighbours is None else list(neighbours)
@@ -157,7 +169,9 @@ def _size(mechanism: Any, pairs: list[Pair]) -> int:
     if isinstance(domain, int):
         return domain
     if not pairs:
-        raise InvalidParameter("audit.exact needs answers_a and answers_b, or neighbours, or search=True with n, how many answers.")
+        raise InvalidParameter(
+            "audit.exact needs answers_a and answers_b, or neighbours, or search=True with n, how many answers."
+        )
     return max(1, len(listed(pairs[0][0])))
 
 
@@ -169,7 +183,9 @@ def _checked_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: 
     size = domain if isinstance(domain, int) else None
     differ = [checked_pair(a, b, subject.sensitivity, size) for a, b in pairs]
     if not any(differ):
-        raise InvalidParameter("audit.exact needs neighbours that differ; got the same answers on both sides.")
+        raise InvalidParameter(
+            "audit.exact needs neighbours that differ; got the same answers on both sides."
+        )
 
 
 def _orders(values: Any) -> list[Fraction] | None:

@@ -85,10 +85,14 @@ def _scale(report: ExactReport) -> str:
         return round(40 + width * x / reach, 1)
 
     color = "#c1272d" if report.broken else "#2f7d4f"
-    parts = [f'<rect x="40" y="8" width="{at(found) - 40:.1f}" height="20" fill="{color}"><title>loss found</title></rect>']
+    parts = [
+        f'<rect x="40" y="8" width="{at(found) - 40:.1f}" height="20" fill="{color}"><title>loss found</title></rect>'
+    ]
     parts.append(f'<text x="40" y="46">loss found: at least {report.epsilon_at_least:.6g} nats</text>')
     if claimed is not None:
-        parts.append(f'<line x1="{at(claimed)}" x2="{at(claimed)}" y1="2" y2="34" stroke="#3355aa" stroke-width="2"/>')
+        parts.append(
+            f'<line x1="{at(claimed)}" x2="{at(claimed)}" y1="2" y2="34" stroke="#3355aa" stroke-width="2"/>'
+        )
         parts.append(f'<text x="{at(claimed)}" y="46" text-anchor="end">claimed {claimed:.6g}</text>')
     return f'<svg viewBox="0 0 {_WIDTH} 54" role="img" aria-label="loss found and claimed">{"".join(parts)}</svg>'
 
@@ -105,7 +109,10 @@ def _ratios(report: StatisticalReport) -> str:
 
     height = _ROW * (len(report.bars) + 2)
     parts = [_row(bar, at, 14 + _ROW * (i + 1)) for i, bar in enumerate(report.bars)]
-    for x, color in [(0.0, "#888"), *([(claimed, "#3355aa"), (-claimed, "#3355aa")] if claimed is not None else [])]:
+    for x, color in [
+        (0.0, "#888"),
+        *([(claimed, "#3355aa"), (-claimed, "#3355aa")] if claimed is not None else []),
+    ]:
         parts.append(f'<line x1="{at(x)}" x2="{at(x)}" y1="14" y2="{height}" stroke="{color}"/>')
     ends = f'<text x="{at(-reach)}" y="11">more likely for b</text><text x="{at(reach)}" y="11" text-anchor="end">more likely for a</text>'
     label = "log ratio of the hits of a and b over events; lines: what is claimed"

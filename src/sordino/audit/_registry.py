@@ -64,12 +64,16 @@ class ClaimReport:
         for report in self.reports:
             report.raise_if_broken()
         if self.claim.tight and not self.tight:
-            raise ClaimBroken(f"{self.claim.name} claims that its loss is attained, but it is not on the neighbours that it names.")
+            raise ClaimBroken(
+                f"{self.claim.name} claims that its loss is attained, but it is not on the neighbours that it names."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values."""
         claim = {"name": self.claim.name, "statement": self.claim.statement, "proof": self.claim.proof}
-        values: dict[str, Any] = plain(claim | {"references": self.claim.references, "broken": self.broken, "tight": self.tight})
+        values: dict[str, Any] = plain(
+            claim | {"references": self.claim.references, "broken": self.broken, "tight": self.tight}
+        )
         return values | {"audited": self.audited, "reports": [report.to_dict() for report in self.reports]}
 
 
@@ -129,6 +133,8 @@ def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:
         known = ", ".join(sorted({claim.name for claim in claims()}))
         raise InvalidParameter(f"audit.run_claims.name must be one of {known}; got {shown(name)}.")
     return tuple(
-        ClaimReport(claim=claim, reports=tuple(exact(m, answers_a=a, answers_b=b) for m, a, b in claim.neighbours))
+        ClaimReport(
+            claim=claim, reports=tuple(exact(m, answers_a=a, answers_b=b) for m, a, b in claim.neighbours)
+        )
         for claim in chosen
     )

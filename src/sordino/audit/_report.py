@@ -200,7 +200,9 @@ class ExactReport:
     def raise_if_broken(self) -> None:
         """Raise `ClaimBroken` if the claim is refuted for certain."""
         if self.broken:
-            raise ClaimBroken(f"{self.name} claims {self.claimed!r}, but {self._found()}. The report has the witness.")
+            raise ClaimBroken(
+                f"{self.name} claims {self.claimed!r}, but {self._found()}. The report has the witness."
+            )
 
     def _found(self) -> str:
         if self.beyond_at_least > 0 and self.overrun is not None:
@@ -219,8 +221,13 @@ class ExactReport:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values; what is infinite is None."""
         derived = {"broken": self.broken, "complete": self.complete, "delta_at_claim": self.delta_at_claim}
-        witnesses = {"witness": _listed(self.witness), "overrun": None if self.overrun is None else _listed(self.overrun)}
-        values: dict[str, Any] = plain({**vars(self), "claimed": self.claimed.to_dict(), **derived, **witnesses})
+        witnesses = {
+            "witness": _listed(self.witness),
+            "overrun": None if self.overrun is None else _listed(self.overrun),
+        }
+        values: dict[str, Any] = plain(
+            {**vars(self), "claimed": self.claimed.to_dict(), **derived, **witnesses}
+        )
         return values
 
     def __repr__(self) -> str:
@@ -230,9 +237,15 @@ class ExactReport:
         )
 
     def __str__(self) -> str:
-        every, some = ("every class", "classes") if self.partitioned else ("every output", "cells" if self.assumed else "outputs")
+        every, some = (
+            ("every class", "classes")
+            if self.partitioned
+            else ("every output", "cells" if self.assumed else "outputs")
+        )
         covered = (
-            every if self.complete else f"{self.audited} {some}; the others have probability {at_most(self.unresolved, 2)} at most"
+            every
+            if self.complete
+            else f"{self.audited} {some}; the others have probability {at_most(self.unresolved, 2)} at most"
         )
         lines = [
             f"{self.name}: claim {self.claimed!r} {'BROKEN' if self.broken else 'not broken'}",

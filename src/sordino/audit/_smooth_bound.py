@@ -187,7 +187,10 @@ def smooth_bound(
     False
     """
     rate = float(min(NOT_NEGATIVE("audit.smooth_bound.beta", beta), 1 << 1000))
-    farthest, most = COUNT("audit.smooth_bound.distances", distances), COUNT("audit.smooth_bound.limit", limit)
+    farthest, most = (
+        COUNT("audit.smooth_bound.distances", distances),
+        COUNT("audit.smooth_bound.limit", limit),
+    )
     given: dict[str, Any] = {"bound": bound, "statistic": statistic, "sensitivity_at": sensitivity_at}
     for what, function in given.items():
         if not callable(function) and (function is not None or what == "statistic"):
@@ -200,7 +203,9 @@ def smooth_bound(
     pairs = 0
     for pair in islice(neighbours, most):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InvalidParameter("audit.smooth_bound.neighbours must be a list of pairs of neighbouring data.")
+            raise InvalidParameter(
+                "audit.smooth_bound.neighbours must be a list of pairs of neighbouring data."
+            )
         pairs += 1
         for witness in _tried(pair[0], pair[1], bound, statistic, rate, sensitivity_at, farthest):
             if worst is None or witness.excess > worst.excess:
@@ -208,10 +213,14 @@ def smooth_bound(
     if worst is None:
         raise InvalidParameter("audit.smooth_bound.neighbours must have at least one pair.")
     named = bound if bound is not None else sensitivity_at
-    return SmoothBoundReport(name=getattr(named, "__name__", type(named).__name__), beta=rate, pairs=pairs, witness=worst)
+    return SmoothBoundReport(
+        name=getattr(named, "__name__", type(named).__name__), beta=rate, pairs=pairs, witness=worst
+    )
 
 
-def _tried(x: Any, y: Any, bound: Any, statistic: Any, beta: float, oracle: Any, distances: int) -> Iterator[BoundWitness]:
+def _tried(
+    x: Any, y: Any, bound: Any, statistic: Any, beta: float, oracle: Any, distances: int
+) -> Iterator[BoundWitness]:
     """Yield how narrowly each condition holds for a pair, in both orders."""
     change = np.abs(_numbers(statistic(x)) - _numbers(statistic(y)))
     if bound is not None:
@@ -233,7 +242,10 @@ def _worst(condition: str, x: Any, y: Any, distance: int, found: Any, allowed: A
     """Return the statistic for which a condition fails by most."""
     all_found, all_allowed = np.broadcast_arrays(found, allowed)
     cases = zip(all_found.ravel().tolist(), all_allowed.ravel().tolist(), strict=True)
-    each = (BoundWitness(condition=condition, x=x, y=y, distance=distance, found=one, allowed=other) for one, other in cases)
+    each = (
+        BoundWitness(condition=condition, x=x, y=y, distance=distance, found=one, allowed=other)
+        for one, other in cases
+    )
     return max(each, key=lambda witness: witness.excess)
 
 
@@ -247,5 +259,7 @@ def _numbers(values: Any) -> Any:
 def _bounds(values: Any) -> Any:
     numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if not (numbers >= 0).all():
-        raise InvalidParameter("audit.smooth_bound.bound and sensitivity_at must return numbers of at least 0.")
+        raise InvalidParameter(
+            "audit.smooth_bound.bound and sensitivity_at must return numbers of at least 0."
+        )
     return numbers

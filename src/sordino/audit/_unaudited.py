@@ -45,11 +45,13 @@ class Unaudited:
 
 _NO_NEIGHBOURS = "the claim names no neighbours; it is proved."
 _NOT_PRIVATE = "it works on what was released, so there is no loss to look for; what it says of the answers is proved and tested."
-_NOT_PRIVATE_CHOICE = "it sees no data, so there is no loss to look for; its figures are tested against releases."
-_MANY_STEPS = (
-    "it is about lists of releases, each audited alone; that costs add up like this is proved, and tested against other routes."
+_NOT_PRIVATE_CHOICE = (
+    "it sees no data, so there is no loss to look for; its figures are tested against releases."
 )
-_ITSELF = "an auditor cannot acquit itself; its bounds are proved, and it judges mechanisms with known verdicts."
+_MANY_STEPS = "it is about lists of releases, each audited alone; that costs add up like this is proved, and tested against other routes."
+_ITSELF = (
+    "an auditor cannot acquit itself; its bounds are proved, and it judges mechanisms with known verdicts."
+)
 _OTHERS = (
     Unaudited(
         name="samplers",

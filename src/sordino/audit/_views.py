@@ -47,7 +47,9 @@ class Claimed:
             return self.whole
         cost = self.of(output)
         if isinstance(cost, type) or not isinstance(cost, Cost):
-            raise InvalidParameter(f"Subject.cost_of must return costs, such as cost.Pure(epsilon=1); got {shown(cost)}.")
+            raise InvalidParameter(
+                f"Subject.cost_of must return costs, such as cost.Pure(epsilon=1); got {shown(cost)}."
+            )
         return cost
 
     def epsilon(self, output: Any) -> Fraction:
@@ -63,7 +65,9 @@ class Claimed:
         """Return the Rényi divergence of order `alpha` that is claimed for an output."""
         claimed, most = (_divergence(cost, alpha) for cost in (self.cost(output), self.whole))
         if claimed == math.inf:
-            raise InvalidParameter(f"audit.exact.orders must be orders at which the claim says something; got {float(alpha):g}.")
+            raise InvalidParameter(
+                f"audit.exact.orders must be orders at which the claim says something; got {float(alpha):g}."
+            )
         if claimed > most * (1 + _ROUNDING):
             raise InvalidParameter(_ABOVE)
         return Fraction(claimed)
@@ -73,9 +77,15 @@ class Claimed:
         pure = self.whole.pure()
         finer = isinstance(pure, Fraction) and _says_more(self.whole, pure)
         if orders is None:
-            orders = [alpha for alpha in _ORDERS if (finer or pure == math.inf) and _divergence(self.whole, alpha) < math.inf]
+            orders = [
+                alpha
+                for alpha in _ORDERS
+                if (finer or pure == math.inf) and _divergence(self.whole, alpha) < math.inf
+            ]
         if self.of is not None and pure == math.inf and not orders:
-            raise InvalidParameter("Subject.cost_of must be None where neither a pure epsilon nor Rényi divergences are claimed.")
+            raise InvalidParameter(
+                "Subject.cost_of must be None where neither a pure epsilon nor Rényi divergences are claimed."
+            )
         where: list[Fraction | None]
         if epsilons is not None:
             where = [_checked(epsilon) for epsilon in epsilons]
@@ -95,17 +105,25 @@ class Claimed:
         """Return what was found of the hockey stick, with what is claimed: at the claim, and where it was looked for."""
         deltas = []
         for epsilon, (low, high) in zip(where, found, strict=True):
-            claimed = 0.0 if epsilon is None else self.whole.delta(below(epsilon))  # a delta does not rise with epsilon
+            claimed = (
+                0.0 if epsilon is None else self.whole.delta(below(epsilon))
+            )  # a delta does not rise with epsilon
             at = float(self.whole.pure() if epsilon is None else epsilon)
             deltas.append(Delta(epsilon=at, at_least=low, at_most=high, claimed=claimed))
         at_claim = deltas[where.index(None)] if None in where else None
         return at_claim, tuple(deltas[:-1] if None in where[1:] else deltas)
 
-    def divergences(self, orders: Sequence[Fraction], found: Sequence[tuple[float, float, float]]) -> tuple[Divergence, ...]:
+    def divergences(
+        self, orders: Sequence[Fraction], found: Sequence[tuple[float, float, float]]
+    ) -> tuple[Divergence, ...]:
         """Return what was found of the Rényi divergences (from below, beyond what is claimed, from above), with what is claimed."""
         return tuple(
             Divergence(
-                alpha=float(alpha), at_least=low, at_most=high, claimed=_divergence(self.whole, alpha), beyond_at_least=beyond
+                alpha=float(alpha),
+                at_least=low,
+                at_most=high,
+                claimed=_divergence(self.whole, alpha),
+                beyond_at_least=beyond,
             )
             for alpha, (low, beyond, high) in zip(orders, found, strict=True)
         )
@@ -113,7 +131,9 @@ class Claimed:
 
 def _checked(epsilon: Fraction) -> Fraction:
     if epsilon > _MOST:
-        raise InvalidParameter(f"audit.exact must be given claims of an epsilon of at most {_MOST}; got {float(epsilon):g}.")
+        raise InvalidParameter(
+            f"audit.exact must be given claims of an epsilon of at most {_MOST}; got {float(epsilon):g}."
+        )
     return epsilon
 
 
@@ -138,9 +158,13 @@ def _divergence(cost: Cost, alpha: Fraction) -> float:
 def _says_more(cost: Cost, pure: Fraction) -> bool:
     """Return whether a cost with a pure epsilon claims more than that."""
     alone = Pure(epsilon=pure)
-    if isinstance(cost, Range | BoundedRange) or any(_divergence(cost, a) < alone.rdp(float(a)) * _LESS for a in _ORDERS):
+    if isinstance(cost, Range | BoundedRange) or any(
+        _divergence(cost, a) < alone.rdp(float(a)) * _LESS for a in _ORDERS
+    ):
         return pure > 0
-    return any(cost.delta(float(share * pure)) < alone.delta(float(share * pure)) * _LESS for share in _SHARES)
+    return any(
+        cost.delta(float(share * pure)) < alone.delta(float(share * pure)) * _LESS for share in _SHARES
+    )
 
 
 def interval_beyond(cost: Cost, forth: float, back: float) -> float:

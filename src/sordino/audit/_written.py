@@ -27,7 +27,11 @@ def at_most(x: float, digits: int = 9) -> str:
 
 
 def _rounded(x: float, digits: int, rounding: str) -> str:
-    return f"{Context(prec=digits, rounding=rounding).create_decimal_from_float(x):g}" if x and math.isfinite(x) else f"{x:g}"
+    return (
+        f"{Context(prec=digits, rounding=rounding).create_decimal_from_float(x):g}"
+        if x and math.isfinite(x)
+        else f"{x:g}"
+    )
 
 
 def interval(low: float, high: float) -> str:
@@ -38,7 +42,10 @@ def interval(low: float, high: float) -> str:
 def ready(value: Any) -> Any:
     """Return an output or a list of answers as JSON-ready values; what has no JSON is pictured."""
     if isinstance(value, Mapping):
-        return {int(place) if isinstance(place, np.integer) else place: ready(answer) for place, answer in value.items()}
+        return {
+            int(place) if isinstance(place, np.integer) else place: ready(answer)
+            for place, answer in value.items()
+        }
     if isinstance(value, list | tuple | np.ndarray):
         return [ready(each) for each in value]
     if isinstance(value, bool | int | float | str | Fraction | Decimal | np.generic | type(None)):

@@ -89,7 +89,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; says one sentence on stderr if that is not 0."""
     try:
         _ready(sys.argv[1:] if arguments is None else arguments)
-        group.main(args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False)
+        group.main(
+            args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False
+        )
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  (whatever it is, it may hold private rows: it ends as one fixed sentence)
         sweep(error)  # what may still fail on the way out must not bring it along
@@ -106,7 +108,9 @@ def _ready(arguments: Sequence[str]) -> None:
         raise errors.InvalidParameter("stdout must be open: it takes the release.")
     for argument in arguments:
         if not is_unicode(argument):
-            raise errors.InvalidParameter(f"Arguments must be text in the encoding of this terminal; got {argument!a}.")
+            raise errors.InvalidParameter(
+                f"Arguments must be text in the encoding of this terminal; got {argument!a}."
+            )
     if isinstance(sys.stdout, io.TextIOWrapper):
         codecs.register_error("sordino.spelled", _spelled)
         sys.stdout.reconfigure(errors="sordino.spelled")
@@ -124,10 +128,14 @@ def _end(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if _heard or isinstance(error, click.Abort | KeyboardInterrupt):  # an engine that is interrupted raises errors of its own
+    if _heard or isinstance(
+        error, click.Abort | KeyboardInterrupt
+    ):  # an engine that is interrupted raises errors of its own
         say(INTERRUPTED)
         return 130
-    if isinstance(error, BrokenPipeError | SystemExit):  # click leaves this way when the reader of stdout has gone
+    if isinstance(
+        error, BrokenPipeError | SystemExit
+    ):  # click leaves this way when the reader of stdout has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     if isinstance(error, click.ClickException):
@@ -160,7 +168,11 @@ def _let_go(place: int, stream: Any) -> None:
 
 def main() -> None:
     """Run the command and leave with its exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # all alike: private folders are removed on the way out
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # all alike: private folders are removed on the way out
         # nohup, and shells for what runs in the background, ask that a signal stays ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _hear)

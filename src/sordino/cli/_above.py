@@ -43,8 +43,16 @@ OF_STREAMS = ("sensitivity", "monotone", "step")
 SHAPE = ("noise", "split", "correction", "correction_run", "correction_margin")
 
 shape_options = stacked(
-    click.option("--adaptive", is_flag=True, help="Find what lies far above with a cheaper test, and so more: C at least."),
-    click.option("--noise", type=click.Choice(["exponential", "laplace"]), help="Of the answers [default: exponential]."),
+    click.option(
+        "--adaptive",
+        is_flag=True,
+        help="Find what lies far above with a cheaper test, and so more: C at least.",
+    ),
+    click.option(
+        "--noise",
+        type=click.Choice(["exponential", "laplace"]),
+        help="Of the answers [default: exponential].",
+    ),
     click.option(
         "--split",
         type=DecimalsOr("variance", "success"),
@@ -57,8 +65,18 @@ shape_options = stacked(
         metavar="R",
         help='Public number added to the threshold, or "optimal" for many items of which few lie above.',
     ),
-    click.option("--correction-run", type=int, metavar="N", help="How many lie below before one above [default: domain size / C]."),
-    click.option("--correction-margin", type=NUMBER, metavar="M", help="How far they keep from the threshold [default: 0]."),
+    click.option(
+        "--correction-run",
+        type=int,
+        metavar="N",
+        help="How many lie below before one above [default: domain size / C].",
+    ),
+    click.option(
+        "--correction-margin",
+        type=NUMBER,
+        metavar="M",
+        help="How far they keep from the threshold [default: 0].",
+    ),
 )
 
 
@@ -68,10 +86,17 @@ shape_options = stacked(
 @public_labels
 @unit_options
 @click.option("--threshold", type=NUMBER, metavar="T", required=True, help="Public threshold.")
-@click.option("-c", "--positives", type=int, metavar="C", required=True, help="Stop after so many were found.")
+@click.option(
+    "-c", "--positives", type=int, metavar="C", required=True, help="Stop after so many were found."
+)
 @EPSILON
 @shape_options
-@click.option("--measure-share", type=NUMBER, metavar="SHARE", help="Share of epsilon for a fresh measurement of what was found.")
+@click.option(
+    "--measure-share",
+    type=NUMBER,
+    metavar="SHARE",
+    help="Share of epsilon for a fresh measurement of what was found.",
+)
 @statement_options
 @csv_options
 @release_options
@@ -101,11 +126,24 @@ def above(ctx: click.Context, /, source: str, **options: Any) -> None:
             options["item"],
             domain=domain,
             progress=progress,
-            **{name: options[name] for name in ("threshold", "positives", "epsilon", "where", "adaptive", "measure_share", *SHAPE)},
+            **{
+                name: options[name]
+                for name in (
+                    "threshold",
+                    "positives",
+                    "epsilon",
+                    "where",
+                    "adaptive",
+                    "measure_share",
+                    *SHAPE,
+                )
+            },
         )
     facts, notes = about("above", release, options, domain)
     facts |= {"threshold": float(options["threshold"]), "asked": release.asked, "complete": release.complete}
-    ended = "all items were asked" if release.complete else "enough was found; items further back were not asked"
+    ended = (
+        "all items were asked" if release.complete else "enough was found; items further back were not asked"
+    )
     notes.append(f"Threshold: {float(options['threshold']):.12g}. Asked: {release.asked}; {ended}.")
     low = LOW if options["measure_share"] is None else MEASURED
     columns = (*COLUMNS, "branch") if options["adaptive"] else COLUMNS
@@ -133,7 +171,9 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
         raise InvalidParameter("stdin must be open: it brings the answers.")
     mechanism = _mechanism(options, shape)
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
-    source = answer_lines(cast("io.BufferedReader", sys.stdin.buffer).read1, delimiter=form.delimiter, encoding=form.encoding)
+    source = answer_lines(
+        cast("io.BufferedReader", sys.stdin.buffer).read1, delimiter=form.delimiter, encoding=form.encoding
+    )
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     chosen = chosen_format(options["form"])
     if not chosen_quiet(options["quiet"]):
@@ -141,7 +181,10 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
     header, line = _writer(chosen, options["adjacency"])
     public = ("threshold", "positives", "adaptive", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"source": "stdin"}
-    with payer_of(options, mechanism, "watch", detail) as payer, payer.open(mechanism, entropy=entropy) as stream:
+    with (
+        payer_of(options, mechanism, "watch", detail) as payer,
+        payer.open(mechanism, entropy=entropy) as stream,
+    ):
         write_lines(header)
         for answers in source:
             verdicts: list[str] = []
@@ -174,9 +217,13 @@ def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     if form == "table":
         return [f"{'above':>5} {'gap':>14}  label"], _table
     if form == "csv":
-        return [csv_line(STREAM_COLUMNS)], lambda answer, verdict: csv_line(_row(answer, verdict, adjacency).values())
+        return [csv_line(STREAM_COLUMNS)], lambda answer, verdict: csv_line(
+            _row(answer, verdict, adjacency).values()
+        )
     encode = json.JSONEncoder(ensure_ascii=False).encode
-    ends: dict[bool, str] = {}  # of an ordinary line, which differs from others in its label alone: most of them are
+    ends: dict[
+        bool, str
+    ] = {}  # of an ordinary line, which differs from others in its label alone: most of them are
 
     def line(answer: Answer, verdict: Verdict) -> str:
         if verdict.above or verdict.charged:

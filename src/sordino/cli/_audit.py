@@ -25,20 +25,46 @@ PLACE = "{}"
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="Audit every claim, and check that every broken control is convicted.")
 @click.option(
-    "--command", metavar="TEXT", help="Audit a program: its command line, split like a shell would, with {} for the input."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Audit every claim, and check that every broken control is convicted.",
+)
+@click.option(
+    "--command",
+    metavar="TEXT",
+    help="Audit a program: its command line, split like a shell would, with {} for the input.",
 )
 @click.option("--a", "input_a", metavar="TEXT", help="What {} stands for in runs of a.")
 @click.option("--b", "input_b", metavar="TEXT", help="What {} stands for in runs of b, a neighbour of a.")
-@click.option("--epsilon", type=NUMBER, help="What the program claims; without it the loss is only bounded from below.")
+@click.option(
+    "--epsilon", type=NUMBER, help="What the program claims; without it the loss is only bounded from below."
+)
 @click.option("--delta", type=NUMBER, help="The delta of that claim [default: 0].")
 @click.option("--samples", type=int, metavar="N", help=f"Runs for each input [default: {SAMPLES}].")
-@click.option("--confidence", type=NUMBER, help="Probability that what is said of the program is true [default: 0.999].")
+@click.option(
+    "--confidence", type=NUMBER, help="Probability that what is said of the program is true [default: 0.999]."
+)
 @click.option("--timeout", type=NUMBER, metavar="SECONDS", help="Longest that a run may take [default: 60].")
-@click.option("--stderr", "with_stderr", is_flag=True, help="What the program writes on stderr is part of what it releases.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a self-contained page.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), help="Text for people or JSON [default: as elsewhere].")
+@click.option(
+    "--stderr",
+    "with_stderr",
+    is_flag=True,
+    help="What the program writes on stderr is part of what it releases.",
+)
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write a self-contained page.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    help="Text for people or JSON [default: as elsewhere].",
+)
 @QUIET
 def audit(name: str | None, *, everything: bool, command: str | None, **options: Any) -> None:
     """Check claims of privacy: NAME of this library, --all of them, or those of a program with --command.
@@ -50,7 +76,9 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
     own = {"--a": "input_a", "--b": "input_b"} | {
         f"--{option}": option for option in ("epsilon", "delta", "samples", "confidence", "timeout")
     }
-    given = [option for option, key in own.items() if options[key] is not None] + ["--stderr"] * options["with_stderr"]
+    given = [option for option, key in own.items() if options[key] is not None] + ["--stderr"] * options[
+        "with_stderr"
+    ]
     if which != "--command" and given:
         raise InvalidParameter(
             f"{given[0]} needs --command: claims of this library are audited exactly, on neighbours that they name."
@@ -91,7 +119,14 @@ def _controls(quiet: bool | None) -> list[dict[str, Any]]:
     with shown_progress(quiet) as progress:
         for i, control in enumerate(controls):
             report = control.audited()
-            judged.append({"name": control.name, "source": control.source, "known_broken": control.broken, "broken": report.broken})
+            judged.append(
+                {
+                    "name": control.name,
+                    "source": control.source,
+                    "known_broken": control.broken,
+                    "broken": report.broken,
+                }
+            )
             if progress is not None:
                 progress(100 * (i + 1) / len(controls))
     return judged
@@ -102,22 +137,36 @@ def _program(command: str, options: dict[str, Any]) -> Any:
     words = _words(command)
     inputs = options["input_a"], options["input_b"]
     if None in inputs:
-        raise InvalidParameter("--command needs --a and --b, what {} stands for: two inputs that differ in one unit.")
+        raise InvalidParameter(
+            "--command needs --a and --b, what {} stands for: two inputs that differ in one unit."
+        )
     if not any(PLACE in word for word in words):
-        raise InvalidParameter('--command must have {} where the input goes, such as --command "python3 count.py {}".')
+        raise InvalidParameter(
+            '--command must have {} where the input goes, such as --command "python3 count.py {}".'
+        )
     epsilon, delta = options["epsilon"], options["delta"] or Fraction(0)
     if epsilon is None and options["delta"] is not None:
         raise InvalidParameter("--delta needs --epsilon: together they are the claim.")
-    claimed = None if epsilon is None else Approximate(epsilon=epsilon, delta=delta) if delta else Pure(epsilon=epsilon)
+    claimed = (
+        None
+        if epsilon is None
+        else Approximate(epsilon=epsilon, delta=delta)
+        if delta
+        else Pure(epsilon=epsilon)
+    )
     timeout = float(60 if options["timeout"] is None else options["timeout"])
     a, b = (
         audits.Command(
-            arguments=[word.replace(PLACE, given) for word in words], timeout=timeout, with_stderr=options["with_stderr"]
+            arguments=[word.replace(PLACE, given) for word in words],
+            timeout=timeout,
+            with_stderr=options["with_stderr"],
         )
         for given in inputs
     )
     if not chosen_quiet(options["quiet"]):
-        say("Runs must be independent, each with fresh noise, and the inputs made up: their releases are not charged.")
+        say(
+            "Runs must be independent, each with fresh noise, and the inputs made up: their releases are not charged."
+        )
     with shown_progress(options["quiet"]) as progress:
         return audits.statistical(
             a,
@@ -136,13 +185,20 @@ def _words(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InvalidParameter(f"--command must be a command line that can be split into words: {error}.") from None
+        raise InvalidParameter(
+            f"--command must be a command line that can be split into words: {error}."
+        ) from None
     if not words:
         raise InvalidParameter("--command must name a program.")
     return words
 
 
-def _write(reports: list[Any], controls: list[dict[str, Any]], left_out: list[audits.Unaudited], options: dict[str, Any]) -> None:
+def _write(
+    reports: list[Any],
+    controls: list[dict[str, Any]],
+    left_out: list[audits.Unaudited],
+    options: dict[str, Any],
+) -> None:
     """Write the page if it is asked for, then the report on stdout."""
     if options["html"] is not None:
         options["html"].write_text(audits.page(*reports), encoding="utf-8")

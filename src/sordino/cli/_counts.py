@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from sordino.cli._options import BOUNDED, DOMAINS, EPSILON, SOURCE, csv_options, domain_options, release_options, unit_options
+from sordino.cli._options import (
+    BOUNDED,
+    DOMAINS,
+    EPSILON,
+    SOURCE,
+    csv_options,
+    domain_options,
+    release_options,
+    unit_options,
+)
 from sordino.cli._output import INTERVAL, about, declared, write_rows
 from sordino.cli._work import domain_of, session_of, shown_progress
 from sordino.releases import plain
@@ -27,9 +36,16 @@ def count(source: str, **options: Any) -> None:
     """
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         ask = session.count_distinct_units if options["units"] else session.count
-        release = ask(epsilon=options["epsilon"], where=options["where"], bounds=options["bounded"], progress=progress)
+        release = ask(
+            epsilon=options["epsilon"], where=options["where"], bounds=options["bounded"], progress=progress
+        )
     facts, notes = _about("count", release, options)
-    row = {"count": "units" if options["units"] else "rows", "estimate": release.estimate, "low": release.low, "high": release.high}
+    row = {
+        "count": "units" if options["units"] else "rows",
+        "estimate": release.estimate,
+        "low": release.low,
+        "high": release.high,
+    }
     write_rows(options["form"], tuple(row), [row], facts, [INTERVAL, *notes])
 
 
@@ -57,10 +73,18 @@ def histogram(source: str, **options: Any) -> None:
             progress=progress,
         )
     facts, notes = _about("histogram", release, options, domain)
-    write_rows(options["form"], ("item", "estimate", "low", "high"), [plain(row) for row in release], facts, [INTERVAL, *notes])
+    write_rows(
+        options["form"],
+        ("item", "estimate", "low", "high"),
+        [plain(row) for row in release],
+        facts,
+        [INTERVAL, *notes],
+    )
 
 
-def _about(kind: str, release: Any, options: dict[str, Any], domain: Any = None) -> tuple[dict[str, Any], list[str]]:
+def _about(
+    kind: str, release: Any, options: dict[str, Any], domain: Any = None
+) -> tuple[dict[str, Any], list[str]]:
     facts, notes = about(kind, release, options, domain)
     more, said = declared(options["bounded"], release)
     if more:

@@ -13,7 +13,13 @@ from sordino.cli._output import write_lines, write_rows
 from sordino.errors import InvalidParameter, LedgerError
 from sordino.ledger import Budget, Ledger
 
-URL = click.option("--ledger", "url", metavar="URL", required=True, help="File of the ledger, or postgresql://USER@HOST/DATABASE.")
+URL = click.option(
+    "--ledger",
+    "url",
+    metavar="URL",
+    required=True,
+    help="File of the ledger, or postgresql://USER@HOST/DATABASE.",
+)
 ACCOUNT = click.option("--account", metavar="NAME", required=True, help="Name of the account.")
 LAST = click.option("--last", type=int, metavar="N", help="Only the newest N events.")
 
@@ -72,7 +78,9 @@ def accounts(url: str, form: str | None) -> None:
     """List the accounts of a ledger with what remains in each."""
     columns = ("account", "parent", "adjacency", "unit", "source", "measure", "limit", "spent", "remaining")
     statements = [Ledger.open(url, account=name).statement().to_dict() for name in Ledger.accounts(url)]
-    write_rows(form, columns, [{name: statement[name] for name in columns} for statement in statements], {}, [])
+    write_rows(
+        form, columns, [{name: statement[name] for name in columns} for statement in statements], {}, []
+    )
 
 
 @ledger.command()
@@ -84,20 +92,26 @@ def history(url: str, account: str, last: int | None, form: str | None) -> None:
     """Show every event of an account: what was reserved, drawn, settled, granted and voided, and when."""
     columns = ("number", "time", "kind", "amount", "spent", "limit", "charge", "head")
     events = [event.to_dict() for event in Ledger.open(url, account=account).history(last=last)]
-    write_rows(form, columns, events, {"account": account}, ["head: hash over the event and everything before it."])
+    write_rows(
+        form, columns, events, {"account": account}, ["head: hash over the event and everything before it."]
+    )
 
 
 @ledger.command()
 @URL
 @ACCOUNT
-@click.option("--head", metavar="HASH", help="A head that was noted before: shows that nothing up to it was rewritten.")
+@click.option(
+    "--head", metavar="HASH", help="A head that was noted before: shows that nothing up to it was rewritten."
+)
 @FORMAT
 def verify(url: str, account: str, head: str | None, form: str | None) -> None:
     """Replay the history of an account: hashes, sums and limits must agree. Exit code 5 if they do not."""
     found = Ledger.open(url, account=account).verify(head=head)
     facts = found.to_dict()
     rows = [{"problem": problem} for problem in facts.pop("problems")]
-    notes = [f"Account {account}: {found.events} events, {'all agree' if found.sound else 'they do not agree'}. Head {found.head}."]
+    notes = [
+        f"Account {account}: {found.events} events, {'all agree' if found.sound else 'they do not agree'}. Head {found.head}."
+    ]
     write_rows(form, ("problem",), rows, facts, notes)
     found.raise_if_broken()
 
@@ -122,11 +136,15 @@ def export(url: str, account: str, form: str) -> None:
 @ledger.command()
 @URL
 @ACCOUNT
-@click.option("--to", "child", metavar="NAME", required=True, help="Account that gets the share; made if there is none.")
+@click.option(
+    "--to", "child", metavar="NAME", required=True, help="Account that gets the share; made if there is none."
+)
 @click.option("--epsilon", type=NUMBER, help="The share, from an account with the pure meter.")
 @click.option("--rho", type=NUMBER, help="The share, from an account with the zCDP meter.")
 @FORMAT
-def grant(url: str, account: str, child: str, epsilon: Fraction | None, rho: Fraction | None, form: str | None) -> None:
+def grant(
+    url: str, account: str, child: str, epsilon: Fraction | None, rho: Fraction | None, form: str | None
+) -> None:
     """Give a share of what remains in an account to another one, for a team; it counts as spent here at once."""
     opened = Ledger.open(url, account=account)
     given, measure = {"--epsilon": epsilon, "--rho": rho}, opened.statement(charges=False).measure
@@ -205,7 +223,9 @@ def _create(
 def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
     statement = opened.statement(charges=charges).to_dict()
     listed = statement.pop("charges")
-    promised = f"epsilon {statement['epsilon']:.12g}" + (f", delta {statement['delta']:.12g}" if statement["delta"] else "")
+    promised = f"epsilon {statement['epsilon']:.12g}" + (
+        f", delta {statement['delta']:.12g}" if statement["delta"] else ""
+    )
     notes = [
         f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent {statement['spent']:.12g}, "
         f"remaining {statement['remaining']:.12g}.",

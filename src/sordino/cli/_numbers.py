@@ -43,9 +43,15 @@ class Shares(click.ParamType[tuple[Fraction, ...]]):
 
     name = "numbers"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Fraction, ...]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Fraction, ...]:
         """Return the numbers as fractions."""
-        return value if isinstance(value, tuple) else tuple(NUMBER.convert(one.strip(), param, ctx) for one in value.split(","))
+        return (
+            value
+            if isinstance(value, tuple)
+            else tuple(NUMBER.convert(one.strip(), param, ctx) for one in value.split(","))
+        )
 
 
 def _column_options(lower: str, growth: str) -> Callable[[Any], Any]:
@@ -60,13 +66,29 @@ def _column_options(lower: str, growth: str) -> Callable[[Any], Any]:
             help='Public bound, or "none": both signs.',
         ),
         click.option(
-            "--cap", type=NUMBER, metavar="U", required=True, help="Public: as far up as anything goes; it can be generous."
+            "--cap",
+            type=NUMBER,
+            metavar="U",
+            required=True,
+            help="Public: as far up as anything goes; it can be generous.",
         ),
-        click.option("--growth", type=NUMBER, default=growth, show_default=True, help="Factor between edges of the grid."),
-        click.option("--scale", type=NUMBER, default="1", show_default=True, help="Below it edges are evenly spaced."),
-        click.option("--by", metavar="COL", help="Column of labels: one release for each label of the domain."),
+        click.option(
+            "--growth",
+            type=NUMBER,
+            default=growth,
+            show_default=True,
+            help="Factor between edges of the grid.",
+        ),
+        click.option(
+            "--scale", type=NUMBER, default="1", show_default=True, help="Below it edges are evenly spaced."
+        ),
+        click.option(
+            "--by", metavar="COL", help="Column of labels: one release for each label of the domain."
+        ),
         public_labels,
-        click.option("--groups-per-unit", type=int, metavar="G", help="Let a unit count in at most G groups."),
+        click.option(
+            "--groups-per-unit", type=int, metavar="G", help="Let a unit count in at most G groups."
+        ),
     )
 
 
@@ -76,10 +98,14 @@ _COLUMN = click.option("--column", metavar="COL", required=True, help="Column of
 @click.command()
 @SOURCE
 @_COLUMN
-@click.option("--q", type=Shares(), metavar="Q[,Q...]", required=True, help="Which quantiles, rising, such as 0.5,0.99.")
+@click.option(
+    "--q", type=Shares(), metavar="Q[,Q...]", required=True, help="Which quantiles, rising, such as 0.5,0.99."
+)
 @EPSILON
 @_column_options("none", "1.01")
-@click.option("--size-hint", type=int, metavar="N", help="About how many rows count, as far as that is public.")
+@click.option(
+    "--size-hint", type=int, metavar="N", help="About how many rows count, as far as that is public."
+)
 @unit_options
 @csv_options
 @release_options
@@ -133,7 +159,11 @@ def _run(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
     domain = _domain(options)
     asked = own | {name: options[name] for name in ("epsilon", "cap", "growth", "where", *BY)}
     asked |= {} if kind == "quantile" else {"bounds": options["bounded"]}
-    asked |= {"lower": None if options["lower"] == "none" else options["lower"], "unit": options["scale"], "domain": domain}
+    asked |= {
+        "lower": None if options["lower"] == "none" else options["lower"],
+        "unit": options["scale"],
+        "domain": domain,
+    }
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = getattr(session, kind)(options["column"], progress=progress, **asked)
     facts, notes = about(kind, release, options | {"item": options["by"]}, domain)
@@ -145,15 +175,30 @@ def _run(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
         ranged, told = declared(bounds, release.rows[0].release if isinstance(release, Groups) else release)
         columns, said, facts = (kind, *TOTAL[:-1]), [MOVED, *told], facts | ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
-    rows = [{"item": item} | row if grouped else row for item, one in pairs for row in _rows(kind, one, options)]
+    rows = [
+        {"item": item} | row if grouped else row for item, one in pairs for row in _rows(kind, one, options)
+    ]
     if grouped:
         facts |= {"groups_per_unit": options["groups_per_unit"] or 1}
-        notes.append(f"Each group was released with epsilon {float(Fraction(release.mechanism.cost.pure())):.12g}.")
-    write_rows(options["form"], ("item", *columns) if grouped else columns, rows, facts, [*said, *notes], counts=False)
+        notes.append(
+            f"Each group was released with epsilon {float(Fraction(release.mechanism.cost.pure())):.12g}."
+        )
+    write_rows(
+        options["form"],
+        ("item", *columns) if grouped else columns,
+        rows,
+        facts,
+        [*said, *notes],
+        counts=False,
+    )
 
 
 def _domain(options: dict[str, Any]) -> Domain | None:
-    given = [name for name in (*DOMAINS, "groups_per_unit") if options[name] is not None and options[name] is not False]
+    given = [
+        name
+        for name in (*DOMAINS, "groups_per_unit")
+        if options[name] is not None and options[name] is not False
+    ]
     if options["by"] is not None:
         return domain_of(**{name: options[name] for name in DOMAINS})
     if given:
@@ -166,8 +211,16 @@ def _rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[str, An
     if kind == "quantile":
         found = release if isinstance(release, tuple) else (release,)
         pairs = zip(options["q"], found, strict=True)
-        return [{"q": float(q)} | {name: plain(getattr(one, name)) for name in QUANTILE[1:]} for q, one in pairs]
+        return [
+            {"q": float(q)} | {name: plain(getattr(one, name)) for name in QUANTILE[1:]} for q, one in pairs
+        ]
     (low, high), (clip_low, clip_high) = release.interval, release.clip
-    ends = {"low": low, "high": high, "standard_error": release.standard_error, "clip_low": clip_low, "clip_high": clip_high}
+    ends = {
+        "low": low,
+        "high": high,
+        "standard_error": release.standard_error,
+        "clip_low": clip_low,
+        "clip_high": clip_high,
+    }
     capped = {} if options["bounded"] is not None else {"capped": release.capped}
     return [plain({kind: release.value, **ends, **capped})]

@@ -26,7 +26,11 @@ class Decimals(click.ParamType[Fraction]):
         if isinstance(value, Fraction):
             return value
         if not _PLAIN.fullmatch(str(value)):
-            self.fail(f"{value!r} is not a finite decimal number (of at most 40 digits, and two after an e).", param, ctx)
+            self.fail(
+                f"{value!r} is not a finite decimal number (of at most 40 digits, and two after an e).",
+                param,
+                ctx,
+            )
         return Fraction(str(value))
 
 
@@ -77,7 +81,9 @@ FORMAT = click.option(
     help="How stdout is written [default: table on a terminal, json elsewhere].",
 )
 QUIET = click.option(
-    "--quiet/--no-quiet", default=None, help="Say nothing on stderr but errors [default: quiet when stderr is no terminal]."
+    "--quiet/--no-quiet",
+    default=None,
+    help="Say nothing on stderr but errors [default: quiet when stderr is no terminal].",
 )
 BOUNDED = click.option(
     "--bounded",
@@ -95,9 +101,18 @@ ADJACENCY = click.option(
 )
 
 unit_options = stacked(
-    click.option("--user", metavar="COL", help="Column that says whom a row belongs to: the guarantee protects all of its rows."),
+    click.option(
+        "--user",
+        metavar="COL",
+        help="Column that says whom a row belongs to: the guarantee protects all of its rows.",
+    ),
     click.option("--row-is-unit", is_flag=True, help="The guarantee protects single rows."),
-    click.option("--max-rows", type=int, metavar="M", help="Let a unit count for at most M rows (of a histogram: items)."),
+    click.option(
+        "--max-rows",
+        type=int,
+        metavar="M",
+        help="Let a unit count for at most M rows (of a histogram: items).",
+    ),
     ADJACENCY,
 )
 csv_format = stacked(
@@ -118,10 +133,17 @@ csv_format = stacked(
     ),
 )
 NULL = click.option(
-    "--null", metavar="TEXT", default="", help="Text that means a missing value in a CSV source, beside the empty field."
+    "--null",
+    metavar="TEXT",
+    default="",
+    help="Text that means a missing value in a CSV source, beside the empty field.",
 )
 csv_options = stacked(
-    click.option("--where", metavar="PREDICATE", help="Keep the rows for which this predicate holds, such as \"state = 'NY'\"."),
+    click.option(
+        "--where",
+        metavar="PREDICATE",
+        help="Keep the rows for which this predicate holds, such as \"state = 'NY'\".",
+    ),
     NULL,
     csv_format,
 )
@@ -129,17 +151,37 @@ DOMAINS = ("domain", "domain_column", "domain_range", "domain_sql", "assume_publ
 public_labels = stacked(
     click.option("--domain", metavar="FILE", help="CSV or Parquet file that lists the public labels."),
     click.option("--domain-column", metavar="C", help="Column of that file."),
-    click.option("--domain-range", metavar="A:B", help="The labels are the whole numbers from A up to B, which is left out."),
-    click.option("--domain-sql", metavar="SQL", help="Query that lists the public labels; it cannot see SOURCE."),
-    click.option("--assume-public", is_flag=True, help="Declare the labels of SOURCE public. This is printed and recorded."),
+    click.option(
+        "--domain-range",
+        metavar="A:B",
+        help="The labels are the whole numbers from A up to B, which is left out.",
+    ),
+    click.option(
+        "--domain-sql", metavar="SQL", help="Query that lists the public labels; it cannot see SOURCE."
+    ),
+    click.option(
+        "--assume-public",
+        is_flag=True,
+        help="Declare the labels of SOURCE public. This is printed and recorded.",
+    ),
 )
-domain_options = stacked(click.option("--item", metavar="COL", required=True, help="Column of labels."), public_labels)
+domain_options = stacked(
+    click.option("--item", metavar="COL", required=True, help="Column of labels."), public_labels
+)
 statement_options = stacked(
-    click.option("--sensitivity", type=NUMBER, metavar="S", help="How far any one answer moves between neighbours."),
-    click.option("--monotone", is_flag=True, help="All answers move in the same direction between neighbours."),
-    click.option("--step", type=NUMBER, help="Power of two that all answers are multiples of, such as 1 for counts."),
+    click.option(
+        "--sensitivity", type=NUMBER, metavar="S", help="How far any one answer moves between neighbours."
+    ),
+    click.option(
+        "--monotone", is_flag=True, help="All answers move in the same direction between neighbours."
+    ),
+    click.option(
+        "--step", type=NUMBER, help="Power of two that all answers are multiples of, such as 1 for counts."
+    ),
 )
-SEED = click.option("--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger.")
+SEED = click.option(
+    "--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger."
+)
 SYNTHETIC = click.option("--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data.")
 release_options = stacked(LEDGER_URL, ACCOUNT, FORMAT, SEED, SYNTHETIC, QUIET)
 
@@ -159,5 +201,7 @@ def exactly_one(given: dict[str, Any], what: str) -> str:
     named = [name for name, value in given.items() if value is not None and value is not False]
     if len(named) != 1:
         listed = ", ".join(given)
-        raise InvalidParameter(f"Give exactly one of {listed} to say {what}; got {' and '.join(named) or 'none'}.")
+        raise InvalidParameter(
+            f"Give exactly one of {listed} to say {what}; got {' and '.join(named) or 'none'}."
+        )
     return named[0]

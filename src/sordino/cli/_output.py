@@ -51,12 +51,16 @@ def write_lines(lines: Iterable[str]) -> None:
     """Write lines to stdout."""
     try:
         for line in lines:
-            click.echo(line, color=True)  # as it stands: off a terminal click would take colors out of a label
+            click.echo(
+                line, color=True
+            )  # as it stands: off a terminal click would take colors out of a label
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError:
-        raise DataSourceError("The release could not be written to stdout: it is lost, and its charge stays.") from None
+        raise DataSourceError(
+            "The release could not be written to stdout: it is lost, and its charge stays."
+        ) from None
 
 
 def csv_line(values: Iterable[Any]) -> str:
@@ -120,7 +124,9 @@ def facts_of(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, 
     return {"release": kind, "epsilon": float(release.cost.pure()), "adjacency": adjacency, **known, **said}
 
 
-def about(kind: str, release: Any, options: dict[str, Any], domain: Any = None) -> tuple[dict[str, Any], list[str]]:
+def about(
+    kind: str, release: Any, options: dict[str, Any], domain: Any = None
+) -> tuple[dict[str, Any], list[str]]:
     """Return what a release about a table says about itself: as facts for programs and as notes for people."""
     unit = f"column {options['user']}" if options["user"] else "each row"
     labels = {"item": options["item"], "domain": domain.origin} if domain is not None else {}

@@ -33,7 +33,15 @@ _MADE: dict[
     "sparse-vector": (
         SparseVector,
         ("threshold", "positives"),
-        ("noise", "threshold_noise", "split", "correction", "correction_run", "correction_margin", "resample"),
+        (
+            "noise",
+            "threshold_noise",
+            "split",
+            "correction",
+            "correction_run",
+            "correction_margin",
+            "resample",
+        ),
     ),
     "adaptive-sparse-vector": (
         AdaptiveSparseVector,
@@ -70,7 +78,13 @@ def plan() -> None:
 
 @plan.command()
 @click.argument("mechanism", type=click.Choice(list(_MADE)))
-@click.option("--answers", type=int, metavar="N", required=True, help="How many; below, before each positive, of a sparse vector.")
+@click.option(
+    "--answers",
+    type=int,
+    metavar="N",
+    required=True,
+    help="How many; below, before each positive, of a sparse vector.",
+)
 @click.option("--alpha", type=NUMBER, help="Margin: how likely is an error by more?")
 @click.option("--beta", type=NUMBER, help="Probability of failure: which margin is kept?")
 @EPSILON
@@ -78,13 +92,24 @@ def plan() -> None:
 @ADJACENCY
 @click.option("--threshold", type=NUMBER, metavar="T", help="Public threshold of a sparse vector or hybrid.")
 @click.option("-c", "--positives", type=int, metavar="C", help="How many a sparse vector finds.")
-@click.option("--at-least", type=int, metavar="C", help="How many an adaptive sparse vector finds in any case.")
+@click.option(
+    "--at-least", type=int, metavar="C", help="How many an adaptive sparse vector finds in any case."
+)
 @click.option("-k", "--k", type=int, help="How many noisy-top-k or a hybrid selects.")
-@click.option("--noise", type=click.Choice(["exponential", "laplace", "gumbel"]), help="Of the questions, or of the selection.")
+@click.option(
+    "--noise",
+    type=click.Choice(["exponential", "laplace", "gumbel"]),
+    help="Of the questions, or of the selection.",
+)
 @click.option("--threshold-noise", type=click.Choice(["exponential", "laplace"]), help="Of the threshold.")
 @click.option("--split", metavar="SHARE", help="variance, success or the share of epsilon for the threshold.")
 @click.option("--correction", metavar="NUMBER", help='Public number added to the threshold, or "optimal".')
-@click.option("--correction-run", type=int, metavar="N", help="With those: how many answers below come before one above.")
+@click.option(
+    "--correction-run",
+    type=int,
+    metavar="N",
+    help="With those: how many answers below come before one above.",
+)
 @click.option("--correction-margin", type=NUMBER, metavar="M", help="How far they keep from the threshold.")
 @click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive.")
 @FORMAT
@@ -105,7 +130,15 @@ def accuracy(mechanism: str, **options: Any) -> None:
     found = accuracy_of(planned, answers=options["answers"], alpha=options["alpha"], beta=options["beta"])
     form = chosen_format(options["form"])
     if form == "json":
-        write_lines([json.dumps({"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found)), ensure_ascii=False, indent=2)])
+        write_lines(
+            [
+                json.dumps(
+                    {"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found)),
+                    ensure_ascii=False,
+                    indent=2,
+                )
+            ]
+        )
     elif form == "csv":
         write_lines(["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"])
     else:
@@ -113,12 +146,16 @@ def accuracy(mechanism: str, **options: Any) -> None:
 
 
 @plan.command()
-@click.option("-m", "--candidates", type=int, metavar="M", required=True, help="How many candidates there are.")
+@click.option(
+    "-m", "--candidates", type=int, metavar="M", required=True, help="How many candidates there are."
+)
 @EPSILON
 @statement_options
 @ADJACENCY
 @click.option(
-    "--beta", type=NUMBER, help="There is a smooth bound: how smooth it is, in nats a record. With --floor and --typical."
+    "--beta",
+    type=NUMBER,
+    help="There is a smooth bound: how smooth it is, in nats a record. With --floor and --typical.",
 )
 @click.option("--floor", type=NUMBER, help="Smaller smooth bounds are raised to it.")
 @click.option("--typical", type=NUMBER, help="About how large the smooth bound will be, a public guess.")

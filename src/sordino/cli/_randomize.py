@@ -48,7 +48,9 @@ REPLACED = click.option(
 @click.command()
 @SOURCE
 @click.option("--column", metavar="COL", required=True, help="Column of numbers.")
-@click.option("--lower", type=NUMBER, metavar="L", required=True, help="Public: lower end of the range of the numbers.")
+@click.option(
+    "--lower", type=NUMBER, metavar="L", required=True, help="Public: lower end of the range of the numbers."
+)
 @click.option("--upper", type=NUMBER, metavar="U", required=True, help="Public: upper end of that range.")
 @click.option("--epsilon", type=NUMBER, required=True, help="Budget of each report.")
 @click.option(
@@ -66,10 +68,14 @@ REPLACED = click.option(
     help="Where the variance is least; a number is a mean of t², with t from -1 to 1 over the range.",
 )
 @click.option(
-    "--user", metavar="COL", help="Column that says whom a row belongs to: the guarantee protects the numbers of all its rows."
+    "--user",
+    metavar="COL",
+    help="Column that says whom a row belongs to: the guarantee protects the numbers of all its rows.",
 )
 @click.option("--row-is-unit", is_flag=True, help="The guarantee protects single rows: so without --user.")
-@click.option("--max-rows", type=int, metavar="M", help="Rows of a unit that count; it is charged M times --epsilon.")
+@click.option(
+    "--max-rows", type=int, metavar="M", help="Rows of a unit that count; it is charged M times --epsilon."
+)
 @REPLACED
 @click.option("--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public.")
 @NULL
@@ -120,7 +126,10 @@ def _from_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _Writer) -> 
     if not chosen_quiet(options["quiet"]):
         say(KEPT)
     names = ("column", "lower", "upper", "activation", "user", "max_rows")
-    detail = {name: options[name] for name in names} | {"source": "stdin", "public": "the number of records and their order"}
+    detail = {name: options[name] for name in names} | {
+        "source": "stdin",
+        "public": "the number of records and their order",
+    }
     with payer_of(options, writer.reports, "randomize", detail, unit=unit) as payer:
         payer.release(writer.reports, _read(blocks), entropy=entropy, write=writer.write)
 

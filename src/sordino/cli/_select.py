@@ -37,10 +37,18 @@ NO_COUNT = (
     "By rule, all that stands between the public fields of a line are its two counts, and what is no decimal number (1,5 with a comma is "
     "none) counts as 0; how many do is private."
 )
-APPROXIMATE = "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
+APPROXIMATE = (
+    "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
+)
 
 _NEEDED = {"b": "--b", "c": "--c", "families": "--families"}
-_FOREIGN = {"score": "--score", "sensitivity": "--sensitivity", "monotone": "--monotone", "step": "--step", "method": "--method"}
+_FOREIGN = {
+    "score": "--score",
+    "sensitivity": "--sensitivity",
+    "monotone": "--monotone",
+    "step": "--step",
+    "method": "--method",
+}
 _OWN = {**_NEEDED, "scale": "--scale", "damping": "--damping", "allow_approximate": "--allow-approximate"}
 
 statistic_options = stacked(
@@ -53,7 +61,9 @@ statistic_options = stacked(
     click.option("--c", metavar="COL", help="With tdt: column of those of the other one, beside it."),
     click.option("--families", type=int, metavar="N", help="With tdt: how many families there are."),
     click.option(
-        "--scale", type=click.Choice(["sqrt", "raw"]), help="With tdt: |b - c|/sqrt(b + c), or its square [default: sqrt]."
+        "--scale",
+        type=click.Choice(["sqrt", "raw"]),
+        help="With tdt: |b - c|/sqrt(b + c), or its square [default: sqrt].",
     ),
     click.option(
         "--damping",
@@ -75,7 +85,9 @@ def check_no_statistic(options: dict[str, Any]) -> None:
         if _given(options[name]):
             raise InvalidParameter(f"{flag} needs --statistic tdt.")
     if options["score"] is None:
-        raise InvalidParameter("--score must name the column of private scores, unless --statistic computes them; got none.")
+        raise InvalidParameter(
+            "--score must name the column of private scores, unless --statistic computes them; got none."
+        )
 
 
 def _given(value: Any) -> bool:
@@ -95,7 +107,9 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
             raise InvalidParameter(f"{flag} must be given with --statistic {options['statistic']}.")
     given = click.get_current_context().get_parameter_source("adjacency") is not ParameterSource.DEFAULT
     if given and options["adjacency"] != "replace-one":
-        raise InvalidParameter("--adjacency must be replace-one with --statistic: one family is replaced by another.")
+        raise InvalidParameter(
+            "--adjacency must be replace-one with --statistic: one family is replaced by another."
+        )
     POSITIVE("--epsilon", options["epsilon"])
     COUNT("-k", options["k"])
     return options | {"adjacency": "replace-one", "scale": options["scale"] or "sqrt"}
@@ -123,7 +137,9 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
         {"rank": rank, "row": index + 1} | ({} if labels is None else {"label": labels[index]})
         for rank, index in enumerate(indices, start=1)
     ]
-    chosen = {name: float(value) for name in ("damping", "beta") if (value := getattr(method, name)) is not None}
+    chosen = {
+        name: float(value) for name in ("damping", "beta") if (value := getattr(method, name)) is not None
+    }
     facts = facts_of(
         "select",
         release,
@@ -134,9 +150,17 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
         why=method.why,
         candidates=method.markers,
     )
-    notes = [method.why, f"Spent: epsilon {facts['epsilon']:.12g}. Protects: each family, {options['adjacency']}.", MARKERS]
+    notes = [
+        method.why,
+        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: each family, {options['adjacency']}.",
+        MARKERS,
+    ]
     write_rows(
-        options["form"], tuple(rows[0]), rows, facts, [*notes, *([] if release.exact else [APPROXIMATE]), *warnings_of(release)]
+        options["form"],
+        tuple(rows[0]),
+        rows,
+        facts,
+        [*notes, *([] if release.exact else [APPROXIMATE]), *warnings_of(release)],
     )
 
 
@@ -154,13 +178,17 @@ def method_of(options: dict[str, Any], markers: int) -> Any:
     )
 
 
-def _released(file: Any, options: dict[str, Any], payer: Any, entropy: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
+def _released(
+    file: Any, options: dict[str, Any], payer: Any, entropy: Any
+) -> tuple[Any, Any, tuple[str, ...] | None]:
     """Read the counts, and return the method, the release and the labels."""
     from sordino.genomics.significance import select, together
 
     counts = file.read()
     if options["k"] > counts.b.size:
-        raise DataSourceError(f"-k must be at most the number of candidates, {counts.b.size}; got {options['k']}.")
+        raise DataSourceError(
+            f"-k must be at most the number of candidates, {counts.b.size}; got {options['k']}."
+        )
     method = method_of(options, counts.b.size)
     picked = select(
         method,
@@ -179,7 +207,9 @@ METHODS = ("permute-and-flip", "exponential", "noisy-top-k")
 NOTES = {
     "permute-and-flip": [],
     "exponential": ["p_value: of the statement that another candidate is at least as good; from the gap."],
-    "noisy-top-k": ["gap: lead over the next one, noise included; the last one is the margin over the best left out."],
+    "noisy-top-k": [
+        "gap: lead over the next one, noise included; the last one is the margin over the best left out."
+    ],
 }
 LOWEST = (
     "By rule, all that stands between the public fields of a line is its score, and what is no decimal number (1,5 with a comma is none) "
@@ -231,10 +261,14 @@ def select(scores: Path, **options: Any) -> None:
     with payer_of(options, mechanism, "select", detail) as payer:
         read = file.read()
         if options["k"] > read.values.size:
-            raise DataSourceError(f"-k must be at most the number of candidates, {read.values.size}; got {options['k']}.")
+            raise DataSourceError(
+                f"-k must be at most the number of candidates, {read.values.size}; got {options['k']}."
+            )
         release = payer.release(mechanism, read.values, entropy=entropy)
     rows = [
-        {"rank": rank + 1, "row": index + 1} | ({} if read.labels is None else {"label": read.labels[index]}) | more
+        {"rank": rank + 1, "row": index + 1}
+        | ({} if read.labels is None else {"label": read.labels[index]})
+        | more
         for rank, (index, more) in enumerate(_chosen(method, release))
     ]
     facts = facts_of(
@@ -248,7 +282,10 @@ def select(scores: Path, **options: Any) -> None:
         step=None if options["step"] is None else float(options["step"]),
         candidates=int(read.values.size),
     )
-    notes = [f"Spent: epsilon {facts['epsilon']:.12g}. Protects: as --sensitivity says, {options['adjacency']}.", LABELS]
+    notes = [
+        f"Spent: epsilon {facts['epsilon']:.12g}. Protects: as --sensitivity says, {options['adjacency']}.",
+        LABELS,
+    ]
     if chosen_format(options["form"]) == "table" and rows[0].get("p_value") is not None:
         rows[0]["p_value"] = f"{rows[0]['p_value']:.2g}"
     write_rows(options["form"], tuple(rows[0]), rows, facts, [*NOTES[method], *notes, *warnings_of(release)])
@@ -268,4 +305,6 @@ def _chosen(method: str, release: Any) -> list[tuple[int, dict[str, Any]]]:
         return [(index, {"gap": gaps[rank]}) for rank, index in enumerate(release.indices.tolist())]
     if method == "permute-and-flip":
         return [(release.index, {})]
-    return [(release.index, {"gap": release.gap, "p_value": None if release.gap is None else p_value(release)})]
+    return [
+        (release.index, {"gap": release.gap, "p_value": None if release.gap is None else p_value(release)})
+    ]

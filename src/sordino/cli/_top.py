@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from sordino.cli._options import DOMAINS, EPSILON, NUMBER, SOURCE, csv_options, domain_options, release_options, unit_options
+from sordino.cli._options import (
+    DOMAINS,
+    EPSILON,
+    NUMBER,
+    SOURCE,
+    csv_options,
+    domain_options,
+    release_options,
+    unit_options,
+)
 from sordino.cli._output import BEFORE_SELECTION, INTERVAL, about, write_rows
 from sordino.cli._work import domain_of, session_of, shown_progress
 from sordino.releases import plain
@@ -19,13 +28,23 @@ COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 @domain_options
 @unit_options
 @click.option("-k", "--k", type=int, required=True, help="How many items.")
-@click.option("--threshold", type=NUMBER, metavar="T", help="Only items above this public threshold: K at most.")
+@click.option(
+    "--threshold", type=NUMBER, metavar="T", help="Only items above this public threshold: K at most."
+)
 @EPSILON
 @click.option(
-    "--selection-share", type=NUMBER, default="0.5", show_default=True, help="Share of epsilon that chooses; the rest measures."
+    "--selection-share",
+    type=NUMBER,
+    default="0.5",
+    show_default=True,
+    help="Share of epsilon that chooses; the rest measures.",
 )
 @click.option(
-    "--noise", type=click.Choice(["exponential", "laplace"]), default="exponential", show_default=True, help="Of the selection."
+    "--noise",
+    type=click.Choice(["exponential", "laplace"]),
+    default="exponential",
+    show_default=True,
+    help="Of the selection.",
 )
 @csv_options
 @release_options
@@ -52,4 +71,6 @@ def top(source: str, **options: Any) -> None:
         facts |= {"threshold": float(options["threshold"]), "crossed": release.crossed}
         ended = "the threshold ended the list" if release.crossed else "the list is full"
         notes.append(f"Threshold: {float(options['threshold']):.12g}; {ended}.")
-    write_rows(options["form"], COLUMNS, [plain(row) for row in release], facts, [BEFORE_SELECTION, INTERVAL, *notes])
+    write_rows(
+        options["form"], COLUMNS, [plain(row) for row in release], facts, [BEFORE_SELECTION, INTERVAL, *notes]
+    )

@@ -35,10 +35,20 @@ def unit_of(*, user: str | None, row_is_unit: bool, max_rows: int | None, adjace
 
 
 def domain_of(
-    *, domain: str | None, domain_column: str | None, domain_range: str | None, domain_sql: str | None, assume_public: bool
+    *,
+    domain: str | None,
+    domain_column: str | None,
+    domain_range: str | None,
+    domain_sql: str | None,
+    assume_public: bool,
 ) -> Domain:
     """Return the public domain that the options name."""
-    given = {"--domain": domain, "--domain-range": domain_range, "--domain-sql": domain_sql, "--assume-public": assume_public}
+    given = {
+        "--domain": domain,
+        "--domain-range": domain_range,
+        "--domain-sql": domain_sql,
+        "--assume-public": assume_public,
+    }
     which = exactly_one(given, "which labels may be released")
     if domain_column is not None and which != "--domain":
         raise InvalidParameter("--domain-column needs --domain FILE.")
@@ -47,9 +57,15 @@ def domain_of(
     if domain_range is not None:
         ends = _RANGE.fullmatch(domain_range)
         if ends is None:
-            raise InvalidParameter(f"--domain-range must be two whole numbers A:B; got {shown(domain_range)}.")
+            raise InvalidParameter(
+                f"--domain-range must be two whole numbers A:B; got {shown(domain_range)}."
+            )
         return Domain.range(int(ends[1]), int(ends[2]))
-    return Domain.from_sql(domain_sql or "") if domain is None else Domain.from_file(domain, column=domain_column)
+    return (
+        Domain.from_sql(domain_sql or "")
+        if domain is None
+        else Domain.from_file(domain, column=domain_column)
+    )
 
 
 def entropy_of(*, seed: int | None, synthetic: bool, ledger_url: str | None) -> Entropy:
@@ -61,7 +77,9 @@ def entropy_of(*, seed: int | None, synthetic: bool, ledger_url: str | None) -> 
             "--seed makes noise predictable and needs --synthetic, which declares that SOURCE holds no real data."
         )
     if ledger_url is not None:
-        raise InvalidParameter("--seed cannot be combined with --ledger: a ledger remembers real releases only.")
+        raise InvalidParameter(
+            "--seed cannot be combined with --ledger: a ledger remembers real releases only."
+        )
     return Seeded(seed)
 
 
@@ -76,9 +94,14 @@ def ledger_of(options: dict[str, Any]) -> Ledger | None:
 def statement_of(options: dict[str, Any]) -> Sensitivity:
     """Return what the options say about answers that somebody else computed."""
     if options["sensitivity"] is None:
-        raise InvalidParameter("--sensitivity must say how far any one answer moves between neighbours; got none.")
+        raise InvalidParameter(
+            "--sensitivity must say how far any one answer moves between neighbours; got none."
+        )
     return Sensitivity(
-        bound=options["sensitivity"], monotone=options["monotone"], adjacency=options["adjacency"], step=options["step"]
+        bound=options["sensitivity"],
+        monotone=options["monotone"],
+        adjacency=options["adjacency"],
+        step=options["step"],
     )
 
 
@@ -105,7 +128,9 @@ def payer_of(
         return
     known = {name: value for name, value in detail.items() if value is not None}
     about: dict[str, Any] = {"unit": unit, "adjacency": options["adjacency"]}
-    with ledger.reserve(mechanism, label=label, detail=known, allow_approximate=allow_approximate, **about) as charge:
+    with ledger.reserve(
+        mechanism, label=label, detail=known, allow_approximate=allow_approximate, **about
+    ) as charge:
         yield charge
 
 

@@ -11,4 +11,15 @@ from sordino.cost._zcdp import ZCDP
 from sordino.cost.composition import Composition, compose, repeat
 from sordino.cost.rdp import RDP
 
-__all__ = ["RDP", "ZCDP", "Approximate", "BoundedRange", "Composition", "Cost", "Pure", "Range", "compose", "repeat"]
+__all__ = [
+    "RDP",
+    "ZCDP",
+    "Approximate",
+    "BoundedRange",
+    "Composition",
+    "Cost",
+    "Pure",
+    "Range",
+    "compose",
+    "repeat",
+]

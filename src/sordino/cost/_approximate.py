@@ -32,7 +32,9 @@ def _probability(value: Any) -> Fraction | None:
     return number if number is not None and 0 <= number < 1 else None
 
 
-PROBABILITY = Constraint("a number in [0, 1)", _probability, (0, 1e-6, Fraction(1, 3)), (-1e-9, 1, math.nan, None, "0", True))
+PROBABILITY = Constraint(
+    "a number in [0, 1)", _probability, (0, 1e-6, Fraction(1, 3)), (-1e-9, 1, math.nan, None, "0", True)
+)
 
 
 @final
@@ -95,7 +97,9 @@ class Approximate:
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon`: the failure, and what randomized response leaves without it."""
         least = checked_epsilon(epsilon)
-        return raised_delta(self.delta_, 0.0 if least >= self.epsilon_ else pure_delta(above(self.epsilon_), below(least)))
+        return raised_delta(
+            self.delta_, 0.0 if least >= self.epsilon_ else pure_delta(above(self.epsilon_), below(least))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameters, exact and as floats."""

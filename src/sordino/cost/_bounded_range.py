@@ -12,7 +12,17 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number
-from sordino.cost.conversion import above, below, checked_alpha, checked_delta, checked_epsilon, lifted, raised, settled, stated
+from sordino.cost.conversion import (
+    above,
+    below,
+    checked_alpha,
+    checked_delta,
+    checked_epsilon,
+    lifted,
+    raised,
+    settled,
+    stated,
+)
 from sordino.cost.digits import digits, nearest, ratio
 
 _ROUNDING = 2.0**-49

@@ -92,7 +92,9 @@ def loss_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[LossLaw, ...]:
     """
     if len(parts) > KINDS or not all(isinstance(part, Pure | Range | BoundedRange) for part, _ in parts):
         return ()
-    texts = {part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None}
+    texts = {
+        part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None
+    }
     aligned = texts.pop() if len(texts) == 1 else None
     listed = sorted(parts, key=lambda entry: (entry[1], order_key(entry[0])))
     laws = []
@@ -144,8 +146,17 @@ def _bounded(width: Fraction, count: int) -> Lattice | None:
 
 def _unit(lattices: list[Lattice]) -> int | None:
     """Return how many units one nat has, so that all sums fit in 64 bits; None if there would be too many points."""
-    total = sum(lattice.count * (abs(lattice.offset) + len(lattice.masses) * (lattice.step + 1)) for lattice in lattices)
-    if sum(lattice.count * (lattice.offset + (len(lattice.masses) - 1) * lattice.step) for lattice in lattices) > LARGEST:
+    total = sum(
+        lattice.count * (abs(lattice.offset) + len(lattice.masses) * (lattice.step + 1))
+        for lattice in lattices
+    )
+    if (
+        sum(
+            lattice.count * (lattice.offset + (len(lattice.masses) - 1) * lattice.step)
+            for lattice in lattices
+        )
+        > LARGEST
+    ):
         return None
     fitting = 1 << 60 - math.ceil(total).bit_length()
     exact = 1
@@ -178,8 +189,12 @@ def _sum(lattices: list[Lattice], unit: int) -> LossLaw:
         own = start + step * np.arange(powered.size, dtype=np.int64)
         summed = np.add.outer(keys, own).ravel()
         keys, where = np.unique(summed, return_inverse=True)
-        weights = np.bincount(where, np.multiply.outer(weights, powered).ravel(), keys.size).astype(np.float64)
-        lost += (16 * lattice.count + 2 * powered.size * (powered.size.bit_length() + 2) + summed.size) * _UNIT
+        weights = np.bincount(where, np.multiply.outer(weights, powered).ravel(), keys.size).astype(
+            np.float64
+        )
+        lost += (
+            16 * lattice.count + 2 * powered.size * (powered.size.bit_length() + 2) + summed.size
+        ) * _UNIT
     positive = keys > 0
     losses = keys[positive][::-1].astype(np.float64) / unit * (1 + 2.0**-51)
     return LossLaw(losses, weights[positive][::-1] * (1 + 2 * lost))

@@ -89,7 +89,11 @@ class Range:
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta`, for the two-point pair in its worse order."""
         left = below(checked_delta(delta))
-        return 0.0 if self.low == 0 else range_epsilon(above(self.low), above(self.high), left, stated(self.pure()))
+        return (
+            0.0
+            if self.low == 0
+            else range_epsilon(above(self.low), above(self.high), left, stated(self.pure()))
+        )
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon`, for the two-point pair in its worse order."""
@@ -99,4 +103,9 @@ class Range:
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameters, exact and as floats."""
         ends = {"low": nearest(self.low), "high": nearest(self.high)}
-        return {"notion": "range", **ends, "orientation": self.orientation, "exact": [ratio(self.low), ratio(self.high)]}
+        return {
+            "notion": "range",
+            **ends,
+            "orientation": self.orientation,
+            "exact": [ratio(self.low), ratio(self.high)],
+        }

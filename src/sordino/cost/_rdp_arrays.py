@@ -29,7 +29,12 @@ def interval(lows: Floats, highs: Floats, alpha: float) -> Floats:
         up, down = p_high * np.expm1(np.minimum(reach, _FAR)), -p_low * np.expm1(-order * low)
         near = np.log1p(np.maximum(up - down, 0) + _ROUNDING * (up + down))
         share = np.log(p_high)
-        far = reach + share + np.log1p(p_low / p_high * np.exp(-order * (low + high))) + _ROUNDING * (reach - share)
+        far = (
+            reach
+            + share
+            + np.log1p(p_low / p_high * np.exp(-order * (low + high)))
+            + _ROUNDING * (reach - share)
+        )
         best = np.maximum(best, np.where(reach < _FAR, near, far) / order)
     return _capped(best, (lows + highs) ** 2 / 8, np.maximum(lows, highs), alpha)
 

@@ -60,5 +60,10 @@ def _divergence(low: float, high: float, order: float) -> float:
         total = math.log1p(up - down + _ROUNDING * (up + down))
     else:
         share = math.log(p_high)
-        total = reach + share + math.log1p(p_low / p_high * math.exp(-order * (low + high))) + _ROUNDING * (reach - share)
+        total = (
+            reach
+            + share
+            + math.log1p(p_low / p_high * math.exp(-order * (low + high)))
+            + _ROUNDING * (reach - share)
+        )
     return total / order * (1 + 1e-12)

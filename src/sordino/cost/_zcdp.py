@@ -8,7 +8,15 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import NOT_NEGATIVE, Number
-from sordino.cost.conversion import above, below, checked_alpha, checked_delta, checked_epsilon, rdp_delta, rdp_epsilon
+from sordino.cost.conversion import (
+    above,
+    below,
+    checked_alpha,
+    checked_delta,
+    checked_epsilon,
+    rdp_delta,
+    rdp_epsilon,
+)
 from sordino.cost.digits import digits, nearest, ratio
 
 

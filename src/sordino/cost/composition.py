@@ -69,7 +69,9 @@ class Composition:
 
     def __post_init__(self) -> None:
         if not isinstance(self.parts, frozenset):
-            raise InvalidParameter(f"Composition.parts must be a frozenset; got {shown(self.parts)}. Use compose or repeat.")
+            raise InvalidParameter(
+                f"Composition.parts must be a frozenset; got {shown(self.parts)}. Use compose or repeat."
+            )
         entries: frozenset[Any] = self.parts
         for entry in entries:
             if not isinstance(entry, tuple) or len(entry) != 2:
@@ -78,13 +80,21 @@ class Composition:
                 )
             _check(entry[0], "Composition")
             if type(entry[1]) is not int or entry[1] < 1:
-                raise InvalidParameter(f"A count of Composition must be {COUNT.says}, as an int; got {shown(entry[1])}.")
+                raise InvalidParameter(
+                    f"A count of Composition must be {COUNT.says}, as an int; got {shown(entry[1])}."
+                )
             if isinstance(entry[0], Composition):
-                raise InvalidParameter("Composition.parts must hold single costs; got a Composition. Use compose or repeat.")
+                raise InvalidParameter(
+                    "Composition.parts must hold single costs; got a Composition. Use compose or repeat."
+                )
 
     def __repr__(self) -> str:
         texts = [(repr(part), count) for part, count in ordered(self.parts)]
-        return "compose(" + ", ".join(text if n == 1 else f"repeat({text}, {_written(n)})" for text, n in texts) + ")"
+        return (
+            "compose("
+            + ", ".join(text if n == 1 else f"repeat({text}, {_written(n)})" for text, n in texts)
+            + ")"
+        )
 
     def pure(self) -> Fraction | float:
         """Return the sum of the pure epsilons."""
@@ -101,7 +111,9 @@ class Composition:
     def epsilon(self, delta: float) -> float:
         """Return the smallest proven epsilon at `delta`: from summed epsilons, summed Rényi divergences, or the exact law."""
         failing, firm = split_failures(self.parts)
-        return kept_epsilon(failing, checked_delta(delta), lambda left: min(route(left) for route in _epsilons(firm)))
+        return kept_epsilon(
+            failing, checked_delta(delta), lambda left: min(route(left) for route in _epsilons(firm))
+        )
 
     def delta(self, epsilon: float) -> float:
         """Return the smallest proven delta at `epsilon`."""
@@ -193,7 +205,9 @@ def _check(cost: Any, caller: str) -> None:
     try:
         hash(cost)
     except TypeError as error:
-        raise InvalidParameter(f"{caller} takes costs that can be hashed; got {type(cost).__name__}.") from error
+        raise InvalidParameter(
+            f"{caller} takes costs that can be hashed; got {type(cost).__name__}."
+        ) from error
 
 
 def _is_nothing(part: Cost) -> bool:

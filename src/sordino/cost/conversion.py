@@ -29,7 +29,11 @@ def above(number: Fraction | float) -> float:
         return math.inf
     if isinstance(number, Fraction):  # compared as whole numbers, which is many times faster
         top, bottom = nearest.as_integer_ratio()
-        return math.nextafter(nearest, math.inf) if top * number.denominator < number.numerator * bottom else nearest
+        return (
+            math.nextafter(nearest, math.inf)
+            if top * number.denominator < number.numerator * bottom
+            else nearest
+        )
     return math.nextafter(nearest, math.inf) if nearest < number else nearest
 
 
@@ -71,7 +75,9 @@ def checked_alpha(alpha: float) -> float:
     number = exact(alpha)
     if (number is None and alpha != math.inf) or (number is not None and number <= 1):
         raise InvalidParameter(f"alpha must be a number in (1, inf]; got {shown(alpha)}.")
-    return math.inf if number is None else max(above(number), 1 + 2**-40)  # a divergence never falls with the order
+    return (
+        math.inf if number is None else max(above(number), 1 + 2**-40)
+    )  # a divergence never falls with the order
 
 
 def lifted(divergence: float, epsilon: float) -> float:
@@ -144,7 +150,9 @@ def rdp_epsilon(rdp: Callable[[float], float], delta: float) -> float:
         return divergence + share - rest + lost + _SLACK / order
 
     guess = max(0.0, _least(at) * (1 + 1e-12))
-    if math.isinf(guess) or delta < 1e-300:  # every order gives a valid epsilon; below the floats no delta could confirm it
+    if (
+        math.isinf(guess) or delta < 1e-300
+    ):  # every order gives a valid epsilon; below the floats no delta could confirm it
         return guess
     return settled(lambda epsilon: rdp_delta(rdp, epsilon), guess, delta, math.inf)
 

@@ -17,7 +17,9 @@ def digits(number: Fraction, precision: int = 12) -> str:
     if abs(near) > 1e-300 or number == 0:
         return f"{near:.{precision}g}"
     context = Context(prec=precision, Emax=MAX_EMAX, Emin=MIN_EMIN)
-    return str(context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(context)).lower()
+    return str(
+        context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(context)
+    ).lower()
 
 
 def nearest(number: Fraction) -> float | None:

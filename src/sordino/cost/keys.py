@@ -19,7 +19,14 @@ def _curve(cost: RDP) -> tuple[Any, ...]:
     noise = (cost.laplace or 0).as_integer_ratio()
     steps = cost.laplace_steps if isinstance(cost.laplace_steps, int) else 0  # 0 with a rate: continuous
     rows = tuple((*order.as_integer_ratio(), *value.as_integer_ratio()) for order, value in cost.table)
-    return (*cost.rho.as_integer_ratio(), *cost.constant.as_integer_ratio(), *noise, steps, cost.choices, rows)
+    return (
+        *cost.rho.as_integer_ratio(),
+        *cost.constant.as_integer_ratio(),
+        *noise,
+        steps,
+        cost.choices,
+        rows,
+    )
 
 
 # Keys are made of whole numbers because the hash of a fraction takes many times longer.
@@ -43,4 +50,9 @@ def order_key(cost: Cost) -> tuple[Any, ...]:
     own = KEYS.get(type(cost))
     if own is not None:
         return (0, type(cost).__name__, *own(cost))
-    return (1, type(cost).__module__, type(cost).__qualname__, json.dumps(cost.to_dict(), sort_keys=True, default=str))
+    return (
+        1,
+        type(cost).__module__,
+        type(cost).__qualname__,
+        json.dumps(cost.to_dict(), sort_keys=True, default=str),
+    )

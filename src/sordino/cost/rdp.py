@@ -95,17 +95,27 @@ class RDP:
         object.__setattr__(self, "choices", COUNT("RDP.choices", choices))
         object.__setattr__(self, "table", _checked(table))
         if self.table and (self.rho or self.constant or self.laplace is not None or self.choices > 1):
-            raise InvalidParameter("RDP.table must stand alone; got other terms too. Compose it with another RDP that has those.")
+            raise InvalidParameter(
+                "RDP.table must stand alone; got other terms too. Compose it with another RDP that has those."
+            )
 
-    def __hash__(self) -> int:  # of whole numbers, and of the ends of a table: the hash of a fraction takes many times longer
+    def __hash__(
+        self,
+    ) -> int:  # of whole numbers, and of the ends of a table: the hash of a fraction takes many times longer
         ends = [number for row in (self.table[:1] + self.table[-1:]) for number in row]
         known = (self.rho, self.constant, self.laplace or Fraction(0), *ends)
         numbers = tuple(number.as_integer_ratio() for number in known)
         return hash(("rdp", numbers, self.laplace_steps, self.choices, len(self.table)))
 
     def __repr__(self) -> str:
-        said = [f"{name}={digits(getattr(self, name))}" for name in ("rho", "constant") if getattr(self, name)]
-        said += [] if self.laplace is None else [f"laplace={digits(self.laplace)}", f"laplace_steps={self.laplace_steps!r}"]
+        said = [
+            f"{name}={digits(getattr(self, name))}" for name in ("rho", "constant") if getattr(self, name)
+        ]
+        said += (
+            []
+            if self.laplace is None
+            else [f"laplace={digits(self.laplace)}", f"laplace_steps={self.laplace_steps!r}"]
+        )
         said += [] if self.choices == 1 else [f"choices={shown(self.choices)}"]
         points = ", ".join(f"({digits(order)}, {digits(value)})" for order, value in self.table)
         said += [f"table=({points},)"] if self.table else []
@@ -186,7 +196,10 @@ def _order(value: Any) -> Fraction | None:
 
 
 ORDER = Constraint(
-    "a number in [1.000001, 1e300]", _order, (2, 1.5, Fraction(4, 3)), (1, 0.5, 1 + 1e-9, math.inf, math.nan, None, "2", True)
+    "a number in [1.000001, 1e300]",
+    _order,
+    (2, 1.5, Fraction(4, 3)),
+    (1, 0.5, 1 + 1e-9, math.inf, math.nan, None, "2", True),
 )
 
 
@@ -243,7 +256,9 @@ def falling(table: tuple[tuple[Fraction, Fraction], ...]) -> tuple[tuple[float, 
     for order, value in reversed(table):
         least = min(least, above(value))
         nearest = float(order)
-        rows.append((nearest if nearest <= order else math.nextafter(nearest, 1.0), least))  # what holds at an order holds below it
+        rows.append(
+            (nearest if nearest <= order else math.nextafter(nearest, 1.0), least)
+        )  # what holds at an order holds below it
     return tuple(reversed(rows))
 
 
@@ -306,7 +321,10 @@ def _continuous(rate: float, order: float) -> float:
         share = math.log1p(order) - math.log(whole)
         rest = math.log1p(order / (order + 1) * math.exp(-whole * rate))
         return order * rate + share + rest + _ROUNDING * (order * rate - share)
-    up, down = (order + 1) / whole * math.expm1(order * rate), order / whole * -math.expm1(-(order + 1) * rate)
+    up, down = (
+        (order + 1) / whole * math.expm1(order * rate),
+        order / whole * -math.expm1(-(order + 1) * rate),
+    )
     return math.log1p(up - down + _ROUNDING * (up + down))
 
 

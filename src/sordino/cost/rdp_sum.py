@@ -73,7 +73,9 @@ def _terms(part: Cost) -> _Terms | None:
         found = _Terms(kind="bounded", numbers=(above(part.epsilon_),))
     else:
         return None
-    usual = found.kind.startswith("table") or all(number == 0 or 1e-100 < number < 1e100 for number in found.numbers)
+    usual = found.kind.startswith("table") or all(
+        number == 0 or 1e-100 < number < 1e100 for number in found.numbers
+    )
     return found if usual else None
 
 

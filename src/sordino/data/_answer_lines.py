@@ -59,7 +59,9 @@ def check_delimiter(delimiter: str) -> None:
         )
 
 
-def answer_lines(read: Callable[[int], bytes], *, delimiter: str = ",", encoding: Encoding = "utf-8") -> Iterator[list[Answer]]:
+def answer_lines(
+    read: Callable[[int], bytes], *, delimiter: str = ",", encoding: Encoding = "utf-8"
+) -> Iterator[list[Answer]]:
     """Yield, for each piece that comes, the questions that it completes: whoever answers them may do so before the next piece is read.
 
     Parameters
@@ -140,7 +142,9 @@ class _Lines:
         if self._skipped is not None:
             return
         self._rest += rest
-        if len(self._rest) > LONGEST + len(MARK) + 1:  # a mark, and the CR of a line end, are no part of the line
+        if (
+            len(self._rest) > LONGEST + len(MARK) + 1
+        ):  # a mark, and the CR of a line end, are no part of the line
             self._skipped = self._split(self._unmarked(bytes(self._rest)))[0]
             self._rest.clear()
 

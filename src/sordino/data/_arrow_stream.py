@@ -99,10 +99,16 @@ def _get_schema(stream: Any, out: Any) -> int:
     text = _Schema(format=b"u", name=name, release=_release_schema)
     texts = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(text))
     form = f"+w:{width}".encode()
-    row = text if width == 1 else _Schema(format=form, name=name, n_children=1, children=texts, release=_release_schema)
+    row = (
+        text
+        if width == 1
+        else _Schema(format=form, name=name, n_children=1, children=texts, release=_release_schema)
+    )
     rows = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(row))
     key = _lend(text, texts, form, row, rows)
-    out[0] = _Schema(format=b"+s", name=b"", n_children=1, children=rows, release=_release_schema, private_data=key)
+    out[0] = _Schema(
+        format=b"+s", name=b"", n_children=1, children=rows, release=_release_schema, private_data=key
+    )
     return 0
 
 
@@ -111,7 +117,9 @@ def _get_next(stream: Any, out: Any) -> int:
     try:
         _, width, batches = _LENT[stream.contents.private_data]
         batch = next(batches, None)
-        out[0] = _Array() if batch is None else _lent_array(batch, width)  # an array without release ends the stream
+        out[0] = (
+            _Array() if batch is None else _lent_array(batch, width)
+        )  # an array without release ends the stream
     except BaseException:  # noqa: BLE001 - whatever it is, it must not leave a callback: Python would print it with what it holds
         return _EIO
     return 0
@@ -138,7 +146,9 @@ def _lent_array(batch: Batch, width: int) -> _Array:
 
 def _nested(size: int, none: Any, children: Any) -> _Array:
     """Return an array of lists or structs: it has no memory of its own but the list of what may be missing, which is nothing."""
-    return _Array(length=size, n_buffers=1, n_children=1, buffers=none, children=children, release=_release_array)
+    return _Array(
+        length=size, n_buffers=1, n_children=1, buffers=none, children=children, release=_release_array
+    )
 
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New

@@ -11,7 +11,9 @@ from sordino.data._engine import literal
 from sordino.data._words import Words
 
 
-def bounded(kept: str, *, rows: int | None, groups: int | None, grouped: bool, salt: bytes, words: Words, floats: bool) -> str:
+def bounded(
+    kept: str, *, rows: int | None, groups: int | None, grouped: bool, salt: bytes, words: Words, floats: bool
+) -> str:
     """Return the rows that count, as a SELECT in parentheses with x and, in groups, grp.
 
     Parameters
@@ -35,13 +37,17 @@ def bounded(kept: str, *, rows: int | None, groups: int | None, grouped: bool, s
     if grouped and groups is not None:
         order = words.hashed.format(f"{whose} || item")
         place = f"row_number() OVER (PARTITION BY unit ORDER BY {order}, grp) AS place"
-        first = f"SELECT unit, grp, {place} FROM (SELECT DISTINCT unit, grp, item FROM {known} AS pairs) AS pairs"
+        first = (
+            f"SELECT unit, grp, {place} FROM (SELECT DISTINCT unit, grp, item FROM {known} AS pairs) AS pairs"
+        )
         chosen = f"(SELECT unit AS one, grp AS its FROM ({first}) AS placed WHERE place <= {groups})"
         known = f"(SELECT x, {names}unit FROM {known} AS known JOIN {chosen} AS chosen ON unit = one AND grp = its)"
     inside = "unit, grp" if grouped else "unit"
     label = "length(item) || ':' || item || " if grouped else ""
     text = (words.float_text if floats else words.shown).format("x")
     key = words.hashed.format(f"{whose} || {label}copy || ':' || coalesce({text}, '')")
-    copies = f"SELECT x, {names}unit, row_number() OVER (PARTITION BY {inside}, x) AS copy FROM {known} AS known"
+    copies = (
+        f"SELECT x, {names}unit, row_number() OVER (PARTITION BY {inside}, x) AS copy FROM {known} AS known"
+    )
     placed = f"SELECT *, row_number() OVER (PARTITION BY {inside} ORDER BY {key}, x, copy) AS place FROM ({copies}) AS copies"
     return f"(SELECT {'grp, ' if grouped else ''}x FROM ({placed}) AS placed WHERE place <= {rows})"

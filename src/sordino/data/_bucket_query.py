@@ -50,7 +50,9 @@ class BucketQuery:
         """Return the query over rows, a SELECT in parentheses or a name."""
         return self.sql.replace("{rows}", rows).replace("{group}", "grp, " if grouped else "")
 
-    def counted(self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int) -> NDArray[np.int64] | None:
+    def counted(
+        self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int
+    ) -> NDArray[np.int64] | None:
         """Return the counts of an answer, shape (groups, K + 1); None if a number is not in the bucket that was proposed for it."""
         if "sound" in answer and not np.all(np.asarray(answer["sound"], dtype=bool)):
             return None
@@ -126,7 +128,9 @@ def _proposed(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
 
 def _searched(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
     """Return the query in which the engine looks for the last cut that a value reaches."""
-    cuts: dict[str, int] = {}  # edges that round up to one number of the kind are reached together: the last one counts
+    cuts: dict[
+        str, int
+    ] = {}  # edges that round up to one number of the kind are reached together: the last one counts
     for bucket, edge in enumerate(grid.edges.tolist(), start=1):
         cut = kind.cut(edge)
         if cut is not None:

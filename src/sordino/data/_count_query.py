@@ -35,9 +35,7 @@ def count_query(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, words: Wo
     elif unit.max_rows is None:
         counted = f"SELECT item, count(unit) AS n FROM (SELECT DISTINCT item, unit FROM {kept} AS kept) AS pairs GROUP BY item"
     else:
-        counted = (
-            f"SELECT item, count(*) AS n FROM ({_chosen(kept, unit.max_rows, salt, words, listed=listed)}) AS chosen GROUP BY item"
-        )
+        counted = f"SELECT item, count(*) AS n FROM ({_chosen(kept, unit.max_rows, salt, words, listed=listed)}) AS chosen GROUP BY item"
     if not listed:
         return f"SELECT CAST(item AS BIGINT) AS position, n FROM ({counted}) AS counted WHERE n > 0"
     return f"SELECT position, n FROM ({counted}) AS counted JOIN labels ON item = label"

@@ -42,7 +42,10 @@ class CsvReader:
 
         engine.measure = lambda: 100 * done[0] / total
         engine.connection.register("lines", TextStream("texts", start, width=2 * len(places) or 1))
-        named = (f"{_null_if(f'texts[{2 * place + 1}]', self.format.null)} AS c{index}" for place, index in enumerate(places))
+        named = (
+            f"{_null_if(f'texts[{2 * place + 1}]', self.format.null)} AS c{index}"
+            for place, index in enumerate(places)
+        )
         return f"SELECT {', '.join(named) or '1'} FROM lines"
 
 
@@ -59,7 +62,9 @@ def open_csv(files: Sequence[Path], form: CsvFormat) -> tuple[CsvReader, dict[st
     headers = [_header(path, form) for path in files]
     for path, header in zip(files, headers, strict=True):
         if header != headers[0]:
-            raise DataSourceError(f"All files of a source must have the same header line; {path} differs from {files[0]}.")
+            raise DataSourceError(
+                f"All files of a source must have the same header line; {path} differs from {files[0]}."
+            )
     return CsvReader(tuple(files), form, headers[0]), header_names(headers[0], form, str(files[0]))
 
 
@@ -72,7 +77,9 @@ def header_names(line: bytes, form: CsvFormat, where: str) -> dict[str, str]:
         If the line cannot be a header.
     """
     if not line:
-        raise DataSourceError(f"A CSV file must begin with a header line; {where} has none (empty file or empty first line).")
+        raise DataSourceError(
+            f"A CSV file must begin with a header line; {where} has none (empty file or empty first line)."
+        )
     if not kept(line, form.encoding):
         raise DataSourceError(
             f"The header line of {where} must be {form.encoding} text without NUL of at most {LONGEST} bytes; it is not. Convert the file "
@@ -80,7 +87,9 @@ def header_names(line: bytes, form: CsvFormat, where: str) -> dict[str, str]:
         )
     names = split_line(line.decode(form.encoding), form)
     if names is None:
-        raise DataSourceError(f"The header line of {where} must have balanced quotes; declare another quote or repair it.")
+        raise DataSourceError(
+            f"The header line of {where} must have balanced quotes; declare another quote or repair it."
+        )
     return _named(names, where)
 
 

@@ -57,7 +57,9 @@ def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> Batch:
     _find(np.flatnonzero(line_ends | separators), line_ends, indices, spans)
     offsets[-1] = len(block)
     if quote is not None and doubled is not None:
-        spans += (data[spans[:, :, :1]] == quote) * np.array([1, -1], dtype=np.int32)  # an empty field starts at a delimiter or LF
+        spans += (data[spans[:, :, :1]] == quote) * np.array(
+            [1, -1], dtype=np.int32
+        )  # an empty field starts at a delimiter or LF
         if doubled.size:
             offsets -= np.searchsorted(doubled, offsets).astype(np.int32)
             block = np.delete(data, doubled).tobytes()
@@ -96,7 +98,9 @@ def _find(breaks: Places, line_ends: NDArray[np.bool_], indices: Sequence[int], 
     """Write where fields start and stop: for each line, for each field. Those that are missing start and stop at the end of the line."""
     size = spans.shape[0]
     most = breaks.size // size
-    if breaks.size == most * size and line_ends[breaks[most - 1 :: most]].all():  # as many fields in each line: nothing to look up
+    if (
+        breaks.size == most * size and line_ends[breaks[most - 1 :: most]].all()
+    ):  # as many fields in each line: nothing to look up
         table = breaks.reshape(size, most)
         for column, index in enumerate(indices):
             spans[:, column, 1] = table[:, min(index, most - 1)]

@@ -45,7 +45,9 @@ class Numbered(Sequence[str]):
             return str(self.start + place)
         label = self.name(place)
         if not is_unicode(label) or "\0" in label:
-            raise InvalidParameter(f"Domain.indexed.label must return Unicode text without NUL for {place}; got {shown(label)}.")
+            raise InvalidParameter(
+                f"Domain.indexed.label must return Unicode text without NUL for {place}; got {shown(label)}."
+            )
         return label
 
 
@@ -105,7 +107,9 @@ class Domain:
         """
         for name, value in (("start", start), ("stop", stop)):
             if not _is_whole(value) or abs(value) > _FARTHEST:
-                raise InvalidParameter(f"Domain.range.{name} must be a whole number between -2^62 and 2^62; got {shown(value)}.")
+                raise InvalidParameter(
+                    f"Domain.range.{name} must be a whole number between -2^62 and 2^62; got {shown(value)}."
+                )
         size = DOMAIN_SIZE("Domain.range: stop - start", int(stop) - int(start))
         return cls("range", f"range {start}:{stop}", numbered=Numbered(int(start), size))
 
@@ -130,7 +134,9 @@ class Domain:
         """
         count = DOMAIN_SIZE("Domain.indexed.size", size)
         if not callable(label):
-            raise InvalidParameter(f"Domain.indexed.label must be a function from a position to a text; got {shown(label)}.")
+            raise InvalidParameter(
+                f"Domain.indexed.label must be a function from a position to a text; got {shown(label)}."
+            )
         return cls("range", f"indexed {count}", numbered=Numbered(0, count, label))
 
     @classmethod
@@ -183,7 +189,9 @@ class Domain:
         if self.numbered is not None:
             return self.numbered
         if self.known is None:
-            raise UnknownDomain(f"The labels of this domain ({self.origin}) are not known before it is resolved for a source.")
+            raise UnknownDomain(
+                f"The labels of this domain ({self.origin}) are not known before it is resolved for a source."
+            )
         return self.known
 
     @property
@@ -213,7 +221,9 @@ class Domain:
                 f"A domain must not be read from the private source itself; got {path}. Use a public list of labels."
             )
         column, labels = self._file_labels(path)
-        return replace(self, origin=f"file {path}, column {column}", known=_sorted(labels, f"The file {path}"))
+        return replace(
+            self, origin=f"file {path}, column {column}", known=_sorted(labels, f"The file {path}")
+        )
 
     def _file_labels(self, path: Path) -> tuple[str, Iterable[str | None]]:
         if path.suffix.lower() in {".parquet", ".pq"}:
@@ -246,7 +256,9 @@ def one_column(names: list[str], wanted: str | None, path: Path) -> str:
     if wanted is None or wanted not in names:
         if not names:
             raise DataSourceError(f"The domain file must have a header line; {path} has none.")
-        raise InvalidParameter(f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}.")
+        raise InvalidParameter(
+            f"Domain.column must be one of {', '.join(map(repr, names))} in {path}; got {shown(wanted)}."
+        )
     return wanted
 
 
@@ -262,7 +274,9 @@ def label_text(value: Any) -> str | None:
         return value.isoformat(sep=" ").rstrip("0") if value.microsecond else value.isoformat(sep=" ")
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return value.isoformat()
-    raise InvalidParameter(f"A label must be a text, a whole number, a truth value or a date; got {shown(value)}.")
+    raise InvalidParameter(
+        f"A label must be a text, a whole number, a truth value or a date; got {shown(value)}."
+    )
 
 
 def _is_whole(value: Any) -> bool:

@@ -36,7 +36,9 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
         files = _files(opened, query)
         for path in files:
             if source.holds(path):
-                raise UnsafePredicate(f"A domain query must not see the source; it names {path}. Use a public list of labels.")
+                raise UnsafePredicate(
+                    f"A domain query must not see the source; it names {path}. Use a public list of labels."
+                )
         opened.close_doors([path.absolute() for path in files])
         try:
             opened.connection.execute(f"CREATE TEMP TABLE domain AS {query}")
@@ -44,8 +46,12 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
             raise UnsafePredicate(
                 "A domain query may open the files whose names it holds as plain texts, without patterns or calculations; got another one."
             ) from None
-        except duckdb.Error as error:  # the query sees public things only, so the engine may say what is wrong with it
-            raise InvalidParameter(f"The domain query must run; the engine says: {str(error).splitlines()[0]}") from None
+        except (
+            duckdb.Error
+        ) as error:  # the query sees public things only, so the engine may say what is wrong with it
+            raise InvalidParameter(
+                f"The domain query must run; the engine says: {str(error).splitlines()[0]}"
+            ) from None
         return _labels(opened, "SELECT * FROM domain", "the domain query")
 
 
@@ -68,7 +74,9 @@ def _labels(opened: Engine, select: str, what: str) -> list[str | None]:
         raise InvalidParameter(
             f"A domain must be one column of texts, whole numbers, dates or truth values; {what} has {shown(kinds)}."
         )
-    rows = opened.connection.execute(f"SELECT DISTINCT CAST(label AS VARCHAR) FROM ({select}) AS listed(label)").fetchall()
+    rows = opened.connection.execute(
+        f"SELECT DISTINCT CAST(label AS VARCHAR) FROM ({select}) AS listed(label)"
+    ).fetchall()
     return [row[0] for row in rows]
 
 

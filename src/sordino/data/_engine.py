@@ -100,7 +100,9 @@ class Engine:
         self.rows = ""
         self._ordered = ordered
         self._open = True
-        self._lock = threading.Lock()  # another thread watches: it must not touch a connection that is being closed
+        self._lock = (
+            threading.Lock()
+        )  # another thread watches: it must not touch a connection that is being closed
         self._beside = ExitStack()  # engines that make the rows of this one
         self._sources: list[Engine] = []
 
@@ -161,7 +163,13 @@ class Engine:
     def progress(self) -> float:
         """Return how much has been read, in percent."""
         with self._lock:
-            value = self.measure() if self.measure is not None else self.connection.query_progress() if self._open else 100.0
+            value = (
+                self.measure()
+                if self.measure is not None
+                else self.connection.query_progress()
+                if self._open
+                else 100.0
+            )
         return min(100.0, max(0.0, value))
 
     def interrupt(self) -> None:
@@ -217,7 +225,9 @@ def engine(*, ordered: bool = False) -> Iterator[Engine]:
             connection.execute("SET enable_progress_bar = true")
             connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
             connection.execute("SET enable_progress_bar_print = false")
-            connection.execute("SET arrow_large_buffer_size = true")  # else a block of rows with 2 GiB of text cannot be handed on
+            connection.execute(
+                "SET arrow_large_buffer_size = true"
+            )  # else a block of rows with 2 GiB of text cannot be handed on
             connection.execute("SET TimeZone = 'UTC'")
             yield opened
         finally:

@@ -85,7 +85,10 @@ class FrameReader:
             arrays = [table.column(position) for position in range(len(names))]
         sent = pa.table([_lent(array, pa) for array in arrays], names=[f"c{index}" for index in indices])
         engine.lend(lambda: sent)
-        columns = [_received(f"c{index}", self.types[index][1], sent.schema.field(f"c{index}").type, pa) for index in indices]
+        columns = [
+            _received(f"c{index}", self.types[index][1], sent.schema.field(f"c{index}").type, pa)
+            for index in indices
+        ]
         return f"SELECT {', '.join(columns)} FROM lent"
 
 
@@ -95,7 +98,9 @@ def _lent(array: Any, pa: Any) -> Any:
         array = _decoded(array, pa)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return array.cast(pa.large_binary())  # whether texts are valid is a question about each row, and Arrow does not ask it
+        return array.cast(
+            pa.large_binary()
+        )  # whether texts are valid is a question about each row, and Arrow does not ask it
     if pa.types.is_float16(kind):
         return array.cast(pa.float32())
     return _within_precision(array, pa) if pa.types.is_decimal128(kind) else array
@@ -136,8 +141,15 @@ def _decoded(array: Any, pa: Any) -> Any:
     """Return a dictionary-encoded column as what it stands for, texts as bytes with 64-bit offsets: together they may be long."""
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     texts = pa.types.is_string(array.type.value_type) or pa.types.is_large_string(array.type.value_type)
-    wanted = pa.large_binary() if texts or pa.types.is_string_view(array.type.value_type) else array.type.value_type
-    plain = [pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(wanted)).dictionary_decode() for one in chunks]
+    wanted = (
+        pa.large_binary()
+        if texts or pa.types.is_string_view(array.type.value_type)
+        else array.type.value_type
+    )
+    plain = [
+        pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(wanted)).dictionary_decode()
+        for one in chunks
+    ]
     return pa.chunked_array(plain, type=wanted)
 
 
@@ -145,7 +157,9 @@ def _received(name: str, declared: str, sent: Any, pa: Any) -> str:
     """Return the column in its declared type; a value that does not fit is NULL, not an error."""
     if pa.types.is_large_binary(sent) and declared != "BLOB":
         text = f"TRY(decode({name}))"
-        return f"{text} AS {name}" if declared == "VARCHAR" else f"TRY(TRY_CAST({text} AS {declared})) AS {name}"
+        return (
+            f"{text} AS {name}" if declared == "VARCHAR" else f"TRY(TRY_CAST({text} AS {declared})) AS {name}"
+        )
     return f"TRY(TRY_CAST({name} AS {declared})) AS {name}"
 
 
@@ -168,11 +182,21 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
         if isinstance(frame, nw.LazyFrame):
             _check_folders(value, list(schema))
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError, ValueError):
-        raise UnsupportedBackend(f"{SUPPORTED}; got {type(value).__module__}.{type(value).__qualname__}.") from None
-    if frame.implementation not in {nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.PYARROW}:
-        raise UnsupportedBackend(f"{SUPPORTED}; got a table of {frame.implementation}. Write it to Parquet first.")
+        raise UnsupportedBackend(
+            f"{SUPPORTED}; got {type(value).__module__}.{type(value).__qualname__}."
+        ) from None
+    if frame.implementation not in {
+        nw.Implementation.PANDAS,
+        nw.Implementation.POLARS,
+        nw.Implementation.PYARROW,
+    }:
+        raise UnsupportedBackend(
+            f"{SUPPORTED}; got a table of {frame.implementation}. Write it to Parquet first."
+        )
     if find_spec("pyarrow") is None:
-        raise UnsupportedBackend("Tables in memory are handed over as Arrow; install pyarrow (pip install 'sordino[frames]').")
+        raise UnsupportedBackend(
+            "Tables in memory are handed over as Arrow; install pyarrow (pip install 'sordino[frames]')."
+        )
     types = {name: _declared(kind) for name, kind in schema.items()}
     if _is_pandas(value):
         names = [str(name) for name in value.columns]
@@ -263,7 +287,9 @@ def _pandas_column(series: Any, pa: Any) -> Any:
         return pa.array([as_text(value) for value in series.array], type=pa.large_string())
     if hasattr(series, "cat"):
         texts = [as_text(value) for value in series.cat.categories]
-        return pa.array([None if code < 0 else texts[code] for code in series.cat.codes], type=pa.large_string())
+        return pa.array(
+            [None if code < 0 else texts[code] for code in series.cat.codes], type=pa.large_string()
+        )
     if series.dtype == np.longdouble:
         series = series.astype(np.float64)
     return pa.array(series, from_pandas=True)

@@ -19,7 +19,13 @@ COUNTS = 1 << 26
 
 
 def grouping(
-    source: Source, unit: PrivacyUnit, grid: BucketGrid, *, by: str | None, domain: Any, groups_per_unit: int | None
+    source: Source,
+    unit: PrivacyUnit,
+    grid: BucketGrid,
+    *,
+    by: str | None,
+    domain: Any,
+    groups_per_unit: int | None,
 ) -> tuple[Domain | None, int | None]:
     """Return the domain of the groups and in how many of them a unit counts: None where a unit is a row, which is in one.
 
@@ -30,7 +36,9 @@ def grouping(
     """
     if by is None:
         if domain is not None or groups_per_unit is not None:
-            raise InvalidParameter("domain and groups_per_unit belong to by, the column of the groups; got them without one.")
+            raise InvalidParameter(
+                "domain and groups_per_unit belong to by, the column of the groups; got them without one."
+            )
         return None, None
     if domain is None:
         raise UnknownDomain(
@@ -50,7 +58,9 @@ def grouping(
         )
     if unit.column is None:
         if groups_per_unit is not None and groups_per_unit != 1:
-            raise InvalidParameter(f"groups_per_unit is for unit columns: a row is in one group; got {shown(groups_per_unit)}.")
+            raise InvalidParameter(
+                f"groups_per_unit is for unit columns: a row is in one group; got {shown(groups_per_unit)}."
+            )
         return known, None
     if groups_per_unit is None:
         raise UnboundedContribution(

@@ -82,7 +82,9 @@ def shortened_lines(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
         yield from block.split(b"\n")[:-1]
 
 
-def kept_blocks(paths: Sequence[Path], encoding: Encoding, header: bytes | None, read: Callable[[int], None]) -> Iterator[bytes]:
+def kept_blocks(
+    paths: Sequence[Path], encoding: Encoding, header: bytes | None, read: Callable[[int], None]
+) -> Iterator[bytes]:
     """Yield the kept lines of all files in blocks: whole lines in UTF-8, each ended by LF.
 
     Parameters
@@ -153,7 +155,11 @@ def _keeps_all(block: bytes, encoding: Encoding) -> bool:
     """Tell whether `kept` holds for every line of the block, without looking at each."""
     ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)
     lengths = np.diff(ends, prepend=-1)  # with the LF
-    return bool(lengths.min() > 1 and lengths.max() <= LONGEST + 1) and b"\0" not in block and _decodes(block, encoding)
+    return (
+        bool(lengths.min() > 1 and lengths.max() <= LONGEST + 1)
+        and b"\0" not in block
+        and _decodes(block, encoding)
+    )
 
 
 def _decodes(data: bytes, encoding: Encoding) -> bool:

@@ -134,7 +134,9 @@ class NumberQuestion:
             answer = scan.ask(sql, self._sent if grouped else None)
         found = [Total(0, 0)] * len(ranges)
         places = answer["grp"].tolist() if grouped else [0]
-        for place, total, known in zip(places, answer["total"].tolist(), answer["known"].tolist(), strict=True):
+        for place, total, known in zip(
+            places, answer["total"].tolist(), answer["known"].tolist(), strict=True
+        ):
             found[place] = Total(int(total), int(known))
         return tuple(found)
 
@@ -206,7 +208,9 @@ def prepare_numbers(
         raise InvalidParameter(f"grid must be a BucketGrid; got {shown(grid)}.")
     index, kind = number_column(source, column, "column")
     if (kind.scale or 0) > DIGITS:
-        raise InvalidParameter(f"column must have at most {DIGITS} digits after the point; got {column!r} with {kind.scale}.")
+        raise InvalidParameter(
+            f"column must have at most {DIGITS} digits after the point; got {column!r} with {kind.scale}."
+        )
     columns = {}
     if unit.column is not None:
         if unit.max_rows is None:
@@ -240,7 +244,13 @@ def prepare_numbers(
             inside = f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON item = label)"
         most = unit.max_rows if unit.column is not None else None
         return bounded(
-            inside, rows=most, groups=groups, grouped=by is not None, salt=salt, words=words.words, floats=kind.scale is None
+            inside,
+            rows=most,
+            groups=groups,
+            grouped=by is not None,
+            salt=salt,
+            words=words.words,
+            floats=kind.scale is None,
         )
 
     question = NumberQuestion(
@@ -267,5 +277,10 @@ def _rehearse(question: NumberQuestion) -> None:
         (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *question.groups])
         for query in question.words.buckets(question.kind, question.grid)
     ]
-    asked.append((question.words.steps(question.kind, [ends], question.rows(0), grouped), ["group"] if grouped else None))
+    asked.append(
+        (
+            question.words.steps(question.kind, [ends], question.rows(0), grouped),
+            ["group"] if grouped else None,
+        )
+    )
     question.source.rehearse(question.indices, asked)

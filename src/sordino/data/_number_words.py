@@ -42,7 +42,9 @@ def _number(index: int, kind: NumberKind) -> str:
     if kind.scale is not None:
         return f"CAST(c{index} AS {kind.name})"  # of its own type, or of a truth value
     value = f"TRY_CAST(c{index} AS DOUBLE)"
-    if kind.text and kind.truth:  # truth values among other things are texts by now, and count as they do in a column of their own
+    if (
+        kind.text and kind.truth
+    ):  # truth values among other things are texts by now, and count as they do in a column of their own
         value = f"CASE c{index} WHEN 'true' THEN 1 WHEN 'True' THEN 1 WHEN 'false' THEN 0 WHEN 'False' THEN 0 ELSE {value} END"
     return EMBEDDED_WORDS.number.format(value)
 

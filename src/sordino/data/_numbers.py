@@ -17,7 +17,9 @@ from sordino.constraints import shown
 from sordino.data._source import Source
 from sordino.errors import InvalidParameter
 
-_WHOLE = re.compile(r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT")  # UHUGEINT is beyond what sums are added up in
+_WHOLE = re.compile(
+    r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT"
+)  # UHUGEINT is beyond what sums are added up in
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _FLOATS = {"FLOAT": 24, "DOUBLE": 53}
 _BITS = {"TINY": 8, "SMALL": 16, None: 32, "BIG": 64, "HUGE": 128}

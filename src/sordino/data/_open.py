@@ -65,7 +65,9 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
         text(name, "name")
     if isinstance(source, str | os.PathLike):
         if name is not None:
-            raise InvalidParameter(f"name is for tables in memory: a path has a name of its own; got {shown(name)}.")
+            raise InvalidParameter(
+                f"name is for tables in memory: a path has a name of its own; got {shown(name)}."
+            )
         return _open_path(os.fspath(source), form)
     identity = None if name is None else f"name:{name}"  # never a path, whatever the name
     if isinstance(source, duckdb.DuckDBPyRelation):
@@ -75,7 +77,9 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
 
     reader, columns = open_frame(source)
     kind = "lazy frame" if reader.lazy else "frame"
-    return Source(kind, identity, columns, (), ReaderBackend(reader), computed=reader.lazy, inferred=reader.inferred)
+    return Source(
+        kind, identity, columns, (), ReaderBackend(reader), computed=reader.lazy, inferred=reader.inferred
+    )
 
 
 def _open_path(path: Any, form: CsvFormat) -> Source:
@@ -88,12 +92,21 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         where = Path(_absolute(file))
         database, columns = open_database(where, table)
         identity = f"duckdb:{where}#{duckdb_table(table)}"
-        return Source("duckdb", identity, columns, tuple(database.paths), ReaderBackend(database), computed=database.is_view)
+        return Source(
+            "duckdb",
+            identity,
+            columns,
+            tuple(database.paths),
+            ReaderBackend(database),
+            computed=database.is_view,
+        )
     if path.startswith("postgresql://"):
         server, columns, identity = open_postgres(path)
         return Source("postgres", identity, columns, (), server, computed=server.computed)
     if "://" in path:
-        raise UnsupportedBackend(f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first.")
+        raise UnsupportedBackend(
+            f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."
+        )
     path = _absolute(path)  # what is opened is what the ledger calls it, also where `..` stands behind a link
     files = _expanded(path)
     kinds = {file.suffix.lower() for file in files}

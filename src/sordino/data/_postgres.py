@@ -98,7 +98,9 @@ class PostgresBackend:
 
         try:
             with _transaction(self.address) as connection:
-                scan = _ServerScan(connection, f"{self.rows(list(columns))} WHERE FALSE")  # also whether we may read these columns
+                scan = _ServerScan(
+                    connection, f"{self.rows(list(columns))} WHERE FALSE"
+                )  # also whether we may read these columns
                 for question, labels in asked:
                     scan.ask(question, labels)
         except psycopg.Error:
@@ -143,8 +145,14 @@ class _ServerScan:
             sent = [list(labels)]
         cursor = self._connection.execute(sql.encode(), sent)
         columns = list(zip(*cursor.fetchall(), strict=True))
-        named = [(column.name, np.int64 if column.type_code in _WHOLE else object) for column in cursor.description or ()]
-        return {name: np.array(columns[place] if columns else (), dtype=kind) for place, (name, kind) in enumerate(named)}
+        named = [
+            (column.name, np.int64 if column.type_code in _WHOLE else object)
+            for column in cursor.description or ()
+        ]
+        return {
+            name: np.array(columns[place] if columns else (), dtype=kind)
+            for place, (name, kind) in enumerate(named)
+        }
 
     def progress(self) -> float:
         return 0.0  # the server does not say how far it is
@@ -179,7 +187,11 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
         for column, kind, labels, computed in columns
     }
     listed = frozenset(str(column) for column, _, labels, _ in columns if labels)
-    return PostgresBackend(address, f"{quoted(schema)}.{quoted(name)}", tuple(declared), listed, not stored), declared, identity
+    return (
+        PostgresBackend(address, f"{quoted(schema)}.{quoted(name)}", tuple(declared), listed, not stored),
+        declared,
+        identity,
+    )
 
 
 def _declared(kind: str, *, enumerated: bool) -> str:

@@ -37,11 +37,17 @@ def _literal(number: float | Fraction, kind: NumberKind) -> str:
     """Return a public number as the text of a value of the kind, with all its digits."""
     if kind.scale is None:
         return repr(float(number))
-    exact = Fraction(number)  # a power of two times a whole number: as many digits after the point as it has factors of two
+    exact = Fraction(
+        number
+    )  # a power of two times a whole number: as many digits after the point as it has factors of two
     places = exact.denominator.bit_length() - 1
     sign = "-" if exact < 0 else ""
     digits = str(abs(exact.numerator) * 5**places).rjust(places + 1, "0")
-    return f"{sign}{digits[: len(digits) - places]}.{digits[len(digits) - places :]}" if places else sign + digits
+    return (
+        f"{sign}{digits[: len(digits) - places]}.{digits[len(digits) - places :]}"
+        if places
+        else sign + digits
+    )
 
 
 def _buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
@@ -58,7 +64,9 @@ def _buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
 
 def _steps(kind: NumberKind, ends: StepRange) -> str:
     """Return the steps of `x`; NULL if it is missing."""
-    least, most = (f"CAST('{_literal(end * ends.step, kind)}' AS {_type(kind)})" for end in (ends.low, ends.high))
+    least, most = (
+        f"CAST('{_literal(end * ends.step, kind)}' AS {_type(kind)})" for end in (ends.low, ends.high)
+    )
     inside = (_float_steps if kind.scale is None else _numeric_steps)(ends.step)
     return (
         f"CASE WHEN x IS NULL THEN NULL WHEN x >= {most} THEN CAST({ends.high} AS bigint) "

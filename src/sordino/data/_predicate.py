@@ -264,7 +264,9 @@ class _Parser:
     def _deeper(self, parse_rest: Callable[[], Node]) -> Node:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise UnsafePredicate(f"A predicate must be nested at most {DEEPEST} deep; got more at position {self._next.position}.")
+            raise UnsafePredicate(
+                f"A predicate must be nested at most {DEEPEST} deep; got more at position {self._next.position}."
+            )
         node = parse_rest()
         self._depth -= 1
         return node

@@ -47,7 +47,9 @@ def render_plain(condition: Node) -> str:
 
 def render_operands(condition: Node) -> list[str]:
     """Return SQL without any TRY for each value that stands where a condition is meant: of AND, OR, NOT, or alone."""
-    values = [_rendered(node, _plain) for node in (condition, *_operands_inside(condition)) if _is_value(node)]
+    values = [
+        _rendered(node, _plain) for node in (condition, *_operands_inside(condition)) if _is_value(node)
+    ]
     return list(dict.fromkeys(values))
 
 
@@ -94,7 +96,9 @@ def _rendered(node: Node, attempt: Callable[[str], str]) -> str:
         case Constant():
             sql = _literal(node)
         case Negative():
-            sql = attempt(f"(- {inside(node.operand)})")  # the space keeps two minus signs from becoming a comment
+            sql = attempt(
+                f"(- {inside(node.operand)})"
+            )  # the space keeps two minus signs from becoming a comment
         case Arithmetic():
             sql = inside(node.first)
             for operator, operand in node.rest:
@@ -108,7 +112,9 @@ def _rendered(node: Node, attempt: Callable[[str], str]) -> str:
         case Not():
             sql = f"(NOT {_as_condition(node.operand, attempt)})"
         case Connected():
-            sql = f"({f' {node.operator} '.join(_as_condition(operand, attempt) for operand in node.operands)})"
+            sql = (
+                f"({f' {node.operator} '.join(_as_condition(operand, attempt) for operand in node.operands)})"
+            )
     return sql
 
 

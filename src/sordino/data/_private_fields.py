@@ -45,7 +45,9 @@ class PrivateFields:
         DataSourceError
             If a line breaks a rule about public things.
         """
-        every_line = len(self.columns) == self.count  # an empty line is then an empty private text, and as good as any other
+        every_line = (
+            len(self.columns) == self.count
+        )  # an empty line is then an empty private text, and as good as any other
         with self.path.open("rb") as file:
             if first_line(file, self.format.encoding) != self.header:
                 raise DataSourceError(f"The header line of {self.path} changed after it was read.")
@@ -103,10 +105,14 @@ class PrivateFields:
         try:
             return None if label is None else label.decode(self.format.encoding)
         except UnicodeDecodeError:
-            raise DataSourceError(f"Line {place} of {self.path} must have a label in {self.format.encoding}.") from None
+            raise DataSourceError(
+                f"Line {place} of {self.path} must have a label in {self.format.encoding}."
+            ) from None
 
 
-def open_private(path: Path, *, private: dict[str, str], label: tuple[str, str | None], form: CsvFormat) -> PrivateFields:
+def open_private(
+    path: Path, *, private: dict[str, str], label: tuple[str, str | None], form: CsvFormat
+) -> PrivateFields:
     """Read the header line, and nothing else, of a CSV file of candidates.
 
     Parameters
@@ -134,11 +140,15 @@ def open_private(path: Path, *, private: dict[str, str], label: tuple[str, str |
     names = tuple(columns)
     for role, name in (*private.items(), label):
         if name is not None and text(name, role) not in names:
-            raise InvalidParameter(f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}.")
+            raise InvalidParameter(
+                f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}."
+            )
     places = sorted(names.index(name) for name in private.values())
     roles = " and ".join(private)
     if label[1] in private.values():
-        raise InvalidParameter(f"{label[0]} must be another column than {roles}; got {shown(label[1])} for both.")
+        raise InvalidParameter(
+            f"{label[0]} must be another column than {roles}; got {shown(label[1])} for both."
+        )
     if places != list(range(places[0], places[0] + len(places))):
         raise InvalidParameter(
             f"{roles} must be two columns that stand side by side: otherwise what is wrong in one could move what stands between them. "

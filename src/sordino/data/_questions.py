@@ -21,7 +21,9 @@ from sordino.data._words import words_of
 from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.sensitivity import Sensitivity
 
-_WHOLE = re.compile(r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)", re.DOTALL)
+_WHOLE = re.compile(
+    r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)", re.DOTALL
+)
 """Declared types with values that are written as whole numbers are."""
 
 SALT = 16
@@ -196,7 +198,9 @@ def prepare_counts(
         if domain.numbered is not None:
             _check_whole(source, item)
         if unit.max_rows is not None and not (isinstance(salt, bytes) and len(salt) >= SALT):
-            raise InvalidParameter(f"salt must be at least {SALT} secret random bytes when max_rows is given; got {_length(salt)}.")
+            raise InvalidParameter(
+                f"salt must be at least {SALT} secret random bytes when max_rows is given; got {_length(salt)}."
+            )
     elif item is not None or domain is not None:
         raise InvalidParameter(f"item and domain belong to kind 'items'; got them with kind {kind!r}.")
     if unit.column is not None:
@@ -205,7 +209,9 @@ def prepare_counts(
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
     words = words_of(source.kind)
     kinds = list(source.columns.values())
-    kept = ", ".join(f"{words.label(index, kinds[index])} AS {name}" for name, index in columns.items()) or "1"
+    kept = (
+        ", ".join(f"{words.label(index, kinds[index])} AS {name}" for name, index in columns.items()) or "1"
+    )
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
     known = domain if isinstance(domain, Domain) else None
     if known is not None and known.numbered is not None:
@@ -255,7 +261,11 @@ def _rehearse(question: CountQuestion) -> None:
     if question.kind == "items" and (question.domain is None or question.domain.numbered is None):
         read = question.domain is None or question.domain.kind == "assumed public"
         # A server may keep texts in an encoding that lacks some characters, and refuses them: better now than after the charge.
-        sent = set().union(*question.domain.labels) if question.source.kind == "postgres" and question.domain and not read else ()
+        sent = (
+            set().union(*question.domain.labels)
+            if question.source.kind == "postgres" and question.domain and not read
+            else ()
+        )
         labels = ("".join(sorted(sent)),)
     asked = [(question.sql, labels)] + ([(question.labels_sql, labels)] if labels is not None else [])
     question.source.rehearse(question.indices, asked)

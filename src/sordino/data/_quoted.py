@@ -10,7 +10,11 @@ def public_text(field: bytes, quote: bytes) -> bytes | None:
     if not quote or quote not in field:
         return field
     text = field[1:-1]
-    if len(field) < 2 or not (field.startswith(quote) and field.endswith(quote)) or quote in text.replace(quote * 2, b""):
+    if (
+        len(field) < 2
+        or not (field.startswith(quote) and field.endswith(quote))
+        or quote in text.replace(quote * 2, b"")
+    ):
         return None
     return text.replace(quote * 2, quote)
 

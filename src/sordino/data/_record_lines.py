@@ -86,7 +86,9 @@ class UnitRows:
         return np.where(counting, values, np.nan)
 
 
-def record_blocks(read: Callable[[int], bytes], form: CsvFormat, fields: Fields, rows: UnitRows | None) -> Iterator[Values]:
+def record_blocks(
+    read: Callable[[int], bytes], form: CsvFormat, fields: Fields, rows: UnitRows | None
+) -> Iterator[Values]:
     """Yield the numbers of the records, in blocks, in the order of the lines; private.
 
     Parameters

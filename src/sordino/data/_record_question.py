@@ -68,7 +68,11 @@ class RecordQuestion:
         """
         rows = None if self.unit.max_rows is None else UnitRows(self.unit.max_rows)
         reader = _reader(self.source)
-        yield from self._table(rows, progress) if self.fields is None else _lines(reader, self.fields, rows, progress)
+        yield from (
+            self._table(rows, progress)
+            if self.fields is None
+            else _lines(reader, self.fields, rows, progress)
+        )
         if progress is not None:
             progress(100.0)
 
@@ -101,7 +105,9 @@ def _reader(source: Source) -> Any:
     return source.backend.reader
 
 
-def _lines(reader: CsvReader, fields: Fields, rows: UnitRows | None, progress: Progress | None) -> Iterator[Values]:
+def _lines(
+    reader: CsvReader, fields: Fields, rows: UnitRows | None, progress: Progress | None
+) -> Iterator[Values]:
     form, total, done = reader.format, 1, 0
     try:
         total = max(1, sum(path.stat().st_size for path in reader.files))
@@ -185,7 +191,9 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
     owner = () if unit.column is None else (("PrivacyUnit.column", unit.column),)
     for role, name in (("column", column), *owner):
         if name not in names:
-            raise InvalidParameter(f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}.")
+            raise InvalidParameter(
+                f"{role} must be one of the columns {', '.join(map(repr, names))}; got {shown(name)}."
+            )
     if unit.column == column:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
     fields = fields_of(names, column, unit.column)

@@ -92,7 +92,9 @@ def _columns(fields: PrivateFields) -> tuple[tuple[str, ...] | None, list[NDArra
             labels.append(label)
     if not columns[0]:
         raise DataSourceError(f"A file of scores must have one candidate or more; {fields.path} has none.")
-    return tuple(labels) if fields.label is not None else None, [np.array(column, dtype=np.float64) for column in columns]
+    return tuple(labels) if fields.label is not None else None, [
+        np.array(column, dtype=np.float64) for column in columns
+    ]
 
 
 def open_scores(path: Path, *, score: str, label: str | None = None, form: CsvFormat) -> ScoreFile:

@@ -57,7 +57,9 @@ def together(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
     cap = 1 if unit.column is None else unit.max_rows
     if cap is not None:
         most = min(k, cap if unit.adjacency == "add-remove" else 2 * cap)
-    return Sensitivity(bound=most, monotone=_monotone(unit), adjacency=unit.adjacency, norm="l1", step=1, size=k)
+    return Sensitivity(
+        bound=most, monotone=_monotone(unit), adjacency=unit.adjacency, norm="l1", step=1, size=k
+    )
 
 
 def _monotone(unit: PrivacyUnit) -> bool:

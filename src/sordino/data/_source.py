@@ -127,7 +127,11 @@ class Source:
             return names.index(same[0])
         near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=3)
         meant = [name for name in names if name.lower() in near]
-        hint = f"Did you mean {' or '.join(map(repr, meant))}?" if meant else f"The columns are {_listed(names)}."
+        hint = (
+            f"Did you mean {' or '.join(map(repr, meant))}?"
+            if meant
+            else f"The columns are {_listed(names)}."
+        )
         raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}. {hint}")
 
     def label_index(self, column: str, role: str) -> int:
@@ -173,7 +177,10 @@ class Source:
             )
         if not _binds(predicate, kinds):
             names = list(self.columns)
-            used = ", ".join(f"{names[index]} {shown(kind)[1:-1]}" for index, kind in kinds.items()) or "no column"
+            used = (
+                ", ".join(f"{names[index]} {shown(kind)[1:-1]}" for index, kind in kinds.items())
+                or "no column"
+            )
             raise InvalidParameter(
                 f"{role} must be a condition that fits the declared types ({used}), and so must what AND, OR and NOT join; got "
                 f"{shown(where)}. Compare, or convert texts first, for example flag = 'true' or TRY_CAST(price AS DOUBLE) > 10."
@@ -257,14 +264,19 @@ def sent(types: Sequence[str], indices: Sequence[int]) -> str:
 
     Something is sent for each row, also if no column is used.
     """
-    columns = (f"c{index}" if _LENT.fullmatch(types[index]) else f"CAST(c{index} AS VARCHAR) AS c{index}" for index in indices)
+    columns = (
+        f"c{index}" if _LENT.fullmatch(types[index]) else f"CAST(c{index} AS VARCHAR) AS c{index}"
+        for index in indices
+    )
     return ", ".join(columns) or "1 AS c"
 
 
 def received(types: Sequence[str], indices: Sequence[int]) -> str:
     """Return the SELECT over the rows that were lent, in which each column has its declared type again; a value that has none is NULL."""
     columns = (
-        f"c{index}" if _LENT.fullmatch(types[index]) else f"TRY(TRY_CAST(c{index} AS {types[index]})) AS c{index}"
+        f"c{index}"
+        if _LENT.fullmatch(types[index])
+        else f"TRY(TRY_CAST(c{index} AS {types[index]})) AS c{index}"
         for index in indices
     )
     return f"SELECT {', '.join(columns) or '1'} FROM lent"

@@ -52,7 +52,9 @@ class StepRange:
         if max(step.numerator, step.denominator).bit_length() > 901:
             raise InvalidParameter(f"StepRange.step must be from 2^-900 to 2^900; got {shown(step)}.")
         if not -CLAMP <= self.low <= self.high <= CLAMP:
-            raise InvalidParameter(f"StepRange needs -2^52 <= low <= high <= 2^52; got {shown(self.low)} and {shown(self.high)}.")
+            raise InvalidParameter(
+                f"StepRange needs -2^52 <= low <= high <= 2^52; got {shown(self.low)} and {shown(self.high)}."
+            )
         object.__setattr__(self, "step", step)
 
 
@@ -71,7 +73,9 @@ def step_query(kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped
     return added_up(partial(_steps, kind), ranges, rows, grouped)
 
 
-def added_up(steps_of: Callable[[StepRange], str], ranges: Sequence[StepRange], rows: str, grouped: bool) -> str:
+def added_up(
+    steps_of: Callable[[StepRange], str], ranges: Sequence[StepRange], rows: str, grouped: bool
+) -> str:
     """Return the query that adds up what `steps_of` says of each range, the same way for every engine."""
     group = "grp, " if grouped else ""
     alike: dict[StepRange, list[int]] = {}
@@ -80,10 +84,16 @@ def added_up(steps_of: Callable[[StepRange], str], ranges: Sequence[StepRange], 
     if len(alike) == 1:
         steps = steps_of(ranges[0])
     else:
-        cases = (f"WHEN grp IN ({', '.join(map(str, groups))}) THEN {steps_of(one)}" for one, groups in alike.items())
+        cases = (
+            f"WHEN grp IN ({', '.join(map(str, groups))}) THEN {steps_of(one)}"
+            for one, groups in alike.items()
+        )
         steps = f"CASE {' '.join(cases)} END"
     total = "CAST(coalesce(sum(steps), 0) AS VARCHAR) AS total, count(steps) AS known"
-    return f"SELECT {group}{total} FROM (SELECT {group}{steps} AS steps FROM {rows} AS kept) AS counted" + " GROUP BY grp" * grouped
+    return (
+        f"SELECT {group}{total} FROM (SELECT {group}{steps} AS steps FROM {rows} AS kept) AS counted"
+        + " GROUP BY grp" * grouped
+    )
 
 
 def _steps(kind: NumberKind, ends: StepRange) -> str:
@@ -118,7 +128,10 @@ def _whole_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return floor(u / (10^scale step)) of u = 10^scale x, a whole number, for values inside the ends."""
     scale = kind.scale or 0
     top = 10**scale
-    low, high = (min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest) for end in (ends.low, ends.high))
+    low, high = (
+        min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest)
+        for end in (ends.low, ends.high)
+    )
     unscaled = f"least(greatest({_unscaled(scale)}, {_whole(low, 'HUGEINT')}), {_whole(high, 'HUGEINT')})"
     factor, divisor = ends.step.denominator, ends.step.numerator * top
     if factor > 1 and factor * max(abs(low), abs(high)) >= _HUGE:

@@ -26,14 +26,18 @@ class ParquetReader:
 
     files: tuple[Path, ...]
     types: tuple[str, ...]
-    schema: Mapping[str, str] = field(repr=False)  # in the words of the engine, which writes names that differ in case anew
+    schema: Mapping[str, str] = field(
+        repr=False
+    )  # in the words of the engine, which writes names that differ in case anew
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the files, and return the SELECT over them."""
         source = engine.open_beside(self.files)
         rows = _parquet(self.files)
         _check_unchanged(source, rows, self.schema, str(self.files[0]))
-        engine.lend(source.select(f"SELECT {sent(self.types, indices)} FROM {rows} AS file({_all(self.types)})"))
+        engine.lend(
+            source.select(f"SELECT {sent(self.types, indices)} FROM {rows} AS file({_all(self.types)})")
+        )
         return received(self.types, indices)
 
 
@@ -64,17 +68,23 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
     """
     strange = [path for path in files if set(str(path)) & set("*?[")]
     if strange:
-        raise DataSourceError(f"The name of a Parquet file must not hold *, ? or [; got {strange[0]}. Rename it.")
+        raise DataSourceError(
+            f"The name of a Parquet file must not hold *, ? or [; got {strange[0]}. Rename it."
+        )
     with engine() as opened:
         opened.close_doors(files)
         schemas = [described(opened, f"SELECT * FROM {_parquet([path])}", str(path)) for path in files]
         names = [_names(opened, path) for path in files]
     for path, schema, named in zip(files, schemas, names, strict=True):
         if list(schema.items()) != list(schemas[0].items()) or named != names[0]:
-            raise DataSourceError(f"All files of a source must have the same columns and types; {path} differs from {files[0]}.")
+            raise DataSourceError(
+                f"All files of a source must have the same columns and types; {path} differs from {files[0]}."
+            )
     types = tuple(schemas[0].values())
     if len(set(names[0])) != len(types) or len(names[0]) != len(types):
-        raise DataSourceError(f"The columns of a Parquet file must have different names; those of {files[0]} have not.")
+        raise DataSourceError(
+            f"The columns of a Parquet file must have different names; those of {files[0]} have not."
+        )
     return ParquetReader(tuple(files), types, schemas[0]), dict(zip(names[0], types, strict=True))
 
 
@@ -84,7 +94,9 @@ def _names(opened: Engine, path: Path) -> list[str]:
     rows = opened.connection.execute(listed).fetchall()
     names: list[str] = []
     inside = 0  # how many entries of the column before are still to come
-    for name, children in rows[1:]:  # the first entry is the table itself; the others stand in depth-first order
+    for name, children in rows[
+        1:
+    ]:  # the first entry is the table itself; the others stand in depth-first order
         if inside:
             inside += (children or 0) - 1
         else:
@@ -198,5 +210,7 @@ def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[
     """
     names, types = list(value.columns), tuple(map(str, value.types))
     if len(set(names)) != len(names):
-        raise InvalidParameter("The columns of a relation must have different names; rename them with an alias.")
+        raise InvalidParameter(
+            "The columns of a relation must have different names; rename them with an alias."
+        )
     return RelationReader(value, types), dict(zip(names, types, strict=True))

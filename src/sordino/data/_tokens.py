@@ -15,7 +15,9 @@ ALLOWED = (
 LONGEST = 10_000
 """A predicate has at most this many characters."""
 
-KEYWORDS = frozenset({"AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN", "LIKE", "TRUE", "FALSE", "TRY_CAST", "AS"})
+KEYWORDS = frozenset(
+    {"AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN", "LIKE", "TRUE", "FALSE", "TRY_CAST", "AS"}
+)
 
 # A column with one of these names is written in double quotes; as a plain word they only occur in what is refused.
 RESERVED = frozenset(

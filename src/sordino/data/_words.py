@@ -65,7 +65,9 @@ def _float_text(is_nan: str, whole: str, decimal: str) -> str:
 EMBEDDED = Words(
     text="(TRY(CAST({} AS VARCHAR)) COLLATE C)",
     float_text="("
-    + _float_text("isnan({0})", "CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR)", "CAST(CAST({0} AS DOUBLE) AS VARCHAR)")
+    + _float_text(
+        "isnan({0})", "CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR)", "CAST(CAST({0} AS DOUBLE) AS VARCHAR)"
+    )
     + " COLLATE C)",
     number="CASE WHEN isnan({0}) THEN NULL WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END",
     hashed="sha256({})",

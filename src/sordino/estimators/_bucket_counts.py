@@ -118,7 +118,9 @@ class BucketCounts:
         """
         if not isinstance(other, BucketCounts) or other.grid != self.grid:
             given = f"counts over {other.grid!r}" if isinstance(other, BucketCounts) else type(other).__name__
-            raise InvalidParameter(f"BucketCounts.merge needs counts over the same grid, {self.grid!r}; got {given}.")
+            raise InvalidParameter(
+                f"BucketCounts.merge needs counts over the same grid, {self.grid!r}; got {given}."
+            )
         return BucketCounts(grid=self.grid, counts=self.counts + other.counts)
 
     @property
@@ -139,7 +141,11 @@ class BucketCounts:
         return _runs(self.counts[::-1])
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, BucketCounts) and self.grid == other.grid and np.array_equal(self.counts, other.counts)
+        return (
+            isinstance(other, BucketCounts)
+            and self.grid == other.grid
+            and np.array_equal(self.counts, other.counts)
+        )
 
     __hash__ = None  # type: ignore[assignment]  # private, and compared by value
 
@@ -234,12 +240,16 @@ class _Cells:
     def of(self, values: NDArray[Any]) -> NDArray[np.int64]:
         with np.errstate(all="ignore"):
             distance = np.subtract(values.astype(np.float64, copy=False), self.origin)
-            np.fmax(distance, -self.far if self.mirrored else self.near, out=distance)  # NaN becomes the lowest
+            np.fmax(
+                distance, -self.far if self.mirrored else self.near, out=distance
+            )  # NaN becomes the lowest
             left = distance < 0 if self.mirrored else None
             if left is not None:
                 np.maximum(np.abs(distance, out=distance), self.near, out=distance)
             np.minimum(distance, self.far, out=distance)
-        cells: NDArray[np.int64] = distance.view(np.int64)  # the digits of positive floats are ordered as the floats are
+        cells: NDArray[np.int64] = distance.view(
+            np.int64
+        )  # the digits of positive floats are ordered as the floats are
         cells >>= self.shift
         cells -= self._digits(self.near)
         if left is not None:
@@ -302,7 +312,9 @@ def _whole_cuts(edges: NDArray[np.float64], kind: str) -> tuple[NDArray[Any], ND
     ceilings = [math.ceil(edge) for edge in edges.tolist()]
     below = sum(cut <= smallest for cut in ceilings)  # edges that every such number has reached
     cuts = [cut for cut in ceilings if smallest < cut <= largest]
-    different, times = np.unique(np.array(cuts, dtype=np.uint64 if kind == "u" else np.int64), return_counts=True)
+    different, times = np.unique(
+        np.array(cuts, dtype=np.uint64 if kind == "u" else np.int64), return_counts=True
+    )
     return different, below + np.append(0, np.cumsum(times)), largest
 
 

@@ -13,7 +13,18 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from sordino.constraints import ADJACENCY, COUNT, FINITE, GROWTH, POSITIVE, SHARE, Number, OrNone, shown, to_fraction
+from sordino.constraints import (
+    ADJACENCY,
+    COUNT,
+    FINITE,
+    GROWTH,
+    POSITIVE,
+    SHARE,
+    Number,
+    OrNone,
+    shown,
+    to_fraction,
+)
 from sordino.cost import Cost, Pure, compose
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy
@@ -80,7 +91,9 @@ class ClippedColumn(Mechanism):
         cap = to_fraction(self.cap)
         lower = -cap if self.lower is None else to_fraction(self.lower)
         if cap <= max(lower, Fraction(0)):
-            raise InvalidParameter(f"{type(self).__name__}.cap must be positive and above lower; got {shown(self.cap)}.")
+            raise InvalidParameter(
+                f"{type(self).__name__}.cap must be positive and above lower; got {shown(self.cap)}."
+            )
         signed = lower < 0
         if signed:
             grid = BucketGrid.geometric(lower=None, cap=max(cap, -lower), growth=self.growth, unit=self.unit)

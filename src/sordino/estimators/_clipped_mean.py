@@ -84,7 +84,9 @@ class ClippedMean(ClippedColumn):
 
     def noise_for(self, clip: Clip) -> TotalNoise:
         """Return the noise of the totals for this clip; its bound is how far those of neighbors may be apart, in the L1 norm."""
-        exchanged = self.adjacency == "replace-one" and not self.size_is_public  # one unit goes and another one comes
+        exchanged = (
+            self.adjacency == "replace-one" and not self.size_is_public
+        )  # one unit goes and another one comes
         return TotalNoise(
             epsilon=self.total_epsilon,
             bound=self.rows_per_unit * (clip.high - clip.low) * (2 if exchanged else 1),
@@ -111,10 +113,17 @@ class ClippedMean(ClippedColumn):
         """
         fresh_entropy(entropy, "ClippedMean.release")
         clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
-        return self._finished(self.totals(values, clip), clip, known=len(values) if self.size_is_public else None, entropy=entropy)
+        return self._finished(
+            self.totals(values, clip),
+            clip,
+            known=len(values) if self.size_is_public else None,
+            entropy=entropy,
+        )
 
     @no_remnants
-    def finish(self, total: int | None, records: int, clip: Clip, *, entropy: Entropy = SYSTEM) -> ClippedValue:
+    def finish(
+        self, total: int | None, records: int, clip: Clip, *, entropy: Entropy = SYSTEM
+    ) -> ClippedValue:
         """Add noise to the totals of the clipped records: the second stage of `release`, once for each clip.
 
         Parameters
@@ -140,26 +149,36 @@ class ClippedMean(ClippedColumn):
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:
             return self._finished((whole,), clip, known=n, entropy=entropy)
-        return self._finished((whole - n * clip.low, n * clip.high - whole), clip, known=None, entropy=entropy)
+        return self._finished(
+            (whole - n * clip.low, n * clip.high - whole), clip, known=None, entropy=entropy
+        )
 
     @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
         """Return what meets the noise, in record steps: the sum of the clipped records, or of their distances from either end. Private."""
-        read = partial(clipped_steps, values, clip.low, clip.high, clip.step, owner="ClippedMean.release: values")
+        read = partial(
+            clipped_steps, values, clip.low, clip.high, clip.step, owner="ClippedMean.release: values"
+        )
         if self.size_is_public:
             return (read(missing=clip.missing),)
         rows = len(values)
         return read(missing=clip.low) - rows * clip.low, rows * clip.high - read(missing=clip.high)
 
-    def _finished(self, totals: tuple[int, ...], clip: Clip, *, known: int | None, entropy: Entropy) -> ClippedValue:
+    def _finished(
+        self, totals: tuple[int, ...], clip: Clip, *, known: int | None, entropy: Entropy
+    ) -> ClippedValue:
         renew(entropy)  # the second stage: the values were read since the clip was found
         noise = self.noise_for(clip)
         noisy = noise.noisy(totals, entropy)
         value, error = _estimate(clip, noise, noisy, known)
-        return self.result(value, error, clip=clip, noise=noise, noisy=noisy, records=known, simulated=entropy.simulated)
+        return self.result(
+            value, error, clip=clip, noise=noise, noisy=noisy, records=known, simulated=entropy.simulated
+        )
 
 
-def _estimate(clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None) -> tuple[Fraction, float]:
+def _estimate(
+    clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None
+) -> tuple[Fraction, float]:
     """Return the mean, within the clip, and the standard deviation of its noise: for two totals to first order, at what was released."""
     low, high = clip.low * clip.step, clip.high * clip.step
     deviation = math.sqrt(noise.mechanism.noise.variance)
@@ -181,9 +200,17 @@ CLAIMS = (
         proof="clipped-mean.md",
         neighbours=(
             (ClippedMean(epsilon=2, adjacency="add-remove", cap=8, growth=2), (5,), ()),
-            (ClippedMean(epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2), (2, -2), ()),
+            (
+                ClippedMean(epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2),
+                (2, -2),
+                (),
+            ),
             (ClippedMean(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_BELOW,), (0,)),
-            (ClippedMean(epsilon=2, adjacency="replace-one", cap=8, growth=2, size_is_public=False), (_BELOW, 3), (0, 3)),
+            (
+                ClippedMean(epsilon=2, adjacency="replace-one", cap=8, growth=2, size_is_public=False),
+                (_BELOW, 3),
+                (0, 3),
+            ),
         ),
         tight=True,
     ),

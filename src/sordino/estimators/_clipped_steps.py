@@ -23,7 +23,9 @@ from sordino.grid import CLAMP
 _HALF = 32
 
 
-def clipped_steps(values: Any, low: int, high: int, step: Fraction, *, missing: int | None = None, owner: str = "values") -> int:
+def clipped_steps(
+    values: Any, low: int, high: int, step: Fraction, *, missing: int | None = None, owner: str = "values"
+) -> int:
     """Return the sum of max(low, min(high, floor(value / step))) over the records.
 
     Parameters
@@ -44,7 +46,9 @@ def clipped_steps(values: Any, low: int, high: int, step: Fraction, *, missing: 
     """
     number = POWER_OF_TWO("clipped_steps.step", step)
     if not -CLAMP <= low <= high <= CLAMP:
-        raise InvalidParameter(f"clipped_steps needs -2^52 <= low <= high <= 2^52; got low={shown(low)}, high={shown(high)}.")
+        raise InvalidParameter(
+            f"clipped_steps needs -2^52 <= low <= high <= 2^52; got low={shown(low)}, high={shown(high)}."
+        )
     absent = low if missing is None else missing
     if not low <= absent <= high:
         raise InvalidParameter(f"clipped_steps.missing must be from {low} to {high}; got {shown(missing)}.")

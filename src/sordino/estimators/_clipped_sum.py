@@ -111,7 +111,11 @@ class ClippedSum(ClippedColumn):
     @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int]:
         """Return what meets the noise, in record steps: the sum of the clipped records. Private."""
-        return (clipped_steps(values, clip.low, clip.high, clip.step, missing=0, owner="ClippedSum.release: values"),)
+        return (
+            clipped_steps(
+                values, clip.low, clip.high, clip.step, missing=0, owner="ClippedSum.release: values"
+            ),
+        )
 
     @no_remnants
     def finish(self, total: int | None, clip: Clip, *, entropy: Entropy = SYSTEM) -> ClippedValue:
@@ -138,11 +142,19 @@ class ClippedSum(ClippedColumn):
         noisy = noise.noisy([0 if total is None else int(total)], entropy)
         error = math.sqrt(noise.mechanism.noise.variance) * float(noise.step)
         return self.result(
-            noisy[0] * noise.step, error, clip=clip, noise=noise, noisy=noisy, records=None, simulated=entropy.simulated
+            noisy[0] * noise.step,
+            error,
+            clip=clip,
+            noise=noise,
+            noisy=noisy,
+            records=None,
+            simulated=entropy.simulated,
         )
 
 
-_BELOW = 8 - 2**-40  # just below an edge, which is where a record loses most: it is beyond all edges before, and added nearly whole
+_BELOW = (
+    8 - 2**-40
+)  # just below an edge, which is where a record loses most: it is beyond all edges before, and added nearly whole
 CLAIMS = (
     Claim(
         name="ClippedSum",
@@ -151,9 +163,17 @@ CLAIMS = (
         proof="clipped-sum.md",
         neighbours=(
             (ClippedSum(epsilon=2, adjacency="add-remove", cap=8, growth=2), (_BELOW,), ()),
-            (ClippedSum(epsilon=2, adjacency="add-remove", cap=8, lower=None, growth=1.2, rows_per_unit=2), (_BELOW, _BELOW), ()),
+            (
+                ClippedSum(epsilon=2, adjacency="add-remove", cap=8, lower=None, growth=1.2, rows_per_unit=2),
+                (_BELOW, _BELOW),
+                (),
+            ),
             (ClippedSum(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_BELOW,), (0,)),
-            (ClippedSum(epsilon=2, adjacency="replace-one", cap=8, lower=None, growth=2), (_BELOW, -8), (-_BELOW, -8)),
+            (
+                ClippedSum(epsilon=2, adjacency="replace-one", cap=8, lower=None, growth=2),
+                (_BELOW, -8),
+                (-_BELOW, -8),
+            ),
         ),
         tight=True,
     ),

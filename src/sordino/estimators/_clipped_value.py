@@ -99,7 +99,9 @@ class ClippedValue(Release):
         TRUTH("ClippedValue.true_interval.within_cap", within_cap)
         one_sided = self.found.mechanism.sides == "above"
         if not within_cap:
-            low, _ = _floats(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong, two_sided=False))
+            low, _ = _floats(
+                clipped_ends(self.found, self.noise, self.noisy, self.records, wrong, two_sided=False)
+            )
             return (low if one_sided else -math.inf), math.inf
         return _floats(self._unclipped_ends(wrong / 3))
 
@@ -117,7 +119,13 @@ class ClippedValue(Release):
 
 
 def clipped_ends(
-    clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, wrong: Fraction, *, two_sided: bool = True
+    clip: Clip,
+    noise: TotalNoise,
+    noisy: tuple[int, ...],
+    records: int | None,
+    wrong: Fraction,
+    *,
+    two_sided: bool = True,
 ) -> Ends:
     """Return between which numbers the figure of the clipped records lies, with a probability of at least 1 - `wrong`.
 
@@ -126,8 +134,12 @@ def clipped_ends(
     """
     if len(noisy) == 2:
         rate, slack = float(noise.mechanism.noise.rate), 1 + noise.rounded
-        low, high = ShareTest(*noisy, rate=rate, slack=slack, wrong=float(wrong), one_sided=not two_sided).ends()
-        return (clip.low + low * (clip.high - clip.low)) * clip.step, (clip.low + high * (clip.high - clip.low)) * clip.step
+        low, high = ShareTest(
+            *noisy, rate=rate, slack=slack, wrong=float(wrong), one_sided=not two_sided
+        ).ends()
+        return (clip.low + low * (clip.high - clip.low)) * clip.step, (
+            clip.low + high * (clip.high - clip.low)
+        ) * clip.step
     reach = noise.reach(wrong if two_sided else min(2 * wrong, Fraction(1)))
     low, high = (noisy[0] - reach) * noise.step, (noisy[0] + reach + noise.rounded) * noise.step
     if records is None:
@@ -135,7 +147,9 @@ def clipped_ends(
     return _within(clip, low / max(1, records)), _within(clip, high / max(1, records))
 
 
-def _least_records(clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, wrong: Fraction) -> Fraction:
+def _least_records(
+    clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, wrong: Fraction
+) -> Fraction:
     """Return how many records there are at least: known, or from both totals, each of which fails with half of `wrong`."""
     if records is not None:
         return Fraction(max(1, records))
@@ -146,7 +160,10 @@ def _least_records(clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], record
 def _beyond(clip: Clip, wrong: Fraction) -> Ends:
     """Return how much the records beyond each end may add up to, if none lies beyond `lower` and the cap."""
     search = clip.mechanism
-    counts = [Fraction(0) if tests is None else Fraction(search.beyond(tests, wrong / len(clip.tests))) for tests in clip.tests]
+    counts = [
+        Fraction(0) if tests is None else Fraction(search.beyond(tests, wrong / len(clip.tests)))
+        for tests in clip.tests
+    ]
     down = counts[0] * max(Fraction(0), clip.low * clip.step - search.lower)
     return down, counts[-1] * max(Fraction(0), search.cap - clip.high * clip.step)
 
@@ -198,7 +215,9 @@ class ShareTest:
 
     def refutes(self, low: int, high: int) -> bool:
         """Return whether all shares from `low` to `high`, in units of 2^-64, are refuted: each says that the totals are too far apart."""
-        ends = [self.first * _ONE - share * (self.first + self.second) for share in (low, high)]  # linear in the share
+        ends = [
+            self.first * _ONE - share * (self.first + self.second) for share in (low, high)
+        ]  # linear in the share
         away = min(ends) if self.one_sided or min(ends) > 0 else -max(ends)
         distance = away / _ONE - self.slack
         if distance <= 0:
@@ -211,7 +230,9 @@ class ShareTest:
         if self.first + self.second <= 0:  # nothing but noise: the share at which they balance means nothing
             return Fraction(0), Fraction(1)
         low, high = self._end(upper=False), self._end(upper=True)
-        if low is None or high is None:  # the true share is refuted, too: any answer is as wrong, and this one is sensible
+        if (
+            low is None or high is None
+        ):  # the true share is refuted, too: any answer is as wrong, and this one is sensible
             return replace(self, first=max(0, self.first), second=max(0, self.second)).ends()
         return Fraction(low, _ONE), Fraction(high, _ONE)
 

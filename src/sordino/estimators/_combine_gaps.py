@@ -96,16 +96,23 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     measured, error = _read(measurements)
     k = known.centers.size
     if measured.shape != (k,):
-        raise InvalidParameter(f"combine_gaps needs one measurement for each of the {k} selected items; got {measured.size}.")
+        raise InvalidParameter(
+            f"combine_gaps needs one measurement for each of the {k} selected items; got {measured.size}."
+        )
     if math.isinf(known.level) and np.isnan(measured).all():
         raise InvalidParameter(
             "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say how high a list lies."
         )
     # In units of the largest deviation, so that squares neither overflow nor vanish together.
-    scale = max([error, *known.deviations.tolist(), *([known.level] if math.isfinite(known.level) else [])]) or 1.0
+    scale = (
+        max([error, *known.deviations.tolist(), *([known.level] if math.isfinite(known.level) else [])])
+        or 1.0
+    )
     u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _LEAST))
     v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _LEAST))
-    values, variances = _least_squares(known.centers / scale, u, measured / scale, v, (known.level / scale) ** 2)
+    values, variances = _least_squares(
+        known.centers / scale, u, measured / scale, v, (known.level / scale) ** 2
+    )
     with np.errstate(over="ignore", under="ignore"):
         return Estimates(values=values * scale, variances=variances * scale * scale)
 
@@ -121,18 +128,27 @@ class _Known(NamedTuple):
 def _known(selection: Any) -> _Known:
     """Return what the gaps of a selection say of each item, in the unit of the answers; a center is NaN where they say nothing."""
     if not isinstance(selection, Selection):
-        raise InvalidParameter("combine_gaps.selection must be a TopK, HybridTop or Positives; got something else.")
+        raise InvalidParameter(
+            "combine_gaps.selection must be a TopK, HybridTop or Positives; got something else."
+        )
     mechanism, k = selection.mechanism, selection.indices.size
     step = float(mechanism.step)
     if isinstance(selection, Positives) or (isinstance(selection, HybridTop) and selection.crossed):
         laws = differences(selection)
         branches = selection.branches if isinstance(selection, Positives) else np.zeros(k, dtype=np.int64)
-        variances, level = np.array([law.query.variance for law in laws])[branches], laws[0].threshold.variance
-        if getattr(mechanism, "resample", False):  # each positive has met a threshold of its own: nothing is shared
+        variances, level = (
+            np.array([law.query.variance for law in laws])[branches],
+            laws[0].threshold.variance,
+        )
+        if getattr(
+            mechanism, "resample", False
+        ):  # each positive has met a threshold of its own: nothing is shared
             variances, level = variances + level, 0.0
         return _Known(selection.estimates, np.sqrt(variances) * step, math.sqrt(level) * step)
     if selection.gaps.size < k - 1:
-        raise InvalidParameter("combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise.")
+        raise InvalidParameter(
+            "combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise."
+        )
     # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which nothing is known.
     inner = selection.gaps[: k - 1]
     deviations = np.full(k, math.sqrt(mechanism.noise.variance) * step)
@@ -144,14 +160,19 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
     both = np.isfinite(u) & np.isfinite(v)
     weights = np.where(both, 1 / (u + v), 0.0)
     total = float(weights.sum())
-    spread = 1 / total if math.isinf(level) else level / (1 + level * total)  # variance of the level that is left
+    spread = (
+        1 / total if math.isinf(level) else level / (1 + level * total)
+    )  # variance of the level that is left
     shift = spread * float((weights * np.where(both, measured - d, 0.0)).sum())
     of_gap, of_measurement = 1 / u, 1 / v
     precision = of_gap + of_measurement
     some = precision > 0
     precision = np.where(some, precision, 1.0)
     share = of_gap / precision
-    from_gap, from_measurement = np.where(of_gap > 0, d + shift, 0.0), np.where(of_measurement > 0, measured, 0.0)
+    from_gap, from_measurement = (
+        np.where(of_gap > 0, d + shift, 0.0),
+        np.where(of_measurement > 0, measured, 0.0),
+    )
     values = share * from_gap + of_measurement / precision * from_measurement
     return np.where(some, values, np.nan), np.where(some, 1 / precision + share**2 * spread, np.inf)
 
@@ -159,7 +180,9 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
 def _read(measurements: Any) -> tuple[Floats, float]:
     """Return the measured values, shape (n,), and the standard deviation of their noise."""
     if isinstance(measurements, Value | Values):
-        values = np.atleast_1d(measurements.value if isinstance(measurements, Value) else measurements.values).astype(np.float64)
+        values = np.atleast_1d(
+            measurements.value if isinstance(measurements, Value) else measurements.values
+        ).astype(np.float64)
         error: Any = measurements.standard_error
         if isinstance(error, float | int) and 0 <= error < math.inf:
             return values, float(error)

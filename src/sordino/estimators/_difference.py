@@ -54,7 +54,11 @@ class Difference:
             return not _certain(lambda digits: self._spare(lift - x, -x, wrong, digits))
 
         # A lift that even the lowest answers have more often than that: as far below as one likes it is the slowest tail that is left.
-        slowest = self.query.rate if self.threshold.name == "exponential" else min(self.query.rate, self.threshold.rate)
+        slowest = (
+            self.query.rate
+            if self.threshold.name == "exponential"
+            else min(self.query.rate, self.threshold.rate)
+        )
         if exp_bounds(slowest * lift, _DIGITS)[0] > ratio_bounds(wrong, _DIGITS)[1]:
             return None
         high = lift - self.reach(wrong)  # stands: P(Z >= lift - high) > wrong, and a condition only raises it
@@ -85,7 +89,9 @@ def differences(found: Any) -> tuple[Difference, ...]:
 def _at_least(law: Difference, z: int, digits: int) -> Bounds:
     if z >= 0:
         return _upper(law.query, law.threshold, z, digits)
-    return _Enclosed(digits).less(_ONE, _upper(law.threshold, law.query, 1 - z, digits))  # -Z is such a difference, too
+    return _Enclosed(digits).less(
+        _ONE, _upper(law.threshold, law.query, 1 - z, digits)
+    )  # -Z is such a difference, too
 
 
 @lru_cache(maxsize=256)
@@ -128,14 +134,19 @@ def _upper(first: Law, second: Law, z: int, digits: int) -> Bounds:
     """
     enclosed = _Enclosed(digits)
     above, below = enclosed.signs(first), enclosed.signs(second)
-    total = enclosed.times(enclosed.times(above[0], below[0]), enclosed.difference(first.rate, second.rate, z))
+    total = enclosed.times(
+        enclosed.times(above[0], below[0]), enclosed.difference(first.rate, second.rate, z)
+    )
     if second.name == "laplace":
         total = enclosed.plus(
-            total, enclosed.times(enclosed.times(above[0], below[1]), enclosed.sum(first.rate, second.rate, z - 1))
+            total,
+            enclosed.times(enclosed.times(above[0], below[1]), enclosed.sum(first.rate, second.rate, z - 1)),
         )
         if first.name == "laplace":
             both = enclosed.times(above[1], below[1])
-            total = enclosed.plus(total, enclosed.times(both, enclosed.difference(second.rate, first.rate, z)))
+            total = enclosed.plus(
+                total, enclosed.times(both, enclosed.difference(second.rate, first.rate, z))
+            )
     return total
 
 

@@ -25,7 +25,9 @@ _EXACT = 1 << 51  # below so many steps a float tells which step is meant, after
 _HALF_DIGIT = Fraction(1, 1 << 53)
 
 
-def lower_bound(found: Verdict | Positives | HybridTop, *, confidence: Number = 0.95, selective: bool = False) -> Any:
+def lower_bound(
+    found: Verdict | Positives | HybridTop, *, confidence: Number = 0.95, selective: bool = False
+) -> Any:
     """Return a lower bound of each answer that was found above a noisy threshold, at no cost.
 
     By default the bound is right for a question **before it is known whether it is found**: with probability at most 1 - confidence
@@ -72,7 +74,9 @@ def lower_bound(found: Verdict | Positives | HybridTop, *, confidence: Number = 
     wrong = 1 - SHARE("lower_bound.confidence", confidence)
     TRUTH("lower_bound.selective", selective)
     if not isinstance(found, Verdict | Positives | HybridTop):
-        raise InvalidParameter("lower_bound.found must be a Verdict, Positives or HybridTop; got something else.")
+        raise InvalidParameter(
+            "lower_bound.found must be a Verdict, Positives or HybridTop; got something else."
+        )
     if selective:
         _check_selective(found)
     if isinstance(found, Verdict):
@@ -91,7 +95,10 @@ class _Seen(NamedTuple):
 def _bounds(found: Any, seen: list[_Seen | None], wrong: Fraction, *, selective: bool) -> list[float]:
     laws = differences(found)
     share = wrong / len(laws)  # a question with several branches can be found by each of them
-    return [-math.inf if one is None else _bound(laws[one.branch], one, share, found.mechanism.step, selective) for one in seen]
+    return [
+        -math.inf if one is None else _bound(laws[one.branch], one, share, found.mechanism.step, selective)
+        for one in seen
+    ]
 
 
 def _bound(law: Difference, seen: _Seen, wrong: Fraction, step: Fraction, selective: bool) -> float:
@@ -102,7 +109,9 @@ def _bound(law: Difference, seen: _Seen, wrong: Fraction, step: Fraction, select
         steps = seen.value - seen.lift + lowest
     else:
         steps = seen.value - law.reach(wrong)
-    return -math.inf if steps <= -CLAMP else _rounded_down(steps * step)  # the lowest value stands for everything below it
+    return (
+        -math.inf if steps <= -CLAMP else _rounded_down(steps * step)
+    )  # the lowest value stands for everything below it
 
 
 def _rounded_down(number: Fraction) -> float:
@@ -137,7 +146,9 @@ def _of_verdict(found: Verdict) -> _Seen | None:
     if found.gap is None or found.branch is None:
         return None
     mechanism = found.mechanism
-    cut = cut_at("Verdict.threshold", found.threshold, mechanism.branch_corrections[found.branch], mechanism.step)
+    cut = cut_at(
+        "Verdict.threshold", found.threshold, mechanism.branch_corrections[found.branch], mechanism.step
+    )
     lift = (Fraction(found.gap) - cut.above) / mechanism.step
     error = abs(Fraction(found.gap)) / mechanism.step * _HALF_DIGIT
     whole = round(lift) if error < Fraction(1, 2) else max(0, math.floor(lift - error))

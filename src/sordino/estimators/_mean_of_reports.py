@@ -65,7 +65,9 @@ class ReportsMean:
         return dict(plain(vars(self)))
 
 
-def mean_of_reports(reports: Any, *, mechanism: Reporter | None = None, confidence: Number = 0.95) -> ReportsMean:
+def mean_of_reports(
+    reports: Any, *, mechanism: Reporter | None = None, confidence: Number = 0.95
+) -> ReportsMean:
     """Estimate the mean of many numbers from one noisy report of each.
 
     Parameters
@@ -116,13 +118,19 @@ def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporte
     """Return the reports as numbers, and what made them."""
     if isinstance(reports, Values):
         if mechanism is not None and mechanism != reports.mechanism:
-            raise InvalidParameter("mean_of_reports.mechanism must be the one that made the reports, or left out.")
+            raise InvalidParameter(
+                "mean_of_reports.mechanism must be the one that made the reports, or left out."
+            )
         reports, mechanism = reports.values, reports.mechanism
     if not isinstance(mechanism, Reporter):
-        raise InvalidParameter("mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the reports.")
+        raise InvalidParameter(
+            "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the reports."
+        )
     numbers = np.asarray(reports)
     if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "fiu":
-        raise InvalidParameter("mean_of_reports.reports must be what `reports` released, or a list of at least one number.")
+        raise InvalidParameter(
+            "mean_of_reports.reports must be what `reports` released, or a list of at least one number."
+        )
     numbers = numbers.astype(np.float64)
     if not _can_come_out(numbers, mechanism):
         least, most = mechanism.output_range

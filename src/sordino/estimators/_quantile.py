@@ -81,9 +81,12 @@ class ColumnQuantiles(Mechanism):
 
     q: Any = parameter(PROPORTION, "Which quantile.")
     epsilon: Number = parameter(POSITIVE, "Budget of the release.")
-    adjacency: Adjacency = parameter(ADJACENCY, "What neighbors are. The number of records is private under both.")
+    adjacency: Adjacency = parameter(
+        ADJACENCY, "What neighbors are. The number of records is private under both."
+    )
     lower: Number | None = parameter(
-        OrNone(FINITE), "Public lower bound; smaller values count as equal to it. None: values have both signs."
+        OrNone(FINITE),
+        "Public lower bound; smaller values count as equal to it. None: values have both signs.",
     )
     cap: Number = parameter(
         FINITE,
@@ -113,7 +116,9 @@ class ColumnQuantiles(Mechanism):
         ),
         default=None,
     )
-    rows_per_unit: int = parameter(COUNT, "How many records one unit has at most; it is up to the caller to bound them.", default=1)
+    rows_per_unit: int = parameter(
+        COUNT, "How many records one unit has at most; it is up to the caller to bound them.", default=1
+    )
     grid: BucketGrid = derived("The edges, for `BucketCounts.of`.")
     cost: Cost = derived("What a release spends, exactly; its pure epsilon is at most `epsilon`.")
 
@@ -128,8 +133,12 @@ class ColumnQuantiles(Mechanism):
         low = Fraction(0) if self.lower is None else to_fraction(self.lower)
         if to_fraction(self.cap) <= low:
             lowest = "0, where lower is None" if self.lower is None else f"lower, {shown(self.lower)}"
-            raise InvalidParameter(f"{type(self).__name__}.cap must be above {lowest}; got {shown(self.cap)}.")
-        self._set(grid=BucketGrid.geometric(lower=self.lower, cap=self.cap, growth=self.growth, unit=self.unit))
+            raise InvalidParameter(
+                f"{type(self).__name__}.cap must be above {lowest}; got {shown(self.cap)}."
+            )
+        self._set(
+            grid=BucketGrid.geometric(lower=self.lower, cap=self.cap, growth=self.growth, unit=self.unit)
+        )
 
 
 @final
@@ -218,7 +227,9 @@ class Quantile(ColumnQuantiles):
         low, high = self.errors(found, place)
         return QuantileValue(
             value=(value_at if isinstance(part, RankSearch) else middle_of)(found, self.grid, self.lower),
-            capped=beyond(found, self.grid, isinstance(part, RankFlip) or part.upward, signed=self.lower is None),
+            capped=beyond(
+                found, self.grid, isinstance(part, RankFlip) or part.upward, signed=self.lower is None
+            ),
             rank_error_low=low,
             rank_error_high=high,
             mechanism=self,
@@ -239,13 +250,17 @@ class Quantile(ColumnQuantiles):
         part = self.parts[place]
         wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
         if isinstance(part, RankFlip):
-            farther = part.error(self.grid.size, 1 - CONFIDENCE)  # of K + 1 buckets K at most do not hold the target
+            farther = part.error(
+                self.grid.size, 1 - CONFIDENCE
+            )  # of K + 1 buckets K at most do not hold the target
             return -farther, farther
         short, over = part.errors(edge, wrong)
         if part.upward:
             return 0.0 - short, over
         before = self.parts[0]
-        if place and edge == part.last - 1 and isinstance(before, RankSearch):  # both searches ended at once: each bounds one side
+        if (
+            place and edge == part.last - 1 and isinstance(before, RankSearch)
+        ):  # both searches ended at once: each bounds one side
             return 0.0 - before.errors(before.first, wrong)[0], short
         return 0.0 - over, short
 
@@ -309,7 +324,11 @@ CLAIMS = (
                 (0,) * 4 + (_FAR,) * 4,
                 (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
             ),
-            (Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG), (0,) + (_FAR,) * 3, (0,) * 2 + (_FAR,) * 3),
+            (
+                Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG),
+                (0,) + (_FAR,) * 3,
+                (0,) * 2 + (_FAR,) * 3,
+            ),
             (
                 Quantile(q=0.5, epsilon=2, adjacency="replace-one", **_LONG),
                 (0,) * 5 + (_FAR,) * 4,

@@ -23,7 +23,9 @@ LARGER_FIRST = "add-remove, the larger data first"
 """Which of two neighbors comes first does not depend on the column, the quantile or the direction of a search."""
 
 _RARE = math.log(1000)  # a search may end before the first record once in a thousand
-_FEW = Fraction(1, 20)  # below this share a search from the lowest edge passes too few records, if nothing is known of their number
+_FEW = Fraction(
+    1, 20
+)  # below this share a search from the lowest edge passes too few records, if nothing is known of their number
 _EULER = 0.5772156649015329  # the mean of a standard Gumbel variable: the largest of many exponential ones
 _LARGEST = Fraction(1 << 1000)
 
@@ -108,21 +110,34 @@ class Plan:
     def searches(self, budget: Fraction, *, signed: bool) -> tuple[tuple[RankSearch, ...], Cost]:
         """Return one search, or two of which each has half of the budget."""
         size, last = self.grid.size, self.grid.size - 1
-        up = self.q >= Fraction(1, 2) if signed else upward(self.q, self._unit(budget, up=True) / self.rows, size, self.hint)
+        up = (
+            self.q >= Fraction(1, 2)
+            if signed
+            else upward(self.q, self._unit(budget, up=True) / self.rows, size, self.hint)
+        )
         share = max(self.q, 1 - self.q)
-        if not signed or (self.hint and walks_far(share, self._unit(budget, up=up) / self.rows, size, self.hint)):
+        if not signed or (
+            self.hint and walks_far(share, self._unit(budget, up=up) / self.rows, size, self.hint)
+        ):
             return self._composed(self._search(budget, up, 0, size))
         zero = last // 2
-        return self._composed(self._search(budget / 2, True, zero, size), self._search(budget / 2, False, 0, zero + 1))
+        return self._composed(
+            self._search(budget / 2, True, zero, size), self._search(budget / 2, False, 0, zero + 1)
+        )
 
     def _composed(self, *parts: RankSearch) -> tuple[tuple[RankSearch, ...], Cost]:
-        costs = [self._cost(*(law.rate * part.weight * self.rows for law in _laws(part)), up=part.upward) for part in parts]
+        costs = [
+            self._cost(*(law.rate * part.weight * self.rows for law in _laws(part)), up=part.upward)
+            for part in parts
+        ]
         return parts, costs[0] if len(costs) == 1 else compose(*costs)
 
     def _search(self, budget: Fraction, up: bool, first: int, last: int) -> RankSearch:
         a, b = self.q.as_integer_ratio()
         unit = self._unit(budget, up=up)
-        limit, rate = (fit_rate(e / (b * self.rows), "Quantile", stepped=False) for e in (self.ratio * unit, unit))
+        limit, rate = (
+            fit_rate(e / (b * self.rows), "Quantile", stepped=False) for e in (self.ratio * unit, unit)
+        )
         threshold = round(b * correction(b * rate, b * limit, self.growth, self.hint))
         scan = ThresholdScan(threshold, Geometric(limit), Geometric(rate))
         return RankSearch(up, first, last, -1, self.grid.size, b, a if up else b - a, 0, scan)

@@ -137,7 +137,9 @@ class ClipSearch:
         each = self.scan.noise.rate * self.rows_per_unit
         if self._exchanged:
             return Pure(epsilon=threshold + 2 * each)
-        if self.adjacency == "replace-one" and self.rows_per_unit > 1:  # counts may rise at one edge and fall at another
+        if (
+            self.adjacency == "replace-one" and self.rows_per_unit > 1
+        ):  # counts may rise at one edge and fall at another
             return Pure(epsilon=threshold + each)
         return monotone_cost(threshold, each)
 
@@ -152,7 +154,9 @@ class ClipSearch:
         Private. Negative values below the grid share their bucket with missing ones, and are not seen by a search on that side.
         """
         if getattr(counts, "grid", None) != self.grid:
-            raise InvalidParameter(f"ClipSearch needs BucketCounts over its own grid, {self.grid!r}; got other ones.")
+            raise InvalidParameter(
+                f"ClipSearch needs BucketCounts over its own grid, {self.grid!r}; got other ones."
+            )
         up = np.cumsum(counts.counts[::-1])[::-1][1:]
         if self.sides == "above":
             return (_in_runs(up),)
@@ -171,7 +175,10 @@ class ClipSearch:
         """
         fresh_entropy(entropy, "ClipSearch.release")
         found = tuple(self.scan.first(answers, lengths, entropy) for answers, lengths in self.runs(counts))
-        return self.clip(tuple(None if position is None else position + 1 for position in found), simulated=entropy.simulated)
+        return self.clip(
+            tuple(None if position is None else position + 1 for position in found),
+            simulated=entropy.simulated,
+        )
 
     def clip(self, tests: tuple[int | None, ...], *, simulated: bool) -> Clip:
         """Return the clip after so many tests in each search: a function of public numbers."""
@@ -182,7 +189,9 @@ class ClipSearch:
         step = _record_step(lower, upper)
         low = math.floor(lower / step) if lower > 0 else -math.floor(-lower / step)
         high = max(math.floor(upper / step), low + 1)
-        return Clip(low=low, high=high, step=step, tests=tests, mechanism=self, cost=self.cost, simulated=simulated)
+        return Clip(
+            low=low, high=high, step=step, tests=tests, mechanism=self, cost=self.cost, simulated=simulated
+        )
 
     def beyond(self, tests: int, wrong: Fraction) -> float:
         """Return how many records lie at or beyond the edge that was found at most, with a probability of at least 1 - `wrong`.

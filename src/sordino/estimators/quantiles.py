@@ -74,7 +74,10 @@ class QuantileValues(tuple[QuantileValue, ...]):
         """Return everything as JSON-ready values."""
         listed = [value.to_dict() for value in self]
         common = {name: listed[0][name] for name in ("mechanism", "cost", "simulated", "exact")}
-        own = [{name: one[name] for name in ("value", "capped", "rank_error_low", "rank_error_high")} for one in listed]
+        own = [
+            {name: one[name] for name in ("value", "capped", "rank_error_low", "rank_error_high")}
+            for one in listed
+        ]
         return {"type": "QuantileValues", "values": own, **common}
 
 
@@ -124,7 +127,8 @@ class Quantiles(ColumnQuantiles):
     """
 
     q: Converted[Iterable[Number], tuple[Number, ...]] = parameter(
-        _check_rising, "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at most 2^20."
+        _check_rising,
+        "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at most 2^20.",
     )
     size_is_public: bool | None = parameter(
         OrNone(TRUTH),
@@ -136,7 +140,9 @@ class Quantiles(ColumnQuantiles):
     )
     levels: int = derived("How many searches each record is in.")
     noise: Geometric = derived("The law of the noise of thresholds and counts, in records.")
-    size_noise: DiscreteLaplace | None = derived("The law of the noise of the number of records; None where it is public.")
+    size_noise: DiscreteLaplace | None = derived(
+        "The law of the noise of the number of records; None where it is public."
+    )
     threshold_correction: int = derived(
         "By how many records thresholds are raised, so that searches end near their targets on average; 0 without a size hint."
     )
@@ -154,7 +160,9 @@ class Quantiles(ColumnQuantiles):
             )
         levels = len(self.q).bit_length()
         part = to_fraction(self.epsilon) / (levels if is_public else levels + 1)
-        searches = 1 if self.adjacency == "add-remove" else 2  # that a unit is in: where it was, and where it goes
+        searches = (
+            1 if self.adjacency == "add-remove" else 2
+        )  # that a unit is in: where it was, and where it goes
         rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
         cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
         size_noise = None
@@ -227,7 +235,9 @@ class Quantiles(ColumnQuantiles):
         """Return the ranks that are looked for among `size` records (a number that may be published), the ends 0 and `size` included."""
         return tuple(math.ceil(share * size) for share in self._shares)
 
-    def search(self, below: Place, above: Place, targets: tuple[int, ...]) -> tuple[int, RankSearch | None, bool]:
+    def search(
+        self, below: Place, above: Place, targets: tuple[int, ...]
+    ) -> tuple[int, RankSearch | None, bool]:
         """Return what comes next between two places, a function of what is public.
 
         The number of the middle quantile, the search for it (None if no edge lies between the places), and whether it goes upward.
@@ -236,9 +246,15 @@ class Quantiles(ColumnQuantiles):
         upward = self._upward(below.number, middle, above.number)
         if above.edge - below.edge <= 1:
             return middle, None, upward
-        target = targets[middle] - targets[below.number] if upward else targets[above.number] - targets[middle]
+        target = (
+            targets[middle] - targets[below.number] if upward else targets[above.number] - targets[middle]
+        )
         scan = ThresholdScan(target + self.threshold_correction, self.noise, self.noise)
-        return middle, RankSearch(upward, below.edge + 1, above.edge, below.edge, above.edge, 1, 0, target, scan), upward
+        return (
+            middle,
+            RankSearch(upward, below.edge + 1, above.edge, below.edge, above.edge, 1, 0, target, scan),
+            upward,
+        )
 
     def _upward(self, low: int, middle: int, high: int) -> bool:
         """Return whether to search from the lower place up.
@@ -254,7 +270,9 @@ class Quantiles(ColumnQuantiles):
             return from_bottom
         return under >= over
 
-    def _split(self, below: Place, above: Place, targets: tuple[int, ...], runs: Runs, entropy: Entropy) -> list[Place]:
+    def _split(
+        self, below: Place, above: Place, targets: tuple[int, ...], runs: Runs, entropy: Entropy
+    ) -> list[Place]:
         """Return the places of all quantiles between two, in rising order."""
         if above.number - below.number <= 1:
             return []
@@ -271,8 +289,12 @@ class Quantiles(ColumnQuantiles):
         """Return the place of an edge that a search found, with what is known of its rank from those of its neighbors."""
         short, over = search.errors(edge, self._wrong)
         if search.upward:
-            return Place(number, edge, True, above.low if edge == search.last else below.low - short, below.high + over)
-        return Place(number, edge, False, above.low - over, below.high if edge < search.first else above.high + short)
+            return Place(
+                number, edge, True, above.low if edge == search.last else below.low - short, below.high + over
+            )
+        return Place(
+            number, edge, False, above.low - over, below.high if edge < search.first else above.high + short
+        )
 
     @property
     def _wrong(self) -> float:

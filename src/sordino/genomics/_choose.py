@@ -113,7 +113,9 @@ def _possible(scale: str, method: str | None, *, beta: bool, damping: bool, exac
     """Return the methods that all options allow."""
     owner = "genomics.choose_method"
     if beta and damping:
-        raise InvalidParameter(f"{owner} takes beta, for a smooth bound, or damping, for the method 'damped', and not both.")
+        raise InvalidParameter(
+            f"{owner} takes beta, for a smooth bound, or damping, for the method 'damped', and not both."
+        )
     allowed = {
         f"the scale {scale!r}": set(NAMES) - ({"damped"} if scale == "raw" else set()),
         "exact=True": set(NAMES) - ({"heavy-tail"} if exact else set()),
@@ -122,7 +124,9 @@ def _possible(scale: str, method: str | None, *, beta: bool, damping: bool, exac
     }
     for what, names in allowed.items():
         if method is not None and method not in names:
-            raise InvalidParameter(f"{owner}.method must fit {what}, as {' or '.join(sorted(names))} do; got {shown(method)}.")
+            raise InvalidParameter(
+                f"{owner}.method must fit {what}, as {' or '.join(sorted(names))} do; got {shown(method)}."
+            )
     wanted = {method} if method is not None else set(NAMES) - (set() if damping else _ASKED_FOR)
     found = set.intersection(*allowed.values()) & wanted
     if not found:
@@ -132,15 +136,33 @@ def _possible(scale: str, method: str | None, *, beta: bool, damping: bool, exac
 
 @lru_cache(maxsize=64, typed=True)
 def _chosen(
-    markers: int, families: int, epsilon: Number, scale: str, names: tuple[str, ...], beta: Number | None, damping: Number | None
+    markers: int,
+    families: int,
+    epsilon: Number,
+    scale: str,
+    names: tuple[str, ...],
+    beta: Number | None,
+    damping: Number | None,
 ) -> Method:
     """Return the likeliest method among those named."""
     design = made_up(markers, families)
-    best = tdt_statistic(design.b.ravel(), design.c.ravel(), families=families).reshape(design.b.shape).argmax(axis=1)
+    best = (
+        tdt_statistic(design.b.ravel(), design.c.ravel(), families=families)
+        .reshape(design.b.shape)
+        .argmax(axis=1)
+    )
     found: list[Method] = []
     for name in names:
         tried = _with_parameters(
-            name, markers, families, epsilon, scale, design, beta, damping, last=not found and name == names[-1]
+            name,
+            markers,
+            families,
+            epsilon,
+            scale,
+            design,
+            beta,
+            damping,
+            last=not found and name == names[-1],
         )
         rated = [replace(method, success=_success(method, design, best)) for method in tried]
         if rated:
@@ -225,7 +247,8 @@ def _success(method: Method, design: Families, best: Any) -> float:
     scores, bounds = method.scores(b, c), method.bounds(b, c)
     shape = design.b.shape
     return winning(
-        method.mechanism, Design(scores.reshape(shape), best, None if bounds is None else bounds.reshape(shape).max(axis=1))
+        method.mechanism,
+        Design(scores.reshape(shape), best, None if bounds is None else bounds.reshape(shape).max(axis=1)),
     )
 
 

@@ -20,7 +20,9 @@ MOST_FAMILIES = 1 << 28
 FAMILIES = Constraint(
     "a whole number from 1 to 2^28",
     lambda value: (
-        int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) and 1 <= value <= MOST_FAMILIES else None
+        int(value)
+        if isinstance(value, int | np.integer) and not isinstance(value, bool) and 1 <= value <= MOST_FAMILIES
+        else None
     ),
     (1, 150, 10**6),
     (0, -1, 1.5, True, None, MOST_FAMILIES + 1),
@@ -69,7 +71,9 @@ def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     [21.213, 20.0, 4.0]
     """
     n = FAMILIES("genomics.damped_tdt.families", families)
-    least = float(min(POSITIVE("genomics.damped_tdt.damping", damping), 2 * n))  # more than that no marker has
+    least = float(
+        min(POSITIVE("genomics.damped_tdt.damping", damping), 2 * n)
+    )  # more than that no marker has
     first, second = tables(b, c, n, "genomics.damped_tdt")
     total = np.maximum(first + second, 1).astype(np.float64)
     found = np.abs(first - second) * np.sqrt(np.minimum(1.0, least / total))

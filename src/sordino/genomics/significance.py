@@ -85,7 +85,9 @@ def most_significant(
     owner = "genomics.most_significant"
     count, budget = COUNT(f"{owner}.k", k), POSITIVE(f"{owner}.epsilon", epsilon)
     fresh_entropy(entropy, owner)
-    first, second = (np.atleast_1d(counts) for counts in tables(b, c, FAMILIES(f"{owner}.families", families), owner))
+    first, second = (
+        np.atleast_1d(counts) for counts in tables(b, c, FAMILIES(f"{owner}.families", families), owner)
+    )
     size = first.size
     if count > size:
         raise InvalidParameter(f"{owner}.k must be at most the number of markers, {size}; got {count}.")
@@ -100,7 +102,11 @@ def most_significant(
         exact=exact,
     )
     picked = select(
-        chosen, first, second, count, lambda mechanism, scores, **more: mechanism.release(scores, entropy=entropy, **more)
+        chosen,
+        first,
+        second,
+        count,
+        lambda mechanism, scores, **more: mechanism.release(scores, entropy=entropy, **more),
     )
     return together(picked)
 
@@ -120,7 +126,9 @@ def together(picked: list[tuple[int, Choice]]) -> Choice | TopK:
     )
 
 
-def select(method: Method, b: Any, c: Any, k: int, release: Callable[..., Choice]) -> list[tuple[int, Choice]]:
+def select(
+    method: Method, b: Any, c: Any, k: int, release: Callable[..., Choice]
+) -> list[tuple[int, Choice]]:
     """Return k selections with the positions of the winners among all markers: each leaves out the winners before it.
 
     Parameters

@@ -64,11 +64,19 @@ class Budget:
         if delta is None or not 0 <= delta < 1:
             raise InvalidParameter(f"Budget.delta must be a number in [0, 1); got {shown(self.delta)}.")
         if self.meter == "pure" and delta != 0:
-            raise InvalidParameter(f"Budget.delta must be 0 on the pure meter, which adds epsilons; got {float(delta):g}.")
+            raise InvalidParameter(
+                f"Budget.delta must be 0 on the pure meter, which adds epsilons; got {float(delta):g}."
+            )
         if self.meter == "zcdp" and float(delta) == 0:
-            raise InvalidParameter("Budget.delta must be in (0, 1) on the zCDP meter: no rho is (epsilon, 0); got 0.")
+            raise InvalidParameter(
+                "Budget.delta must be in (0, 1) on the zCDP meter: no rho is (epsilon, 0); got 0."
+            )
         object.__setattr__(self, "delta", delta)
-        limit = Fraction(self.epsilon) if self.meter == "pure" else _largest_rho(Fraction(self.epsilon), float(delta))
+        limit = (
+            Fraction(self.epsilon)
+            if self.meter == "pure"
+            else _largest_rho(Fraction(self.epsilon), float(delta))
+        )
         whole = math.floor(limit * NANO)
         if whole < 1:
             raise InvalidParameter(
@@ -76,7 +84,9 @@ class Budget:
                 f"got {shown(self.epsilon)}."
             )
         if whole > LARGEST:
-            raise InvalidParameter(f"Budget.epsilon must be at most {LARGEST // NANO}; got {float(self.epsilon):g}.")
+            raise InvalidParameter(
+                f"Budget.epsilon must be at most {LARGEST // NANO}; got {float(self.epsilon):g}."
+            )
         object.__setattr__(self, "limit", Fraction(whole, NANO))
 
     def __repr__(self) -> str:
@@ -157,7 +167,10 @@ def exact_cost(thing: Any, meter: str) -> Fraction:
 def check_claims(thing: Any, *, adjacency: str, allow_approximate: bool) -> None:
     """Refuse a mechanism whose guarantee is not the one that the account adds up."""
     name = type(thing).__name__
-    stated = (getattr(thing, "adjacency", None), getattr(getattr(thing, "sensitivity", None), "adjacency", None))
+    stated = (
+        getattr(thing, "adjacency", None),
+        getattr(getattr(thing, "sensitivity", None), "adjacency", None),
+    )
     for own in stated:
         if own is not None and own != adjacency:
             raise LedgerConflict(

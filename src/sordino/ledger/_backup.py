@@ -22,7 +22,9 @@ def back_up(
     target = Path(path).absolute()
     with _named(target) as unnamed, _about(target, explained):
         with closing(_alone(unnamed)) as copy, source() as connection:
-            connection.execute("SELECT count(*) FROM account").fetchone()  # waits for a lock; the copy would wait for ever
+            connection.execute(
+                "SELECT count(*) FROM account"
+            ).fetchone()  # waits for a lock; the copy would wait for ever
             with _about(target, explained):
                 connection.backup(copy)
         return _heads(unnamed)
@@ -64,7 +66,9 @@ def _named(target: Path) -> Iterator[Path]:
     """Lend a file to write into; it takes the place of `target`, which must be free, if the block does not fail."""
     for other in (target, Path(f"{target}-journal"), Path(f"{target}-wal")):
         if other.exists() or other.is_symlink():
-            raise InvalidParameter(f"A backup must go to a new file; {str(other)!r} exists already, and was left as it is.")
+            raise InvalidParameter(
+                f"A backup must go to a new file; {str(other)!r} exists already, and was left as it is."
+            )
     made: list[Path] = []
     try:
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))  # holds the name
@@ -81,7 +85,9 @@ def _named(target: Path) -> Iterator[Path]:
         made.clear()
         _sync(target.parent)
     except OSError as error:
-        raise LedgerError(f"A backup cannot be made at {str(target)!r}: {error.strerror}. Choose another folder.") from None
+        raise LedgerError(
+            f"A backup cannot be made at {str(target)!r}: {error.strerror}. Choose another folder."
+        ) from None
     finally:
         for path in made:
             path.unlink(missing_ok=True)

@@ -84,7 +84,9 @@ def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
     with pages.reading() as (parent, rows):
         found = rows(_schema.ACCOUNT, account=child)
     if found and Account(*found[0]).parent != parent.name:
-        raise LedgerConflict(f"Account {child!r} exists and is not a child of {parent.name!r}. Nothing was granted.")
+        raise LedgerConflict(
+            f"Account {child!r} exists and is not a child of {parent.name!r}. Nothing was granted."
+        )
     facts = {**{name: getattr(parent, name) for name in FACTS}, "name": child, "parent": parent.name}
     parameters = {
         "parent": parent.name,
@@ -94,7 +96,9 @@ def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
     }
     if not _given(store, parameters, new=not found):
         pages.refuse(share, what=f"The share of {child!r}", then="Nothing was granted.")
-        raise LedgerConflict(f"Account {parent.name!r} was changed by others at the same time. Nothing was granted; try again.")
+        raise LedgerConflict(
+            f"Account {parent.name!r} was changed by others at the same time. Nothing was granted; try again."
+        )
 
 
 def _given(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
@@ -121,4 +125,6 @@ def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:
         "body": body_of(reason=reason),
     }
     if not carry_out(store, _schema.VOID, parameters, account=pages.name):
-        raise LedgerConflict(f"Charge {key!r} was used or closed by its own process in this moment; it was left as it is.")
+        raise LedgerConflict(
+            f"Charge {key!r} was used or closed by its own process in this moment; it was left as it is."
+        )

@@ -100,7 +100,9 @@ class Charge:
         self._meter = meter
         self._adjacency = adjacency
         self._approximate = allow_approximate
-        self._spent: list[tuple[Fraction, Fraction]] = []  # (worst case, really spent) of each draw; its length is the next slot
+        self._spent: list[
+            tuple[Fraction, Fraction]
+        ] = []  # (worst case, really spent) of each draw; its length is the next slot
         self._streams: list[ChargedStream] = []
         self._state: Literal["open", "settled", "kept"] = "open"
         self._process = os.getpid()
@@ -120,7 +122,9 @@ class Charge:
         self._check_open()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is not None:
             self._keep()
         elif self._state == "open":
@@ -172,7 +176,9 @@ class Charge:
             raise
         if getattr(result, "simulated", None) is not False:
             self._keep()
-            raise SimulatedRelease("The release says that it is simulated, or does not say; its charge stays.")
+            raise SimulatedRelease(
+                "The release says that it is simulated, or does not say; its charge stays."
+            )
         self._note(slot, mechanism, result)
         return result
 
@@ -301,7 +307,9 @@ class Charge:
             self._keep()
             if self._returns():
                 warnings.warn(
-                    f"The charge {self.label!r} stays in full: it could not be settled. {error}", RuntimeWarning, stacklevel=3
+                    f"The charge {self.label!r} stays in full: it could not be settled. {error}",
+                    RuntimeWarning,
+                    stacklevel=3,
                 )
 
     def _returns(self) -> Fraction:
@@ -314,7 +322,9 @@ class Charge:
         with self._lock:
             self._check_open()
             if self._busy:
-                raise LedgerConflict(f"Charge {self.label!r} is being used; a signal handler cannot use it too. Nothing was drawn.")
+                raise LedgerConflict(
+                    f"Charge {self.label!r} is being used; a signal handler cannot use it too. Nothing was drawn."
+                )
             self._busy = True
             try:
                 yield
@@ -358,9 +368,13 @@ class Charge:
 
     def _check_open(self) -> None:
         if self._process != os.getpid():
-            raise LedgerConflict("This charge belongs to the process that reserved it, not to a fork of it. Nothing was drawn.")
+            raise LedgerConflict(
+                "This charge belongs to the process that reserved it, not to a fork of it. Nothing was drawn."
+            )
         if self._state != "open":
-            raise LedgerConflict(f"Charge {self.label!r} is closed ({self._state}); reserve a new one. Nothing was drawn.")
+            raise LedgerConflict(
+                f"Charge {self.label!r} is closed ({self._state}); reserve a new one. Nothing was drawn."
+            )
 
 
 def _real(entropy: Any) -> Any:

@@ -19,7 +19,9 @@ def check_streams(mechanism: Any) -> None:
             f"Charge.open needs a mechanism with streams, such as a SparseVector; got a {type(mechanism).__name__}."
         )
     if getattr(mechanism, "passes", 1) != 1 or getattr(mechanism, "domain_size", None) is not None:
-        raise InvalidParameter("Charge.open needs a mechanism with one pass and without a domain size: a stream cannot go back.")
+        raise InvalidParameter(
+            "Charge.open needs a mechanism with one pass and without a domain size: a stream cannot go back."
+        )
 
 
 @final
@@ -72,14 +74,18 @@ class ChargedStream:
         return f"ChargedStream({self._stream!r})"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("A ChargedStream cannot be copied or pickled: its noise must answer every question only once.")
+        raise TypeError(
+            "A ChargedStream cannot be copied or pickled: its noise must answer every question only once."
+        )
 
     def __enter__(self) -> Self:
         self._check_process()
         self._stream.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is not None and self._process == os.getpid():
             self._fail()  # why it ended may depend on the answers
         self.close()
@@ -146,7 +152,9 @@ class ChargedStream:
                     self.close()
         if getattr(verdict, "simulated", None) is not False:
             self._fail()
-            raise SimulatedRelease("The verdict says that it is simulated, or does not say; its charge stays.")
+            raise SimulatedRelease(
+                "The verdict says that it is simulated, or does not say; its charge stays."
+            )
         return verdict
 
     def close(self) -> None:
@@ -168,4 +176,6 @@ class ChargedStream:
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
-            raise StreamClosed("This stream belongs to the process that opened it, not to a fork of it. Nothing was answered.")
+            raise StreamClosed(
+                "This stream belongs to the process that opened it, not to a fork of it. Nothing was answered."
+            )

@@ -82,7 +82,11 @@ def _mounted(mounts: Path) -> list[tuple[str, str, str]]:
     except OSError:
         return []
     # "36 35 98:0 /root /mount options - kind source options": the kind follows the separator, a space in a name is \040.
-    parts = [(before.split(" "), after.split(" ")) for before, mark, after in (line.partition(" - ") for line in lines) if mark]
+    parts = [
+        (before.split(" "), after.split(" "))
+        for before, mark, after in (line.partition(" - ") for line in lines)
+        if mark
+    ]
     return [(before[2], _unescaped(before[4]), after[0]) for before, after in parts]
 
 

@@ -63,7 +63,9 @@ def chained(covered: str) -> str:
 
 def linked(before: str, row: Row) -> str:
     """Return the hash that an event must have after the hash `before`."""
-    return chained(f"{before} {row.number} {row.kind} {row.charge} {row.amount} {row.spent} {row.allowance} {row.body}")
+    return chained(
+        f"{before} {row.number} {row.kind} {row.charge} {row.amount} {row.spent} {row.allowance} {row.body}"
+    )
 
 
 def digest_of(facts: Mapping[str, Any], account: Account) -> str:
@@ -289,7 +291,9 @@ class Replay:
             self._wrong("the shares of its child accounts are not those that it granted")
         if self.noted is not None and not self.met:
             self._wrong("no event has the head that was noted: what came before it was changed")
-        return Verification(account=account.name, events=self.number, head=self.head, problems=tuple(self.problems))
+        return Verification(
+            account=account.name, events=self.number, head=self.head, problems=tuple(self.problems)
+        )
 
     def _wrong(self, what: str) -> None:
         self.problems.append(f"{what[0].upper()}{what[1:]}.")
@@ -315,7 +319,9 @@ class Replay:
                 new = row.charge not in self.charges
                 self.charges[row.charge] = _Charged(row.number, row.amount, body["digest"])
                 # Charges that are older than digests have none.
-                return new and body["digest"] == ("" if body.get("migrated") is True else digest_of(body, self.account))
+                return new and body["digest"] == (
+                    "" if body.get("migrated") is True else digest_of(body, self.account)
+                )
         return self._use(row, body, self.charges[row.charge])
 
     def _is_the_limit(self, amount: int) -> bool:
@@ -330,12 +336,19 @@ class Replay:
         was_open = charged.state in {"reserved", "drawn"}
         match row.kind:
             case "draw":
-                charged.drawn, charged.draws, charged.state = charged.drawn + row.amount, charged.draws + 1, "drawn"
+                charged.drawn, charged.draws, charged.state = (
+                    charged.drawn + row.amount,
+                    charged.draws + 1,
+                    "drawn",
+                )
                 return was_open and charged.drawn <= charged.reserved and body["slot"] == charged.draws - 1
             case "settle" | "void":
                 charged.settled, charged.state = row.amount, "settled" if row.kind == "settle" else "void"
                 self.spent -= charged.reserved - row.amount
-                return was_open and (row.amount == charged.drawn or (row.amount < charged.drawn and self.account.meter == "pure"))
+                return was_open and (
+                    row.amount == charged.drawn
+                    or (row.amount < charged.drawn and self.account.meter == "pure")
+                )
         return False
 
 

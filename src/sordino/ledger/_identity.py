@@ -64,12 +64,20 @@ def known_source(source: str | os.PathLike[str]) -> str:
     DataSourceError, UnsupportedBackend
         If a server cannot be asked, or has no such table.
     """
-    return named_by_its_server(source) if isinstance(source, str) and is_server_table(source) else canonical_source(source)
+    return (
+        named_by_its_server(source)
+        if isinstance(source, str) and is_server_table(source)
+        else canonical_source(source)
+    )
 
 
 def is_about(source: str, kept: str) -> bool:
     """Tell whether an account that keeps a text is about a source; older accounts keep texts that are written otherwise."""
-    return source == kept or source == canonical_source(kept) or (isinstance(source, ServerTable) and source.was_called(kept))
+    return (
+        source == kept
+        or source == canonical_source(kept)
+        or (isinstance(source, ServerTable) and source.was_called(kept))
+    )
 
 
 def canonical_unit(unit: Any) -> str:
@@ -95,7 +103,9 @@ def canonical_unit(unit: Any) -> str:
         return f'column "{text(unit, "unit")}"'
     identity = getattr(unit, "identity", None)
     if not isinstance(identity, str):
-        raise InvalidParameter(f"unit must be the name of a column or a PrivacyUnit; got a {type(unit).__name__}.")
+        raise InvalidParameter(
+            f"unit must be the name of a column or a PrivacyUnit; got a {type(unit).__name__}."
+        )
     return text(identity, "unit.identity")
 
 

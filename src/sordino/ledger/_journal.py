@@ -44,7 +44,9 @@ def look(descriptor: int, path: str, real: str) -> Beside:
     ours = len(header) == 100 and header.startswith(_FORMAT) and _number(header, 68) == APPLICATION
     if size and not ours:
         return Beside(version=0, in_log=False, alone=False)  # no ledger; what it is, SQLite will say
-    changes, version, in_log = (_number(header, 24), _number(header, 60), header[18] == 2) if ours else (0, 0, False)
+    changes, version, in_log = (
+        (_number(header, 24), _number(header, 60), header[18] == 2) if ours else (0, 0, False)
+    )
     if not in_log and _read(f"{real}-wal", 1):
         raise LedgerError(_STRANGE.format(path=path, other=f"{real}-wal"))
     journal = _read(f"{real}-journal", _MOST)

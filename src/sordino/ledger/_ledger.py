@@ -72,7 +72,14 @@ class Ledger:
 
     @classmethod
     def create(
-        cls, url: str | os.PathLike[str], *, account: str, budget: Budget, adjacency: str, unit: Any, source: str | os.PathLike[str]
+        cls,
+        url: str | os.PathLike[str],
+        *,
+        account: str,
+        budget: Budget,
+        adjacency: str,
+        unit: Any,
+        source: str | os.PathLike[str],
     ) -> Ledger:
         """Make a new account, and the file or the tables if there are none.
 
@@ -104,7 +111,9 @@ class Ledger:
         """
         made = cls(_place(url), account)
         if not isinstance(budget, Budget):
-            raise InvalidParameter(f"budget must be a Budget such as Budget(epsilon=3.0); got {shown(budget)}.")
+            raise InvalidParameter(
+                f"budget must be a Budget such as Budget(epsilon=3.0); got {shown(budget)}."
+            )
         facts = {
             "meter": budget.meter,
             "epsilon": str(budget.epsilon),
@@ -117,7 +126,9 @@ class Ledger:
         body = body_of(name=made.account, parent=None, **facts)
         parameters = {"account": made.account, **facts, "amount": nano_down(budget.limit), "body": body}
         if not carry_out(made._store, _schema.CREATE, parameters, account=made.account):
-            raise LedgerConflict(f"Account {made.account!r} exists already in the ledger at {made.url!r}; open it instead.")
+            raise LedgerConflict(
+                f"Account {made.account!r} exists already in the ledger at {made.url!r}; open it instead."
+            )
         return made
 
     @classmethod

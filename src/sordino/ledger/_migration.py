@@ -31,7 +31,8 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
     meter, epsilon, delta, adjacency, unit, source, allowance, spent, time = facts
     described = dict(zip(FACTS, (name, None, meter, epsilon, delta, adjacency, unit, source), strict=True))
     connection.execute(
-        f"INSERT INTO account ({_COLUMNS}) VALUES ({', '.join('?' * 12)})", (*described.values(), allowance, spent, 0, "")
+        f"INSERT INTO account ({_COLUMNS}) VALUES ({', '.join('?' * 12)})",
+        (*described.values(), allowance, spent, 0, ""),
     )
     history = _History(connection, name, allowance)
     history.add("create", "", allowance, {"time": time, **described})
@@ -42,12 +43,17 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
     for key, label, state, reserved, drawn, settled, draws, detail, when in charges:
         history.spent += reserved
         number = history.add(
-            "reserve", key, reserved, {"time": when, "label": label, "digest": "", "detail": json.loads(detail), "migrated": True}
+            "reserve",
+            key,
+            reserved,
+            {"time": when, "label": label, "digest": "", "detail": json.loads(detail), "migrated": True},
         )
         for slot, mechanism, amount, at in connection.execute(
             "SELECT slot, mechanism, amount, time FROM old_draw WHERE charge_id = ? ORDER BY slot", (key,)
         ).fetchall():
-            history.add("draw", key, amount, {"time": at, "slot": slot, "mechanism": mechanism, "migrated": True})
+            history.add(
+                "draw", key, amount, {"time": at, "slot": slot, "mechanism": mechanism, "migrated": True}
+            )
         if settled is not None:
             history.spent -= reserved - settled
             history.add("settle", key, settled, {"time": "", "migrated": True})
@@ -61,7 +67,9 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
             f"The account {name!r} of this older ledger does not add up: its charges are not what it says was spent. It was left as it is; "
             "compare it with a backup."
         )
-    connection.execute("UPDATE account SET number = ?, head = ? WHERE name = ?", (history.number, history.head, name))
+    connection.execute(
+        "UPDATE account SET number = ?, head = ? WHERE name = ?", (history.number, history.head, name)
+    )
 
 
 class _History:
@@ -73,7 +81,16 @@ class _History:
 
     def add(self, kind: str, charge: str, amount: int, body: dict[str, Any]) -> int:
         self.number += 1
-        row = Row(self.number, kind, charge, amount, self.spent, self.allowance, "", json.dumps(body, sort_keys=True))
+        row = Row(
+            self.number,
+            kind,
+            charge,
+            amount,
+            self.spent,
+            self.allowance,
+            "",
+            json.dumps(body, sort_keys=True),
+        )
         self.head = linked(self.head, row)
         self.connection.execute(
             "INSERT INTO event (account, number, kind, charge, amount, spent, allowance, head, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -34,7 +34,9 @@ class Pages:
             found = rows(_schema.ACCOUNT, account=self.name)
             if not found:
                 listed = ", ".join(map(repr, names(rows))) or "none"
-                raise LedgerError(f"There is no account {self.name!r} in the ledger at {self.store.url!r}; its accounts: {listed}.")
+                raise LedgerError(
+                    f"There is no account {self.name!r} in the ledger at {self.store.url!r}; its accounts: {listed}."
+                )
             account = Account(*found[0])
             self._seen = self._seen or account
             yield account, rows
@@ -54,7 +56,9 @@ class Pages:
         with self.reading() as (_, rows):
             found = rows(_schema.ONE_CHARGE, account=self.name, charge=text(key, "key"))
         if not found:
-            raise LedgerError(f"There is no charge {key!r} in account {self.name!r}; `sordino ledger show` lists them.")
+            raise LedgerError(
+                f"There is no charge {key!r} in account {self.name!r}; `sordino ledger show` lists them."
+            )
         return ChargeRow(*found[0])
 
     def events(self, newest: int | None) -> Iterator[Row]:
@@ -82,7 +86,9 @@ class Pages:
                 events=events,
                 charges=rows(_schema.STATES, account=self.name),
                 children=rows(_schema.CHILDREN, account=self.name),
-                given=None if gifts is None else sum(share for share, body in gifts if json_of(body).get("child") == self.name),
+                given=None
+                if gifts is None
+                else sum(share for share, body in gifts if json_of(body).get("child") == self.name),
             )
 
     def refuse(self, needed: int, *, what: str, then: str) -> None:
@@ -101,7 +107,9 @@ class Pages:
 
 def pages(rows: Rows, account: str, number: int, end: int) -> Iterator[Row]:
     """Return the events after `number` and up to `end`, asking for some at a time."""
-    while number < end and (page := rows(_schema.EVENTS, account=account, after=number, until=min(number + _AT_ONCE, end))):
+    while number < end and (
+        page := rows(_schema.EVENTS, account=account, after=number, until=min(number + _AT_ONCE, end))
+    ):
         for found in page:
             yield Row(*found)
         if page[-1][0] <= number:

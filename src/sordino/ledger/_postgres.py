@@ -24,7 +24,9 @@ try:
     import psycopg
     from psycopg import sql as quoting
 except ImportError as missing:
-    raise LedgerError("A ledger in PostgreSQL needs the driver psycopg: pip install 'sordino[postgres]'.") from missing
+    raise LedgerError(
+        "A ledger in PostgreSQL needs the driver psycopg: pip install 'sordino[postgres]'."
+    ) from missing
 
 if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
@@ -62,7 +64,9 @@ _CHECKED = {  # a role that may charge must not be able to write what nobody can
     "lock": f"IF :lock NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_WRONG}",
     "body": f"IF length(:body) > 1000000 OR jsonb_typeof(CAST(:body AS jsonb)) <> 'object' THEN {_WRONG}",
 }
-_idle: dict[str, list[tuple[int, Connection]]] = {}  # connections that wait, with the process that opened them
+_idle: dict[
+    str, list[tuple[int, Connection]]
+] = {}  # connections that wait, with the process that opened them
 _guard = threading.RLock()
 
 
@@ -102,7 +106,9 @@ class PostgresStore:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             if self._is_built(connection):
                 if connection.execute(_OWNED).fetchone() != (True,):
-                    raise LedgerError(f"The ledger at {self.url!r} belongs to another role; make accounts as that role.")
+                    raise LedgerError(
+                        f"The ledger at {self.url!r} belongs to another role; make accounts as that role."
+                    )
             else:
                 for statement in _definitions():
                     connection.execute(statement.encode())
@@ -141,7 +147,9 @@ class PostgresStore:
             raise InvalidParameter("role must be one role of the server; got 'public', which is everybody.")
         name = quoting.Identifier(role)
         grants = ["USAGE ON SCHEMA sordino", "SELECT ON ALL TABLES IN SCHEMA sordino"]
-        grants += [f"EXECUTE ON FUNCTION {PREFIX}{operation.name}" for operation in OPERATIONS if operation.charging]
+        grants += [
+            f"EXECUTE ON FUNCTION {PREFIX}{operation.name}" for operation in OPERATIONS if operation.charging
+        ]
         with self._lent(self._alive()) as connection, connection.transaction():
             # Who may not grant would only be warned.
             owned = connection.execute(
@@ -205,7 +213,9 @@ class PostgresStore:
             raise
         if not built:
             connection.close()
-            raise LedgerError(f"There is no ledger at {self.url!r}; `sordino ledger create` (Ledger.create) makes one.")
+            raise LedgerError(
+                f"There is no ledger at {self.url!r}; `sordino ledger create` (Ledger.create) makes one."
+            )
         return connection
 
     def _connect(self) -> Connection:
@@ -233,7 +243,9 @@ class PostgresStore:
         (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
         names = [operation.name for operation in OPERATIONS]
         if version == VERSION and connection.execute(_TRUSTED, {"names": names}).fetchone() != (True,):
-            raise LedgerError(f"The functions of the ledger at {self.url!r} are not those of its owner; it was left as it is.")
+            raise LedgerError(
+                f"The functions of the ledger at {self.url!r} are not those of its owner; it was left as it is."
+            )
         if version != VERSION:
             raise LedgerError(
                 f"The ledger at {self.url!r} has schema {version} but this version of sordino knows schema {VERSION}; "
@@ -246,10 +258,14 @@ class PostgresStore:
         where, state = f"The ledger at {self.url!r}", error.sqlstate or ""
         for start, says in _REASONS.items():
             if state.startswith(start):
-                kind = LedgerConflict if start == "23" else TryAgainError if start in _PASSING else LedgerError
+                kind = (
+                    LedgerConflict if start == "23" else TryAgainError if start in _PASSING else LedgerError
+                )
                 return kind(f"{where} {says}")
         if lost or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-            return TryAgainError(f"{where} cannot be reached; check the address, the user and whether the server runs.")
+            return TryAgainError(
+                f"{where} cannot be reached; check the address, the user and whether the server runs."
+            )
         return LedgerError(f"{where} could not be used: PostgreSQL reports {state or type(error).__name__}.")
 
 

@@ -43,15 +43,21 @@ def described(things: Sequence[Any], meter: str) -> list[dict[str, Any]]:
 
 
 def _is_ours(cost: Any) -> bool:
-    return type(cost).__module__.startswith("sordino.cost.") and all(_is_ours(part) for part, _ in getattr(cost, "parts", ()))
+    return type(cost).__module__.startswith("sordino.cost.") and all(
+        _is_ours(part) for part, _ in getattr(cost, "parts", ())
+    )
 
 
 def recorded(detail: dict[str, Any] | None) -> dict[str, Any]:
     """Return details as JSON-ready values, or raise `InvalidParameter`."""
     if detail is not None and not isinstance(detail, dict):
-        raise InvalidParameter(f"detail must be a dict of public, JSON-ready values; got a {type(detail).__name__}.")
+        raise InvalidParameter(
+            f"detail must be a dict of public, JSON-ready values; got a {type(detail).__name__}."
+        )
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(detail or {}, allow_nan=False, sort_keys=True, default=_plain))
+        plain: dict[str, Any] = json.loads(
+            json.dumps(detail or {}, allow_nan=False, sort_keys=True, default=_plain)
+        )
     except (TypeError, ValueError, RecursionError):
         raise InvalidParameter(
             "detail must be a dict of public, JSON-ready values; it holds one that JSON cannot express."

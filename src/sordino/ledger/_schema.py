@@ -114,7 +114,10 @@ class Operation:
     @property
     def parameters(self) -> dict[str, str]:
         """Return the names of the parameters in order of appearance, with their SQL types."""
-        return {name: "text" if name in _TEXTS else "bigint" for name in _PARAMETER.findall(" ".join(self.statements))}
+        return {
+            name: "text" if name in _TEXTS else "bigint"
+            for name in _PARAMETER.findall(" ".join(self.statements))
+        }
 
 
 @cache
@@ -123,9 +126,19 @@ def rendered(sql: str, prefix: str, mark: str) -> str:
     return _PARAMETER.sub(lambda found: mark.replace("@", found[1]), sql.replace("~", prefix))
 
 
-def _head(kind: str, charge: str, amount: str, *, spent: str = "spent", allowance: str = "allowance", body: str = ":body") -> str:
+def _head(
+    kind: str,
+    charge: str,
+    amount: str,
+    *,
+    spent: str = "spent",
+    allowance: str = "allowance",
+    body: str = ":body",
+) -> str:
     """Return the assignments that put an event into an account row: its number and its hash."""
-    covered = " || ' ' || ".join(("head", "(number + 1)", f"'{kind}'", charge, f"({amount})", f"({spent})", f"({allowance})", body))
+    covered = " || ' ' || ".join(
+        ("head", "(number + 1)", f"'{kind}'", charge, f"({amount})", f"({spent})", f"({allowance})", body)
+    )
     return f"number = number + 1, head = ~chain({covered})"
 
 
@@ -193,20 +206,28 @@ CREATE = Operation(
     "create_account",
     (
         f"INSERT INTO ~account (name, {_FACTS}, allowance, spent, number, head)"
-        " VALUES (:account, :meter, :epsilon, :delta, :adjacency, :unit, :source, :amount, 0, 1, ~chain(" + _FIRST + ":body))"
+        " VALUES (:account, :meter, :epsilon, :delta, :adjacency, :unit, :source, :amount, 0, 1, ~chain("
+        + _FIRST
+        + ":body))"
         " ON CONFLICT (name) DO NOTHING",
         _event("create", "''", ":amount"),
     ),
 )
 _SHARE_FITS = " WHERE name = :parent AND :amount > 0 AND spent <= allowance - :amount"
-_PARENT_GIVES = "UPDATE ~account SET spent = spent + :amount, " + _head("grant", "''", ":amount", spent="spent + :amount")
+_PARENT_GIVES = "UPDATE ~account SET spent = spent + :amount, " + _head(
+    "grant", "''", ":amount", spent="spent + :amount"
+)
 ENTRUST = Operation(
     "entrust",
     (
-        _PARENT_GIVES + _SHARE_FITS + " AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child)",
+        _PARENT_GIVES
+        + _SHARE_FITS
+        + " AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child)",
         _event("grant", "''", ":amount", account=":parent"),
         f"INSERT INTO ~account (name, parent, {_FACTS}, allowance, spent, number, head)"
-        f" SELECT :child, name, {_FACTS}, :amount, 0, 1, ~chain(" + _FIRST + ":body) FROM ~account WHERE name = :parent",
+        f" SELECT :child, name, {_FACTS}, :amount, 0, 1, ~chain("
+        + _FIRST
+        + ":body) FROM ~account WHERE name = :parent",
         _event("create", "''", ":amount", account=":child"),
     ),
 )
@@ -235,12 +256,17 @@ _CHARGE = (
     " JOIN ~charge AS c ON c.id = e.charge WHERE e.account = :account AND e.kind = 'reserve'"
 )
 CHARGES = _CHARGE + " ORDER BY e.number"
-ONE_CHARGE = _CHARGE + " AND c.id = :charge AND e.number = (SELECT number FROM ~charge WHERE id = :charge AND account = :account)"
+ONE_CHARGE = (
+    _CHARGE
+    + " AND c.id = :charge AND e.number = (SELECT number FROM ~charge WHERE id = :charge AND account = :account)"
+)
 EVENTS = (
     "SELECT number, kind, charge, amount, spent, allowance, head, body FROM ~event"
     " WHERE account = :account AND number > :after AND number <= :until ORDER BY number"
 )
 GRANTS = "SELECT amount, body FROM ~event WHERE account = :account AND kind = 'grant'"
-STATES = "SELECT id, number, digest, state, reserved, drawn, draws, settled FROM ~charge WHERE account = :account"
+STATES = (
+    "SELECT id, number, digest, state, reserved, drawn, draws, settled FROM ~charge WHERE account = :account"
+)
 HOW_MANY = "SELECT count(*) FROM ~event WHERE account = :account"
 HAPPENED = "SELECT 1 FROM ~event WHERE account = :account AND body = :body"

@@ -101,7 +101,9 @@ class SqliteStore:
 
     def __init__(self, url: str) -> None:
         if url == ":memory:":
-            raise LedgerError("A ledger must outlive the process; give the path of a file instead of ':memory:'.")
+            raise LedgerError(
+                "A ledger must outlive the process; give the path of a file instead of ':memory:'."
+            )
         self.url = str(Path(url).absolute())  # the folder of the process may change later
 
     @property
@@ -167,7 +169,9 @@ def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterato
                 _drop(path, lent)
                 raise
             if beside.in_log:
-                _drop(path, lent)  # it holds a lock as long as it lives, and would keep others from leaving WAL
+                _drop(
+                    path, lent
+                )  # it holds a lock as long as it lives, and would keep others from leaving WAL
             else:
                 fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
     except sqlite3.Error as error:
@@ -255,7 +259,10 @@ def _leave_log(path: str, descriptor: int) -> None:
             if connection.execute("PRAGMA journal_mode = PERSIST").fetchone() == ("persist",):
                 return
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in {
+                sqlite3.SQLITE_BUSY,
+                sqlite3.SQLITE_LOCKED,
+            }:
                 raise
         finally:
             connection.close()
@@ -308,23 +315,33 @@ def _descriptor(path: str, kind: str) -> int:
             raise LedgerError(f"There is no folder {str(file.parent)!r} for the ledger {file.name!r}.")
         if file.is_dir():  # it can be opened, and has no bytes to read
             raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED}")
-        return os.open(path, os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if kind == "create" else os.O_RDONLY), 0o644)
+        return os.open(
+            path, os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if kind == "create" else os.O_RDONLY), 0o644
+        )
     except FileNotFoundError:
-        raise LedgerError(f"There is no ledger at {path!r}; `sordino ledger create` (Ledger.create) makes one.") from None
+        raise LedgerError(
+            f"There is no ledger at {path!r}; `sordino ledger create` (Ledger.create) makes one."
+        ) from None
     except (PermissionError, IsADirectoryError):
         raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED}") from None
     except OSError:
-        raise LedgerError(f"The ledger at {path!r} cannot be reached; check its name and the rights on its folder.") from None
+        raise LedgerError(
+            f"The ledger at {path!r} cannot be reached; check its name and the rights on its folder."
+        ) from None
 
 
 def _connect(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection:
     """Return a new connection."""
     # The locks above let one thread of one process at a time write with it.
-    connection = sqlite3.connect(_uri(path), uri=True, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        _uri(path), uri=True, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False
+    )
     try:
         connection.create_function("chain", 1, chained, deterministic=True)
         connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("PRAGMA cache_spill = OFF")  # nothing reaches the file before the journal is complete
+        connection.execute(
+            "PRAGMA cache_spill = OFF"
+        )  # nothing reaches the file before the journal is complete
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         version = version_of(connection, path, may_be_new=kind == "create")
         if not in_log:
@@ -345,7 +362,9 @@ def _close(connection: sqlite3.Connection) -> None:
     try:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-    except sqlite3.Error:  # closing rolls back as well; what stopped the transaction is what the caller must hear
+    except (
+        sqlite3.Error
+    ):  # closing rolls back as well; what stopped the transaction is what the caller must hear
         pass
     finally:
         connection.close()

@@ -18,7 +18,9 @@ Rows = Callable[..., Sequence[tuple[Any, ...]]]
 PATIENCE = 20.0  # seconds that a server may be away before a charge is given up
 _FIRST_WAIT = 0.05
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_NOT_A_PATH = re.compile(r"postgres(ql)?:|[^/]*:[^/]*@|\s*(host|hostaddr|port|dbname|user|password|service)\s*=", re.IGNORECASE)
+_NOT_A_PATH = re.compile(
+    r"postgres(ql)?:|[^/]*:[^/]*@|\s*(host|hostaddr|port|dbname|user|password|service)\s*=", re.IGNORECASE
+)
 
 
 class TryAgainError(LedgerError):
@@ -74,7 +76,9 @@ def store_at(url: str) -> Store:
         )
     if mark:
         # Only the scheme is named: an address may hold a password.
-        raise LedgerError(f"A ledger is the path of a file or postgresql://HOST/DATABASE; {scheme}:// is neither.")
+        raise LedgerError(
+            f"A ledger is the path of a file or postgresql://HOST/DATABASE; {scheme}:// is neither."
+        )
     from sordino.ledger._sqlite import SqliteStore  # noqa: PLC0415  (one driver is enough)
 
     return SqliteStore(named)

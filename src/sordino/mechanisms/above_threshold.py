@@ -31,7 +31,12 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import Steps, bound_in_steps, fit_rate, step_for, to_steps, to_steps_uncut
 from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, Mechanism
-from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, general_cost, monotone_cost, nested_cost
+from sordino.mechanisms.crossings.threshold_scan import (
+    ThresholdScan,
+    general_cost,
+    monotone_cost,
+    nested_cost,
+)
 from sordino.mechanisms.crossings.thresholds import cut_at
 from sordino.noise import Geometric
 from sordino.releases import FirstAbove
@@ -98,7 +103,9 @@ class AboveThreshold(Mechanism):
     )
     threshold_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
     answer_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
-    cost: Pure | Range = derived("What a release spends, exactly, found or not; its pure epsilon is at most epsilon.")
+    cost: Pure | Range = derived(
+        "What a release spends, exactly, found or not; its pure epsilon is at most epsilon."
+    )
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
@@ -231,7 +238,11 @@ CLAIMS = (
         proof=_PAGE,
         neighbours=(
             (AboveThreshold(threshold=1, epsilon=1, sensitivity=COUNTING, nested=True), (0,), (1,)),
-            (AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING, nested=True, ratio=2), (0, 0), (1, 1)),
+            (
+                AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING, nested=True, ratio=2),
+                (0, 0),
+                (1, 1),
+            ),
         ),
         tight=True,
     ),
@@ -241,9 +252,23 @@ CLAIMS = (
         references=("durfee2023, Lemma B.1",),
         proof=_PAGE,
         neighbours=(
-            (AboveThreshold(threshold=4, epsilon=3, sensitivity=_FOURTHS, nested=True, offset=0.5), (5, 0), (3, 2)),
-            (AboveThreshold(threshold=0, epsilon=3, sensitivity=_FOURTHS, nested=True, ratio=4, offset=0.25), (0, 0), (3, 3)),
-            (AboveThreshold(threshold=1, epsilon=2, sensitivity=_FOURTHS, nested=True, offset=1), (4, 0), (0, 0)),
+            (
+                AboveThreshold(threshold=4, epsilon=3, sensitivity=_FOURTHS, nested=True, offset=0.5),
+                (5, 0),
+                (3, 2),
+            ),
+            (
+                AboveThreshold(
+                    threshold=0, epsilon=3, sensitivity=_FOURTHS, nested=True, ratio=4, offset=0.25
+                ),
+                (0, 0),
+                (3, 3),
+            ),
+            (
+                AboveThreshold(threshold=1, epsilon=2, sensitivity=_FOURTHS, nested=True, offset=1),
+                (4, 0),
+                (0, 0),
+            ),
         ),
         tight=True,
     ),

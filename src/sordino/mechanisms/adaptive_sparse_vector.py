@@ -30,7 +30,16 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
 from sordino.mechanisms.base import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, Mechanism, Rules, one_of_the_laws
-from sordino.mechanisms.crossings.branches import BRANCHES, LAWS, Noise, checked_boundaries, cuts_of, divided, family_of, far
+from sordino.mechanisms.crossings.branches import (
+    BRANCHES,
+    LAWS,
+    Noise,
+    checked_boundaries,
+    cuts_of,
+    divided,
+    family_of,
+    far,
+)
 from sordino.mechanisms.crossings.correction import Family
 from sordino.mechanisms.crossings.split import Plan, Task
 from sordino.mechanisms.crossings.stream import Stream
@@ -73,7 +82,9 @@ class AdaptiveSparseVector(Mechanism):
     """
 
     threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
-    at_least: int = parameter(COUNT, ("How many positives it can find even if each needs the dearest branch, at least 1."))
+    at_least: int = parameter(
+        COUNT, ("How many positives it can find even if each needs the dearest branch, at least 1.")
+    )
     epsilon: Number = parameter(POSITIVE, "Budget of the whole; what is not found is not spent.")
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Family = parameter(
@@ -123,14 +134,20 @@ class AdaptiveSparseVector(Mechanism):
         default=None,
     )
     correction_run: int | None = parameter(
-        OrNone(DOMAIN_SIZE), 'How many answers below come before one above; needed with "optimal".', default=None
+        OrNone(DOMAIN_SIZE),
+        'How many answers below come before one above; needed with "optimal".',
+        default=None,
     )
     correction_margin: Number | None = parameter(
-        OrNone(NOT_NEGATIVE), "How far answers keep from the threshold, at least 0; 0 if not given.", default=None
+        OrNone(NOT_NEGATIVE),
+        "How far answers keep from the threshold, at least 0; 0 if not given.",
+        default=None,
     )
     domain_size: int | None = parameter(
         DOMAIN,
-        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        (
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+        ),
         default=None,
     )
     step: Fraction = derived(
@@ -139,7 +156,9 @@ class AdaptiveSparseVector(Mechanism):
     )
     threshold_epsilon: Fraction = derived("What the threshold costs, exactly.")
     token_epsilon: Fraction = derived("What a token costs, exactly.")
-    branch_tokens: tuple[int, ...] = derived("What a positive of each branch costs in tokens; there are `tokens` of them.")
+    branch_tokens: tuple[int, ...] = derived(
+        "What a positive of each branch costs in tokens; there are `tokens` of them."
+    )
     branch_epsilons: tuple[Fraction, ...] = derived(
         "What a positive of each branch costs, exactly; `branch_tokens` times `token_epsilon`."
     )
@@ -158,7 +177,9 @@ class AdaptiveSparseVector(Mechanism):
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
-        plan = Plan.checked("AdaptiveSparseVector", self.split, self.correction, self.correction_run, self.correction_margin)
+        plan = Plan.checked(
+            "AdaptiveSparseVector", self.split, self.correction, self.correction_run, self.correction_margin
+        )
         prices = BRANCHES("AdaptiveSparseVector.branches", self.branches)
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
@@ -166,11 +187,15 @@ class AdaptiveSparseVector(Mechanism):
         # The first branch has the noise of a sparse vector with so many positives [ding2022, Sec. 5.1, with their square as 16 k^2].
         alike = -(-k * prices[-1] // prices[0])
         share, added = plan.share(Task(query, limit, kappa, alike, resample=False), bound / budget)
-        step, moves, threshold_rate, rate = divided("AdaptiveSparseVector", self.sensitivity, budget, share, k, tokens=prices[-1])
+        step, moves, threshold_rate, rate = divided(
+            "AdaptiveSparseVector", self.sensitivity, budget, share, k, tokens=prices[-1]
+        )
         laws = tuple(LAWS[query](fit_rate(price * rate, "AdaptiveSparseVector")) for price in prices)
         if added is None:
             threshold_scale = step / threshold_rate
-            extra = tuple(plan.best_correction((query, step / law.rate), (limit, threshold_scale)) for law in laws)
+            extra = tuple(
+                plan.best_correction((query, step / law.rate), (limit, threshold_scale)) for law in laws
+            )
         else:
             extra = (added,) * len(laws)
         if self.boundaries is not None:
@@ -200,7 +225,9 @@ class AdaptiveSparseVector(Mechanism):
         return Pure(epsilon=thresholds * self.threshold_epsilon + tokens * self.token_epsilon)
 
     @no_remnants
-    def release(self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
+    def release(
+        self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM
+    ) -> Positives:
         """Find positives until no branch can be paid for, with fresh noise in every branch.
 
         Parameters

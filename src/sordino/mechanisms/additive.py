@@ -20,7 +20,16 @@ from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import ZCDP, Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
-from sordino.grid import RATE_DENOMINATOR, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
+from sordino.grid import (
+    RATE_DENOMINATOR,
+    Steps,
+    add,
+    bound_in_steps,
+    fit_rate,
+    from_steps,
+    step_for,
+    to_steps,
+)
 from sordino.mechanisms.base import ANY_STATEMENT, STEP_MEANS, Draws, Mechanism, Rules, whole_vector
 from sordino.noise import DiscreteGaussian, DiscreteLaplace
 from sordino.releases import Value, Values
@@ -46,7 +55,9 @@ class LaplaceMechanism(Mechanism):
     """
 
     epsilon: Number = parameter(POSITIVE, "Budget of the whole release.")
-    sensitivity: Sensitivity = parameter(ANY_STATEMENT, 'For a list: norm "l1" (`COUNTING.over(n)`); for one number: any norm.')
+    sensitivity: Sensitivity = parameter(
+        ANY_STATEMENT, 'For a list: norm "l1" (`COUNTING.over(n)`); for one number: any norm.'
+    )
     noise: DiscreteLaplace = derived("The law of the noise on each answer, in steps.")
     step: Fraction = derived(STEP_MEANS)
     cost: Pure = derived("What a release spends: the bound times the rate, exactly; at most epsilon.")
@@ -137,10 +148,14 @@ def _rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules
         whole_vector(mechanism.sensitivity, norm, n, owner)
         return ((mechanism.noise, n),)
 
-    return Rules(draws=draws, steps=lambda answers: to_steps(answers, mechanism.step, owner), decide=decide, added=True)
+    return Rules(
+        draws=draws, steps=lambda answers: to_steps(answers, mechanism.step, owner), decide=decide, added=True
+    )
 
 
-def _released(mechanism: LaplaceMechanism | GaussianMechanism, answers: Any, entropy: Entropy) -> Value | Values:
+def _released(
+    mechanism: LaplaceMechanism | GaussianMechanism, answers: Any, entropy: Entropy
+) -> Value | Values:
     """Return what the mechanism releases for these answers, with fresh noise."""
     rules = mechanism.rules
     steps = rules.steps(answers)

@@ -108,7 +108,9 @@ class _Statement:
                 f"{name} must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; got {shown(value)}."
             )
         if self.each and value.norm != "each":
-            raise InvalidParameter(f"{name} must be a statement about each answer (norm 'each'); got norm {value.norm!r}.")
+            raise InvalidParameter(
+                f"{name} must be a statement about each answer (norm 'each'); got norm {value.norm!r}."
+            )
         return value
 
 
@@ -171,7 +173,9 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
         )
 
 
-def choice_rate(budget: Fraction, sensitivity: Sensitivity, owner: str) -> tuple[Fraction, Fraction, Fraction]:
+def choice_rate(
+    budget: Fraction, sensitivity: Sensitivity, owner: str
+) -> tuple[Fraction, Fraction, Fraction]:
     """Return the step of the grid, the rate budget/spread in nats a step, and what one selection at that rate spends.
 
     Raises

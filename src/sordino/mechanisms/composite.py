@@ -62,7 +62,10 @@ BUDGET = Constraint(
     (0, -1, 21, math.nan),
 )
 TUNED = Constraint(
-    "'center', 'worst', 'uniform' or a number in [0, 1]", _tuned, ("worst", "uniform", 0.5), ("best", -1, 2, math.nan, None)
+    "'center', 'worst', 'uniform' or a number in [0, 1]",
+    _tuned,
+    ("worst", "uniform", 0.5),
+    ("best", -1, 2, math.nan, None),
 )
 WIDTH = Constraint("a number in (0, 2)", _within(0, 2), (1, 0.5), (0, 2, -1, math.nan, "1"))
 _HUMP = Fraction(11, 10)  # of a quartic base, unless another one is given
@@ -94,10 +97,12 @@ class CompositeMechanism(Mechanism):
     """
 
     lower: Number = parameter(
-        FINITE, "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule."
+        FINITE,
+        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule.",
     )
     upper: Number = parameter(
-        FINITE, "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule."
+        FINITE,
+        "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule.",
     )
     epsilon: Number = parameter(BUDGET, "Budget.")
     activation: Literal["rectangle", "sine", "triangle", "mixture"] = parameter(
@@ -110,7 +115,9 @@ class CompositeMechanism(Mechanism):
     )
     base: Literal["constant", "quartic"] = parameter(
         one_of("constant", "quartic"),
-        ('What lies under the bump. "quartic" is there to be compared with: its variance was larger wherever it was tried.'),
+        (
+            'What lies under the bump. "quartic" is there to be compared with: its variance was larger wherever it was tried.'
+        ),
         default="constant",
     )
     tuned_for: str | Number = parameter(
@@ -125,7 +132,9 @@ class CompositeMechanism(Mechanism):
         OrNone(WIDTH), "Width of the bump where outputs are 2 wide, instead of the best one.", default=None
     )
     hump: Number | None = parameter(
-        OrNone(HUMP), "Height of a quartic base in the middle over that at its ends; 1.1 unless given.", default=None
+        OrNone(HUMP),
+        "Height of a quartic base in the middle over that at its ends; 1.1 unless given.",
+        default=None,
     )
     sensitivity: Sensitivity | None = parameter(
         OrNone(ANY_STATEMENT),
@@ -139,7 +148,9 @@ class CompositeMechanism(Mechanism):
         """Choose the weights and set the cost."""
         check_range(self.lower, self.upper, self.sensitivity, "CompositeMechanism")
         if self.base == "constant" and self.hump is not None:
-            raise InvalidParameter(f"CompositeMechanism.hump must be None with a constant base; got {shown(self.hump)}.")
+            raise InvalidParameter(
+                f"CompositeMechanism.hump must be None with a constant base; got {shown(self.hump)}."
+            )
         if self.base == "quartic" and self.activation == "mixture":
             raise InvalidParameter("CompositeMechanism.base must be 'constant' in a mixture; got 'quartic'.")
         quartic = _HUMP if self.hump is None else to_fraction(self.hump)
@@ -148,7 +159,9 @@ class CompositeMechanism(Mechanism):
             self.activation,
             epsilon=budget,
             hump=Fraction(1) if self.base == "constant" else quartic,
-            tuned_for=_MOMENTS[self.tuned_for] if isinstance(self.tuned_for, str) else to_fraction(self.tuned_for),
+            tuned_for=_MOMENTS[self.tuned_for]
+            if isinstance(self.tuned_for, str)
+            else to_fraction(self.tuned_for),
             width=None if self.width is None else to_fraction(self.width),
         )
         self._set(noise=noise, cost=Pure(epsilon=budget))
@@ -198,7 +211,9 @@ class CompositeMechanism(Mechanism):
         """
         fresh_entropy(entropy, "CompositeMechanism.release")
         released, error = self.grid.one(value, entropy, "CompositeMechanism")
-        return Value(value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+        return Value(
+            value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
+        )
 
     @no_remnants
     def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
@@ -214,7 +229,9 @@ class CompositeMechanism(Mechanism):
         """
         fresh_entropy(entropy, "CompositeMechanism.reports")
         released, error = self.grid.many(values, entropy, "CompositeMechanism")
-        return Values(values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+        return Values(
+            values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
+        )
 
 
 # ---- noise of the functions ------------------------------------------------------------------------------------------
@@ -276,7 +293,11 @@ class CompositeNoise:
     def law(self, c: int) -> list[Fraction]:
         """Return the probability of each output for input `c`."""
         near = [self.share * weight / self.bump.total for weight in self.bump.weights(c)]
-        return near if self.share == 1 else near + [(1 - self.share) * weight / self.far.total for weight in self.far.weights(c)]
+        return (
+            near
+            if self.share == 1
+            else near + [(1 - self.share) * weight / self.far.total for weight in self.far.weights(c)]
+        )
 
     def variance(self, square: Fraction, rounding: Fraction = Fraction(0)) -> Fraction:
         """Return the variance for an input with this square, or one rounded from there at random with that variance; cells squared."""
@@ -294,7 +315,10 @@ class CompositeNoise:
     def largest_variance(self) -> Fraction:
         """The largest variance over the whole range: next to the middle or to an end, as it rises or falls outwards."""
         places = (0, self.inputs - 1)
-        return max(largest_between(self.variance(Fraction(c**2)), self.variance(Fraction((c + 1) ** 2))) for c in places)
+        return max(
+            largest_between(self.variance(Fraction(c**2)), self.variance(Fraction((c + 1) ** 2)))
+            for c in places
+        )
 
     def sample(self, inputs: Cells, entropy: Entropy) -> Cells:
         """Return the number of one output for each input, shape (n,)."""
@@ -302,7 +326,9 @@ class CompositeNoise:
             return self.bump.sample(inputs, entropy) + self.bump.reach
         coins = (entropy.words(inputs.size) >> np.uint64(64 - _COIN)).astype(np.int64)
         heads, near, far = coins < self.heads, np.zeros_like(inputs), np.zeros_like(inputs)
-        near[heads] = self.bump.sample(inputs[heads], entropy) + self.bump.reach  # what the coin leaves out is not drawn
+        near[heads] = (
+            self.bump.sample(inputs[heads], entropy) + self.bump.reach
+        )  # what the coin leaves out is not drawn
         far[~heads] = self.far.sample(inputs[~heads], entropy)
         return decide(coins, near, far, self)
 
@@ -357,7 +383,9 @@ def designed(
     else:
         place, share = best_width(activation, float(hump), float(epsilon), moment, m), 1.0
     shape: Activation = "rectangle" if activation == "mixture" else activation
-    bump = Perturbation(reach=REACH, width=int(widths[place]), floor=floor, peak=peak, activation=shape, hump=hump)
+    bump = Perturbation(
+        reach=REACH, width=int(widths[place]), floor=floor, peak=peak, activation=shape, hump=hump
+    )
     return CompositeNoise(bump=bump, share=Fraction(math.floor(share * (1 << _COIN)), 1 << _COIN))
 
 
@@ -389,7 +417,11 @@ def _weights(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
 
 Floats = NDArray[np.float64]
 
-SHAPES = {"rectangle": (1.0, 1 / 12), "sine": (2 / math.pi, 1 / 4 - 2 / math.pi**2), "triangle": (1 / 2, 1 / 24)}
+SHAPES = {
+    "rectangle": (1.0, 1 / 12),
+    "sine": (2 / math.pi, 1 / 4 - 2 / math.pi**2),
+    "triangle": (1 / 2, 1 / 24),
+}
 """Of each bump: its area over that of the rectangle around it, and its variance at width 1."""
 
 

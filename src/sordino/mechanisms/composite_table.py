@@ -43,7 +43,10 @@ def _budget(value: Any) -> Fraction | None:
 
 BUDGET = Constraint("a number in [0.1, 5]", _budget, (1, 0.1, 5), (0, 0.05, 6, -1, "1", None))
 INPUTS = Constraint(
-    "5 or 9", lambda value: int(value) if isinstance(value, Integral) and value in (5, 9) else None, (5, 9), (4, 7, "5", 5.0)
+    "5 or 9",
+    lambda value: int(value) if isinstance(value, Integral) and value in (5, 9) else None,
+    (5, 9),
+    (4, 7, "5", 5.0),
 )
 
 
@@ -69,10 +72,12 @@ class CompositeTable(Mechanism):
     """
 
     lower: Number = parameter(
-        FINITE, "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule."
+        FINITE,
+        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule.",
     )
     upper: Number = parameter(
-        FINITE, "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule."
+        FINITE,
+        "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule.",
     )
     epsilon: Number = parameter(BUDGET, "Budget.")
     inputs: Literal[5, 9] = parameter(
@@ -113,7 +118,10 @@ class CompositeTable(Mechanism):
     def parameters(self) -> dict[str, float]:
         """How far outputs reach in halves of the range, and the largest variance over all values in squares of these."""
         inputs = self.noise.inputs
-        return {"reach": float(self.noise.farthest / inputs), "largest_variance": float(self.noise.largest_variance / inputs**2)}
+        return {
+            "reach": float(self.noise.farthest / inputs),
+            "largest_variance": float(self.noise.largest_variance / inputs**2),
+        }
 
     def variance(self, *, at: Number) -> float:
         """Return the variance of a release whose value is `at`, in squared units of the values: exact, rounded once.
@@ -136,7 +144,9 @@ class CompositeTable(Mechanism):
         """
         fresh_entropy(entropy, "CompositeTable.release")
         released, error = self.grid.one(value, entropy, "CompositeTable")
-        return Value(value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+        return Value(
+            value=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
+        )
 
     @no_remnants
     def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
@@ -149,7 +159,9 @@ class CompositeTable(Mechanism):
         """
         fresh_entropy(entropy, "CompositeTable.reports")
         released, error = self.grid.many(values, entropy, "CompositeTable")
-        return Values(values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated)
+        return Values(
+            values=released, standard_error=error, mechanism=self, cost=self.cost, simulated=entropy.simulated
+        )
 
 
 # ---- the noise of a table --------------------------------------------------------------------------------------------
@@ -253,13 +265,17 @@ class TableNoise:
 def checked(noise: TableNoise, ratio: Fraction) -> TableNoise:
     """Return the table if it is private for this ratio and has the means that it says, in whole numbers, else raise `InvalidParameter`."""
     places = range(-noise.reach, noise.reach + 1)
-    private = all(min(column) >= 0 and max(column) <= ratio * min(column) for column in zip(*noise.rows, strict=True))
+    private = all(
+        min(column) >= 0 and max(column) <= ratio * min(column) for column in zip(*noise.rows, strict=True)
+    )
     sums = all(sum(row) == noise.total for row in noise.rows)
     means = (sum(j * weight for j, weight in zip(places, row, strict=True)) for row in noise.rows)
     unbiased = all(mean == noise.gain * c * noise.total for c, mean in enumerate(means, -noise.inputs))
     if private and sums and unbiased and 0 < noise.total < 1 << 62:
         return noise
-    raise InvalidParameter("CompositeTable.epsilon must be one for which a table can be made whole; this one cannot. Change it.")
+    raise InvalidParameter(
+        "CompositeTable.epsilon must be one for which a table can be made whole; this one cannot. Change it."
+    )
 
 
 @lru_cache(maxsize=32)
@@ -289,7 +305,9 @@ def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, 
     try:
         from scipy.optimize import linprog  # noqa: PLC0415  (an extra, and slow to load)
     except ImportError:
-        raise UnsupportedBackend("CompositeTable solves linear programs: install scipy (pip install 'sordino[tables]').") from None
+        raise UnsupportedBackend(
+            "CompositeTable solves linear programs: install scipy (pip install 'sordino[tables]')."
+        ) from None
     places, rows = np.arange(-reach, reach + 1), inputs + 1
     width, free = places.size, (inputs + 1) * places.size
     size = free + reach + 2
@@ -300,7 +318,11 @@ def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, 
             made[int(c[1:]) * width : (int(c[1:]) + 1) * width] += values
         return made
 
-    equal = [(row(**{f"p{c}": values}), target) for c in range(rows) for values, target in ((1, 1), (places, gain * c))]
+    equal = [
+        (row(**{f"p{c}": values}), target)
+        for c in range(rows)
+        for values, target in ((1, 1), (places, gain * c))
+    ]
     equal += [(row(p0=(places == j) * 1.0 - (places == -j)), 0) for j in range(1, reach + 1)]
     below: list[tuple[Floats, float]] = []
     for c in range(rows):
@@ -310,7 +332,9 @@ def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, 
                 made[c * width + i], made[free + abs(j)] = sign, -sign * factor
                 below.append((made, 0))
     for c in range(rows):
-        for share in _SHARES if c < inputs else (0.0,):  # places between two inputs, to which rounding adds its own variance
+        for share in (
+            _SHARES if c < inputs else (0.0,)
+        ):  # places between two inputs, to which rounding adds its own variance
             parts = {f"p{c}": (1 - share) * places**2} | ({f"p{c + 1}": share * places**2} if share else {})
             made = row(**parts)
             made[-1] = -1
@@ -376,6 +400,8 @@ CLAIMS = (
         statement="A release is epsilon-private between any two values that the query can take.",
         references=("duchi2018",),
         proof="composite-table.md",
-        neighbours=_SMALL if find_spec("scipy") else (),  # without it there are no tables, and the audit says that it saw none
+        neighbours=_SMALL
+        if find_spec("scipy")
+        else (),  # without it there are no tables, and the audit says that it saw none
     ),
 )

@@ -62,14 +62,18 @@ class ExponentialMechanism(Mechanism):
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
-        ('A statement about each answer (norm "each"), such as `COUNTING`. Monotone answers get the full rate epsilon/bound.'),
+        (
+            'A statement about each answer (norm "each"), such as `COUNTING`. Monotone answers get the full rate epsilon/bound.'
+        ),
     )
     gap: bool = parameter(TRUTH, "Whether the lead of the winner is released, too.", default=True)
     step: Fraction = derived(
         "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
         "without a step of your own that is about 2^31 times spread/epsilon."
     )
-    rate: Fraction = derived("Nats a step of the grid; a winner that is d steps worse is e^(rate d) times less likely.")
+    rate: Fraction = derived(
+        "Nats a step of the grid; a winner that is d steps worse is e^(rate d) times less likely."
+    )
     cost: Pure | BoundedRange = derived(
         "What a release spends: the spread times the rate, exactly; at most epsilon. `BoundedRange` without the gap."
     )
@@ -162,7 +166,9 @@ def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tup
     lead = next(lead for lead in proposed if wins(lead + 1) and wins(lead))
     if lead >= 0:
         return best, lead
-    place, excess = Race(np.delete(steps, best), rate).first(entropy)  # another one wins: one of the others, as among themselves
+    place, excess = Race(np.delete(steps, best), rate).first(
+        entropy
+    )  # another one wins: one of the others, as among themselves
     place += place >= best
     begun = np.array([place]), np.array([excess])
     return decide(chain([begun], arrivals(0)))

@@ -66,10 +66,12 @@ class FoldedMechanism(Mechanism):
     """
 
     lower: Number = parameter(
-        FINITE, "All answers lie above it, on your word, and it is public. Lower answers are moved to it by rule."
+        FINITE,
+        "All answers lie above it, on your word, and it is public. Lower answers are moved to it by rule.",
     )
     upper: Number = parameter(
-        FINITE, "All answers lie below it, on your word, and it is public. Higher answers are moved to it by rule."
+        FINITE,
+        "All answers lie below it, on your word, and it is public. Higher answers are moved to it by rule.",
     )
     epsilon: Number = parameter(POSITIVE, "Budget of the whole release.")
     sensitivity: Sensitivity = parameter(
@@ -98,7 +100,9 @@ class FoldedMechanism(Mechanism):
     )
     step: Fraction = derived("Width of the grid, in the unit of the answers.")
     cost: Pure = derived("What a release spends: the rate of a move by the bound, exactly; at most epsilon.")
-    output_range: tuple[float, float] = derived("The smallest and the largest release, in the unit of the answers.")
+    output_range: tuple[float, float] = derived(
+        "The smallest and the largest release, in the unit of the answers."
+    )
     excess: float = derived("How far that is beyond the ends of the range, these moved outwards to the grid.")
     least_excess: float = derived(
         "What every unbiased mechanism needs whose answers move by the bound next to an end: bound/(e^epsilon - 1)."
@@ -108,7 +112,9 @@ class FoldedMechanism(Mechanism):
         """Check the range against the statement, and set the grid, the noise, the cost and the range of releases."""
         low, high = to_fraction(self.lower), to_fraction(self.upper)
         if high <= low:
-            raise InvalidParameter(f"FoldedMechanism.upper must be above lower, {shown(low)}; got {shown(high)}.")
+            raise InvalidParameter(
+                f"FoldedMechanism.upper must be above lower, {shown(low)}; got {shown(high)}."
+            )
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
         answers = _about(self.sensitivity)
         if answers is not None and bound > (high - low) * answers:
@@ -122,7 +128,9 @@ class FoldedMechanism(Mechanism):
                 f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and {shown(high)}. Give "
                 "Sensitivity(step=), a larger power of two."
             )
-        law, spent = _noise(str(self.noise), budget, bound_in_steps(self.sensitivity, step, "FoldedMechanism"))
+        law, spent = _noise(
+            str(self.noise), budget, bound_in_steps(self.sensitivity, step, "FoldedMechanism")
+        )
         covered(law, self.sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1)
         excess = step * (_period(law) - 1 + _mean_tail(law))
         outer_low, outer_high = math.floor(low / step) * step, math.ceil(high / step) * step
@@ -173,7 +181,9 @@ class FoldedMechanism(Mechanism):
         """
         answer = FINITE("FoldedMechanism.variance.at", at)
         if not to_fraction(self.lower) <= answer <= to_fraction(self.upper):
-            raise InvalidParameter(f"FoldedMechanism.variance.at must lie between lower and upper; got {shown(answer)}.")
+            raise InvalidParameter(
+                f"FoldedMechanism.variance.at must lie between lower and upper; got {shown(answer)}."
+            )
         place = answer / self.step
         whole = math.floor(place)
         part = 0.0 if self.sensitivity.step is not None else float(place - whole)
@@ -239,7 +249,9 @@ class FoldedMechanism(Mechanism):
         """The largest variance of a release: in the middle of the range, or between two steps there."""
         low, high = self.ends
         here, there = (_variance(self.noise, low + (high - low) // 2 + i, low, high) for i in (0, 1))
-        return float(self.step) ** 2 * (largest_between(here, there) if self.sensitivity.step is None else here)
+        return float(self.step) ** 2 * (
+            largest_between(here, there) if self.sensitivity.step is None else here
+        )
 
 
 def decide(noisy: Steps, low: int, high: int, period: int) -> Steps:
@@ -317,7 +329,11 @@ CLAIMS = (
             (FoldedMechanism(lower=0, upper=4, epsilon=1, sensitivity=COUNTING), (4,), (3,)),
             (FoldedMechanism(lower=-1, upper=1, epsilon=2, sensitivity=_TWO_STEPS), (-1,), (1,)),
             (FoldedMechanism(lower=0, upper=3, epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
-            (FoldedMechanism(lower=-1, upper=4, epsilon=1, sensitivity=_TWO_STEPS, noise="staircase"), (-1,), (1,)),
+            (
+                FoldedMechanism(lower=-1, upper=4, epsilon=1, sensitivity=_TWO_STEPS, noise="staircase"),
+                (-1,),
+                (1,),
+            ),
         ),
         tight=True,
     ),

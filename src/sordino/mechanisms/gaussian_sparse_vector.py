@@ -34,7 +34,14 @@ from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import RATE_DENOMINATOR, bound_in_steps, fit_rate, step_for
-from sordino.mechanisms.base import EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism, Rules, one_of_the_laws
+from sordino.mechanisms.base import (
+    EACH_ANSWER,
+    EACH_ANSWER_MEANS,
+    STEP_MEANS,
+    Mechanism,
+    Rules,
+    one_of_the_laws,
+)
 from sordino.mechanisms.crossings.counted_stream import CountedStream
 from sordino.mechanisms.crossings.crossings import crossings
 from sordino.mechanisms.crossings.quiet_transcripts import quiet_cut, quiet_heights, quiet_positives
@@ -89,7 +96,9 @@ class GaussianSparseVector(Mechanism):
     )
     epsilon: Number | None = parameter(
         OrNone(POSITIVE),
-        ("Budget in (0, inf) of all exponential or Laplace noise of the questions; required with it, refused without it."),
+        (
+            "Budget in (0, inf) of all exponential or Laplace noise of the questions; required with it, refused without it."
+        ),
         default=None,
     )
     split: Number | Literal["variance"] | None = parameter(
@@ -102,18 +111,31 @@ class GaussianSparseVector(Mechanism):
     )
     threshold_noise: DiscreteGaussian = derived("The law of the noise of the threshold, in steps.")
     step: Fraction = derived(STEP_MEANS)
-    cost: RDP = derived("What a release spends, exactly. Its `rho` and `constant` are at most rho and epsilon.")
+    cost: RDP = derived(
+        "What a release spends, exactly. Its `rho` and `constant` are at most rho and epsilon."
+    )
     per_transcript: ClassVar[bool] = False
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
-        c, n, family, split = self.positives, self.questions, str(getattr(self.noise, "name", self.noise)), self.split
+        c, n, family, split = (
+            self.positives,
+            self.questions,
+            str(getattr(self.noise, "name", self.noise)),
+            self.split,
+        )
         _check_options("GaussianSparseVector.", family, c, n, self.epsilon, split)
-        sensitivity, budget, bound = self.sensitivity, to_fraction(self.rho), to_fraction(self.sensitivity.bound)
+        sensitivity, budget, bound = (
+            self.sensitivity,
+            to_fraction(self.rho),
+            to_fraction(self.sensitivity.bound),
+        )
         kappa = 1 if sensitivity.monotone else 2
         if family == "gaussian":
             share = _share(c, kappa) if split is None or isinstance(split, str) else to_fraction(split)
-            least = min(bound**2 / (2 * budget * share), c * (kappa * bound) ** 2 / (2 * budget * (1 - share)))
+            least = min(
+                bound**2 / (2 * budget * share), c * (kappa * bound) ** 2 / (2 * budget * (1 - share))
+            )
         else:
             share, pure = Fraction(1), POSITIVE("GaussianSparseVector.epsilon", self.epsilon)
             least = min(bound**2 / (2 * budget), (c * kappa * bound / pure) ** 2)
@@ -122,7 +144,11 @@ class GaussianSparseVector(Mechanism):
         limit = fit_rate(budget * share / moves**2, "GaussianSparseVector", RATE_DENOMINATOR**2)
         law: Noise
         if family == "gaussian":
-            rate = fit_rate((budget - moves**2 * limit) / (c * (kappa * moves) ** 2), "GaussianSparseVector", RATE_DENOMINATOR**2)
+            rate = fit_rate(
+                (budget - moves**2 * limit) / (c * (kappa * moves) ** 2),
+                "GaussianSparseVector",
+                RATE_DENOMINATOR**2,
+            )
             law, cost = (
                 DiscreteGaussian(rate),
                 RDP(rho=moves**2 * limit + c * (kappa * moves) ** 2 * rate, choices=choices(n or 1, c)),
@@ -243,12 +269,18 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
                 f"{name}split must only be given with noise='gaussian': rho is the threshold's, epsilon the questions'."
             )
         if epsilon is None:
-            raise InvalidParameter(f"{name}epsilon must be given with noise={family!r}: the budget of the questions.")
+            raise InvalidParameter(
+                f"{name}epsilon must be given with noise={family!r}: the budget of the questions."
+            )
         return
     if epsilon is not None:
-        raise InvalidParameter(f"{name}epsilon must only be given with noise='exponential' or 'laplace'; got {shown(epsilon)}.")
+        raise InvalidParameter(
+            f"{name}epsilon must only be given with noise='exponential' or 'laplace'; got {shown(epsilon)}."
+        )
     if n is None:
-        raise InvalidParameter(f"{name}questions must be given with noise='gaussian': answers below are not free, each one counts.")
+        raise InvalidParameter(
+            f"{name}questions must be given with noise='gaussian': answers below are not free, each one counts."
+        )
     if c > _MOST:
         raise InvalidParameter(f"{name}positives must be at most {_MOST} with noise='gaussian'; got {c}.")
     if isinstance(split, str):
@@ -264,9 +296,21 @@ CLAIMS = (
         references=("zhu2020", "canonne2020, Thm 4"),
         proof="gaussian-sparse-vector.md",
         neighbours=(
-            (GaussianSparseVector(threshold=1, positives=1, rho=1, sensitivity=_EITHER_WAY, questions=1), (0,), (1,)),
-            (GaussianSparseVector(threshold=1, positives=1, rho=2, sensitivity=_EITHER_WAY, questions=2), (1, 0), (0, 1)),
-            (GaussianSparseVector(threshold=2, positives=2, rho=2, sensitivity=COUNTING, questions=2), (0, 0), (1, 1)),
+            (
+                GaussianSparseVector(threshold=1, positives=1, rho=1, sensitivity=_EITHER_WAY, questions=1),
+                (0,),
+                (1,),
+            ),
+            (
+                GaussianSparseVector(threshold=1, positives=1, rho=2, sensitivity=_EITHER_WAY, questions=2),
+                (1, 0),
+                (0, 1),
+            ),
+            (
+                GaussianSparseVector(threshold=2, positives=2, rho=2, sensitivity=COUNTING, questions=2),
+                (0, 0),
+                (1, 1),
+            ),
         ),
     ),
     Claim(
@@ -275,9 +319,21 @@ CLAIMS = (
         references=("zhu2020", "canonne2020, Thm 4"),
         proof="gaussian-sparse-vector.md",
         neighbours=(
-            (GaussianSparseVector(epsilon=4, noise="exponential", sensitivity=_EITHER_WAY, **_ONE), (0, 0), (1, -1)),
-            (GaussianSparseVector(epsilon=3, noise="exponential", sensitivity=COUNTING, **_ONE), (0, 0), (1, 0)),
-            (GaussianSparseVector(epsilon=5, noise="laplace", sensitivity=_EITHER_WAY, **_ONE), (0, 0), (1, -1)),
+            (
+                GaussianSparseVector(epsilon=4, noise="exponential", sensitivity=_EITHER_WAY, **_ONE),
+                (0, 0),
+                (1, -1),
+            ),
+            (
+                GaussianSparseVector(epsilon=3, noise="exponential", sensitivity=COUNTING, **_ONE),
+                (0, 0),
+                (1, 0),
+            ),
+            (
+                GaussianSparseVector(epsilon=5, noise="laplace", sensitivity=_EITHER_WAY, **_ONE),
+                (0, 0),
+                (1, -1),
+            ),
         ),
     ),
 )

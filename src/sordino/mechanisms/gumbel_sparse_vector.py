@@ -66,7 +66,9 @@ class GumbelSparseVector(Mechanism):
 
     threshold: Number = parameter(FINITE, "Public threshold, in the unit of the answers.")
     positives: int = parameter(COUNT, "After so many it stops, at least 1.")
-    epsilon: Number = parameter(POSITIVE, ("Budget of the whole; under pure accounting what is not found is not spent."))
+    epsilon: Number = parameter(
+        POSITIVE, ("Budget of the whole; under pure accounting what is not found is not spent.")
+    )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Gumbel = derived(
         "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is "
@@ -89,7 +91,12 @@ class GumbelSparseVector(Mechanism):
         step = step_for(sensitivity, (bound / share) ** 2, name)
         moves = bound_in_steps(sensitivity, step, name)
         rate = fit_rate(share / moves, name)
-        self._set(noise=Gumbel(rate), step=step, threshold_epsilon=moves * rate, positive_epsilon=kappa * moves * rate)
+        self._set(
+            noise=Gumbel(rate),
+            step=step,
+            threshold_epsilon=moves * rate,
+            positive_epsilon=kappa * moves * rate,
+        )
         stage = Range(low=moves * rate, high=2 * moves * rate)
         self._set(cost=repeat(stage, c) if sensitivity.monotone else self.spent(c, c))
         self.cut()  # refuse a threshold beyond the clamp now
@@ -159,7 +166,9 @@ def stages(places: NDArray[np.int64], asked: int) -> int:
     return ended + int(asked > (int(places[-1]) + 1 if ended else 0))
 
 
-def select(heights: NDArray[np.int64], rate: Fraction, positives: int, entropy: Entropy) -> tuple[NDArray[np.int64], int]:
+def select(
+    heights: NDArray[np.int64], rate: Fraction, positives: int, entropy: Entropy
+) -> tuple[NDArray[np.int64], int]:
     """Return the places of the first positives, shape (t,), and how many questions were asked."""
     found: list[int] = []
     start = 0
@@ -199,7 +208,9 @@ def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
         maybe = int(np.searchsorted(sums * (high * (1 + slack)), 1.0))
         if maybe < sums.size:
             surely = int(np.searchsorted(sums * (low * (1 - slack)), 1.0, side="right"))
-            found = _first(lambda m: passes(heights[: m + 1], rate, u), at + maybe, min(at + surely, heights.size))
+            found = _first(
+                lambda m: passes(heights[: m + 1], rate, u), at + maybe, min(at + surely, heights.size)
+            )
             if found < at + sums.size:
                 return found
         total, at, window = float(sums[-1]), at + sums.size, min(2 * window, _MOST)
@@ -248,7 +259,11 @@ CLAIMS = (
         references=("durfee2023, Cor. A.1", "ding2022, Thm 2"),
         proof="gumbel-sparse-vector.md",
         neighbours=(
-            (GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=_EITHER_WAY), (18, -18), (19, -19)),
+            (
+                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=_EITHER_WAY),
+                (18, -18),
+                (19, -19),
+            ),
             (
                 GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=_EITHER_WAY),
                 (13, -13, 13, -13),
@@ -263,8 +278,16 @@ CLAIMS = (
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",
         neighbours=(
-            (GumbelSparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING), (18, -18), (19, -18)),
-            (GumbelSparseVector(threshold=0, positives=2, epsilon=4, sensitivity=COUNTING), (15, -15, 15, -15), (16, -15, 16, -15)),
+            (
+                GumbelSparseVector(threshold=0, positives=1, epsilon=2, sensitivity=COUNTING),
+                (18, -18),
+                (19, -18),
+            ),
+            (
+                GumbelSparseVector(threshold=0, positives=2, epsilon=4, sensitivity=COUNTING),
+                (15, -15, 15, -15),
+                (16, -15, 16, -15),
+            ),
         ),
         tight=True,
     ),

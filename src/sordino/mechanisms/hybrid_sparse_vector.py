@@ -94,18 +94,24 @@ class HybridSparseVector(Mechanism):
     )
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
-        ("Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of a gap."),
+        (
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of a gap."
+        ),
         default="variance",
     )
     domain_size: int | None = parameter(
         DOMAIN,
-        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        (
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+        ),
         default=None,
     )
     step: Fraction = derived(STEP_MEANS)
     threshold_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
     positive_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
-    cost: Pure = derived("What a release spends at most, exactly; at most epsilon. `Positives.cost` is what it did spend.")
+    cost: Pure = derived(
+        "What a release spends at most, exactly; at most epsilon. `Positives.cost` is what it did spend."
+    )
     per_transcript: ClassVar[bool] = True
 
     def derive(self) -> None:
@@ -196,7 +202,9 @@ class HybridSparseVector(Mechanism):
             )
         return Rules(
             draws=draws,
-            steps=lambda answers, positions=None: dense(answers, positions, self.k, self.step, "HybridSparseVector"),
+            steps=lambda answers, positions=None: dense(
+                answers, positions, self.k, self.step, "HybridSparseVector"
+            ),
             decide=lambda steps, limit, noise: decide(add(steps, noise), self._cut.steps + limit, self.k),
             spent_by=self._spent_by,
         )
@@ -234,7 +242,11 @@ def _above(noisy: Steps, threshold: Steps) -> Steps:
 
 _EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _REFERENCES = ("ding2022, Lemma 8",)
-_WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (("laplace", "exponential"), ("exponential", "laplace"), ("laplace", "laplace"))
+_WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (
+    ("laplace", "exponential"),
+    ("exponential", "laplace"),
+    ("laplace", "laplace"),
+)
 CLAIMS = (
     Claim(
         name="HybridSparseVector",
@@ -243,10 +255,22 @@ CLAIMS = (
         proof="hybrid-sparse-vector.md",
         neighbours=(
             (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
-            (HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, split=0.25), (0, 0), (1, -1)),
-            (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY, domain_size=2), (0, 0), (1, -1)),
+            (
+                HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, split=0.25),
+                (0, 0),
+                (1, -1),
+            ),
+            (
+                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY, domain_size=2),
+                (0, 0),
+                (1, -1),
+            ),
             (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), (0, 0), (1, 0)),
-            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2), (0, 0), (1, 0)),
+            (
+                HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
+                (0, 0),
+                (1, 0),
+            ),
         ),
         tight=True,
     ),
@@ -256,7 +280,13 @@ CLAIMS = (
         references=_REFERENCES,
         proof="hybrid-sparse-vector.md",
         neighbours=tuple(
-            (HybridSparseVector(k=1, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, noise=x, threshold_noise=y), (0, 0), (1, -1))
+            (
+                HybridSparseVector(
+                    k=1, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, noise=x, threshold_noise=y
+                ),
+                (0, 0),
+                (1, -1),
+            )
             for x, y in _WITH_LAPLACE
         ),
     ),

@@ -73,7 +73,9 @@ class HybridTopK(Mechanism):
     """
 
     k: int = parameter(COUNT, "How many to select at most, 1 <= k <= n.")
-    threshold: Number = parameter(FINITE, ("Public threshold, in the unit of the answers. It is rounded up to the grid."))
+    threshold: Number = parameter(
+        FINITE, ("Public threshold, in the unit of the answers. It is rounded up to the grid.")
+    )
     epsilon: Number = parameter(
         POSITIVE,
         (
@@ -87,11 +89,15 @@ class HybridTopK(Mechanism):
     )
     domain_size: int | None = parameter(
         DOMAIN,
-        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        (
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+        ),
         default=None,
     )
     step: Fraction = derived(STEP_MEANS)
-    cost: Pure = derived("What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did spend.")
+    cost: Pure = derived(
+        "What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did spend."
+    )
     per_transcript: ClassVar[bool] = True
 
     def derive(self) -> None:
@@ -99,7 +105,9 @@ class HybridTopK(Mechanism):
         k, budget = self.k, to_fraction(self.epsilon)
         checked_size(self.domain_size, "HybridTopK", k)
         step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "HybridTopK")
-        spread = bound_in_steps(self.sensitivity, step, "HybridTopK") * (1 if self.sensitivity.monotone else 2)
+        spread = bound_in_steps(self.sensitivity, step, "HybridTopK") * (
+            1 if self.sensitivity.monotone else 2
+        )
         rate = fit_rate(budget / (k * spread), "HybridTopK")
         self._set(noise=LAWS[family_of(self.noise)](rate), step=step, cost=Pure(epsilon=k * spread * rate))
         _ = self._cut
@@ -147,7 +155,11 @@ class HybridTopK(Mechanism):
         crossed = selected < self.k
         kept = gaps[:selected]
         # Above the threshold on the grid by the sum of the gaps down to it: as whole numbers, then once as floats.
-        estimates = from_steps(self._cut.steps + np.cumsum(kept[::-1])[::-1], self.step) if crossed else np.full(selected, np.nan)
+        estimates = (
+            from_steps(self._cut.steps + np.cumsum(kept[::-1])[::-1], self.step)
+            if crossed
+            else np.full(selected, np.nan)
+        )
         return HybridTop(
             indices=items[:selected],
             gaps=from_steps(kept, self.step),
@@ -249,7 +261,11 @@ CLAIMS = (
         references=("ding2022, Lemma 7",),
         proof="hybrid-top-k.md",
         neighbours=(
-            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY, noise="laplace"), (1, 0), (0, 1)),
+            (
+                HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY, noise="laplace"),
+                (1, 0),
+                (0, 1),
+            ),
             (HybridTopK(k=2, threshold=0, epsilon=6, sensitivity=COUNTING, noise="laplace"), (0, 0), (0, 1)),
         ),
     ),

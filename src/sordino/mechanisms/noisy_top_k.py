@@ -84,7 +84,9 @@ class NoisyTopK(Mechanism):
         default=None,
     )
     step: Fraction = derived(STEP_MEANS)
-    cost: Cost = derived("What a release spends: k times the spread times the rate, exactly; at most epsilon.")
+    cost: Cost = derived(
+        "What a release spends: k times the spread times the rate, exactly; at most epsilon."
+    )
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
@@ -156,7 +158,9 @@ class NoisyTopK(Mechanism):
             shifts=True,
         )
 
-    def _decide_domain(self, given: Listed, entropy: Entropy, law: OneSided) -> tuple[NDArray[np.int64], Steps]:
+    def _decide_domain(
+        self, given: Listed, entropy: Entropy, law: OneSided
+    ) -> tuple[NDArray[np.int64], Steps]:
         """Return the winners and the gaps where only some items of the domain are listed: most zeros are never drawn."""
         steps, positions = given
         size = cast("int", self.domain_size)
@@ -194,7 +198,11 @@ CLAIMS = (
             (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0, 0, 0), (0, 0, 1, 1)),
             (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
             (NoisyTopK(k=1, epsilon=2, sensitivity=_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
-            (NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING), (0, 0, 0), (0, 1, 1)),
+            (
+                NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING),
+                (0, 0, 0),
+                (0, 1, 1),
+            ),
         ),
         tight=True,
     ),
@@ -226,7 +234,11 @@ CLAIMS = (
         proof="exponential-mechanism.md",
         neighbours=(
             (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, noise="gumbel"), (-16, 0, 0), (-16, 1, 1)),
-            (NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, noise="gumbel"), (-40, -40, 0, 0), (-40, -40, 1, 1)),
+            (
+                NoisyTopK(k=2, epsilon=1, sensitivity=COUNTING, noise="gumbel"),
+                (-40, -40, 0, 0),
+                (-40, -40, 1, 1),
+            ),
         ),
         tight=True,
     ),

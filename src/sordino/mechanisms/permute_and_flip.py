@@ -48,7 +48,9 @@ class PermuteAndFlip(Mechanism):
     """
 
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
-    sensitivity: Sensitivity = parameter(EACH_ANSWER, f"{EACH_ANSWER_MEANS} Monotone answers get the full rate epsilon/bound.")
+    sensitivity: Sensitivity = parameter(
+        EACH_ANSWER, f"{EACH_ANSWER_MEANS} Monotone answers get the full rate epsilon/bound."
+    )
     noise: Geometric = derived("The law of the noise on each answer, in steps.")
     step: Fraction = derived(STEP_MEANS)
     cost: Pure = derived("What a release spends: the spread times the rate, exactly; at most epsilon.")
@@ -83,7 +85,9 @@ class PermuteAndFlip(Mechanism):
         steps = np.atleast_1d(to_steps(answers, self.step, "PermuteAndFlip"))
         noisy = add(steps, self.noise.sample(steps.size, entropy))
         turn = uniform_below(int(np.count_nonzero(noisy == noisy.max())), 1, entropy)
-        return Choice(index=int(decide(noisy, turn[0])), mechanism=self, cost=self.cost, simulated=entropy.simulated)
+        return Choice(
+            index=int(decide(noisy, turn[0])), mechanism=self, cost=self.cost, simulated=entropy.simulated
+        )
 
 
 def decide(noisy: Steps, turn: Any) -> Any:

@@ -51,7 +51,9 @@ class Race:
     def _edge(self) -> int:
         """Return the depth up to which places are tried by turns: all of them together weigh little below it."""
         n = self.steps.size
-        return 1 << 54 if n <= TOGETHER else math.ceil(math.log(n) / float(self.law.rate))  # 2^54: deeper than the clamp allows
+        return (
+            1 << 54 if n <= TOGETHER else math.ceil(math.log(n) / float(self.law.rate))
+        )  # 2^54: deeper than the clamp allows
 
     @cached_property
     def _near(self) -> NDArray[np.intp]:

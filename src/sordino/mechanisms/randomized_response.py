@@ -105,7 +105,9 @@ def standing(answers: Any) -> NDArray[np.int64]:
 def _as_float(value: Any) -> float:
     """Return the float nearest to one Python object, -inf for NaN and for what is no number; it never raises."""
     if isinstance(value, Fraction) or is_whole(value):
-        exact = value if isinstance(value, Fraction) else int(value)  # integers of NumPy cannot even be compared with a large one
+        exact = (
+            value if isinstance(value, Fraction) else int(value)
+        )  # integers of NumPy cannot even be compared with a large one
         return math.inf if exact >= _HUGE else -math.inf if exact <= -_HUGE else float(exact)
     if not isinstance(value, float | np.floating | Decimal) or is_nan(value):
         return -math.inf

@@ -29,7 +29,15 @@ from sordino.cost import Pure
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.mechanisms.base import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, STEP_MEANS, Mechanism, Rules, one_of_the_laws
+from sordino.mechanisms.base import (
+    DOMAIN,
+    EACH_ANSWER,
+    EACH_ANSWER_MEANS,
+    STEP_MEANS,
+    Mechanism,
+    Rules,
+    one_of_the_laws,
+)
 from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divided, family_of
 from sordino.mechanisms.crossings.correction import Family
 from sordino.mechanisms.crossings.split import Plan, Task
@@ -85,20 +93,28 @@ class SparseVector(Mechanism):
     )
     correction: Number | Literal["optimal"] | None = parameter(
         OrNone(WordOr(("optimal",), FINITE)),
-        ('Public number added to the threshold, so that a long run of answers below it is passed; "optimal": for the task.'),
+        (
+            'Public number added to the threshold, so that a long run of answers below it is passed; "optimal": for the task.'
+        ),
         default=None,
     )
     correction_run: int | None = parameter(
-        OrNone(DOMAIN_SIZE), ('How many answers below come before one above; needed with "optimal" and "success".'), default=None
+        OrNone(DOMAIN_SIZE),
+        ('How many answers below come before one above; needed with "optimal" and "success".'),
+        default=None,
     )
     correction_margin: Number | None = parameter(
         OrNone(NOT_NEGATIVE),
-        ('How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 with "success".'),
+        (
+            'How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 with "success".'
+        ),
         default=None,
     )
     passes: int = parameter(
         COUNT,
-        ("With more than one, answers that were below are asked again, in the same order, until enough are found."),
+        (
+            "With more than one, answers that were below are asked again, in the same order, until enough are found."
+        ),
         default=1,
     )
     resample: bool = parameter(
@@ -111,13 +127,17 @@ class SparseVector(Mechanism):
     )
     domain_size: int | None = parameter(
         DOMAIN,
-        ("Public number of items. If given, `release` takes only the answers that are not 0, with their positions."),
+        (
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+        ),
         default=None,
     )
     step: Fraction = derived(STEP_MEANS)
     threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
     positive_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
-    threshold_correction: Fraction = derived("The number that is added to every threshold, in the unit of the answers.")
+    threshold_correction: Fraction = derived(
+        "The number that is added to every threshold, in the unit of the answers."
+    )
     cost: Pure = derived(
         "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are what it did spend."
     )
@@ -127,13 +147,17 @@ class SparseVector(Mechanism):
         """Set what follows from the parameters."""
         if self.domain_size is not None and self.passes > 1:
             raise InvalidParameter(f"SparseVector.passes must be 1 with a domain size; got {self.passes}.")
-        plan = Plan.checked("SparseVector", self.split, self.correction, self.correction_run, self.correction_margin)
+        plan = Plan.checked(
+            "SparseVector", self.split, self.correction, self.correction_run, self.correction_margin
+        )
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
         c, kappa = self.positives, 1 if self.sensitivity.monotone else 2
         stages = c if self.resample else 1
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         share, added = plan.share(Task(query, limit, kappa, c, self.resample), bound / budget)
-        step, moves, threshold_rate, rate = divided("SparseVector", self.sensitivity, budget, share, c, stages=stages)
+        step, moves, threshold_rate, rate = divided(
+            "SparseVector", self.sensitivity, budget, share, c, stages=stages
+        )
         if added is None:
             added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
         self._set(
@@ -188,7 +212,9 @@ class SparseVector(Mechanism):
         return (self.threshold_correction,)
 
     @no_remnants
-    def release(self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM) -> Positives:
+    def release(
+        self, answers: Any, thresholds: Any = None, *, positions: Any = None, entropy: Entropy = SYSTEM
+    ) -> Positives:
         """Find the first positives, with fresh noise.
 
         Parameters
@@ -244,9 +270,21 @@ CLAIMS = (
         proof="sparse-vector.md",
         neighbours=(
             (SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
-            (SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=_EITHER_WAY, split=0.25), (0, 0, 0), (1, -1, -1)),
-            (SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, correction=-1), (0, 0), (1, 0)),
-            (SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, domain_size=2), (0, 0), (1, 0)),
+            (
+                SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=_EITHER_WAY, split=0.25),
+                (0, 0, 0),
+                (1, -1, -1),
+            ),
+            (
+                SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, correction=-1),
+                (0, 0),
+                (1, 0),
+            ),
+            (
+                SparseVector(threshold=1, positives=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
+                (0, 0),
+                (1, 0),
+            ),
         ),
         tight=True,
     ),

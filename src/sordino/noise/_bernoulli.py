@@ -45,7 +45,9 @@ def below(words: NDArray[np.uint16], p: Probability, entropy: Entropy) -> NDArra
     return coins
 
 
-def bernoulli_exp(proposed: NDArray[np.float64], exact: Callable[[int], Fraction], entropy: Entropy) -> NDArray[np.bool_]:
+def bernoulli_exp(
+    proposed: NDArray[np.float64], exact: Callable[[int], Fraction], entropy: Entropy
+) -> NDArray[np.bool_]:
     """Return independent coins that are True with probability exactly exp(-x_i), shape (n,).
 
     Parameters

@@ -21,7 +21,9 @@ from sordino.noise._uniform import uniform_below
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 
-def first_head(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> int:
+def first_head(
+    depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy
+) -> int:
     """Return the first candidate that shows heads when all flip their coins in a uniformly random order.
 
     Parameters
@@ -127,7 +129,9 @@ class _Runs:
         low = high = Decimal(0)
         sums = []
         for depth, length in zip(self.depths.tolist(), self.lengths.tolist(), strict=True):
-            chance_low, chance_high = exp_bounds(self.rate * max(depth, 0), digits)  # 0 where an empty run is better than all
+            chance_low, chance_high = exp_bounds(
+                self.rate * max(depth, 0), digits
+            )  # 0 where an empty run is better than all
             low, high = down.fma(Decimal(length), chance_low, low), up.fma(Decimal(length), chance_high, high)
             sums.append((low, high))
         return sums

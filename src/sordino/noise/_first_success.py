@@ -21,7 +21,9 @@ from sordino.noise._powers import UNIT, chances, exponents, logarithms, uniforms
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 
-def first_success(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> int | None:
+def first_success(
+    depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, entropy: Entropy
+) -> int | None:
     """Return the position of the first success in runs of independent trials, or None if there is none.
 
     Parameters
@@ -76,7 +78,9 @@ def _proposed(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fract
     return int(lengths[:run].sum()) + first if first == last < lengths[run] else None
 
 
-def _located(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, uniform: LazyUniform) -> int | None:
+def _located(
+    depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, uniform: LazyUniform
+) -> int | None:
     """Return where the hazards of the trials, all deeper than 0, exceed -ln U: -1 for nowhere, None if these digits cannot tell."""
     digits = uniform.digits + len(str(int(lengths.sum())))
     down, up = contexts(digits)
@@ -104,4 +108,6 @@ def hazard_bounds(x: Fraction, digits: int) -> Bounds:
     low, high = exp_bounds(x, finer)
     if high.adjusted() < -digits:
         return low, up.divide(high, down.subtract(1, high))  # p <= -ln(1-p) <= p/(1-p)
-    return up.next_plus(up.ln(up.subtract(1, low))).copy_negate(), down.next_minus(down.ln(down.subtract(1, high))).copy_negate()
+    return up.next_plus(up.ln(up.subtract(1, low))).copy_negate(), down.next_minus(
+        down.ln(down.subtract(1, high))
+    ).copy_negate()

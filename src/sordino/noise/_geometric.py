@@ -46,7 +46,9 @@ class Geometric:
     def pmf(self, x: Any) -> Any:
         """Probability of exactly `x`."""
         x = np.asarray(x)
-        return np.where(x < 0, 0.0, -np.expm1(-float(self.rate)) * np.exp(-float(self.rate) * np.maximum(x, 0)))
+        return np.where(
+            x < 0, 0.0, -np.expm1(-float(self.rate)) * np.exp(-float(self.rate) * np.maximum(x, 0))
+        )
 
     def cdf(self, x: Any) -> Any:
         """Probability of at most `x`."""
@@ -71,7 +73,10 @@ class Geometric:
         level = max(0, math.ceil(math.log2(_HIGH / self.rate))) if self.rate < _HIGH else 0
         digits, carry = _digits(self.rate, level)
         drawn = np.zeros(n, dtype=np.int64)
-        risen = [start + _draw(drawn[start : start + _CHUNK], digits, carry, entropy) for start in range(0, n, _CHUNK)]
+        risen = [
+            start + _draw(drawn[start : start + _CHUNK], digits, carry, entropy)
+            for start in range(0, n, _CHUNK)
+        ]
         high = np.concatenate(risen) if risen else np.zeros(0, dtype=np.intp)
         return self._raised(drawn, high, level, entropy) if high.size else drawn
 
@@ -92,14 +97,18 @@ class Geometric:
 @lru_cache(maxsize=1024)
 def _digits(rate: Fraction, level: int) -> tuple[tuple[Probability, ...], Probability]:
     """Return the probabilities that the digits below `level` are 1, and that of a carry to those above."""
-    return tuple(Probability.logistic(rate * (1 << i)) for i in range(level)), Probability.exp(rate * (1 << level))
+    return tuple(Probability.logistic(rate * (1 << i)) for i in range(level)), Probability.exp(
+        rate * (1 << level)
+    )
 
 
 def _draw(out: Any, digits: tuple[Probability, ...], carry: Probability, entropy: Entropy) -> Any:
     """Write the low digits of each draw into `out` and return the positions where a higher digit is 1."""
     n = out.size
     stride = -(-n // 4) * 4
-    words = entropy.words((len(digits) + 1) * stride // 4).view(np.uint16).reshape(len(digits) + 1, stride)[:, :n]
+    words = (
+        entropy.words((len(digits) + 1) * stride // 4).view(np.uint16).reshape(len(digits) + 1, stride)[:, :n]
+    )
     for start in range(0, len(digits), 16):  # sums of 16 digits stay in small, fast words
         part = np.zeros(n, dtype=np.uint16)
         for i, p in enumerate(digits[start : start + 16]):

@@ -20,7 +20,9 @@ DEEP = 500.0
 """From this x on e^-x is proposed as 0; it is below 2^-721."""
 
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
-_LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # 32 digits: its products with whole numbers below 2^21 are exact
+_LN2_HIGH = float.fromhex(
+    "0x1.62e42feep-1"
+)  # 32 digits: its products with whole numbers below 2^21 are exact
 _LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 _TAYLOR = [1 / math.factorial(n) for n in range(13, 0, -1)]  # (e^r - 1)/r
 _ATANH = [1 / (2 * n + 1) for n in range(9, -1, -1)]  # atanh(s)/s, in s^2
@@ -95,4 +97,6 @@ def widened(value: float, word: int) -> tuple[float, float]:
 
 def exponentials(words: list[int]) -> list[tuple[float, float]]:
     """Return bounds on -ln U for uniform numbers that begin with these 64 digits."""
-    return [widened(value, word) for value, word in zip(logarithms(*uniforms(words)).tolist(), words, strict=True)]
+    return [
+        widened(value, word) for value, word in zip(logarithms(*uniforms(words)).tolist(), words, strict=True)
+    ]

@@ -34,7 +34,12 @@ def _power(value: Any) -> Fraction | None:
     return number if number is not None and Fraction(11, 10) <= number <= 100 else None
 
 
-GAMMA = Constraint("a number from 1.1 to 100", _power, (4, 2, 1.5), (1, 0, -2, 1.05, 101, math.nan, math.inf, "4", None, True))
+GAMMA = Constraint(
+    "a number from 1.1 to 100",
+    _power,
+    (4, 2, 1.5),
+    (1, 0, -2, 1.05, 101, math.nan, math.inf, "4", None, True),
+)
 """The law exists for powers above 1; of those below 1.1 too many draws would leave the floats."""
 
 
@@ -100,7 +105,9 @@ class GeneralizedCauchy:
         """Return survival function and hazard, z >= 0: the latter also where both of its parts leave the floats."""
         z = np.asarray(z, dtype=np.float64)
         small, near, far, outer = self._parts(z)
-        return np.where(z > 1, far, 1 - near), 1 / ((1 + small) * np.where(z > 1, z * outer, (1 - near) / self.peak))
+        return np.where(z > 1, far, 1 - near), 1 / (
+            (1 + small) * np.where(z > 1, z * outer, (1 - near) / self.peak)
+        )
 
     def _parts(self, z: Any) -> tuple[Any, Any, Any, Any]:
         """Return t, which is z^gamma below 1 and z^-gamma above; the cdf below 1; the survival function above, and its sum.
@@ -109,7 +116,10 @@ class GeneralizedCauchy:
         """
         small = _powers(z, self._g)
         inner, outer = _alternating(small, self._g, 1.0, self._g - 1)
-        near, far = self.peak * np.clip(z, 0.0, 1.0) * inner, self.peak * np.maximum(z, 1.0) ** (1 - self._g) * outer
+        near, far = (
+            self.peak * np.clip(z, 0.0, 1.0) * inner,
+            self.peak * np.maximum(z, 1.0) ** (1 - self._g) * outer,
+        )
         return small, near, far, outer
 
     @cached_property
@@ -118,9 +128,14 @@ class GeneralizedCauchy:
         low, high = 0.0, (self._g - 1) ** (1 / self._g)
         for _ in range(_ROUNDS):
             z = np.linspace(low, high, _PARTS + 1)
-            rises = self.hazard(z) > self._g * z ** (self._g - 1) / (1 + z**self._g)  # up to the peak, and nowhere beyond
+            rises = self.hazard(z) > self._g * z ** (self._g - 1) / (
+                1 + z**self._g
+            )  # up to the peak, and nowhere beyond
             last = int(rises.sum()) - 1
-            low, high = float(z[max(0, last - 1)]), float(z[min(_PARTS, last + 2)])  # one more, as rounding may sway the comparison
+            low, high = (
+                float(z[max(0, last - 1)]),
+                float(z[min(_PARTS, last + 2)]),
+            )  # one more, as rounding may sway the comparison
         return low, high
 
     @cached_property
@@ -134,7 +149,9 @@ class GeneralizedCauchy:
         drawn = np.empty(n)
         filled = 0
         while filled < n:
-            taken = self._proposed(min(_CHUNK, math.ceil((n - filled) / self._taken) + 8), entropy)[: n - filled]
+            taken = self._proposed(min(_CHUNK, math.ceil((n - filled) / self._taken) + 8), entropy)[
+                : n - filled
+            ]
             drawn[filled : filled + taken.size] = taken
             filled += taken.size
         return drawn

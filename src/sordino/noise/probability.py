@@ -54,7 +54,10 @@ class Probability:
 
     def __init__(self, enclosure: Enclosure) -> None:
         self._enclosure = enclosure
-        self._known = (0, 0)  # how many digits, and the digits: one value, so that threads never see half of a change
+        self._known = (
+            0,
+            0,
+        )  # how many digits, and the digits: one value, so that threads never see half of a change
 
     @classmethod
     def exp(cls, x: Fraction) -> Probability:
@@ -93,9 +96,17 @@ class Probability:
 
 @lru_cache(maxsize=4096)
 def _exp(x: Fraction) -> Probability:
-    return Probability(lambda digits: exp_bounds(x, digits)) if x else Probability(lambda _: (Decimal(1), Decimal(1)))
+    return (
+        Probability(lambda digits: exp_bounds(x, digits))
+        if x
+        else Probability(lambda _: (Decimal(1), Decimal(1)))
+    )
 
 
 @lru_cache(maxsize=4096)
 def _logistic(x: Fraction) -> Probability:
-    return Probability(lambda digits: logistic_bounds(x, digits)) if x else Probability(lambda _: (Decimal("0.5"),) * 2)
+    return (
+        Probability(lambda digits: logistic_bounds(x, digits))
+        if x
+        else Probability(lambda _: (Decimal("0.5"),) * 2)
+    )

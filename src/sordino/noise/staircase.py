@@ -58,7 +58,9 @@ class Staircase:
     def variance(self) -> float:
         """Variance, in steps squared."""
         r, rest, n = self._ratio, self._rest, float(self.period)
-        zeroth, first, second = (_sum(k, self.flat) + r * (_sum(k, self.period) - _sum(k, self.flat)) for k in (0, 1, 2))
+        zeroth, first, second = (
+            _sum(k, self.flat) + r * (_sum(k, self.period) - _sum(k, self.flat)) for k in (0, 1, 2)
+        )
         sums = n**2 * zeroth * r * (1 + r) / rest**3 + 2 * n * first * r / rest**2 + second / rest
         return 2 * sums / self._whole
 
@@ -78,14 +80,18 @@ class Staircase:
     def sf(self, x: Any) -> Any:
         """Probability of more than `x`."""
         least = np.asarray(x) + 1
-        return np.where(least >= 1, self._tail(np.maximum(least, 1)), 1 - self._tail(np.maximum(1 - least, 1)))
+        return np.where(
+            least >= 1, self._tail(np.maximum(least, 1)), 1 - self._tail(np.maximum(1 - least, 1))
+        )
 
     def _tail(self, least: NDArray[Any]) -> NDArray[Any]:
         """Return the probability of at least this, from 1 on."""
         r, s = self._ratio, least % self.period
         here = np.maximum(self.flat - s, 0) + r * (self.period - np.maximum(s, self.flat))
         beyond = r * (self.flat + (self.period - self.flat) * r) / self._rest
-        tail: NDArray[Any] = np.exp(-float(self.rate) * (least // self.period)) * (here + beyond) / self._whole
+        tail: NDArray[Any] = (
+            np.exp(-float(self.rate) * (least // self.period)) * (here + beyond) / self._whole
+        )
         return tail
 
     def quantile(self, p: float) -> int:

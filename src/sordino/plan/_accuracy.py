@@ -42,7 +42,12 @@ def _chance(value: Any) -> Fraction | None:
     return number if number is not None and Fraction(1, 10**9) <= number < 1 else None
 
 
-CHANCE = Constraint("a number in [1e-9, 1)", _chance, (1e-9, 0.05, Fraction(1, 3)), (0, 1, -0.5, 1e-10, math.nan, None, "half"))
+CHANCE = Constraint(
+    "a number in [1e-9, 1)",
+    _chance,
+    (1e-9, 0.05, Fraction(1, 3)),
+    (0, 1, -0.5, 1e-10, math.nan, None, "half"),
+)
 
 
 @final
@@ -78,7 +83,9 @@ class Accuracy:
     statement: str
 
 
-def accuracy(mechanism: Any, *, answers: int, alpha: Number | None = None, beta: Number | None = None) -> Accuracy:
+def accuracy(
+    mechanism: Any, *, answers: int, alpha: Number | None = None, beta: Number | None = None
+) -> Accuracy:
     """Say how likely a mechanism errs by a margin, or which margin it keeps; from its exact law on the grid, before any data is seen.
 
     A `SparseVector` is right if, again and again until all positives are found, `answers` answers that lie at least `alpha` below the
@@ -126,11 +133,15 @@ ExponentialMechanism, PermuteAndFlip or NoisyTopK
     n = DOMAIN_SIZE("plan.accuracy.answers", answers)
     task = asked(mechanism, n)
     if (alpha is None) == (beta is None):
-        raise InvalidParameter("plan.accuracy needs alpha, a margin, or beta, a probability of failure, and not both.")
+        raise InvalidParameter(
+            "plan.accuracy needs alpha, a margin, or beta, a probability of failure, and not both."
+        )
     if alpha is not None:
         margin = NOT_NEGATIVE("plan.accuracy.alpha", alpha)
         if not margin and task.least:
-            raise InvalidParameter("plan.accuracy.alpha must be above 0 for a selection: the best lies 0 below the best.")
+            raise InvalidParameter(
+                "plan.accuracy.alpha must be above 0 for a selection: the best lies 0 below the best."
+            )
         return _stated(task, n, alpha, task.failure(margin))
     accepted = CHANCE("plan.accuracy.beta", beta)
     least = _least_steps(task, accepted) * task.step
@@ -164,7 +175,9 @@ def _least_steps(task: Asked, accepted: Fraction) -> int:
     low, high = task.least - 1, max(task.guess, 1)
     while task.failure(high * task.step) > accepted:
         if high > 4 * CLAMP:
-            raise InvalidParameter("plan.accuracy.beta must be one that some margin within 2^52 steps reaches for this mechanism.")
+            raise InvalidParameter(
+                "plan.accuracy.beta must be one that some margin within 2^52 steps reaches for this mechanism."
+            )
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
@@ -215,7 +228,9 @@ def _(mechanism: SparseVector, answers: int) -> Asked:
     stages, times = (1, c) if mechanism.resample else (c, 1)
 
     def failure(low: int, high: int) -> float:
-        rightly = success(answers, stages, low - cut.steps, high - cut.steps, mechanism.noise, mechanism.threshold_noise)
+        rightly = success(
+            answers, stages, low - cut.steps, high - cut.steps, mechanism.noise, mechanism.threshold_noise
+        )
         return _above(-math.expm1(times * math.log(rightly)) if rightly > 0 else 1.0)
 
     return _searching(mechanism, 1 / mechanism.noise.rate, c, _in_turn(answers, c), failure)
@@ -228,7 +243,12 @@ def _(mechanism: AdaptiveSparseVector, answers: int) -> Asked:
 
     def failure(low: int, high: int) -> float:
         passed = [Question(law, low - cut, answers * c) for law, cut in branches]
-        return _above(1 - expected(mechanism.threshold_noise, passed, [Question(law, high - cut) for law, cut in branches], c))
+        return _above(
+            1
+            - expected(
+                mechanism.threshold_noise, passed, [Question(law, high - cut) for law, cut in branches], c
+            )
+        )
 
     return _searching(mechanism, 1 / mechanism.branch_noise[-1].rate, c, _in_turn(answers, c), failure)
 
@@ -243,7 +263,9 @@ def _(mechanism: GaussianSparseVector, answers: int) -> Asked:
         )
 
     def failure(low: int, high: int) -> float:
-        return _above(1 - success(answers, c, low - cut, high - cut, mechanism.noise, mechanism.threshold_noise))
+        return _above(
+            1 - success(answers, c, low - cut, high - cut, mechanism.noise, mechanism.threshold_noise)
+        )
 
     scale = math.sqrt(mechanism.noise.variance) + math.sqrt(mechanism.threshold_noise.variance)
     return _searching(mechanism, scale, c, _in_turn(answers, c), failure)
@@ -276,7 +298,9 @@ def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise
     """
     k = mechanism.k
     cut = cut_at("plan.accuracy.threshold", mechanism.threshold, Fraction(0), mechanism.step).steps
-    least = Geometric(k * law.rate) if isinstance(law, Geometric) else law if k == 1 else None  # the least noise of k answers
+    least = (
+        Geometric(k * law.rate) if isinstance(law, Geometric) else law if k == 1 else None
+    )  # the least noise of k answers
 
     def failure(low: int, high: int) -> float:
         below, above = Question(law, low - cut, answers), Question(law, high - cut)
@@ -295,7 +319,9 @@ def _in_turn(answers: int, c: int) -> str:
     return each if c == 1 else f"{c} times in a row {each}"
 
 
-def _searching(mechanism: Any, scale: Any, positives: int, says: str, failure: Callable[[int, int], float]) -> Asked:
+def _searching(
+    mechanism: Any, scale: Any, positives: int, says: str, failure: Callable[[int, int], float]
+) -> Asked:
     """Return the task of finding what lies above a threshold: on the grid, answers alpha away from it lie at `low` and `high`."""
     threshold, step = FINITE("threshold", mechanism.threshold), mechanism.step
 
@@ -308,32 +334,48 @@ def _searching(mechanism: Any, scale: Any, positives: int, says: str, failure: C
 
 def _selecting(step: Fraction, rate: Fraction, failure: Callable[[int], float], says: str) -> Asked:
     """Return the task of a selection: answers that lie alpha apart lie at least floor(alpha / step) steps apart on the grid."""
-    return Asked(step, 1, int(1 / rate), lambda alpha: failure(min(int(alpha // step), 2 * CLAMP)), None, says)
+    return Asked(
+        step, 1, int(1 / rate), lambda alpha: failure(min(int(alpha // step), 2 * CLAMP)), None, says
+    )
 
 
 @asked.register
 def _(mechanism: ExponentialMechanism, answers: int) -> Asked:
     rate = mechanism.rate
-    return _selecting(mechanism.step, rate, lambda gap: _up(exponential_failure(answers, gap, rate)), _best(answers))
+    return _selecting(
+        mechanism.step, rate, lambda gap: _up(exponential_failure(answers, gap, rate)), _best(answers)
+    )
 
 
 @asked.register
 def _(mechanism: PermuteAndFlip, answers: int) -> Asked:
     rate = mechanism.noise.rate
-    return _selecting(mechanism.step, rate, lambda gap: _up(permuted_failure(answers, gap, rate)), _best(answers))
+    return _selecting(
+        mechanism.step, rate, lambda gap: _up(permuted_failure(answers, gap, rate)), _best(answers)
+    )
 
 
 @asked.register
 def _(mechanism: NoisyTopK, answers: int) -> Asked:
     k, law = mechanism.k, mechanism.noise
     if answers < k or mechanism.domain_size not in {None, answers}:
-        needed = f"at least {k}" if mechanism.domain_size is None else f"the domain size {mechanism.domain_size}"
+        needed = (
+            f"at least {k}" if mechanism.domain_size is None else f"the domain size {mechanism.domain_size}"
+        )
         raise InvalidParameter(f"plan.accuracy.answers must be {needed} for this mechanism; got {answers}.")
-    says = _best(answers) if k == 1 else f"each selected answer lies less than {{alpha}} below the best {k} of {answers}"
+    says = (
+        _best(answers)
+        if k == 1
+        else f"each selected answer lies less than {{alpha}} below the best {k} of {answers}"
+    )
     if isinstance(law, Gumbel):
-        return _selecting(mechanism.step, law.rate, lambda gap: _up(peeled_failure(answers, k, gap, law.rate)), says)
+        return _selecting(
+            mechanism.step, law.rate, lambda gap: _up(peeled_failure(answers, k, gap, law.rate)), says
+        )
     if isinstance(law, DiscreteLaplace) and k > 1:
-        raise InvalidParameter("plan.accuracy.mechanism must be a NoisyTopK with k = 1 where its noise is 'laplace'.")
+        raise InvalidParameter(
+            "plan.accuracy.mechanism must be a NoisyTopK with k = 1 where its noise is 'laplace'."
+        )
     least = Geometric(k * law.rate) if isinstance(law, Geometric) else law  # the least noise of k answers
 
     def failure(gap: int) -> float:

@@ -15,7 +15,13 @@ import numpy as np
 
 from sordino.constraints import COUNT, NOT_NEGATIVE, POSITIVE, TRUTH, Constraint, Number
 from sordino.errors import InvalidParameter
-from sordino.mechanisms import PermuteAndFlip, RandomizedResponse, SmoothSelection, SmoothStepSelection, StepSelection
+from sordino.mechanisms import (
+    PermuteAndFlip,
+    RandomizedResponse,
+    SmoothSelection,
+    SmoothStepSelection,
+    StepSelection,
+)
 from sordino.plan.winning import Design, noise_alone, winning
 from sordino.sensitivity import Sensitivity
 
@@ -28,7 +34,9 @@ def _candidates(value: Any) -> int | None:
     return count if count is not None and count <= _MOST else None
 
 
-_CANDIDATES = Constraint("a whole number from 1 to 2^22", _candidates, (1, 20), (0, -1, 1.5, True, None, 1 << 23))
+_CANDIDATES = Constraint(
+    "a whole number from 1 to 2^22", _candidates, (1, 20), (0, -1, 1.5, True, None, 1 << 23)
+)
 _CLOSE = 0.002
 """Figures that lie closer together are equal, and the simpler mechanism is chosen."""
 
@@ -157,7 +165,11 @@ def choose_selector(
     SmoothStepSelection selects the best of 20 with probability 0.99 on the public design: ... Next: ...
     """
     owner = "plan.choose_selector"
-    count, budget, only_exact = _CANDIDATES(f"{owner}.m", m), POSITIVE(f"{owner}.epsilon", epsilon), TRUTH(f"{owner}.exact", exact)
+    count, budget, only_exact = (
+        _CANDIDATES(f"{owner}.m", m),
+        POSITIVE(f"{owner}.epsilon", epsilon),
+        TRUTH(f"{owner}.exact", exact),
+    )
     smooth = {"beta": beta, "floor": floor, "typical": typical}
     given = [name for name, value in smooth.items() if value is not None]
     if given and len(given) < len(smooth):
@@ -181,7 +193,13 @@ def choose_selector(
         POSITIVE(f"{owner}.floor", floor)
         bound = float(min(POSITIVE(f"{owner}.typical", typical), sensitivity.bound))
         design = Design(design.scores, design.best, np.full(len(design.scores), bound))
-        limits = {"beta": beta, "floor": floor, "ceiling": sensitivity.bound, "candidates": count, "epsilon": budget}
+        limits = {
+            "beta": beta,
+            "floor": floor,
+            "ceiling": sensitivity.bound,
+            "candidates": count,
+            "epsilon": budget,
+        }
         made += smooth_ones(limits, exact=only_exact)
     return chosen([Alternative(mechanism=one, success=winning(one, design)) for one in made], count)
 
@@ -200,7 +218,9 @@ def smooth_ones(limits: dict[str, Any], *, exact: bool) -> list[Any]:
         try:
             found.append(kind(**limits))
         except InvalidParameter:
-            if limits["floor"] > limits["ceiling"] or (limits["beta"] == 0 and limits["floor"] < limits["ceiling"]):
+            if limits["floor"] > limits["ceiling"] or (
+                limits["beta"] == 0 and limits["floor"] < limits["ceiling"]
+            ):
                 raise  # what is left to be refused is too small a budget
     return found
 
@@ -243,5 +263,7 @@ def _designed(scores: Any, m: int, owner: str) -> Design:
     except (TypeError, ValueError):
         rows = np.zeros((0, 0))
     if rows.ndim != 2 or rows.shape[1] != m or not rows.size or not np.isfinite(rows).all():
-        raise InvalidParameter(f"{owner}.scores must be finite numbers, {m} in each row, made up or public; got something else.")
+        raise InvalidParameter(
+            f"{owner}.scores must be finite numbers, {m} in each row, made up or public; got something else."
+        )
     return Design(rows, rows.argmax(axis=1))

@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from sordino.constraints import shown
 from sordino.entropy import Seeded
 from sordino.errors import InvalidParameter
-from sordino.mechanisms import PermuteAndFlip, RandomizedResponse, SmoothSelection, SmoothStepSelection, StepSelection
+from sordino.mechanisms import (
+    PermuteAndFlip,
+    RandomizedResponse,
+    SmoothSelection,
+    SmoothStepSelection,
+    StepSelection,
+)
 from sordino.mechanisms.smooth.step_atoms import DIGITS
 
 Floats = NDArray[np.float64]
@@ -62,7 +68,9 @@ class Design:
 
     def some(self) -> Design:
         """Return the first rows, where all would take long."""
-        return Design(self.scores[:_SOME], self.best[:_SOME], None if self.bounds is None else self.bounds[:_SOME])
+        return Design(
+            self.scores[:_SOME], self.best[:_SOME], None if self.bounds is None else self.bounds[:_SOME]
+        )
 
 
 def rows_for(m: int) -> int:
@@ -126,9 +134,13 @@ def _(mechanism: SmoothStepSelection, design: Design) -> float:
     levels, weights = _levels(rate)
     if levels[-1] > _MOST_LEVELS:
         return 0.0
-    atoms = np.array([float(height) for height in mechanism.heights(range(4 * int(levels[-1]) + 4))]) / (1 << DIGITS)
+    atoms = np.array([float(height) for height in mechanism.heights(range(4 * int(levels[-1]) + 4))]) / (
+        1 << DIGITS
+    )
     below = lambda x: _log_less(rate * np.searchsorted(atoms, x, "right"))  # noqa: E731
-    return _average(design, lambda i: _scale(mechanism, design, i), atoms[levels.astype(np.int64)], weights, below)
+    return _average(
+        design, lambda i: _scale(mechanism, design, i), atoms[levels.astype(np.int64)], weights, below
+    )
 
 
 @winning.register
@@ -139,7 +151,9 @@ def _(mechanism: SmoothSelection, design: Design) -> float:
     heights = np.exp(np.interp(_DEEP, -np.log(more), _LOG_GRID))
     known = np.where(less < 0.5, np.log(less), np.log1p(-np.minimum(more, 0.9)))
     below = lambda x: np.interp(np.log(np.maximum(x, z[0])), _LOG_GRID, known)  # noqa: E731
-    return _average(design, lambda i: _scale(mechanism, design, i) / mechanism.alpha, heights, _WEIGHTS, below)
+    return _average(
+        design, lambda i: _scale(mechanism, design, i) / mechanism.alpha, heights, _WEIGHTS, below
+    )
 
 
 def _scale(mechanism: Any, design: Design, row: int) -> float:
@@ -165,7 +179,11 @@ def _levels(rate: float) -> tuple[Floats, Floats]:
 
 
 def _average(
-    design: Design, scale: Callable[[int], float], heights: Floats, weights: Floats, log_below: Callable[[Floats], Floats]
+    design: Design,
+    scale: Callable[[int], float],
+    heights: Floats,
+    weights: Floats,
+    log_below: Callable[[Floats], Floats],
 ) -> float:
     """Return the average over rows and heights of the best one of the probability that all others stay below it."""
     rows, total = [_depths(design, i, scale(i)) for i in range(len(design.scores))], 0.0

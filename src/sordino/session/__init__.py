@@ -10,7 +10,15 @@ if TYPE_CHECKING:
     from sordino.session._batch import Pending
     from sordino.session._bounded_total import BoundedValue
     from sordino.session._plan import Payer, Progress, Uncharged
-    from sordino.session._results import AboveItem, AboveItems, Count, CountedItem, Histogram, TopItem, TopItems
+    from sordino.session._results import (
+        AboveItem,
+        AboveItems,
+        Count,
+        CountedItem,
+        Histogram,
+        TopItem,
+        TopItems,
+    )
     from sordino.session._session import Session
     from sordino.session._table_numbers import GroupRow, Groups
     from sordino.session.local import LocalReports, Reported

@@ -44,7 +44,9 @@ class Pending:
     def result(self) -> Any:
         """The release; raises `InvalidParameter` while the batch is open or if it ended by an error."""
         if not self._held:
-            raise InvalidParameter("A release of a batch can be used after its `with` block has ended without an error.")
+            raise InvalidParameter(
+                "A release of a batch can be used after its `with` block has ended without an error."
+            )
         return self._held[0]
 
     def __getattr__(self, name: str) -> Any:
@@ -84,7 +86,13 @@ class Batch:
     @property
     def cost(self) -> Cost:
         """What all of it costs together."""
-        return compose(*(part if isinstance(part, Cost) else part.cost for plan, _, _ in self.asked for part in plan.spent))
+        return compose(
+            *(
+                part if isinstance(part, Cost) else part.cost
+                for plan, _, _ in self.asked
+                for part in plan.spent
+            )
+        )
 
     def add(self, plan: Plan[Any], progress: Progress | None) -> Pending:
         """Take one more release."""

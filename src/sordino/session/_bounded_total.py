@@ -31,7 +31,9 @@ from sordino.sensitivity import Adjacency, Sensitivity
 
 _RECORD_BITS = 51  # of the larger end of a record: whole numbers up to there are counted as they are
 _SCALE_BITS = 20  # of the scale of the noise, or more
-_BOUND_BITS = 10  # of what one unit moves, or more: rounding it up to whole steps costs less than a thousandth
+_BOUND_BITS = (
+    10  # of what one unit moves, or more: rounding it up to whole steps costs less than a thousandth
+)
 _END_BITS = 51  # of the larger end of the figure, at most: released numbers are exact floats
 _WIDTH = Fraction(1, 1 << 30)
 
@@ -41,7 +43,9 @@ def _budget(value: object) -> Fraction | None:
     return number if number is not None and Fraction(1, 10**5) <= number <= 10**6 else None
 
 
-BUDGET = Constraint("a number from 0.00001 to 1000000", _budget, (1, 0.1, 10**6), (0, 1e-6, 10**7, math.nan, None))
+BUDGET = Constraint(
+    "a number from 0.00001 to 1000000", _budget, (1, 0.1, 10**6), (0, 1e-6, 10**7, math.nan, None)
+)
 
 
 @final
@@ -127,7 +131,9 @@ class BoundedTotal:
         if self.kind == "sum":
             POSITIVE("sum.cap", cap)
             if lower > 0:
-                raise InvalidParameter(f"sum.lower must be at most 0, because a sum gains nothing from more; got {shown(lower)}.")
+                raise InvalidParameter(
+                    f"sum.lower must be at most 0, because a sum gains nothing from more; got {shown(lower)}."
+                )
         low, high = (FINITE(f"{self.kind}.bounds", end) for end in self.bounds)
         if high - low < max(abs(low), abs(high)) * _WIDTH:
             raise InvalidParameter(
@@ -150,7 +156,9 @@ class BoundedTotal:
         lower, cap = FINITE("lower", self.lower), FINITE("cap", self.cap)
         step = _power_below(max(abs(lower), abs(cap)) / (1 << (_RECORD_BITS - 1)))
         if not Fraction(1, 1 << 800) <= step <= 1 << 800:
-            raise InvalidParameter(f"{self.kind}.cap and lower must lie within 2^800, and not within 2^-700. Change the unit.")
+            raise InvalidParameter(
+                f"{self.kind}.cap and lower must lie within 2^800, and not within 2^-700. Change the unit."
+            )
         return StepRange(low=math.floor(lower / step), high=math.floor(cap / step), step=step)
 
     @property
@@ -190,7 +198,9 @@ class BoundedTotal:
             steps += (figure.records - figure.total.known) * max(ends.low, min(ends.high, 0))
         low, high = mechanism.ends
         answer = np.array([Fraction(steps) * ends.step / records], dtype=object)
-        place = low + int(round_at_random(answer, low * mechanism.step, mechanism.step, high - low, entropy)[0])
+        place = low + int(
+            round_at_random(answer, low * mechanism.step, mechanism.step, high - low, entropy)[0]
+        )
         fresh = cast("Value", mechanism.release(place * mechanism.step, entropy=entropy))
         step, bounds = float(mechanism.step), tuple(float(end) for end in self.bounds)
         covered = interval(fresh)
@@ -215,7 +225,9 @@ def _noise(total: BoundedTotal, records: int) -> FoldedMechanism:
     finest = max(abs(low), abs(high)) / (1 << _END_BITS)
     wanted = min(bound / budget / (1 << _SCALE_BITS), bound / (1 << _BOUND_BITS))
     step = max(_power_below(wanted), 2 * _power_below(finest))
-    statement = Sensitivity(bound=math.ceil(bound / step) * step, monotone=False, adjacency=total.adjacency, step=step)
+    statement = Sensitivity(
+        bound=math.ceil(bound / step) * step, monotone=False, adjacency=total.adjacency, step=step
+    )
     ends = {"lower": math.floor(low / step) * step, "upper": math.ceil(high / step) * step}
     return FoldedMechanism(**ends, epsilon=budget, sensitivity=statement)
 

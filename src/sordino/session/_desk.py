@@ -38,7 +38,9 @@ class Desk:
             if len(plans) == 1
             else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
         )
-        with self._charge(tuple(part for plan in plans for part in plan.spent), " + ".join(names), detail) as payer:
+        with self._charge(
+            tuple(part for plan in plans for part in plan.spent), " + ".join(names), detail
+        ) as payer:
             return [self._released(plan, payer, progress) for plan, progress in asked]
 
     def _released(self, plan: Plan[R], payer: Payer, progress: Progress | None) -> R:
@@ -55,7 +57,9 @@ class Desk:
             return plan.finish(payer, found, self.entropy)
         except SordinoError:
             raise
-        except Exception as error:  # private rows never raise, and what went wrong with them is said to nobody
+        except (
+            Exception
+        ) as error:  # private rows never raise, and what went wrong with them is said to nobody
             if any(called is not None and called.raised is error for called in (heard, plan.callback)):
                 raise
         raise DataSourceError.after_charge()
@@ -69,11 +73,17 @@ class Desk:
         ):
             yield stream
 
-    def _charge(self, parts: tuple[Any, ...], label: str, detail: dict[str, Any]) -> AbstractContextManager[Payer]:
+    def _charge(
+        self, parts: tuple[Any, ...], label: str, detail: dict[str, Any]
+    ) -> AbstractContextManager[Payer]:
         """Reserve, durably, before any row is read; the ledger keeps what is public."""
         if self.ledger is None:
             return nullcontext(Uncharged())
-        about: dict[str, Any] = {"unit": self.unit, "source": self.source.identity, "adjacency": self.unit.adjacency}
+        about: dict[str, Any] = {
+            "unit": self.unit,
+            "source": self.source.identity,
+            "adjacency": self.unit.adjacency,
+        }
         return self.ledger.reserve(parts, label=label, detail=detail, **about)
 
     def _detail(self, plan: Plan[Any]) -> dict[str, Any]:

@@ -145,11 +145,15 @@ def checked_bounds(name: str, bounds: Any) -> Bounds | None:
         raise InvalidParameter(f"{name}.bounds must be two numbers (low, high); got {shown(bounds)}.")
     low, high = (FINITE(f"{name}.bounds", end) for end in bounds)
     if high <= low:
-        raise InvalidParameter(f"{name}.bounds must be two numbers, the second one larger; got {shown(low)} and {shown(high)}.")
+        raise InvalidParameter(
+            f"{name}.bounds must be two numbers, the second one larger; got {shown(low)} and {shown(high)}."
+        )
     return low, high
 
 
-def _noise(name: str, epsilon: Fraction, sensitivity: Sensitivity, bounds: Bounds | None) -> LaplaceMechanism | FoldedMechanism:
+def _noise(
+    name: str, epsilon: Fraction, sensitivity: Sensitivity, bounds: Bounds | None
+) -> LaplaceMechanism | FoldedMechanism:
     """Return what releases counts: within the declared range, if there is one."""
     if bounds is None:
         return LaplaceMechanism(epsilon=epsilon, sensitivity=sensitivity)
@@ -176,10 +180,14 @@ def plan_histogram(
     """Measure every item of the domain."""
     size = size_of(question)
     if not_listed(question) is not None and question.domain is not None and question.domain.size > LISTED:
-        raise InvalidParameter(f"histogram.domain must have at most {LISTED} items, all of which it measures; got {size}.")
+        raise InvalidParameter(
+            f"histogram.domain must have at most {LISTED} items, all of which it measures; got {size}."
+        )
     planned = None if size is None else _noise("histogram", epsilon, question.joint(size), bounds)
     if bounds is not None:
-        _ = _noise("histogram", epsilon, question.joint(1), bounds)  # bounds that are refused are so before the charge
+        _ = _noise(
+            "histogram", epsilon, question.joint(1), bounds
+        )  # bounds that are refused are so before the charge
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Histogram:
         values = counts.at(np.arange(len(counts.labels)))
@@ -200,7 +208,9 @@ def plan_histogram(
     return Plan("histogram", question, public, (planned or Pure(epsilon=epsilon),), finish)
 
 
-def plan_count(name: str, question: CountQuestion, *, epsilon: Fraction, where: str | None, bounds: Bounds | None) -> Plan[Count]:
+def plan_count(
+    name: str, question: CountQuestion, *, epsilon: Fraction, where: str | None, bounds: Bounds | None
+) -> Plan[Count]:
     """Measure one number."""
     mechanism = _noise(name, epsilon, question.sensitivity, bounds)
 
@@ -209,7 +219,13 @@ def plan_count(name: str, question: CountQuestion, *, epsilon: Fraction, where: 
         low, high = interval(fresh, confidence=CONFIDENCE)
         found: dict[str, Any] = {"standard_error": fresh.standard_error, "output_range": _range(mechanism)}
         return Count(
-            estimate=fresh.value, low=low, high=high, **found, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated
+            estimate=fresh.value,
+            low=low,
+            high=high,
+            **found,
+            mechanism=mechanism,
+            cost=fresh.cost,
+            simulated=fresh.simulated,
         )
 
     return Plan(name, question, {"where": where, "bounds": bounds}, (mechanism,), finish)

@@ -21,7 +21,11 @@ Finder = SparseVector | AdaptiveSparseVector
 
 def finder(*, adaptive: bool, positives: int, **options: Any) -> Finder:
     """Return the sparse vector that options ask for."""
-    return AdaptiveSparseVector(at_least=positives, **options) if adaptive else SparseVector(positives=positives, **options)
+    return (
+        AdaptiveSparseVector(at_least=positives, **options)
+        if adaptive
+        else SparseVector(positives=positives, **options)
+    )
 
 
 def run_of(question: CountQuestion, positives: int) -> int | None:
@@ -53,8 +57,12 @@ def plan_above(
     """
     check_listable("above.positives", options["positives"], question)
     rest = epsilon * (measure_share or 0)
-    given = {name: value for name, value in options.items() if value is not None}  # the others are left to the mechanism
-    find = finder(epsilon=epsilon - rest, sensitivity=question.sensitivity, domain_size=not_listed(question), **given)
+    given = {
+        name: value for name, value in options.items() if value is not None
+    }  # the others are left to the mechanism
+    find = finder(
+        epsilon=epsilon - rest, sensitivity=question.sensitivity, domain_size=not_listed(question), **given
+    )
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> AboveItems:
         if not len(counts.labels):  # assumed public, and there are none
@@ -83,8 +91,17 @@ def plan_above(
         )
         complete = found.asked == len(counts.labels)
         return AboveItems(
-            rows=rows, asked=found.asked, complete=complete, mechanism=mechanisms, cost=spent, simulated=found.simulated
+            rows=rows,
+            asked=found.asked,
+            complete=complete,
+            mechanism=mechanisms,
+            cost=spent,
+            simulated=found.simulated,
         )
 
-    public = {"item": item, "where": where} | {name: options[name] for name in ("threshold", "positives", "adaptive")}
-    return Plan("above", question, public, (find,) if measure_share is None else (find, Pure(epsilon=rest)), finish)
+    public = {"item": item, "where": where} | {
+        name: options[name] for name in ("threshold", "positives", "adaptive")
+    }
+    return Plan(
+        "above", question, public, (find,) if measure_share is None else (find, Pure(epsilon=rest)), finish
+    )

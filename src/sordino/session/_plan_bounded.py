@@ -10,7 +10,16 @@ from typing import Any, Literal, final
 import numpy as np
 
 from sordino.constraints import POSITIVE, exact
-from sordino.data import CountQuestion, Domain, NumberQuestion, PrivacyUnit, Source, StepRange, prepare_counts, prepare_numbers
+from sordino.data import (
+    CountQuestion,
+    Domain,
+    NumberQuestion,
+    PrivacyUnit,
+    Source,
+    StepRange,
+    prepare_counts,
+    prepare_numbers,
+)
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketGrid
@@ -66,7 +75,10 @@ def plan_bounded(
         _check_records(source, unit, rows)
     budget, adjacency = POSITIVE(f"{name}.epsilon", epsilon), unit.adjacency
     if rows.by is not None:  # as for every release about groups
-        budget, adjacency = budget / (rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)), "add-remove"
+        budget, adjacency = (
+            budget / (rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)),
+            "add-remove",
+        )
     estimator = BoundedTotal(
         kind=name,
         epsilon=budget,
@@ -78,10 +90,18 @@ def plan_bounded(
     )
     about: dict[str, Any] = {"by": rows.by, "domain": rows.domain, "groups_per_unit": rows.groups_per_unit}
     question = prepare_numbers(
-        source, unit, column=rows.column, grid=BucketGrid(edges=np.zeros(1)), where=rows.where, salt=salt, **about
+        source,
+        unit,
+        column=rows.column,
+        grid=BucketGrid(edges=np.zeros(1)),
+        where=rows.where,
+        salt=salt,
+        **about,
     )
     labels = None if question.domain is None else tuple(question.groups)
-    mechanism = TableNumbers(estimator=estimator, adjacency=unit.adjacency, labels=labels, groups_per_unit=rows.groups(name))
+    mechanism = TableNumbers(
+        estimator=estimator, adjacency=unit.adjacency, labels=labels, groups_per_unit=rows.groups(name)
+    )
     counted = prepare_counts(source, unit, kind="rows") if name == "mean" else None
 
     def finish(payer: Payer, figures: Sequence[Figure], entropy: Entropy) -> Any:

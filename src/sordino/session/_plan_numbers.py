@@ -42,11 +42,23 @@ class Rows:
 
     def groups(self, name: str) -> int:
         """Return in how many groups one unit has a part."""
-        return 1 if self.by is None or self.groups_per_unit is None else COUNT(f"{name}.groups_per_unit", self.groups_per_unit)
+        return (
+            1
+            if self.by is None or self.groups_per_unit is None
+            else COUNT(f"{name}.groups_per_unit", self.groups_per_unit)
+        )
 
 
 def estimator_of(
-    name: str, source: Source, unit: PrivacyUnit, rows: Rows, /, *, epsilon: Any, q: Any = None, **options: Any
+    name: str,
+    source: Source,
+    unit: PrivacyUnit,
+    rows: Rows,
+    /,
+    *,
+    epsilon: Any,
+    q: Any = None,
+    **options: Any,
 ) -> Estimator:
     """Return the estimator of a sum, of a mean, of one quantile, or of several."""
     shared = _shared(name, unit, rows, epsilon) | options
@@ -81,7 +93,16 @@ def size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
 
 
 def plan_numbers(
-    name: str, source: Source, unit: PrivacyUnit, rows: Rows, /, *, salt: bytes, epsilon: Any, q: Any = None, **options: Any
+    name: str,
+    source: Source,
+    unit: PrivacyUnit,
+    rows: Rows,
+    /,
+    *,
+    salt: bytes,
+    epsilon: Any,
+    q: Any = None,
+    **options: Any,
 ) -> Plan[Any]:
     """Check the question and return the release: everything that is public has been looked at, and no row."""
     estimator = estimator_of(name, source, unit, rows, epsilon=epsilon, q=q, **options)
@@ -97,11 +118,19 @@ def plan_numbers(
         groups_per_unit=rows.groups_per_unit,
     )
     labels = None if question.domain is None else tuple(question.groups)
-    mechanism = TableNumbers(estimator=estimator, adjacency=unit.adjacency, labels=labels, groups_per_unit=rows.groups(name))
+    mechanism = TableNumbers(
+        estimator=estimator, adjacency=unit.adjacency, labels=labels, groups_per_unit=rows.groups(name)
+    )
 
     def finish(payer: Payer, counts: tuple[BucketCounts, ...], entropy: Entropy) -> Any:
         return payer.release(mechanism, Numbers(question, counts), entropy=entropy)
 
     listed = [float(one) for one in q] if several(q) else q
-    public = {"column": rows.column, "q": listed, "where": rows.where, "by": rows.by, "groups_per_unit": rows.groups_per_unit}
+    public = {
+        "column": rows.column,
+        "q": listed,
+        "where": rows.where,
+        "by": rows.by,
+        "groups_per_unit": rows.groups_per_unit,
+    }
     return Plan(name, question, public, (mechanism,), finish)

@@ -48,13 +48,19 @@ def plan_top_k(
     measure_all = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(k))
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> TopItems:
-        if k > len(counts.labels):  # labels that were assumed public are counted only now, and nothing more is said about rows
+        if k > len(
+            counts.labels
+        ):  # labels that were assumed public are counted only now, and nothing more is said about rows
             raise DataSourceError.after_charge()
         top = payer.release(choose, counts.values, entropy=entropy, **places(counts))
         found, crossed = top.indices.size, None if threshold is None else top.crossed
         if not found:
-            return TopItems(rows=(), crossed=crossed, mechanism=(choose,), cost=top.cost, simulated=top.simulated)
-        measure = measure_all if found == k else LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found))
+            return TopItems(
+                rows=(), crossed=crossed, mechanism=(choose,), cost=top.cost, simulated=top.simulated
+            )
+        measure = (
+            measure_all if found == k else LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found))
+        )
         fresh = payer.release(measure, counts.at(top.indices), entropy=entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
         estimates = combine_gaps(top, fresh).values
@@ -71,7 +77,11 @@ def plan_top_k(
             for rank, index in enumerate(top.indices.tolist())
         )
         spent = compose(top.cost, fresh.cost)
-        return TopItems(rows=rows, crossed=crossed, mechanism=(choose, measure), cost=spent, simulated=top.simulated)
+        return TopItems(
+            rows=rows, crossed=crossed, mechanism=(choose, measure), cost=spent, simulated=top.simulated
+        )
 
     public = {"item": item, "k": k, "threshold": threshold, "where": where}
-    return Plan("top_k", question, public, (choose, measure_all if threshold is None else Pure(epsilon=rest)), finish)
+    return Plan(
+        "top_k", question, public, (choose, measure_all if threshold is None else Pure(epsilon=rest)), finish
+    )

@@ -89,16 +89,24 @@ class Session:
         name: str | None = None,
     ) -> None:
         if not isinstance(unit, PrivacyUnit):
-            raise InvalidParameter("Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row().")
+            raise InvalidParameter(
+                "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row()."
+            )
         checked_entropy(entropy, "Session")
         if ledger is not None and not isinstance(ledger, Ledger):
-            raise InvalidParameter(f"Session.ledger must be what Ledger.open or Ledger.create returns; got {shown(ledger)}.")
+            raise InvalidParameter(
+                f"Session.ledger must be what Ledger.open or Ledger.create returns; got {shown(ledger)}."
+            )
         if ledger is not None and entropy.simulated:
-            raise SimulatedRelease("A ledger takes only real releases; use Seeded entropy in a session without a ledger.")
+            raise SimulatedRelease(
+                "A ledger takes only real releases; use Seeded entropy in a session without a ledger."
+            )
         self._batch: Batch | None = None
         self._desk = Desk(open_source(source, csv=csv or CsvFormat(), name=name), unit, ledger, entropy)
         if ledger is not None and self._desk.source.identity is None:
-            raise InvalidParameter("Session.name must say what the ledger calls this source, which has no path; got None.")
+            raise InvalidParameter(
+                "Session.name must say what the ledger calls this source, which has no path; got None."
+            )
 
     def __repr__(self) -> str:
         return f"Session({self._desk.source.identity or 'a frame'!r}, unit={self._desk.unit!r})"
@@ -106,7 +114,9 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Leave the session; it holds nothing open between releases."""
 
     @no_remnants
@@ -163,7 +173,11 @@ class Session:
         DataSourceError
             One constant sentence if the engine fails after the charge.
         """
-        k, total, share = COUNT("top_k.k", k), POSITIVE("top_k.epsilon", epsilon), SHARE("top_k.selection_share", selection_share)
+        k, total, share = (
+            COUNT("top_k.k", k),
+            POSITIVE("top_k.epsilon", epsilon),
+            SHARE("top_k.selection_share", selection_share),
+        )
         limit = None if threshold is None else FINITE("top_k.threshold", threshold)
         plan = plan_top_k(
             self._items(item, domain, where),
@@ -254,7 +268,9 @@ class Session:
             "correction_run": correction_run,
             "correction_margin": correction_margin,
         }
-        plan = plan_above(question, item=item, where=where, epsilon=total, measure_share=share, options=options)
+        plan = plan_above(
+            question, item=item, where=where, epsilon=total, measure_share=share, options=options
+        )
         return self._do(plan, progress)
 
     @no_remnants
@@ -279,7 +295,9 @@ class Session:
             A declared range (low, high) of every count, as for `count`.
         """
         total, ends = POSITIVE("histogram.epsilon", epsilon), checked_bounds("histogram", bounds)
-        plan = plan_histogram(self._items(item, domain, where), item=item, epsilon=total, where=where, bounds=ends)
+        plan = plan_histogram(
+            self._items(item, domain, where), item=item, epsilon=total, where=where, bounds=ends
+        )
         return self._do(plan, progress)
 
     @no_remnants
@@ -405,8 +423,22 @@ class Session:
         >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
         True
         """
-        rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
-        options = {"q": q, "epsilon": epsilon, "lower": lower, "cap": cap, "growth": growth, "unit": unit, "size_hint": size_hint}
+        rows = {
+            "column": column,
+            "where": where,
+            "by": by,
+            "domain": domain,
+            "groups_per_unit": groups_per_unit,
+        }
+        options = {
+            "q": q,
+            "epsilon": epsilon,
+            "lower": lower,
+            "cap": cap,
+            "growth": growth,
+            "unit": unit,
+            "size_hint": size_hint,
+        }
         found: QuantileValue | QuantileValues | Groups = self._numbers("quantile", rows, options, progress)
         return found
 
@@ -455,7 +487,13 @@ class Session:
         ClippedValue, BoundedValue (with `bounds`) or Groups
             With `by`: rows with item and release.
         """
-        rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
+        rows = {
+            "column": column,
+            "where": where,
+            "by": by,
+            "domain": domain,
+            "groups_per_unit": groups_per_unit,
+        }
         options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
         found: ClippedValue | BoundedValue | Groups = self._numbers("sum", rows, options, progress, bounds)
         return found
@@ -491,7 +529,13 @@ class Session:
         ClippedValue, BoundedValue (with `bounds`) or Groups
             With `by`: rows with item and release.
         """
-        rows = {"column": column, "where": where, "by": by, "domain": domain, "groups_per_unit": groups_per_unit}
+        rows = {
+            "column": column,
+            "where": where,
+            "by": by,
+            "domain": domain,
+            "groups_per_unit": groups_per_unit,
+        }
         options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
         found: ClippedValue | BoundedValue | Groups = self._numbers("mean", rows, options, progress, bounds)
         return found
@@ -558,8 +602,12 @@ class Session:
 
         unit = self._desk.unit
         question = prepare_records(self._desk.source, unit, column=column)
-        reports = local_reports(unit, lower=lower, upper=upper, epsilon=epsilon, activation=activation, tuned_for=tuned_for)
-        released: Values | Reported = self._do(plan_randomize(question, reports, column=column, write=write), progress)
+        reports = local_reports(
+            unit, lower=lower, upper=upper, epsilon=epsilon, activation=activation, tuned_for=tuned_for
+        )
+        released: Values | Reported = self._do(
+            plan_randomize(question, reports, column=column, write=write), progress
+        )
         return released
 
     @no_remnants
@@ -617,15 +665,23 @@ class Session:
         [False, False, True]
         """
         if self._batch is not None:
-            raise InvalidParameter("Session.watch must be called outside a batch, which is charged only when it has ended.")
+            raise InvalidParameter(
+                "Session.watch must be called outside a batch, which is charged only when it has ended."
+            )
         if never := {"domain_size", "passes"} & options.keys():
-            raise InvalidParameter(f"watch.{min(never)} must not be given: a stream cannot go back, and has no domain.")
+            raise InvalidParameter(
+                f"watch.{min(never)} must not be given: a stream cannot go back, and has no domain."
+            )
         if isinstance(sensitivity, Sensitivity) and sensitivity.adjacency != self._desk.unit.adjacency:
             raise InvalidParameter(
                 f"watch.sensitivity must be for the adjacency of the session's unit, {self._desk.unit.adjacency!r}; got "
                 f"{sensitivity.adjacency!r}."
             )
-        asked = {"threshold": threshold, "positives": positives, "adaptive": TRUTH("watch.adaptive", adaptive)}
+        asked = {
+            "threshold": threshold,
+            "positives": positives,
+            "adaptive": TRUTH("watch.adaptive", adaptive),
+        }
         mechanism = finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
 
@@ -661,7 +717,11 @@ class Session:
 
     def _do(self, plan: Plan[R], progress: Progress | None) -> R:
         """Release now, or with the batch that is open."""
-        done: R = self._desk.run([(plan, progress)])[0] if self._batch is None else cast("Any", self._batch.add(plan, progress))
+        done: R = (
+            self._desk.run([(plan, progress)])[0]
+            if self._batch is None
+            else cast("Any", self._batch.add(plan, progress))
+        )
         return done
 
     def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
@@ -680,11 +740,19 @@ class Session:
         ends = checked_bounds(what, bounds)
         question = prepare_counts(self._desk.source, self._desk.unit, kind=kind, where=where)
         return self._do(
-            plan_count(what, question, epsilon=POSITIVE(f"{what}.epsilon", epsilon), where=where, bounds=ends), progress
+            plan_count(
+                what, question, epsilon=POSITIVE(f"{what}.epsilon", epsilon), where=where, bounds=ends
+            ),
+            progress,
         )
 
     def _numbers(
-        self, name: Any, rows: dict[str, Any], options: dict[str, Any], progress: Progress | None, bounds: Any = None
+        self,
+        name: Any,
+        rows: dict[str, Any],
+        options: dict[str, Any],
+        progress: Progress | None,
+        bounds: Any = None,
     ) -> Any:
         from sordino.session._plan_numbers import Rows, plan_numbers  # noqa: PLC0415 - a release of counts need not load it
 

@@ -100,7 +100,9 @@ class TableNumbers:
 
     def __repr__(self) -> str:
         groups = None if self.labels is None else len(self.labels)
-        return pictured(self, {"estimator": self.estimator, "groups": groups, "groups_per_unit": self.groups_per_unit})
+        return pictured(
+            self, {"estimator": self.estimator, "groups": groups, "groups_per_unit": self.groups_per_unit}
+        )
 
     @cached_property
     def cost(self) -> Cost:
@@ -124,7 +126,9 @@ class TableNumbers:
         fresh_entropy(entropy, "TableNumbers.release")
         estimator = self.estimator
         if isinstance(estimator, BoundedTotal):
-            found: list[Any] = [estimator.release(figure, entropy=entropy) for figure in cast("Sequence[Figure]", numbers)]
+            found: list[Any] = [
+                estimator.release(figure, entropy=entropy) for figure in cast("Sequence[Figure]", numbers)
+            ]
         elif isinstance(estimator, Quantile | Quantiles):
             found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
         else:
@@ -133,7 +137,9 @@ class TableNumbers:
             return found[0]
         rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))
         budgets = self.groups_per_unit * (1 if self.adjacency == "add-remove" else 2)
-        return Groups(rows=rows, budgets=budgets, mechanism=estimator, cost=self.cost, simulated=entropy.simulated)
+        return Groups(
+            rows=rows, budgets=budgets, mechanism=estimator, cost=self.cost, simulated=entropy.simulated
+        )
 
 
 def _clipped(estimator: ClippedSum | ClippedMean, numbers: Numbers, entropy: Entropy) -> list[ClippedValue]:
@@ -146,7 +152,9 @@ def _clipped(estimator: ClippedSum | ClippedMean, numbers: Numbers, entropy: Ent
             found.append(estimator.finish(steps, clip, entropy=entropy))
         elif estimator.size_is_public:  # a missing number counts as 0, moved into the clip
             missing = counts.records - known
-            found.append(estimator.finish(steps + missing * clip.missing, counts.records, clip, entropy=entropy))
+            found.append(
+                estimator.finish(steps + missing * clip.missing, counts.records, clip, entropy=entropy)
+            )
         else:
             found.append(estimator.finish(steps, known, clip, entropy=entropy))
     return found

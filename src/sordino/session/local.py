@@ -83,7 +83,9 @@ class LocalReports:
         return self.mechanism.exact
 
     @no_remnants
-    def release(self, blocks: Iterable[Block], *, entropy: Entropy, write: Write | None = None) -> Values | Reported:
+    def release(
+        self, blocks: Iterable[Block], *, entropy: Entropy, write: Write | None = None
+    ) -> Values | Reported:
         """Report private records, block by block; NaN stands for the middle of the range.
 
         Parameters
@@ -102,7 +104,11 @@ class LocalReports:
             count += block.size
             use(self._reports(block, entropy))
         error = self.mechanism.grid.standard_error
-        common: dict[str, Any] = {"mechanism": self.mechanism, "cost": self.cost, "simulated": entropy.simulated}
+        common: dict[str, Any] = {
+            "mechanism": self.mechanism,
+            "cost": self.cost,
+            "simulated": entropy.simulated,
+        }
         if write is not None:
             return Reported(reports=count, standard_error=error, **common)
         return Values(values=np.concatenate([np.zeros(0), *kept]), standard_error=error, **common)
@@ -138,7 +144,9 @@ def local_reports(
     return LocalReports(mechanism=mechanism, rows_per_unit=unit.max_rows or 1)
 
 
-def plan_randomize(question: RecordQuestion, reports: LocalReports, *, column: str, write: Write | None) -> Plan[Any]:
+def plan_randomize(
+    question: RecordQuestion, reports: LocalReports, *, column: str, write: Write | None
+) -> Plan[Any]:
     """Return the release: everything that is public has been looked at, and no row."""
     handed_over = None if write is None else Callback(write)
 

@@ -21,7 +21,9 @@ _GRID = 24
 _ROUNDS = 3
 
 
-def best_beta(bound_at: Callable[[float], Any], *, epsilon: Number, law: Literal["cauchy", "quartic"] = "cauchy") -> float:
+def best_beta(
+    bound_at: Callable[[float], Any], *, epsilon: Number, law: Literal["cauchy", "quartic"] = "cauchy"
+) -> float:
     """Return the beta for which `SmoothMechanism` adds the least noise to public data that look like the private ones.
 
     A larger beta makes bounds smaller, and leaves less of epsilon for the number.
@@ -57,7 +59,9 @@ def best_beta(bound_at: Callable[[float], Any], *, epsilon: Number, law: Literal
     (0.1, 63.5, 8314.4)
     """
     if not callable(bound_at):
-        raise InvalidParameter(f"smooth.best_beta.bound_at must be a function of beta; got {shown(bound_at)}.")
+        raise InvalidParameter(
+            f"smooth.best_beta.bound_at must be a function of beta; got {shown(bound_at)}."
+        )
     budget = float(min(POSITIVE("smooth.best_beta.epsilon", epsilon), _MOST))
     gamma = _GAMMA[_LAW("smooth.best_beta.law", law)]
 

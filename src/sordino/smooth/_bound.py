@@ -20,7 +20,9 @@ from sordino.smooth._values import float_of
 
 
 @no_remnants
-def bound(sensitivity_at: Callable[[Any, int], float], x: Any, *, beta: Number, ceiling: Number, steps: int = 10_000) -> float:
+def bound(
+    sensitivity_at: Callable[[Any, int], float], x: Any, *, beta: Number, ceiling: Number, steps: int = 10_000
+) -> float:
     """Return a smooth bound of how far one unit can move a statistic at the data `x`.
 
     Parameters

@@ -55,7 +55,11 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
     """
     owner = "smooth.from_distance"
     rate, top = checked_beta(beta, owner), checked_ceiling(ceiling, owner)
-    limit = math.inf if isinstance(largest, float) and largest == math.inf else NOT_NEGATIVE(f"{owner}.largest", largest)
+    limit = (
+        math.inf
+        if isinstance(largest, float) and largest == math.inf
+        else NOT_NEGATIVE(f"{owner}.largest", largest)
+    )
     if rate > limit:
         raise InvalidParameter(
             f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it the formula is no upper bound; got "
@@ -100,11 +104,17 @@ def largest_beta(local: Any, distance: Any, *, ceiling: Number) -> float:
     top = checked_ceiling(ceiling, owner)
     moves, away = as_floats(local, owner), as_floats(distance, owner)
     if moves.shape != away.shape or moves.ndim != 1:
-        raise InvalidParameter(f"{owner} needs lists of equal length; got shapes {moves.shape} and {away.shape}.")
+        raise InvalidParameter(
+            f"{owner} needs lists of equal length; got shapes {moves.shape} and {away.shape}."
+        )
     if not ((moves >= 0) & (moves <= top)).all():
-        raise InvalidParameter(f"{owner}.local must lie in [0, ceiling], in [0, {shown(top)}]; got something else.")
+        raise InvalidParameter(
+            f"{owner}.local must lie in [0, ceiling], in [0, {shown(top)}]; got something else."
+        )
     if not (away >= 0).all() or np.isinf(away).any() > np.isinf(away).all():
-        raise InvalidParameter(f"{owner}.distance must be numbers in [0, inf), or all of them inf; got something else.")
+        raise InvalidParameter(
+            f"{owner}.distance must be numbers in [0, inf), or all of them inf; got something else."
+        )
     far = (away > 0) & (moves > 0) & np.isfinite(away)
     slopes = np.log(top / moves[far]) / away[far]
     return float(np.min(slopes, initial=math.inf)) * (1 - 2.0**-40)

@@ -58,5 +58,7 @@ def checked_ceiling(ceiling: Number, owner: str) -> float:
     """Return a float that is at least `ceiling`, a number in (0, 2^1000], else raise `InvalidParameter`."""
     number: Fraction = POSITIVE(f"{owner}.ceiling", ceiling)
     if number > _HIGHEST:
-        raise InvalidParameter(f"{owner}.ceiling must be at most 2^1000; got {shown(number)}. Change the unit of the statistic.")
+        raise InvalidParameter(
+            f"{owner}.ceiling must be at most 2^1000; got {shown(number)}. Change the unit of the statistic."
+        )
     return rounded_up(number)

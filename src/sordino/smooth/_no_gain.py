@@ -31,7 +31,9 @@ def mean(*_values: Any, **_parameters: Any) -> NoReturn:
     ...
     sordino.errors.InvalidParameter: smooth.mean must not be used: ... Use ClippedMean, or LaplaceMechanism ...
     """
-    raise _refusal("mean", "(upper - lower) / n", "ClippedMean, or LaplaceMechanism where the limits are known")
+    raise _refusal(
+        "mean", "(upper - lower) / n", "ClippedMean, or LaplaceMechanism where the limits are known"
+    )
 
 
 @no_remnants

@@ -23,7 +23,15 @@ from sordino.smooth._values import clipped, limits
 
 
 @no_remnants
-def quantile(values: Any, *, lower: Number, upper: Number, beta: Number, q: Number | None = None, rank: int | None = None) -> float:
+def quantile(
+    values: Any,
+    *,
+    lower: Number,
+    upper: Number,
+    beta: Number,
+    q: Number | None = None,
+    rank: int | None = None,
+) -> float:
     """Return a smooth bound of how far one record can move a quantile of `values`: the smallest one.
 
     Neighbours are lists of as many records that differ in one of them. The median (q=0.5) of a list that is dense around it hardly moves,
@@ -75,7 +83,9 @@ def quantile(values: Any, *, lower: Number, upper: Number, beta: Number, q: Numb
 
 
 @no_remnants
-def quantile_statistic(values: Any, *, lower: Number, upper: Number, q: Number | None = None, rank: int | None = None) -> float:
+def quantile_statistic(
+    values: Any, *, lower: Number, upper: Number, q: Number | None = None, rank: int | None = None
+) -> float:
     """Return the quantile that `quantile` bounds: the record of that rank, never a number between two records.
 
     Parameters
@@ -152,7 +162,9 @@ def largest_gap(padded: Floats, place: int, decay: float) -> float:
             partner[rows], reached = _best_partners(left, right, rows, (partner[rows - stride], last), decay)
             best = max(best, float(reached.max()))
     nearest = padded[place - 1 : place + 2]
-    return max(math.exp(best), float(np.diff(nearest).max()))  # these two without a logarithm: the local sensitivity
+    return max(
+        math.exp(best), float(np.diff(nearest).max())
+    )  # these two without a logarithm: the local sensitivity
 
 
 def _best_partners(

@@ -61,7 +61,12 @@ class Table:
     _bounds: Floats = field(repr=False)
 
     def __repr__(self) -> str:
-        shown_fields = {"shape": self.shape, "records": self.records, "beta": self.beta, "ceiling": self.ceiling}
+        shown_fields = {
+            "shape": self.shape,
+            "records": self.records,
+            "beta": self.beta,
+            "ceiling": self.ceiling,
+        }
         return pictured(self, shown_fields)
 
     @no_remnants
@@ -103,11 +108,17 @@ class Table:
         return float(self._bounds[self._place(counts)])
 
     def _place(self, counts: Any) -> int:
-        rows = counts if isinstance(counts, list | tuple) or (isinstance(counts, np.ndarray) and counts.ndim) else ()
+        rows = (
+            counts
+            if isinstance(counts, list | tuple) or (isinstance(counts, np.ndarray) and counts.ndim)
+            else ()
+        )
         cells = [as_floats(row, "smooth.Table") for row in rows]
         if len(cells) != self.shape[0] or any(row.shape != (self.shape[1],) for row in cells):
             raise InvalidParameter(f"smooth.Table needs counts of shape {self.shape}; got something else.")
-        given = np.nan_to_num(np.stack(cells), nan=0.0, posinf=2.0**53, neginf=0.0).reshape(len(self._tables.totals), -1)
+        given = np.nan_to_num(np.stack(cells), nan=0.0, posinf=2.0**53, neginf=0.0).reshape(
+            len(self._tables.totals), -1
+        )
         table = np.zeros(given.shape, dtype=np.int64)
         for group, total in enumerate(self._tables.totals):
             left = total
@@ -118,7 +129,9 @@ class Table:
         return int(self._tables.place(table[None])[0])
 
 
-def table(statistic: Callable[[Floats], Any], *, shape: tuple[int, int], records: int | Sequence[int], beta: Number) -> Table:
+def table(
+    statistic: Callable[[Floats], Any], *, shape: tuple[int, int], records: int | Sequence[int], beta: Number
+) -> Table:
     """Return a statistic of contingency tables with its smallest smooth bounds: all tables are listed once.
 
     Neighbours are as many records of which one is replaced by another: one unit moves from one cell to another one.
@@ -156,7 +169,9 @@ def table(statistic: Callable[[Floats], Any], *, shape: tuple[int, int], records
     owner = "smooth.table"
     rate, listed = checked_beta(beta, owner), _listed(shape, records)
     if not callable(statistic):
-        raise InvalidParameter(f"{owner}.statistic must be a function of an array of tables; got {shown(statistic)}.")
+        raise InvalidParameter(
+            f"{owner}.statistic must be a function of an array of tables; got {shown(statistic)}."
+        )
     tables = listed.listed()
     found = _numbers(statistic(tables.reshape(-1, *shape).astype(np.float64)))
     if found.shape != (listed.size,) or not np.isfinite(found).all():
@@ -189,12 +204,16 @@ def _numbers(values: Any) -> Floats:
 def _listed(shape: Any, records: Any) -> Tables:
     """Return the tables of this shape, if there are not too many."""
     if not isinstance(shape, tuple) or len(shape) != 2:
-        raise InvalidParameter(f"smooth.table.shape must be two whole numbers, rows and columns; got {shown(shape)}.")
+        raise InvalidParameter(
+            f"smooth.table.shape must be two whole numbers, rows and columns; got {shown(shape)}."
+        )
     rows, columns = (COUNT("smooth.table.shape", length) for length in shape)
     if isinstance(records, Sequence) and not isinstance(records, str):
         totals = tuple(COUNT("smooth.table.records", total) for total in records)
         if len(totals) != rows:
-            raise InvalidParameter(f"smooth.table.records must be one number, or one for each of {rows} rows; got {len(totals)}.")
+            raise InvalidParameter(
+                f"smooth.table.records must be one number, or one for each of {rows} rows; got {len(totals)}."
+            )
         found = Tables(totals=totals, cells=columns)
     else:
         found = Tables(totals=(COUNT("smooth.table.records", records),), cells=rows * columns)
@@ -268,7 +287,9 @@ class Tables:
     _sizes: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_sizes", tuple(math.comb(total + self.cells - 1, total) for total in self.totals))
+        object.__setattr__(
+            self, "_sizes", tuple(math.comb(total + self.cells - 1, total) for total in self.totals)
+        )
 
     @property
     def size(self) -> int:
@@ -319,7 +340,9 @@ def _ranks(counts: Counts, total: int) -> Counts:
     for cell in range(cells - 1):
         # those with a smaller number here: all that put `left` into the rest, less those that put `left - number` there
         others = cells - cell
-        ways = np.array([math.comb(records + others - 1, records) for records in range(total + 1)], dtype=np.int64)
+        ways = np.array(
+            [math.comb(records + others - 1, records) for records in range(total + 1)], dtype=np.int64
+        )
         found += ways[left] - ways[left - counts[:, cell]]
         left = left - counts[:, cell]
     return found

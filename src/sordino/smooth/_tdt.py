@@ -65,7 +65,9 @@ def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"
     >>> sd.smooth.tdt_statistic([115, 60], [85, 60], families=150, scale="raw")
     array([4.5, 0. ])
     """
-    first, second = tables(b, c, DOMAIN_SIZE("smooth.tdt_statistic.families", families), "smooth.tdt_statistic")
+    first, second = tables(
+        b, c, DOMAIN_SIZE("smooth.tdt_statistic.families", families), "smooth.tdt_statistic"
+    )
     apart, total = np.abs(first - second).astype(np.float64), np.maximum(first + second, 1).astype(np.float64)
     if _SCALE("smooth.tdt_statistic.scale", scale) == "raw":
         return _as_given(apart * apart / total)
@@ -156,7 +158,9 @@ def tdt(
     roots = _SCALE("smooth.tdt.scale", scale) == "sqrt"
     by_distance = _METHOD("smooth.tdt.method", method) == "distance"
     if roots and by_distance:
-        raise InvalidParameter("smooth.tdt.method must be 'exact' on the scale 'sqrt', whose bound is a formula; got 'distance'.")
+        raise InvalidParameter(
+            "smooth.tdt.method must be 'exact' on the scale 'sqrt', whose bound is a formula; got 'distance'."
+        )
     if not roots and n > LARGEST:
         raise InvalidParameter(
             f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables are enumerated; got {shown(families)}. "

@@ -33,7 +33,9 @@ def float_of(value: Any) -> float:
     return math.nan
 
 
-def limits(lower: Number, upper: Number, owner: str, widest: float = sys.float_info.max) -> tuple[float, float]:
+def limits(
+    lower: Number, upper: Number, owner: str, widest: float = sys.float_info.max
+) -> tuple[float, float]:
     """Return public limits as floats inside of them, the smaller one first and `widest` apart at most, else raise `InvalidParameter`."""
     least, most = FINITE(f"{owner}.lower", lower), FINITE(f"{owner}.upper", upper)
     low, high = float_of(least), float_of(most)
@@ -79,6 +81,8 @@ def clipped(values: Any, low: float, high: float, owner: str) -> Floats:
     """
     array = as_floats(values, owner)
     if array.ndim != 1:
-        raise InvalidParameter(f"{owner} needs a list or a one-dimensional array of at least one number; got a single one.")
+        raise InvalidParameter(
+            f"{owner} needs a list or a one-dimensional array of at least one number; got a single one."
+        )
     inside: Floats = np.clip(np.nan_to_num(array, nan=low, posinf=high, neginf=low), low, high)
     return inside

@@ -29,7 +29,9 @@ def tables(b: Any, c: Any, families: int, owner: str) -> tuple[Counts, Counts]:
     """
     first, second = (_whole(counts, owner) for counts in (b, c))
     if first.shape != second.shape:
-        raise InvalidParameter(f"{owner} needs as many counts b as c; got shapes {first.shape} and {second.shape}.")
+        raise InvalidParameter(
+            f"{owner} needs as many counts b as c; got shapes {first.shape} and {second.shape}."
+        )
     np.clip(first, 0, 2 * families, out=first)
     np.clip(second, 0, None, out=second)
     return first, np.minimum(second, 2 * families - first)

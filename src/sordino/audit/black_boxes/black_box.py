@@ -20,10 +20,12 @@ from sordino.audit.enumeration.subjects import subject_of
 from sordino.constraints import COUNT, shown
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter
-from sordino.noise._uniform import uniform_below
+from sordino.noise import uniform_below
 
 
-def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: Entropy = SYSTEM) -> Callable[[], Any]:
+def black_box(
+    mechanism: Any, data: Any, *, batch: int | None = None, entropy: Entropy = SYSTEM
+) -> Callable[[], Any]:
     """Return a mechanism at work on made-up data, as `audit.statistical` runs it.
 
     Parameters
@@ -60,7 +62,9 @@ def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: E
     checked_entropy(entropy, "audit.black_box")
     if isinstance(mechanism, Subject) or batch is not None:
         size = 1 if batch is None else COUNT("audit.black_box.batch", batch)
-        n = getattr(mechanism, "domain_size", None) or (0 if isinstance(mechanism, Subject) else len(listed(data)))
+        n = getattr(mechanism, "domain_size", None) or (
+            0 if isinstance(mechanism, Subject) else len(listed(data))
+        )
         subject = mechanism if isinstance(mechanism, Subject) else subject_of(mechanism, n)
         if not isinstance(subject, Subject):
             raise InvalidParameter(
@@ -68,7 +72,9 @@ def black_box(mechanism: Any, data: Any, *, batch: int | None = None, entropy: E
             )
         if not subject.laws:
             if not hasattr(mechanism, "release"):
-                raise InvalidParameter("audit.black_box needs a subject with whole-number noise: a stated law has no runs.")
+                raise InvalidParameter(
+                    "audit.black_box needs a subject with whole-number noise: a stated law has no runs."
+                )
             release = _release(mechanism, data, entropy)
             return lambda: [release() for _ in range(size)]
         private = subject.private(data)
@@ -101,7 +107,9 @@ def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
     """Return the outcomes of `n` runs, each with all of its noise drawn anew while its outcome is the one that is never released."""
 
     def drawn(size: int) -> Any:
-        return subject.played(private, np.column_stack([_sampled(law, size, entropy) for law in subject.laws]))
+        return subject.played(
+            private, np.column_stack([_sampled(law, size, entropy) for law in subject.laws])
+        )
 
     if subject.again is None:
         return drawn(n)
@@ -129,4 +137,6 @@ def _sampled(law: Noise, n: int, entropy: Entropy) -> NDArray[np.int64]:
     if not isinstance(law, Finite):
         return law.sample(n, entropy)
     ends = np.cumsum(law.weights)
-    return law.low + np.searchsorted(ends, uniform_below(int(ends[-1]), n, entropy), side="right").astype(np.int64)
+    return law.low + np.searchsorted(ends, uniform_below(int(ends[-1]), n, entropy), side="right").astype(
+        np.int64
+    )

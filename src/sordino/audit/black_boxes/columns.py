@@ -67,7 +67,9 @@ def columns(part: Part, paths: tuple[str, ...]) -> Columns:
         start = rows.stop
     with np.errstate(invalid="ignore", over="ignore"):
         computed = {name: column for name, column in _computed(numbers) if name not in numbers}
-    return Columns(numbers | computed, tuple(shapes), np.concatenate(which), np.concatenate(words), tuple(tables))
+    return Columns(
+        numbers | computed, tuple(shapes), np.concatenate(which), np.concatenate(words), tuple(tables)
+    )
 
 
 def _words(shape: Shape, table: Table) -> NDArray[np.uint64]:

@@ -64,7 +64,9 @@ class Command:
         listed: tuple[object, ...] = (arguments,) if isinstance(arguments, str) else tuple(arguments)
         words = tuple(word for word in listed if isinstance(word, str) and "\0" not in word)
         if isinstance(arguments, str) or not words or len(words) < len(listed):
-            raise InvalidParameter("audit.Command.arguments must be a list of texts: the program and its arguments.")
+            raise InvalidParameter(
+                "audit.Command.arguments must be a list of texts: the program and its arguments."
+            )
         text(words[0], "audit.Command.arguments[0]")
         object.__setattr__(self, "arguments", words)
         object.__setattr__(self, "timeout", float(POSITIVE("audit.Command.timeout", timeout)))

@@ -108,7 +108,12 @@ class Chooser:
     """Learns events on some runs of both boxes, and chooses among them on others; of `runs` runs there may be fewer rows."""
 
     def __init__(
-        self, features: list[Feature], learn: tuple[Codes, Codes], choose: tuple[Codes, Codes], *, runs: tuple[int, int]
+        self,
+        features: list[Feature],
+        learn: tuple[Codes, Codes],
+        choose: tuple[Codes, Codes],
+        *,
+        runs: tuple[int, int],
     ) -> None:
         self.features = features
         self._runs = runs
@@ -132,8 +137,12 @@ class Chooser:
         for feature in range(len(self.features)):
             counts = [np.bincount(codes[:, feature], minlength=256) for codes in self._learn]
             size = self.features[feature].size
-            listed = [Range(feature, 1, i) for i in range(1, size - 1)] + [Range(feature, i, size - 1) for i in range(1, size)]
-            listed += [Range(feature, 0, i) for i in range(size - 1)] + [Range(feature, i, i) for i in range(size)]
+            listed = [Range(feature, 1, i) for i in range(1, size - 1)] + [
+                Range(feature, i, size - 1) for i in range(1, size)
+            ]
+            listed += [Range(feature, 0, i) for i in range(size - 1)] + [
+                Range(feature, i, i) for i in range(size)
+            ]
             sums = [np.concatenate([[0], np.cumsum(side)]) for side in counts]
             low, high = np.array([(each.low, each.high + 1) for each in listed]).T
             hits = [(side[high] - side[low]).astype(np.float64) for side in sums]
@@ -172,7 +181,9 @@ class Chooser:
             words = [feature.says(group[0], group[-1]) for group in groups]
         else:
             counts = [np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves) for codes in tested]
-            groups = [[leaf] for leaf in event.chosen] + [[i] for i in range(self.tree.leaves) if i not in event.chosen]
+            groups = [[leaf] for leaf in event.chosen] + [
+                [i] for i in range(self.tree.leaves) if i not in event.chosen
+            ]
             words = [self.tree.says(self.features, group[0]) for group in groups]
         return [
             (word, *(int(side[group].sum()) for side in counts))  # type: ignore[misc]

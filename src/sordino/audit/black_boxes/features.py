@@ -44,7 +44,9 @@ class Numeric:
     def codes(self, found: Columns) -> Codes:
         """Return the bins of all outcomes."""
         column = found.numbers[self.name]
-        return np.where(np.isnan(column), 0, np.searchsorted(self.cuts, column, side="right") + 1).astype(np.uint8)
+        return np.where(np.isnan(column), 0, np.searchsorted(self.cuts, column, side="right") + 1).astype(
+            np.uint8
+        )
 
     def says(self, low: int, high: int) -> str:
         """Return what it means to be in bins `low` to `high`."""
@@ -55,7 +57,11 @@ class Numeric:
         right = np.inf if high > self.cuts.size else float(self.cuts[high - 1])
         if right == np.nextafter(left, np.inf):
             return f"{name} = {left:.12g}"
-        text = (f"{left:.6g} <= " if left > -np.inf else "") + name + (f" < {right:.6g}" if right < np.inf else "")
+        text = (
+            (f"{left:.6g} <= " if left > -np.inf else "")
+            + name
+            + (f" < {right:.6g}" if right < np.inf else "")
+        )
         return f"{text}, or none" if self.missing and not low else text
 
 
@@ -77,7 +83,9 @@ class Named:
     def codes(self, found: Columns) -> Codes:
         """Return the bins of all outcomes."""
         if self.place is not None:
-            return np.array([self.order.get(_said(shape, self.place), 0) for shape in found.shapes], dtype=np.uint8)[found.which]
+            return np.array(
+                [self.order.get(_said(shape, self.place), 0) for shape in found.shapes], dtype=np.uint8
+            )[found.which]
         known = np.array(list(self.order), dtype=np.uint64)
         if not known.size:
             return np.zeros(found.words.size, dtype=np.uint8)
@@ -131,7 +139,9 @@ def _cuts(a: Table, b: Table) -> Table:
     quantiles = known[np.minimum((shares * known.size).astype(np.int64), known.size - 1)]
     atoms = values[counts > _ATOM * counts.sum()]
     largest = known[[0, -1]]  # an end of the range that only one box reaches
-    cuts = np.unique(np.concatenate([quantiles, atoms, np.nextafter(atoms, np.inf), largest[:1], largest[1:]]))
+    cuts = np.unique(
+        np.concatenate([quantiles, atoms, np.nextafter(atoms, np.inf), largest[:1], largest[1:]])
+    )
     return cuts if cuts.size <= 250 else cuts[np.linspace(0, cuts.size - 1, 250).astype(np.int64)]
 
 
@@ -166,10 +176,17 @@ def _ordered(counts: tuple[Counter[Any], Counter[Any]]) -> list[Any]:
 def _named_place(place: str, found: tuple[Columns, Columns]) -> Named:
     counts: tuple[Counter[Hashable], Counter[Hashable]] = (Counter(), Counter())
     for counter, one in zip(counts, found, strict=True):
-        for shape, count in zip(one.shapes, np.bincount(one.which, minlength=len(one.shapes)).tolist(), strict=True):
+        for shape, count in zip(
+            one.shapes, np.bincount(one.which, minlength=len(one.shapes)).tolist(), strict=True
+        ):
             counter[_said(shape, place)] += count
     order = _ordered(counts)
-    return Named(f"{place or 'outcome'}:", place, {word: i + 1 for i, word in enumerate(order)}, tuple(map(_shown_word, order)))
+    return Named(
+        f"{place or 'outcome'}:",
+        place,
+        {word: i + 1 for i, word in enumerate(order)},
+        tuple(map(_shown_word, order)),
+    )
 
 
 def _whole(found: tuple[Columns, Columns]) -> Named:
@@ -184,7 +201,12 @@ def _whole(found: tuple[Columns, Columns]) -> Named:
         for word, at in zip(words[top].tolist(), first[top].tolist(), strict=True):
             examples.setdefault(word, _shown_outcome(one, at))
     order = _ordered(counts)
-    return Named("outcome", None, {word: i + 1 for i, word in enumerate(order)}, tuple(examples[word] for word in order))
+    return Named(
+        "outcome",
+        None,
+        {word: i + 1 for i, word in enumerate(order)},
+        tuple(examples[word] for word in order),
+    )
 
 
 def _shown_word(word: Any) -> str:
@@ -207,7 +229,11 @@ def _shown_outcome(one: Columns, at: int) -> str:
     which = int(one.which[at])
     row = one.tables[which][at - int(np.searchsorted(one.which, which))].tolist()
     numbers = iter(row)
-    parts = [f"{next(numbers):.6g}" if is_number(mark) else _plain(mark) for mark in one.shapes[which] if _speaks(mark)]
+    parts = [
+        f"{next(numbers):.6g}" if is_number(mark) else _plain(mark)
+        for mark in one.shapes[which]
+        if _speaks(mark)
+    ]
     text = ", ".join(parts)
     return text if len(text) <= _LABEL else text[: _LABEL - 3] + "..."
 

@@ -37,11 +37,19 @@ class Beyond(NamedTuple):
 
 def charged(cost: Cost, claimed: Cost) -> float:
     """Return what is charged for an outcome as a number: its pure epsilon, or its rho where no pure epsilon is claimed."""
-    value: Any = cost.pure() if isinstance(claimed.pure(), Fraction) else cost.rho if isinstance(cost, ZCDP) else None
+    value: Any = (
+        cost.pure() if isinstance(claimed.pure(), Fraction) else cost.rho if isinstance(cost, ZCDP) else None
+    )
     if not isinstance(value, Fraction):
-        raise InvalidParameter("audit.statistical.cost_of must return pure costs where claimed is pure, else costs of zCDP.")
-    if value > (claimed.pure() if isinstance(claimed.pure(), Fraction) else getattr(claimed, "rho", math.inf)):
-        raise InvalidParameter("audit.statistical.cost_of must never be above claimed, which is what a ledger would have reserved.")
+        raise InvalidParameter(
+            "audit.statistical.cost_of must return pure costs where claimed is pure, else costs of zCDP."
+        )
+    if value > (
+        claimed.pure() if isinstance(claimed.pure(), Fraction) else getattr(claimed, "rho", math.inf)
+    ):
+        raise InvalidParameter(
+            "audit.statistical.cost_of must never be above claimed, which is what a ledger would have reserved."
+        )
     return float(value)
 
 
@@ -52,7 +60,9 @@ def frequent(costs: Sides) -> list[float]:
     return sorted(cost for cost, _ in counted.most_common(_CLASSES))
 
 
-def beyond_pure(features: list[Feature], parts: list[Rows], costs: list[Sides], question: Question, level: float) -> Beyond:
+def beyond_pure(
+    features: list[Feature], parts: list[Rows], costs: list[Sides], question: Question, level: float
+) -> Beyond:
     """Return by how much the log ratio of an event, all of whose outcomes are charged the same, exceeds that charge."""
     runs = [part[0].shape[0] for part in parts]
     best: tuple[float, float, Chooser, Any] | None = None
@@ -79,7 +89,9 @@ def beyond_pure(features: list[Feature], parts: list[Rows], costs: list[Sides], 
     if not evidence.at_least:
         return Beyond(-math.inf, evidence)
     loss = math.log(evidence.at_least / evidence.at_most)
-    return Beyond(math.nextafter(loss - abs(loss) * 1e-13 - math.nextafter(cost, math.inf), -math.inf), evidence)
+    return Beyond(
+        math.nextafter(loss - abs(loss) * 1e-13 - math.nextafter(cost, math.inf), -math.inf), evidence
+    )
 
 
 def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:

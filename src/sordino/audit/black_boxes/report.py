@@ -164,7 +164,9 @@ class StatisticalReport:
             )
         if not self.broken:
             return
-        found = f"loses at least {self.epsilon_at_least:.6g} nats where {self.claimed_epsilon:.6g} are claimed"
+        found = (
+            f"loses at least {self.epsilon_at_least:.6g} nats where {self.claimed_epsilon:.6g} are claimed"
+        )
         if self.epsilon_at_least <= self.claimed_epsilon:
             found = f"an outcome loses at least {self.beyond_at_least:.6g} nats more than is charged for it"
         for each in self.deltas:
@@ -201,9 +203,13 @@ class StatisticalReport:
             f"  event    {self.witness}",
         ]
         for each, evidence in zip(self.deltas, self.evidence, strict=True):
-            lines.append(f"  delta    at least {each.at_least:.6g} at epsilon {each.epsilon:.6g}, allowed {each.claimed:.3g}")
+            lines.append(
+                f"  delta    at least {each.at_least:.6g} at epsilon {each.epsilon:.6g}, allowed {each.claimed:.3g}"
+            )
             lines.append(f"           {evidence}")
         if self.beyond_at_least > -math.inf:
             said = "" if self.beyond_evidence is None else f" ({self.beyond_evidence})"
-            lines.append(f"  beyond   at least {self.beyond_at_least:.6g} more than is charged for an outcome{said}")
+            lines.append(
+                f"  beyond   at least {self.beyond_at_least:.6g} more than is charged for an outcome{said}"
+            )
         return "\n".join([*lines, f"  runs     {self.samples} of each, {self.tested} of them tested"])

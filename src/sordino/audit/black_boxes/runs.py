@@ -12,7 +12,17 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit.black_boxes.shape import REAL, WHOLE, Mark, Seen, Shape, classed, raised, seen, tells_an_error
+from sordino.audit.black_boxes.shape import (
+    REAL,
+    WHOLE,
+    Mark,
+    Seen,
+    Shape,
+    classed,
+    raised,
+    seen,
+    tells_an_error,
+)
 from sordino.errors import InvalidParameter
 
 BlackBox = Callable[[], Any]
@@ -44,7 +54,11 @@ class Part:
     def add_block(self, outcomes: NDArray[Any]) -> None:
         """Keep outcomes that came as an array of numbers, shape (m,) or (m, w)."""
         kind = REAL if outcomes.dtype.kind == "f" else WHOLE
-        shape = (Mark("", kind),) if outcomes.ndim == 1 else tuple(Mark(f"[{i}]", kind) for i in range(outcomes.shape[1]))
+        shape = (
+            (Mark("", kind),)
+            if outcomes.ndim == 1
+            else tuple(Mark(f"[{i}]", kind) for i in range(outcomes.shape[1]))
+        )
         self.blocks.setdefault(shape, []).append(outcomes.reshape(outcomes.shape[0], -1).astype(np.float64))
         self.size += outcomes.shape[0]
 
@@ -60,7 +74,12 @@ class Part:
             width = sum(mark.says in {WHOLE, REAL} for mark in shape if isinstance(mark.says, str))
             yield (
                 shape,
-                np.concatenate([np.array(listed, dtype=np.float64).reshape(len(listed), width), *self.blocks.get(shape, [])]),
+                np.concatenate(
+                    [
+                        np.array(listed, dtype=np.float64).reshape(len(listed), width),
+                        *self.blocks.get(shape, []),
+                    ]
+                ),
             )
 
 
@@ -120,16 +139,24 @@ class Runner:
                 f"audit.statistical.batch must be the number of outcomes that a call returns in a list or an array; it is {self.batch}, "
                 + ("and a call returned no list." if size < 0 else f"and a call returned {size}.")
             )
-        numbers = isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "biuf" and outcomes.ndim in {1, 2}
+        numbers = (
+            isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "biuf" and outcomes.ndim in {1, 2}
+        )
         if numbers and self.partition is None and self.charge is None:
             part.add_block(outcomes[:kept])
         else:
-            listed = [tuple(row) if isinstance(row, list) else row for row in outcomes[:kept].tolist()] if numbers else outcomes
+            listed = (
+                [tuple(row) if isinstance(row, list) else row for row in outcomes[:kept].tolist()]
+                if numbers
+                else outcomes
+            )
             for outcome in listed[:kept]:
                 part.add(self._seen(outcome))
         return kept
 
-    def both(self, boxes: tuple[BlackBox, BlackBox], sizes: tuple[int, ...], progress: Progress | None) -> list[tuple[Part, Part]]:
+    def both(
+        self, boxes: tuple[BlackBox, BlackBox], sizes: tuple[int, ...], progress: Progress | None
+    ) -> list[tuple[Part, Part]]:
         """Return one pair of parts for each size: the boxes take turns, so that a slow drift of a machine meets both alike."""
         turn = _TURN if self.batch is None else self.batch
         parts, done = [], 0

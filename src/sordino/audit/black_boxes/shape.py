@@ -117,7 +117,9 @@ def _structure(value: Any, path: str, marks: list[Mark], numbers: list[float]) -
     elif is_dataclass(value) and not isinstance(value, type):
         marks.append(Mark(path, ("type", type(value).__name__)))
         for field in fields(value):
-            if not (isinstance(value, Release) and field.name == "mechanism"):  # the public parameters are no outcome
+            if not (
+                isinstance(value, Release) and field.name == "mechanism"
+            ):  # the public parameters are no outcome
                 _walk(getattr(value, field.name), _within(path, field.name), marks, numbers)
     else:
         raise InvalidParameter(

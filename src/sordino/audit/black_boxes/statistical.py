@@ -106,7 +106,9 @@ def statistical(
     """
     samples = COUNT("audit.statistical.samples", samples)
     if not _LEAST <= samples <= RUNS:
-        raise InvalidParameter(f"audit.statistical.samples must be a whole number from {_LEAST} to 10^8; got {samples}.")
+        raise InvalidParameter(
+            f"audit.statistical.samples must be a whole number from {_LEAST} to 10^8; got {samples}."
+        )
     level = 1 - SHARE("audit.statistical.confidence", confidence)
     beside = NOT_NEGATIVE("audit.statistical.delta", delta)
     if beside >= 1:
@@ -117,12 +119,20 @@ def statistical(
             "audit.statistical needs two callables that take no argument; audit.black_box makes them of mechanisms."
         )
     if not isinstance(claimed, Cost | None):
-        raise InvalidParameter(f"audit.statistical.claimed must be a cost, such as cost.Pure(epsilon=1); got {shown(claimed)}.")
+        raise InvalidParameter(
+            f"audit.statistical.claimed must be a cost, such as cost.Pure(epsilon=1); got {shown(claimed)}."
+        )
     where = _epsilons(claimed, epsilons)
     text(name, "audit.statistical.name")
     if cost_of is not None and claimed is None:
-        raise InvalidParameter("audit.statistical.cost_of needs claimed, the most that any outcome is charged.")
-    runner = Runner(None if batch is None else COUNT("audit.statistical.batch", batch), partition, _charge(cost_of, claimed))
+        raise InvalidParameter(
+            "audit.statistical.cost_of needs claimed, the most that any outcome is charged."
+        )
+    runner = Runner(
+        None if batch is None else COUNT("audit.statistical.batch", batch),
+        partition,
+        _charge(cost_of, claimed),
+    )
     sizes = _sizes(samples)
     parts = runner.both((run_a, run_b), sizes, progress)
     share = level / (1 + len(where) + (cost_of is not None))
@@ -141,9 +151,16 @@ def statistical(
         epsilon_at_least=_loss(evidence[0], float(beside)),
         epsilon_at_most=math.inf,
         delta=float(beside),
-        claimed_epsilon=math.inf if claimed is None else float(claimed.pure() if beside == 0 else claimed.epsilon(float(beside))),
+        claimed_epsilon=math.inf
+        if claimed is None
+        else float(claimed.pure() if beside == 0 else claimed.epsilon(float(beside))),
         deltas=tuple(
-            Delta(epsilon=at, at_least=_hockey_stick(one, at), at_most=1.0, claimed=1.0 if claimed is None else claimed.delta(at))
+            Delta(
+                epsilon=at,
+                at_least=_hockey_stick(one, at),
+                at_most=1.0,
+                claimed=1.0 if claimed is None else claimed.delta(at),
+            )
             for at, one in zip(where, evidence[1:], strict=True)
         ),
         witness=evidence[0],
@@ -153,7 +170,10 @@ def statistical(
         samples=samples,
         tested=sizes[2],
         all_raised=all(part.all_raised for pair in parts for part in pair),
-        bars=tuple(Bar(event=word, hits_a=a, hits_b=b) for word, a, b in learning.chooser.bars(chosen[0].event, learning.codes[2])),
+        bars=tuple(
+            Bar(event=word, hits_a=a, hits_b=b)
+            for word, a, b in learning.chooser.bars(chosen[0].event, learning.codes[2])
+        ),
     )
 
 
@@ -162,7 +182,9 @@ def _epsilons(claimed: Cost | None, epsilons: Iterable[Number] | None) -> list[f
     if epsilons is not None:
         asked = [float(NOT_NEGATIVE("audit.statistical.epsilons", epsilon)) for epsilon in epsilons]
         if any(epsilon > _MOST for epsilon in asked):
-            raise InvalidParameter(f"audit.statistical.epsilons must be numbers from 0 to {_MOST}; got {max(asked):g}.")
+            raise InvalidParameter(
+                f"audit.statistical.epsilons must be numbers from 0 to {_MOST}; got {max(asked):g}."
+            )
         return asked
     if claimed is None or isinstance(claimed.pure(), Fraction):
         return []
@@ -216,7 +238,9 @@ class _Learned:
         self.chooser = Chooser(self.features, self.codes[0], self.codes[1], runs=sizes)
 
     def _stacked(self, found: Columns) -> Codes:
-        stacked: Codes = np.asfortranarray(np.column_stack([feature.codes(found) for feature in self.features]))
+        stacked: Codes = np.asfortranarray(
+            np.column_stack([feature.codes(found) for feature in self.features])
+        )
         return stacked
 
     def beyond(self, claimed: Cost, question: Question, share: float) -> Beyond:

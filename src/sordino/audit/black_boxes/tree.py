@@ -47,7 +47,9 @@ class Tree:
     def says(self, features: list[Feature], leaf: int) -> str:
         """Return what it means to be in a leaf."""
         limits = self._limits(features, leaf)
-        return " and ".join(features[feature].says(*limit) for feature, limit in limits.items()) or "any outcome"
+        return (
+            " and ".join(features[feature].says(*limit) for feature, limit in limits.items()) or "any outcome"
+        )
 
     def _limits(self, features: list[Feature], leaf: int) -> dict[int, tuple[int, int]]:
         waiting: list[tuple[int, dict[int, tuple[int, int]]]] = [(0, {})]
@@ -59,7 +61,10 @@ class Tree:
                     return limits
                 continue
             low, high = limits.get(feature, (0, features[feature].size - 1))
-            waiting += [(left, limits | {feature: (low, last)}), (right, limits | {feature: (last + 1, high)})]
+            waiting += [
+                (left, limits | {feature: (low, last)}),
+                (right, limits | {feature: (last + 1, high)}),
+            ]
         return {}
 
 

@@ -39,11 +39,16 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
         at, scale = placed(answers)
         place, stretch = number(at), number(1 / scale)
         z = floats.scaled(floats.minus((low, high), (np.array(place[0]), np.array(place[1]))), 1 / scale)
-        return floats.plus(enclosed(law, "log_density", *z), floats.log((np.array(stretch[0]), np.array(stretch[1]))))
+        return floats.plus(
+            enclosed(law, "log_density", *z), floats.log((np.array(stretch[0]), np.array(stretch[1])))
+        )
 
     def breaks(answers: Any) -> list[tuple[float, float]]:
         at, scale = placed(answers)
-        return [(number(at + Fraction(low) * scale)[0], number(at + Fraction(high) * scale)[1]) for low, high in law.bends]
+        return [
+            (number(at + Fraction(low) * scale)[0], number(at + Fraction(high) * scale)[1])
+            for low, high in law.bends
+        ]
 
     def tail(a: Any, b: Any) -> float:
         ends = Fraction(float(window[0])), Fraction(float(window[1]))  # the floats that are looked at

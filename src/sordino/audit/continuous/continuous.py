@@ -85,11 +85,15 @@ class Continuous(ABC):
     def __post_init__(self) -> None:
         kind = type(self).__name__
         if isinstance(self.cost, type) or not isinstance(self.cost, Cost):
-            raise InvalidParameter(f"{kind}.cost must be a cost, such as cost.Pure(epsilon=1); got {shown(self.cost)}.")
+            raise InvalidParameter(
+                f"{kind}.cost must be a cost, such as cost.Pure(epsilon=1); got {shown(self.cost)}."
+            )
         if self.cost_of is not None and not callable(self.cost_of):
             raise InvalidParameter(f"{kind}.cost_of must be a function; got {shown(self.cost_of)}.")
         if not isinstance(self.sensitivity, Sensitivity | None):
-            raise InvalidParameter(f"{kind}.sensitivity must be a Sensitivity or None; got {shown(self.sensitivity)}.")
+            raise InvalidParameter(
+                f"{kind}.sensitivity must be a Sensitivity or None; got {shown(self.sensitivity)}."
+            )
 
     @abstractmethod
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
@@ -100,7 +104,11 @@ def points(values: Any, name: str) -> tuple[float, ...] | None:
     """Return where outputs are cut into classes: floats that rise."""
     if values is None:
         return None
-    numbers = [exact(value) for value in values] if isinstance(values, Iterable) and not isinstance(values, str) else [None]
+    numbers = (
+        [exact(value) for value in values]
+        if isinstance(values, Iterable) and not isinstance(values, str)
+        else [None]
+    )
     found = tuple(float(x) for x in numbers if x is not None)
     if not numbers or len(found) < len(numbers) or any(x >= y for x, y in pairwise(found)):
         raise InvalidParameter(
@@ -109,7 +117,9 @@ def points(values: Any, name: str) -> tuple[float, ...] | None:
     return found
 
 
-def classes(label: Any, cuts: Sequence[float], sides: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[Any, Cells]]:
+def classes(
+    label: Any, cuts: Sequence[float], sides: Sequence[Sequence[tuple[float, float]]]
+) -> list[tuple[Any, Cells]]:
     """Return the classes below, between and above the cuts as outputs, from bounds of their probabilities under both sides."""
     ends = ["-inf", *(f"{cut:g}" for cut in cuts), "inf"]
     words = [f"({one}, {other}]" for one, other in pairwise(ends)]
@@ -125,5 +135,7 @@ def rest(masses: Iterable[Any], owner: str) -> float:
     """Return what is left to one of probabilities that are at least these; refuse what is more than one."""
     known = total(np.concatenate([np.atleast_1d(np.asarray(mass, dtype=float)) for mass in masses]), up=False)
     if known > 1 + _REST:
-        raise InvalidParameter(f"{owner} must be a probability law; its parts have a probability of at least {known:.9g}.")
+        raise InvalidParameter(
+            f"{owner} must be a probability law; its parts have a probability of at least {known:.9g}."
+        )
     return max(0.0, 1 - known + 2.0**-50)

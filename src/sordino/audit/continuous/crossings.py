@@ -84,10 +84,17 @@ class Crossings(SharedShift):
                 f"Crossings.boundaries must be one number for each of the {len(queries)} branches; got {len(boundaries)}."
             )
         if self.gap and any(Fraction(float(x)) != x for x in boundaries):
-            raise InvalidParameter("Crossings.boundaries must be floats, such as 0.5 but not 0.1, where gaps start at them.")
+            raise InvalidParameter(
+                "Crossings.boundaries must be floats, such as 0.5 but not 0.1, where gaps start at them."
+            )
         if self.positives is not None:
             COUNT("Crossings.positives", self.positives)
-        values = {"threshold": threshold, "queries": queries, "boundaries": boundaries, "at": PLACE("Crossings.at", self.at)}
+        values = {
+            "threshold": threshold,
+            "queries": queries,
+            "boundaries": boundaries,
+            "at": PLACE("Crossings.at", self.at),
+        }
         for field, value in values.items():
             object.__setattr__(self, field, value)
 
@@ -96,7 +103,10 @@ class Crossings(SharedShift):
         return list(zip(self.queries, self.boundaries or (), strict=True))  # type: ignore[arg-type]
 
     def _answers(self, answers: Any) -> list[Fraction]:
-        return [PLACE("audit.exact.answers", x) for x in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()]
+        return [
+            PLACE("audit.exact.answers", x)
+            for x in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()
+        ]
 
     def _laws(self, answers: Any) -> list[Law]:  # noqa: ARG002 - the signature of the common part
         return list(dict.fromkeys([self.threshold, *(law for law, _ in self._branches())]))
@@ -108,7 +118,9 @@ class Crossings(SharedShift):
             start = self._branches()[won[0] - 1][1] if won else Fraction(0)
             found.append(Outcome(label, len(won) if self.gap else 0, start))
             if len(found) > _MOST:
-                raise InvalidParameter(f"audit.exact compares at most {_MOST} transcripts; give fewer answers, or outputs=.")
+                raise InvalidParameter(
+                    f"audit.exact compares at most {_MOST} transcripts; give fewer answers, or outputs=."
+                )
         return found
 
     def _transcripts(self, n: int, found: int = 0) -> Iterator[tuple[int, ...]]:
@@ -170,5 +182,8 @@ class Crossings(SharedShift):
 
     def _kinks(self, answers: Any) -> list[Fraction]:
         scores = self._answers(answers)
-        places = [Fraction(0), *(x - Fraction(self.at) - boundary for x in scores for _, boundary in self._branches())]
+        places = [
+            Fraction(0),
+            *(x - Fraction(self.at) - boundary for x in scores for _, boundary in self._branches()),
+        ]
         return sorted({x - Fraction(self.at) - place for x in scores for place in places})

@@ -96,12 +96,20 @@ class Density(Continuous):
             if not callable(given) and not (given is None and what != "log_density"):
                 raise InvalidParameter(f"Density.{what} must be a function; got {shown(given)}.")
         window: Any = self.window
-        numbers = [PLACE("Density.window", x) for x in window if exact(x) is not None] if isinstance(window, tuple | list) else []
+        numbers = (
+            [PLACE("Density.window", x) for x in window if exact(x) is not None]
+            if isinstance(window, tuple | list)
+            else []
+        )
         if len(numbers) != 2 or len(window) != 2 or float(numbers[0]) >= float(numbers[1]):
-            raise InvalidParameter(f"Density.window must be two finite numbers, the smaller one first; got {shown(self.window)}.")
+            raise InvalidParameter(
+                f"Density.window must be two finite numbers, the smaller one first; got {shown(self.window)}."
+            )
         words = (self.shape,) if isinstance(self.shape, str) else tuple(self.shape)
         if not words or not all(word in SHAPES for word in words):
-            raise InvalidParameter(f"Density.shape must be made of {', '.join(SHAPES)}; got {shown(self.shape)}.")
+            raise InvalidParameter(
+                f"Density.shape must be made of {', '.join(SHAPES)}; got {shown(self.shape)}."
+            )
         if self.tail is not None and not callable(self.tail) and self.tail != math.inf:
             NOT_NEGATIVE("Density.tail", self.tail)
         set_field = object.__setattr__
@@ -109,7 +117,9 @@ class Density(Continuous):
         set_field(self, "_shapes", words)
         set_field(self, "labels", None if self.labels is None else tuple(self.labels))
         if self.labels is None and self.atoms is None and self.cost_of is not None:
-            raise InvalidParameter("Density.cost_of must be None where outputs have neither labels nor atoms.")
+            raise InvalidParameter(
+                "Density.cost_of must be None where outputs have neither labels nor atoms."
+            )
 
     @classmethod
     def added(cls, law: Law, *, window: tuple[Number, Number], tail: Any = None, **options: Any) -> Density:
@@ -134,7 +144,9 @@ class Density(Continuous):
         -------
         Density
         """
-        given: dict[str, Any] = {"name": f"{law!r} added", "tail": tail} | added(law, window, scaled="sensitivity" not in options)
+        given: dict[str, Any] = {"name": f"{law!r} added", "tail": tail} | added(
+            law, window, scaled="sensitivity" not in options
+        )
         if tail is not None:
             given["tail"] = tail
         return cls(window=window, **(given | options))
@@ -160,10 +172,18 @@ class Density(Continuous):
         left = max(rest(masses, f"{self!r}: log_density") for masses in sides)
         if asked.cuts is not None:
             parts = [each for label, cells in found for each in self._classes(label, cells, asked.cuts, left)]
-            return Compared(cells=[*parts, *atoms], unresolved=0.0, outside=(0.0, 0.0), assumed=self._assumed(tailed=False))
+            return Compared(
+                cells=[*parts, *atoms],
+                unresolved=0.0,
+                outside=(0.0, 0.0),
+                assumed=self._assumed(tailed=False),
+            )
         outside = self._outside(a, b), self._outside(b, a)
         return Compared(
-            cells=[*found, *atoms], unresolved=left, outside=outside, assumed=self._assumed(tailed=max(outside) < math.inf)
+            cells=[*found, *atoms],
+            unresolved=left,
+            outside=outside,
+            assumed=self._assumed(tailed=max(outside) < math.inf),
         )
 
     def _curve(self, answers: Any, label: Any) -> Curve:
@@ -172,7 +192,9 @@ class Density(Continuous):
         def over(low: Floats, high: Floats) -> Bounds:
             found: Any = self.log_density(low, high, *given)
             if not isinstance(found, tuple | list) or len(found) != 2:
-                raise InvalidParameter("Density.log_density must return two arrays, a lower and an upper bound.")
+                raise InvalidParameter(
+                    "Density.log_density must return two arrays, a lower and an upper bound."
+                )
             least, most = (np.broadcast_to(np.asarray(side, dtype=np.float64), low.shape) for side in found)
             wrong = np.isnan(least) | np.isnan(most) | (least > most)
             if wrong.any():
@@ -182,7 +204,9 @@ class Density(Continuous):
                 )
             # so far out that a sum of a few overflows: known to be there, and no more
             least = np.where(least < -_FAR, -math.inf, np.minimum(least, _FAR))
-            return least, np.where(most > _FAR, math.inf, np.where(np.isneginf(most), most, np.maximum(most, -_FAR)))
+            return least, np.where(
+                most > _FAR, math.inf, np.where(np.isneginf(most), most, np.maximum(most, -_FAR))
+            )
 
         pieces = self._pieces(given)
 
@@ -199,7 +223,9 @@ class Density(Continuous):
         places = [_place(x) for x in (self.breaks(*given) if self.breaks is not None else ())]
         shapes = self._shapes * (len(places) + 1) if len(self._shapes) == 1 else self._shapes
         if len(shapes) != len(places) + 1 or any(x[1] >= y[0] for x, y in pairwise(places)):
-            raise InvalidParameter("Density.shape must have one word more than there are breaks, and Density.breaks must rise.")
+            raise InvalidParameter(
+                "Density.shape must have one word more than there are breaks, and Density.breaks must rise."
+            )
         found = []
         start = -math.inf
         for shape, (low, high) in zip(shapes, [*places, (math.inf, math.inf)], strict=True):
@@ -217,22 +243,32 @@ class Density(Continuous):
         for output in dict.fromkeys([*sides[0], *sides[1]]):
             bounds = [side.get(output, never) for side in sides]
             if any(len(each) != 2 or not each[0] <= each[1] <= _GROWTH for each in bounds):
-                raise InvalidParameter("Density.atoms must return a lower and an upper bound of each log probability.")
+                raise InvalidParameter(
+                    "Density.atoms must return a lower and an upper bound of each log probability."
+                )
             found.append((output, atom(*((float(low), float(high)) for low, high in bounds))))
         return found
 
-    def _classes(self, label: Any, cells: Cells, cuts: Sequence[float], left: float) -> list[tuple[Any, Cells]]:
+    def _classes(
+        self, label: Any, cells: Cells, cuts: Sequence[float], left: float
+    ) -> list[tuple[Any, Cells]]:
         """Return the classes of one label; what is outside the window may belong to the first or to the last one."""
         inner = [cut for cut in cuts if self._ends[0] < cut < self._ends[1]]
         if len(inner) < len(cuts):
             raise InvalidParameter("audit.exact.partition must have cuts inside Density.window.")
         # a tiny cell around a break may have a cut inside: what is in it may belong to either side
-        first, last = np.searchsorted(inner, cells.start, side="right"), np.searchsorted(inner, cells.end, side="left")
+        first, last = (
+            np.searchsorted(inner, cells.start, side="right"),
+            np.searchsorted(inner, cells.end, side="left"),
+        )
         sides = []
         for side in (cells.a, cells.b):
             low, high = cells.mass(side)
             bounds = [
-                (total(low[(first == i) & (last == i)], up=False), total(high[(first <= i) & (i <= last)], up=True))
+                (
+                    total(low[(first == i) & (last == i)], up=False),
+                    total(high[(first <= i) & (i <= last)], up=True),
+                )
                 for i in range(len(inner) + 1)
             ]
             for i in (0, -1):
@@ -265,5 +301,7 @@ def _place(x: Any) -> tuple[float, float]:
     else:
         low, high = number(PLACE("Density.breaks", x))
     if not low <= high:
-        raise InvalidParameter("Density.breaks must be numbers, or pairs of floats with the place between them.")
+        raise InvalidParameter(
+            "Density.breaks must be numbers, or pairs of floats with the place between them."
+        )
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)

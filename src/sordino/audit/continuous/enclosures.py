@@ -41,7 +41,9 @@ def number(x: Fraction) -> tuple[float, float]:
     except OverflowError:
         return (LARGEST, math.inf) if x > 0 else (-math.inf, -LARGEST)
     exact = Fraction(near)
-    return (near if exact <= x else math.nextafter(near, -math.inf)), (near if exact >= x else math.nextafter(near, math.inf))
+    return (near if exact <= x else math.nextafter(near, -math.inf)), (
+        near if exact >= x else math.nextafter(near, math.inf)
+    )
 
 
 def plus(a: Bounds, b: Bounds) -> Bounds:
@@ -67,8 +69,12 @@ def scaled(a: Bounds, x: Fraction) -> Bounds:
 def exp(a: Bounds) -> Bounds:
     """Return the exponential."""
     with np.errstate(over="ignore", under="ignore"):
-        low, high = outward(np.where(a[0] == math.inf, math.inf, np.minimum(np.exp(a[0]), LARGEST)), np.exp(a[1]))
-    return np.where(a[0] == -math.inf, 0.0, np.maximum(low - TINY, 0.0)), np.where(a[1] == -math.inf, 0.0, high + TINY)
+        low, high = outward(
+            np.where(a[0] == math.inf, math.inf, np.minimum(np.exp(a[0]), LARGEST)), np.exp(a[1])
+        )
+    return np.where(a[0] == -math.inf, 0.0, np.maximum(low - TINY, 0.0)), np.where(
+        a[1] == -math.inf, 0.0, high + TINY
+    )
 
 
 def log(a: Bounds) -> Bounds:

@@ -166,7 +166,9 @@ def summed(terms: list[Lines]) -> Lines:
             parts = np.where(weights > 0, weights * (end + entropy), 0.0)
             value = parts.sum(axis=0) - WIDER * (1 + np.abs(parts).sum(axis=0))
         found.append(np.where(most > NEVER, value, NEVER))
-    return Lines(found[0], found[1], log_total((high_left, high_left))[1], log_total((high_right, high_right))[1])
+    return Lines(
+        found[0], found[1], log_total((high_left, high_left))[1], log_total((high_right, high_right))[1]
+    )
 
 
 def checked(x: Floats, at: Bounds, pieces: Sequence[Piece], owner: str) -> None:
@@ -191,7 +193,11 @@ def _refuted(x: Floats, low: Floats, high: Floats, shape: Shape) -> NDArray[np.b
     """Return at which inner points the neighbours contradict the shape for certain."""
     if shape == "monotone":
         rises, falls = low[1:] > high[:-1], high[1:] < low[:-1]
-        return (rises[1:] & falls[:-1]) | (falls[1:] & rises[:-1]) | np.full(x.size - 2, rises.any() and falls.any())
+        return (
+            (rises[1:] & falls[:-1])
+            | (falls[1:] & rises[:-1])
+            | np.full(x.size - 2, rises.any() and falls.any())
+        )
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
     with np.errstate(invalid="ignore"):
         below, above = (side[:-2] + (side[2:] - side[:-2]) * share for side in (low, high))

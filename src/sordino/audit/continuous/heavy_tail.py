@@ -55,7 +55,10 @@ class HeavyTail:
     def bends(self) -> tuple[tuple[float, float], ...]:
         """Return bounds of where the log density stops being convex, or being 0, and being concave: |z|^gamma = gamma - 1."""
         low, high = self._power(np.array([float(self.gamma - 1)]), 1 / self.gamma)
-        turn = math.nextafter(float(low[0]), 0.0) * (1 - WIDER), math.nextafter(float(high[0]), math.inf) * (1 + WIDER)
+        turn = (
+            math.nextafter(float(low[0]), 0.0) * (1 - WIDER),
+            math.nextafter(float(high[0]), math.inf) * (1 + WIDER),
+        )
         return ((0.0, 0.0) if self.one_sided else (-turn[1], -turn[0]), turn)
 
     @cached_property
@@ -92,7 +95,9 @@ class HeavyTail:
         ends = tuple(np.where(side == 0, 0.0, side) for side in logs)
         found = tuple(floats.scaled((np.abs(side),) * 2, size) for side in ends)
         signs = tuple(np.sign(side) * np.sign(float(exponent)) for side in ends)
-        every = [np.where(sign < 0, -part, part) for sign, pair in zip(signs, found, strict=True) for part in pair]
+        every = [
+            np.where(sign < 0, -part, part) for sign, pair in zip(signs, found, strict=True) for part in pair
+        ]
         return floats.exp((np.minimum.reduce(every), np.maximum.reduce(every)))
 
     def _upper(self, z: Floats) -> Bounds:
@@ -101,7 +106,9 @@ class HeavyTail:
         inner = floats.outward(*_product((near, near), self._sum(self._power(near, self.gamma), Fraction(1))))
         below = floats.minus(self.half, tuple(np.where(z == 0, 0.0, side) for side in inner))  # type: ignore[arg-type]
         far = np.maximum(np.where(np.isinf(z), 1.0, z), 1.0)
-        above = _product(self._power(far, 1 - self.gamma), self._sum(self._power(far, -self.gamma), self.gamma - 1))
+        above = _product(
+            self._power(far, 1 - self.gamma), self._sum(self._power(far, -self.gamma), self.gamma - 1)
+        )
         low, high = np.where(z <= 1, below[0], above[0]), np.where(z <= 1, below[1], above[1])
         return np.where(np.isinf(z), 0.0, np.maximum(low, 0.0)), np.where(np.isinf(z), 0.0, high)
 
@@ -134,9 +141,13 @@ class HeavyTail:
         exponent = np.where(size >= 1, logs[0], -under[1]), np.where(size >= 1, logs[1], -under[0])
         plain = floats.log1pexp(exponent)
         low, high = floats.minus((-plain[1], -plain[0]), self._log_mass)
-        return np.where(np.abs(z) > size, np.where(size >= 1, NEVER, low), low), np.where(np.isinf(z), NEVER, high)
+        return np.where(np.abs(z) > size, np.where(size >= 1, NEVER, low), low), np.where(
+            np.isinf(z), NEVER, high
+        )
 
-    def outside(self, window: tuple[Fraction, Fraction], a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction]) -> float:
+    def outside(
+        self, window: tuple[Fraction, Fraction], a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction]
+    ) -> float:
         """Return an upper bound of the log ratio outside the window of two densities with these places and scales.
 
         With u = |o - x_a|/s_a and v = |o - x_b|/s_b it is log((1 + v^gamma)/(1 + u^gamma)) + log(s_b/s_a), and the quotient is at most
@@ -155,12 +166,16 @@ class HeavyTail:
         size = z if not self.breaks else [series.Ball(part.middle * side, part.radius) for part in z]
         found = series.inverse(series.increased(series.power(size, self.gamma)))
         by = series.reciprocal(series.ball(self.half))
-        share = series.Ball(by.middle * (1.0 if self.one_sided else 0.5), by.radius * (1.0 if self.one_sided else 0.5))
+        share = series.Ball(
+            by.middle * (1.0 if self.one_sided else 0.5), by.radius * (1.0 if self.one_sided else 0.5)
+        )
         spread = [np.broadcast_to(part, side.shape) for part in share]
         values = [series.times(part, series.Ball(*spread)) for part in found]
         if not self.one_sided:
             return values
-        return [series.Ball(np.where(side > 0, a.middle, 0.0), np.where(side > 0, a.radius, 0.0)) for a in values]
+        return [
+            series.Ball(np.where(side > 0, a.middle, 0.0), np.where(side > 0, a.radius, 0.0)) for a in values
+        ]
 
 
 def _product(a: Bounds, b: Bounds) -> Bounds:

@@ -65,7 +65,9 @@ class Integrals:
         self.factors = tuple(factor._replace(scale=factor.scale / unit) for factor in factors)
         self.jobs = [tuple(shift / unit for shift in job) for job in jobs]
         self._stretch = number(unit ** (1 - sum(factor.kind == "density" for factor in factors)))
-        self._shifts = np.array([[number(shift) for shift in job] for job in self.jobs]).reshape(len(jobs), len(factors), 2)
+        self._shifts = np.array([[number(shift) for shift in job] for job in self.jobs]).reshape(
+            len(jobs), len(factors), 2
+        )
         self._slopes = [1 / (factor.scale * factor.law.scale) for factor in self.factors]
         self._smooth = all(factor.law.coefficients is not None for factor in self.factors)
 
@@ -79,7 +81,9 @@ class Integrals:
             wide = (most - least > share * least)[job]
             cells = np.bincount(job, minlength=count)
             gap = high - low
-            chosen = wide & (gap > (share * least / (3 * cells))[job]) & (gap > _FINE * high) & _divisible(x0, x1)
+            chosen = (
+                wide & (gap > (share * least / (3 * cells))[job]) & (gap > _FINE * high) & _divisible(x0, x1)
+            )
             if not chosen.any() or not budget.take(2 * int(chosen.sum())):
                 break
             middle = _middle(x0[chosen], x1[chosen])
@@ -88,13 +92,16 @@ class Integrals:
             found = self._cells(owner, left, right)
             job = np.concatenate([job[~chosen], owner])
             x0, x1, low, high = (
-                np.concatenate([old[~chosen], new]) for old, new in zip((x0, x1, low, high), (left, right, *found), strict=True)
+                np.concatenate([old[~chosen], new])
+                for old, new in zip((x0, x1, low, high), (left, right, *found), strict=True)
             )
         slop = 1 + (np.bincount(job, minlength=count) + 8) * 2.0**-51
         with np.errstate(over="ignore", under="ignore"):
             below, above = _sums(job, low, count) / slop, _sums(job, high, count) * slop
             least, most = below * self._stretch[0], np.maximum(above * self._stretch[1], floats.TINY)
-        return np.where(least < floats.TINY, 0.0, np.minimum(least, floats.LARGEST)), np.where(above == 0, 0.0, most)
+        return np.where(least < floats.TINY, 0.0, np.minimum(least, floats.LARGEST)), np.where(
+            above == 0, 0.0, most
+        )
 
     def _grid(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Return the first cells of every integral: cut where a factor has a break, finer near the middle, without end at both sides."""
@@ -115,7 +122,10 @@ class Integrals:
     def _cells(self, job: NDArray[np.int64], x0: Floats, x1: Floats) -> Bounds:
         """Return bounds of the integral over each cell: from the ends, and where all factors are smooth from their Taylor series."""
         ends = [(self._at(f, job, x0), self._at(f, job, x1)) for f in range(len(self.factors))]
-        ranges = [_range(factor, slope, *at) for factor, slope, at in zip(self.factors, self._slopes, ends, strict=True)]
+        ranges = [
+            _range(factor, slope, *at)
+            for factor, slope, at in zip(self.factors, self._slopes, ends, strict=True)
+        ]
         low, high = self._carried(ranges[0], ends[0], x0, x1)
         for part in ranges[1:]:
             low, high = _product((low, high), part)
@@ -147,7 +157,9 @@ class Integrals:
             low, high = np.fmax(low, np.where(np.isfinite(width[1]), least, 0.0)), np.fmin(high, most)
         return low, high
 
-    def _expanded(self, job: NDArray[np.int64], x0: Floats, x1: Floats, ends: list[tuple[Bounds, ...]]) -> Bounds:
+    def _expanded(
+        self, job: NDArray[np.int64], x0: Floats, x1: Floats, ends: list[tuple[Bounds, ...]]
+    ) -> Bounds:
         """Return bounds of the integral by the Taylor series around the middle of the cell, the last coefficient over all of it."""
         middle = _middle(x0, x1)
         product: Series | None = None
@@ -164,7 +176,9 @@ class Integrals:
         size = x0.size
         down, up = x0 - middle, x1 - middle
         parts = [
-            Ball(part.middle[size:], part.radius[size:]) if k == ORDER else Ball(part.middle[:size], part.radius[:size])
+            Ball(part.middle[size:], part.radius[size:])
+            if k == ORDER
+            else Ball(part.middle[:size], part.radius[:size])
             for k, part in enumerate(product)
         ]
         low, high = series.bounds(series.dot(parts, _weights(down, up)[: len(parts)]))
@@ -184,7 +198,10 @@ def mass(law: Law, left: Bounds, right: Bounds) -> Bounds:
             raise InvalidParameter(
                 f"{law}.log_cdf must not fall, nor log_survival rise; got the contrary between {left[0][i]:.6g} and {right[0][i]:.6g}."
             )
-        low, high = np.maximum(low, (more[0] - less[1]) * (1 - 2.0**-50)), np.minimum(high, (more[1] - less[0]) * (1 + 2.0**-50))
+        low, high = (
+            np.maximum(low, (more[0] - less[1]) * (1 - 2.0**-50)),
+            np.minimum(high, (more[1] - less[0]) * (1 + 2.0**-50)),
+        )
     return low, high
 
 
@@ -205,7 +222,9 @@ def survival(law: Law, z: Bounds) -> Bounds:
 
 def enclosed(law: Law, name: str, *at: Floats) -> Bounds:
     """Return what a function of a law says, if it makes sense at all."""
-    low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), at[0].shape) for side in getattr(law, name)(*at))
+    low, high = (
+        np.broadcast_to(np.asarray(side, dtype=np.float64), at[0].shape) for side in getattr(law, name)(*at)
+    )
     wrong = np.isnan(low) | np.isnan(high) | (low > high)
     if name != "log_density":
         wrong |= low > 0
@@ -229,7 +248,9 @@ def _range(factor: Factor, slope: Fraction, left: Bounds, right: Bounds) -> Boun
     return floats.scaled(floats.exp(enclosed(factor.law, "log_density", left[0], right[1])), slope)
 
 
-def _factor_series(factor: Factor, z: Ball, side: Floats, slope: Fraction, middle: Bounds, ends: tuple[Bounds, ...]) -> Series:
+def _factor_series(
+    factor: Factor, z: Ball, side: Floats, slope: Fraction, middle: Bounds, ends: tuple[Bounds, ...]
+) -> Series:
     """Return the Taylor coefficients of a factor, in the shared shift: at the middle of all cells, then over all cells."""
     law = factor.law
     if law.coefficients is None:
@@ -242,11 +263,19 @@ def _factor_series(factor: Factor, z: Ball, side: Floats, slope: Fraction, middl
     first = series.ball(
         tuple(
             np.concatenate([a, b])
-            for a, b in zip(inner, (np.minimum(left[0], right[0]), np.maximum(left[1], right[1])), strict=True)
+            for a, b in zip(
+                inner, (np.minimum(left[0], right[0]), np.maximum(left[1], right[1])), strict=True
+            )
         )  # type: ignore[arg-type]
     )
     rising = 1.0 if factor.kind == "cdf" else -1.0
-    return [first, *(series.divided(Ball(rising * part.middle, part.radius), k + 1) for k, part in enumerate(density[:-1]))]
+    return [
+        first,
+        *(
+            series.divided(Ball(rising * part.middle, part.radius), k + 1)
+            for k, part in enumerate(density[:-1])
+        ),
+    ]
 
 
 def _weights(down: Floats, up: Floats) -> list[Ball]:
@@ -266,7 +295,9 @@ def _product(a: Bounds, b: Bounds) -> Bounds:
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         low, high = floats.outward(a[0] * b[0], a[1] * b[1])
     none = (a[1] == 0) | (b[1] == 0)
-    return np.where(np.isfinite(low), np.maximum(low - floats.TINY, 0.0), 0.0), np.where(none, 0.0, high + floats.TINY)
+    return np.where(np.isfinite(low), np.maximum(low - floats.TINY, 0.0), 0.0), np.where(
+        none, 0.0, high + floats.TINY
+    )
 
 
 def _sums(job: NDArray[np.int64], values: Floats, count: int) -> Floats:
@@ -278,7 +309,9 @@ def _middle(x0: Floats, x1: Floats) -> Floats:
     """Return where a cell is split: in the middle; twice as far out, if it has no end."""
     with np.errstate(invalid="ignore", over="ignore"):
         below, above = x1 - np.abs(x1) - 1, x0 + np.abs(x0) + 1
-        return np.where(np.isinf(x0), np.where(np.isinf(x1), 0.0, below), np.where(np.isinf(x1), above, x0 / 2 + x1 / 2))
+        return np.where(
+            np.isinf(x0), np.where(np.isinf(x1), 0.0, below), np.where(np.isinf(x1), above, x0 / 2 + x1 / 2)
+        )
 
 
 def _divisible(x0: Floats, x1: Floats) -> NDArray[np.bool_]:

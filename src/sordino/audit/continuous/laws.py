@@ -161,7 +161,9 @@ class Law:
             breaks=(Fraction(0),),
             bends=((0.0, 0.0),),
             shapes=("linear", "linear"),
-            coefficients=lambda z, side: formulas.masked(series.raised(series.changed(z, Fraction(-1))), side > 0),
+            coefficients=lambda z, side: formulas.masked(
+                series.raised(series.changed(z, Fraction(-1))), side > 0
+            ),
         )
 
     @staticmethod
@@ -177,7 +179,9 @@ class Law:
             breaks=(Fraction(0),),
             bends=((0.0, 0.0),),
             shapes=("linear", "linear"),
-            coefficients=lambda z, side: series.changed(series.raised(formulas.signed(z, -side)), Fraction(1, 2)),
+            coefficients=lambda z, side: series.changed(
+                series.raised(formulas.signed(z, -side)), Fraction(1, 2)
+            ),
         )
 
     @staticmethod

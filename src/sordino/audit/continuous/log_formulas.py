@@ -75,7 +75,10 @@ def gaussian(z: Floats) -> Bounds:
     """Return -z^2/2 - log(2 pi)/2."""
     with np.errstate(over="ignore", under="ignore"):
         power = -z * z / 2
-    least, most = power - floats.TINY, np.where(np.isinf(z), NEVER, np.maximum(power, -1e308))  # what is finite is not 0
+    least, most = (
+        power - floats.TINY,
+        np.where(np.isinf(z), NEVER, np.maximum(power, -1e308)),
+    )  # what is finite is not 0
     return floats.minus((least, most), (LN_2_PI[0] / 2, LN_2_PI[1] / 2))
 
 

@@ -23,5 +23,9 @@ def _span(value: Any) -> Fraction | None:
     return number if number is not None and 1 / _WIDE <= number <= _WIDE else None
 
 
-PLACE = Constraint("a finite number from -1e60 to 1e60", _place, (0, -1.5, 3), (float("nan"), float("inf"), 1e61, None, "1"))
-SPAN = Constraint("a number from 1e-40 to 1e40", _span, (1, 0.5, Fraction(1, 3)), (0, -1, 1e41, 1e-41, None, "1"))
+PLACE = Constraint(
+    "a finite number from -1e60 to 1e60", _place, (0, -1.5, 3), (float("nan"), float("inf"), 1e61, None, "1")
+)
+SPAN = Constraint(
+    "a number from 1e-40 to 1e40", _span, (1, 0.5, Fraction(1, 3)), (0, -1, 1e41, 1e-41, None, "1")
+)

@@ -96,7 +96,9 @@ class Ordered:
     def hockey_stick(self, epsilon: Fraction | None) -> tuple[float, float]:
         """Return bounds of the largest P_a(S) - e^epsilon P_b(S); `epsilon` None: each label at its own claim."""
         claims = self.epsilons if epsilon is None else [epsilon] * len(self.labels)
-        with np.errstate(invalid="ignore", divide="ignore"):  # cells are cut where their log ratio passes the claim
+        with np.errstate(
+            invalid="ignore", divide="ignore"
+        ):  # cells are cut where their log ratio passes the claim
             left, right = ((low + high) / 2 for low, high in self.ends)
             share = (self._each(claims, up=False) - left) / (right - left)
         share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.0)
@@ -118,7 +120,9 @@ class Ordered:
             both = (self.ends[0][1] >= low) & (self.ends[1][1] >= low)
             slop = a_high * floats.WIDER * (2 + np.minimum(np.abs(self.most), 1e3))
             whole = np.nan_to_num(a_high - b_low * stretch[0], nan=math.inf) + slop
-            share = np.minimum(-np.expm1(-np.maximum(self.most - low, 0.0)) * (1 + floats.WIDER) + floats.TINY, 1.0)
+            share = np.minimum(
+                -np.expm1(-np.maximum(self.most - low, 0.0)) * (1 + floats.WIDER) + floats.TINY, 1.0
+            )
             part = np.where(self.most > low, a_high * share, 0.0)
         over = total(np.where(both, np.maximum(np.minimum(whole, part), 0.0), part), up=True)
         rest = self.lost
@@ -130,10 +134,18 @@ class Ordered:
     def renyi(self, alpha: Fraction, *, discounted: bool) -> tuple[float, float]:
         """Return bounds of the Rényi divergence of order `alpha`; discounted by what is claimed for each label."""
         a, b = self.cells.a, self.cells.b
-        low = [self._tilted(alpha, one, other)[0] for one, other in ((a.low_left, b.high_left), (a.low_right, b.high_right))]
-        high = [self._tilted(alpha, one, other)[1] for one, other in ((a.high_left, b.low_left), (a.high_right, b.low_right))]
+        low = [
+            self._tilted(alpha, one, other)[0]
+            for one, other in ((a.low_left, b.high_left), (a.low_right, b.high_right))
+        ]
+        high = [
+            self._tilted(alpha, one, other)[1]
+            for one, other in ((a.high_left, b.low_left), (a.high_right, b.low_right))
+        ]
         if discounted:
-            less = self._each([(alpha - 1) * self.claimed.divergence(alpha, label) for label in self.labels], up=True)
+            less = self._each(
+                [(alpha - 1) * self.claimed.divergence(alpha, label) for label in self.labels], up=True
+            )
             low = [floats.outward(end - less, end - less)[0] for end in low]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             width = self.cells.width

@@ -67,12 +67,18 @@ class Race(SharedShift):
         super().__post_init__()
         object.__setattr__(self, "noise", laws_of(self.noise, "Race.noise"))
         if COUNT("Race.k", self.k) > 1 and (not self.gap or self.outputs is None):
-            raise InvalidParameter("Race.k must be 1 unless gap=True and outputs lists the outputs that are compared.")
+            raise InvalidParameter(
+                "Race.k must be 1 unless gap=True and outputs lists the outputs that are compared."
+            )
 
     def _items(self, answers: Any) -> tuple[list[Fraction], Fraction, tuple[Law, ...]]:
         """Return the scores, the scale and the laws."""
         scores, scale = answers, Fraction(1)
-        if isinstance(answers, tuple | list) and len(answers) == 2 and isinstance(answers[0], tuple | list | np.ndarray):
+        if (
+            isinstance(answers, tuple | list)
+            and len(answers) == 2
+            and isinstance(answers[0], tuple | list | np.ndarray)
+        ):
             scores, scale = answers[0], SPAN("the scale in audit.exact.answers", answers[1])
             if self.sensitivity is not None:
                 raise InvalidParameter(
@@ -97,22 +103,33 @@ class Race(SharedShift):
         if not self.gap:
             return output, ()
         if not isinstance(output, tuple | list) or len(output) != 2:
-            raise InvalidParameter(f"Race.outputs must be pairs of a position and a gap; got {shown(output)}.")
+            raise InvalidParameter(
+                f"Race.outputs must be pairs of a position and a gap; got {shown(output)}."
+            )
         position, gaps = output
         listed = gaps if isinstance(gaps, tuple | list) else (gaps,)
         if len(listed) != self.k or (self.k > 1 and len(set(position)) != self.k):
-            raise InvalidParameter(f"Race.outputs must be pairs of {self.k} different positions and {self.k} gaps; got {output!r}.")
+            raise InvalidParameter(
+                f"Race.outputs must be pairs of {self.k} different positions and {self.k} gaps; got {output!r}."
+            )
         return position, tuple(self._gap(gap, Fraction(0)) for gap in listed)
 
     def _density(self, answers: Any, label: Any, reals: Sequence[Fraction]) -> list[Products]:
         scores, scale, laws = self._items(answers)
         if not set(label if isinstance(label, tuple | list) else (label,)) <= set(range(len(scores))):
-            raise InvalidParameter(f"Race.outputs must have positions from 0 to {len(scores) - 1}; got {label!r}.")
+            raise InvalidParameter(
+                f"Race.outputs must have positions from 0 to {len(scores) - 1}; got {label!r}."
+            )
         winners = tuple(label) if isinstance(label, tuple | list) else (label,)
         losers = [i for i in range(len(scores)) if i not in winners]
         if not reals:
             return [
-                _product(scores, scale, laws, [("density", winners[0], Fraction(0)), *(("cdf", i, Fraction(0)) for i in losers)])
+                _product(
+                    scores,
+                    scale,
+                    laws,
+                    [("density", winners[0], Fraction(0)), *(("cdf", i, Fraction(0)) for i in losers)],
+                )
             ]
         above = list(accumulate(reversed(reals)))[::-1]  # how far each winner is above the runner-up
         won = [("density", i, up) for i, up in zip(winners, above, strict=True)]
@@ -121,7 +138,11 @@ class Race(SharedShift):
                 scores,
                 scale,
                 laws,
-                [("density", second, Fraction(0)), *won, *(("cdf", i, Fraction(0)) for i in losers if i != second)],
+                [
+                    ("density", second, Fraction(0)),
+                    *won,
+                    *(("cdf", i, Fraction(0)) for i in losers if i != second),
+                ],
             )
             for second in losers
         ]
@@ -129,7 +150,10 @@ class Race(SharedShift):
     def _beyond(self, answers: Any, label: Any, real: Fraction) -> Products:
         scores, scale, laws = self._items(answers)
         return _product(
-            scores, scale, laws, [("density", label, Fraction(0)), *(("cdf", i, -real) for i in range(len(scores)) if i != label)]
+            scores,
+            scale,
+            laws,
+            [("density", label, Fraction(0)), *(("cdf", i, -real) for i in range(len(scores)) if i != label)],
         )
 
     def _kinks(self, answers: Any) -> list[Fraction]:
@@ -138,7 +162,10 @@ class Race(SharedShift):
 
 
 def _product(
-    scores: Sequence[Fraction], scale: Fraction, laws: Sequence[Law], parts: Sequence[tuple[Any, int, Fraction]]
+    scores: Sequence[Fraction],
+    scale: Fraction,
+    laws: Sequence[Law],
+    parts: Sequence[tuple[Any, int, Fraction]],
 ) -> Products:
     """Return the product of functions of the runner-up's value plus an offset, less the score."""
     factors = tuple(Factor(kind, laws[i], scale) for kind, i, _ in parts)

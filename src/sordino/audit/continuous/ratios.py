@@ -72,7 +72,12 @@ class Cells(NamedTuple):
 
     def chosen(self, kept: Marks) -> Cells:
         """Return some of the cells."""
-        return Cells(self.start[kept], self.end[kept], self.width[kept], *(Lines(*(x[kept] for x in side)) for side in self[3:]))
+        return Cells(
+            self.start[kept],
+            self.end[kept],
+            self.width[kept],
+            *(Lines(*(x[kept] for x in side)) for side in self[3:]),
+        )
 
     def split(self, share: Floats) -> Cells:
         """Return the left parts of all cells, of this share of their width, and then the right parts."""
@@ -88,13 +93,20 @@ class Cells(NamedTuple):
                 Lines(
                     *map(
                         np.concatenate,
-                        ((side.low_left, low), (low, side.low_right), (side.high_left, high), (high, side.high_right)),
+                        (
+                            (side.low_left, low),
+                            (low, side.low_right),
+                            (side.high_left, high),
+                            (high, side.high_right),
+                        ),
                     )
                 )
             )
         middle = self.start + (self.end - self.start) * share
         start, end = np.concatenate([self.start, middle]), np.concatenate([middle, self.end])
-        return Cells(start, end, np.concatenate([self.width * share, self.width * (1 - share)]), sides[0], sides[1])
+        return Cells(
+            start, end, np.concatenate([self.width * share, self.width * (1 - share)]), sides[0], sides[1]
+        )
 
     def ends(self) -> tuple[Bounds, Bounds]:
         """Return bounds of the log ratio a/b at the left and at the right end of every cell, seen from inside."""
@@ -118,8 +130,13 @@ Rule = Callable[[Cells], Marks]
 
 def joined(parts: Sequence[Cells]) -> Cells:
     """Return the cells of all parts."""
-    start, end, width = (np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "end", "width"))
-    a, b = (Lines(*(np.concatenate(ends) for ends in zip(*(getattr(part, side) for part in parts), strict=True))) for side in "ab")
+    start, end, width = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "end", "width")
+    )
+    a, b = (
+        Lines(*(np.concatenate(ends) for ends in zip(*(getattr(part, side) for part in parts), strict=True)))
+        for side in "ab"
+    )
     return Cells(start, end, width, a, b)
 
 
@@ -130,7 +147,10 @@ def _between(left: Floats, right: Floats) -> Floats:
 
 def atom(a: tuple[float, float], b: tuple[float, float]) -> Cells:
     """Return one output with these bounds of its log probabilities."""
-    nowhere, sides = np.array([math.nan]), [Lines(*(np.array([x]) for x in (low, low, high, high))) for low, high in (a, b)]
+    nowhere, sides = (
+        np.array([math.nan]),
+        [Lines(*(np.array([x]) for x in (low, low, high, high))) for low, high in (a, b)],
+    )
     return Cells(nowhere, nowhere, np.ones(1), sides[0], sides[1])
 
 
@@ -150,7 +170,9 @@ def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[f
         sides = [curve.lines(x, at) for curve, at in zip((a, b), values, strict=True)]
         cells = Cells(x[:-1], x[1:], np.diff(x), *sides)
         chosen = unclear(cells)
-        chosen |= np.append(chosen[1:], False) | np.insert(chosen[:-1], 0, False)  # lines of a cell come from its neighbours, too
+        chosen |= np.append(chosen[1:], False) | np.insert(
+            chosen[:-1], 0, False
+        )  # lines of a cell come from its neighbours, too
         middle = x[:-1] / 2 + x[1:] / 2
         chosen &= np.diff(x) > TINY * np.maximum(np.abs(x[:-1]), np.abs(x[1:]))
         new = middle[chosen]
@@ -159,7 +181,10 @@ def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[f
         where = np.searchsorted(x, new)
         for i, curve in enumerate((a, b)):
             low, high = curve.at(new)
-            values[i] = np.insert(values[i][0], where, low, axis=1), np.insert(values[i][1], where, high, axis=1)
+            values[i] = (
+                np.insert(values[i][0], where, low, axis=1),
+                np.insert(values[i][1], where, high, axis=1),
+            )
         x = np.insert(x, where, new)
 
 
@@ -203,7 +228,11 @@ def _points(a: Curve, b: Curve, cuts: Sequence[float]) -> Floats:
     """Return the first points: evenly spread, and ever closer to the ends of all pieces."""
     ends = sorted({end for curve in (a, b) for piece in curve.pieces for end in (piece.start, piece.end)})
     first, last = ends[0], ends[-1]
-    found = {*ends, *(cut for cut in cuts if first < cut < last), *np.linspace(first, last, a.first + 1).tolist()}
+    found = {
+        *ends,
+        *(cut for cut in cuts if first < cut < last),
+        *np.linspace(first, last, a.first + 1).tolist(),
+    }
     reach = (last - first) * 2.0 ** -np.arange(1.0, 2 + a.first // 6)
     for end in ends:
         found.update(x for x in (*(end - reach).tolist(), *(end + reach).tolist()) if first < x < last)

@@ -56,7 +56,10 @@ def report(
     """Return the worst over all pairs and both orders."""
     claimed = Claimed(subject.cost, subject.cost_of)
     views = claimed.views(orders, epsilons)
-    found = _Found(deltas=[(0.0, 0.0)] * len(views.epsilons), divergences=[(-math.inf, -math.inf, 0.0)] * len(views.orders))
+    found = _Found(
+        deltas=[(0.0, 0.0)] * len(views.epsilons),
+        divergences=[(-math.inf, -math.inf, 0.0)] * len(views.orders),
+    )
     for a, b in pairs:
         forth = subject.compared(a, b, asked)
         found.assumed.append(forth.assumed)
@@ -85,16 +88,24 @@ def _ordered(compared: Compared, claimed: Claimed, *, turned: bool) -> Ordered:
     places = np.concatenate([np.full(cells.width.size, i) for i, (_, cells) in enumerate(compared.cells)])
     cells = joined([cells for _, cells in compared.cells])
     with np.errstate(invalid="ignore"):
-        narrow = cells.width <= _PARTS * np.maximum(np.maximum(np.abs(cells.start), np.abs(cells.end)), 2.0**-1000)
+        narrow = cells.width <= _PARTS * np.maximum(
+            np.maximum(np.abs(cells.start), np.abs(cells.end)), 2.0**-1000
+        )
     unknown = np.zeros(places.size, dtype=bool)
     for each in (cells, cells.turned):
         left, right = each.ends()
         unknown |= np.isposinf(np.maximum(left[1], right[1])) & ~np.isposinf(np.maximum(left[0], right[0]))
     gone = narrow & unknown
-    lost = max((total(cells.mass(side)[1][gone], up=True) for side in (cells.a, cells.b)), default=0.0) if gone.any() else 0.0
+    lost = (
+        max((total(cells.mass(side)[1][gone], up=True) for side in (cells.a, cells.b)), default=0.0)
+        if gone.any()
+        else 0.0
+    )
     kept = cells.chosen(~gone)
     outside = compared.outside[1 if turned else 0]
-    return Ordered(labels, places[~gone], kept.turned if turned else kept, compared.unresolved, lost, outside, claimed)
+    return Ordered(
+        labels, places[~gone], kept.turned if turned else kept, compared.unresolved, lost, outside, claimed
+    )
 
 
 def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float:
@@ -127,7 +138,9 @@ def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float
     return least
 
 
-def _reported(subject: Continuous, found: _Found, claimed: Claimed, views: Views, asked: Asked, pairs: int) -> ExactReport:
+def _reported(
+    subject: Continuous, found: _Found, claimed: Claimed, views: Views, asked: Asked, pairs: int
+) -> ExactReport:
     at_claim, deltas = claimed.deltas(views.epsilons, found.deltas)
     if found.witness is None:
         raise InvalidParameter("audit.exact needs at least one pair of neighbours.")

@@ -24,7 +24,9 @@ _WIDE = 1 << 6
 def smooth_mechanism(mechanism: SmoothMechanism, n: int) -> Continuous:
     """Return the density of the noise; answers are a number and its smooth bound."""
     if n != 2:
-        raise InvalidParameter(f"audit.exact needs a pair on each side, a number and its smooth bound; got {n} numbers.")
+        raise InvalidParameter(
+            f"audit.exact needs a pair on each side, a number and its smooth bound; got {n} numbers."
+        )
     low, high = to_fraction(mechanism.floor), to_fraction(mechanism.ceiling)
     alpha = Fraction(mechanism.alpha)
     window = -_WIDE * high / alpha, _WIDE * high / alpha

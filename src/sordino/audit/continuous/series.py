@@ -110,7 +110,9 @@ def raised(a: Series) -> Series:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         middle = np.exp(a[0].middle)
         radius = middle * np.expm1(a[0].radius) * _MORE + middle * WIDER + TINY
-        first = Ball(middle, np.where(a[0].radius < 1, radius, math.inf))  # beyond, an underflow could hide more than TINY
+        first = Ball(
+            middle, np.where(a[0].radius < 1, radius, math.inf)
+        )  # beyond, an underflow could hide more than TINY
     found = [first]
     weighted = [multiple(part, j) for j, part in enumerate(a)]
     for k in range(1, ORDER + 1):
@@ -152,7 +154,10 @@ def power(a: Series, exponent: Fraction) -> Series:
         logs = np.log(low), np.log(high)
         ends = [log * x for log in logs for x in by]
         rough = WIDER * (1 + np.maximum(np.abs(ends[0]), np.abs(ends[-1])))
-        raw = np.exp(np.minimum.reduce(ends)) * (1 - rough), np.exp(np.maximum.reduce(ends)) * (1 + rough) + TINY
+        raw = (
+            np.exp(np.minimum.reduce(ends)) * (1 - rough),
+            np.exp(np.maximum.reduce(ends)) * (1 + rough) + TINY,
+        )
     first = ball((np.where(low > 0, raw[0], np.nan), raw[1]))
     step = times(a[1], reciprocal(a[0]))
     found = [first]

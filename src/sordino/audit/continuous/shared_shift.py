@@ -84,7 +84,9 @@ class SharedShift(Continuous):
         name = f"{type(self).__name__}.outputs"
         gap: Fraction = PLACE(name, given)
         if gap < least:
-            raise InvalidParameter(f"{name} must have gaps of at least {shown(least)}, as no others come out; got {shown(given)}.")
+            raise InvalidParameter(
+                f"{name} must have gaps of at least {shown(least)}, as no others come out; got {shown(given)}."
+            )
         return gap
 
     @abstractmethod
@@ -117,7 +119,9 @@ class SharedShift(Continuous):
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
         """Return the laws of two neighbours, cell by cell."""
         if asked.cuts is not None and (self.outputs is not None or not self.gap):
-            raise InvalidParameter("audit.exact.partition must be None unless gaps are released, and outputs are not listed.")
+            raise InvalidParameter(
+                "audit.exact.partition must be None unless gaps are released, and outputs are not listed."
+            )
         if self.outputs is not None:
             return self._pointwise(a, b, asked)
         outcomes = self._outcomes(a)
@@ -131,7 +135,9 @@ class SharedShift(Continuous):
         left = 0.0
         for outcome in outcomes:
             if outcome.reals == 0:
-                sides = [self._point(answers, (outcome.label, ()), asked.slack, asked.budget) for answers in (a, b)]
+                sides = [
+                    self._point(answers, (outcome.label, ()), asked.slack, asked.budget) for answers in (a, b)
+                ]
                 cells.append((outcome.label, atom(*((float(low), float(high)) for low, high in sides))))
             elif asked.cuts is not None:
                 cells += self._classes(outcome, a, b, asked)
@@ -144,7 +150,9 @@ class SharedShift(Continuous):
             rest([mass[0] for mass in masses], repr(self))
             most = sum(float(mass[1].sum()) for mass in masses) + left
             if most < 1 - _LOST:
-                raise InvalidParameter(f"{self!r} must have laws of probability 1; its outputs have {most:.9g} together.")
+                raise InvalidParameter(
+                    f"{self!r} must have laws of probability 1; its outputs have {most:.9g} together."
+                )
         outside = (math.inf, math.inf) if left else (-math.inf, -math.inf)
         return Compared(cells=cells, unresolved=left, outside=outside, assumed=self._assumed(a))
 
@@ -162,24 +170,38 @@ class SharedShift(Continuous):
             cells.append((output, found))
         if not cells:
             raise InvalidParameter(f"{type(self).__name__}.outputs must list at least one output.")
-        left = max(rest([np.zeros(1), *(each.mass(side(each))[0] for each in plain)], repr(self)) for side in (_first, _second))
+        left = max(
+            rest([np.zeros(1), *(each.mass(side(each))[0] for each in plain)], repr(self))
+            for side in (_first, _second)
+        )
         return Compared(cells=cells, unresolved=left, outside=(math.inf, math.inf), assumed=self._assumed(a))
 
-    def _point(self, answers: Any, output: tuple[Any, Sequence[Fraction]], slack: float, budget: Budget) -> tuple[Any, Any]:
+    def _point(
+        self, answers: Any, output: tuple[Any, Sequence[Fraction]], slack: float, budget: Budget
+    ) -> tuple[Any, Any]:
         label, reals = output
         parts = [self._logs([part], slack, budget) for part in self._density(answers, label, reals)]
-        low, high = floats.log_total((np.array([part[0] for part in parts]), np.array([part[1] for part in parts])))
+        low, high = floats.log_total(
+            (np.array([part[0] for part in parts]), np.array([part[1] for part in parts]))
+        )
         return low[0], high[0]
 
     def _logs(self, products: Sequence[Products], slack: float, budget: Budget) -> Bounds:
         """Return bounds of the logarithms of integrals with the same factors."""
         smooth = all(factor.law.coefficients is not None for factor in products[0].factors)
         share = min(slack * _SHARE, _FINEST) if smooth else slack * _SHARE * 4
-        return floats.log(Integrals(products[0].factors, [part.shifts for part in products]).bounds(share, budget))
+        return floats.log(
+            Integrals(products[0].factors, [part.shifts for part in products]).bounds(share, budget)
+        )
 
     def _curves(self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int) -> tuple[Cells, float]:
         """Return the cells of the number of one label, and the probability beyond the last one."""
-        rough = [law for answers in (a, b) for law in self._laws(answers) if not law.log_concave or law.log_density is None]
+        rough = [
+            law
+            for answers in (a, b)
+            for law in self._laws(answers)
+            if not law.log_concave or law.log_density is None
+        ]
         if rough:
             raise InvalidParameter(
                 f"audit.exact needs laws with a log-concave density for gaps without a partition; {rough[0]} is none. Give partition=, a "
@@ -189,7 +211,10 @@ class SharedShift(Continuous):
         start = float(outcome.start)
         end, left = self._end(outcome, a, b, asked, count)
         pieces = [Piece(start, end, "concave")]
-        one, other = (Curve(pieces, partial(self._terms, answers, outcome.label, asked), first=_FIRST) for answers in (a, b))
+        one, other = (
+            Curve(pieces, partial(self._terms, answers, outcome.label, asked), first=_FIRST)
+            for answers in (a, b)
+        )
         cuts = sorted({end for kink in kinks for end in floats.number(kink)})
         return compared(one, other, within(asked.slack), asked.budget, cuts), left
 
@@ -198,7 +223,9 @@ class SharedShift(Continuous):
         jobs = [self._density(answers, label, (Fraction(at),)) for at in x.tolist()]
         found = [self._logs(term, asked.slack, asked.budget) for term in zip(*jobs, strict=True)]
         for term in found:
-            checked(x, term, [Piece(float(x[0]), float(x[-1]), "concave")], f"{self}: the log density of the gap")
+            checked(
+                x, term, [Piece(float(x[0]), float(x[-1]), "concave")], f"{self}: the log density of the gap"
+            )
         return np.array([low for low, _ in found]), np.array([high for _, high in found])
 
     def _end(self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int) -> tuple[float, float]:
@@ -208,7 +235,10 @@ class SharedShift(Continuous):
         spread = max((abs(kink) for answers in (a, b) for kink in self._kinks(answers)), default=Fraction(0))
         while True:
             end = Fraction(float(max(outcome.start, spread) + reach))
-            tails = [self._logs([self._beyond(answers, outcome.label, end)], 0.01, asked.budget)[1] for answers in (a, b)]
+            tails = [
+                self._logs([self._beyond(answers, outcome.label, end)], 0.01, asked.budget)[1]
+                for answers in (a, b)
+            ]
             left = max(float(floats.exp((tail, tail))[1][0]) for tail in tails)
             if left * count <= asked.tail or reach > _FARTHEST * max(law.scale for law in laws):
                 return float(end), left
@@ -231,7 +261,9 @@ class SharedShift(Continuous):
         return classes(outcome.label, asked.cuts or (), sides)
 
     def _density_of_all(self, answers: Any, outcome: Outcome, asked: Asked) -> tuple[float, float]:
-        low, high = floats.exp(self._logs([self._beyond(answers, outcome.label, outcome.start)], asked.slack, asked.budget))
+        low, high = floats.exp(
+            self._logs([self._beyond(answers, outcome.label, outcome.start)], asked.slack, asked.budget)
+        )
         return float(low[0]), float(high[0])
 
     def _assumed(self, answers: Any) -> str:

@@ -26,7 +26,9 @@ class _Scaled(Continuous):
 
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
         law = Law.cauchy(self.mechanism.noise.gamma, one_sided=self.mechanism.sided == "one")
-        return Race(noise=law, cost=self.cost, name=self.name).compared(self._placed(a), self._placed(b), asked)
+        return Race(noise=law, cost=self.cost, name=self.name).compared(
+            self._placed(a), self._placed(b), asked
+        )
 
     def _placed(self, numbers: Sequence[Any]) -> tuple[list[Any], Fraction]:
         if len(numbers) != self.mechanism.candidates + 1:

@@ -69,15 +69,21 @@ def lost(limit: float, cheap: float, dear: float) -> float:
 
     def failing(need: int) -> float:
         alone = series(limit + dear) - series(limit + 2 * dear)
-        return alone - math.exp(-cheap * need) * (series(limit + dear + cheap) - series(limit + 2 * dear + cheap))
+        return alone - math.exp(-cheap * need) * (
+            series(limit + dear + cheap) - series(limit + 2 * dear + cheap)
+        )
 
     return limit + 2 * dear + math.log(failing(BOUNDARY) / failing(BOUNDARY + 2))
 
 
-def adaptive(*rates: Fraction | int, name: str, epsilon: int = 6, cost_of: Callable[[Any], Pure] | None = paid) -> Subject:
+def adaptive(
+    *rates: Fraction | int, name: str, epsilon: int = 6, cost_of: Callable[[Any], Pure] | None = paid
+) -> Subject:
     """Return the mechanism with noise of these rates, the first that of the threshold, sold for `epsilon`."""
     laws = [Geometric(Fraction(rate)) for rate in rates]
-    return Subject(laws=laws, play=play, cost=Pure(epsilon=epsilon), cost_of=cost_of, sensitivity=_EITHER_WAY, name=name)
+    return Subject(
+        laws=laws, play=play, cost=Pure(epsilon=epsilon), cost_of=cost_of, sensitivity=_EITHER_WAY, name=name
+    )
 
 
 ADAPTIVE = (
@@ -107,7 +113,9 @@ ADAPTIVE = (
     ),
     Control(
         name="one draw of noise for both branches",
-        subject=adaptive(1, 1, Fraction(1, 2), epsilon=3, cost_of=None, name="branches that share their noise"),
+        subject=adaptive(
+            1, 1, Fraction(1, 2), epsilon=3, cost_of=None, name="branches that share their noise"
+        ),
         pair=((0, 1), (1, 0)),
         loss=math.inf,
         broken=True,

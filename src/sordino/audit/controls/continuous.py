@@ -40,7 +40,10 @@ def cut_off(low: Floats, high: Floats, answer: Any) -> Bounds:
     beyond = floats.plus(_CAUCHY.log_survival(np.array([_CUT])), floats.log((np.array([2.0]),) * 2))
     kept = floats.log1mexp((-beyond[1], -beyond[0]))
     z = floats.minus((low, high), (np.full(1, float(answer)),) * 2)
-    far, near = (np.maximum(np.abs(z[0]), np.abs(z[1])), np.where(z[0] * z[1] <= 0, 0.0, np.minimum(np.abs(z[0]), np.abs(z[1]))))
+    far, near = (
+        np.maximum(np.abs(z[0]), np.abs(z[1])),
+        np.where(z[0] * z[1] <= 0, 0.0, np.minimum(np.abs(z[0]), np.abs(z[1]))),
+    )
     found = floats.minus((_CAUCHY.log_density(far)[0], _CAUCHY.log_density(near)[1]), kept)
     return np.where(far <= _CUT, found[0], NEVER), np.where(near <= _CUT, found[1], NEVER)
 
@@ -118,7 +121,11 @@ CONTINUOUS = (
         name="continuous: a heavy tail cut off",
         subject=Density(
             log_density=cut_off,
-            breaks=lambda answer: [answer - _CUT, *((answer + low, answer + high) for low, high in _CAUCHY.bends), answer + _CUT],
+            breaks=lambda answer: [
+                answer - _CUT,
+                *((answer + low, answer + high) for low, high in _CAUCHY.bends),
+                answer + _CUT,
+            ],
             shape=("linear", "convex", "concave", "convex", "linear"),
             window=(-20, 20),
             tail=0,
@@ -180,7 +187,9 @@ CONTINUOUS = (
     ),
     Control(
         name="continuous: a sparse vector with gaps and exponential noise",
-        subject=Crossings(threshold=Law.exponential(2), queries=Law.exponential(4), positives=1, gap=True, cost=_ONE),
+        subject=Crossings(
+            threshold=Law.exponential(2), queries=Law.exponential(4), positives=1, gap=True, cost=_ONE
+        ),
         pair=((0, 0), (1, -1)),
         loss=1,
         broken=False,

@@ -88,7 +88,11 @@ OTHERS = (
     Control(
         name="the last gap as it is, ties broken by position",
         subject=Subject(
-            laws=[Geometric(_HALF)] * 3, decide=raw_last_gap, cost=Pure(epsilon=1), sensitivity=EITHER_WAY, shifts=True
+            laws=[Geometric(_HALF)] * 3,
+            decide=raw_last_gap,
+            cost=Pure(epsilon=1),
+            sensitivity=EITHER_WAY,
+            shifts=True,
         ),
         pair=((0, 0, 0), (1, -1, -1)),
         loss=2,
@@ -97,7 +101,12 @@ OTHERS = (
     ),
     Control(
         name="the noisy value of the largest, too",
-        subject=Subject(laws=[DiscreteLaplace(Fraction(1))] * 2, decide=winning_value, cost=Pure(epsilon=1), sensitivity=COUNTING),
+        subject=Subject(
+            laws=[DiscreteLaplace(Fraction(1))] * 2,
+            decide=winning_value,
+            cost=Pure(epsilon=1),
+            sensitivity=COUNTING,
+        ),
         pair=((0, 0), (1, 1)),
         loss=2,
         broken=True,
@@ -118,7 +127,12 @@ OTHERS = (
     ),
     Control(
         name="noise with its tail cut off",
-        subject=Subject(laws=[DiscreteLaplace(Fraction(1))], play=clipped_noise, cost=Pure(epsilon=1), sensitivity=COUNTING),
+        subject=Subject(
+            laws=[DiscreteLaplace(Fraction(1))],
+            play=clipped_noise,
+            cost=Pure(epsilon=1),
+            sensitivity=COUNTING,
+        ),
         pair=((0,), (1,)),
         loss=math.inf,
         broken=True,
@@ -127,7 +141,10 @@ OTHERS = (
     Control(
         name="a range read off the data",
         subject=Subject(
-            laws=[DiscreteLaplace(Fraction(1))], play=clamped_to_the_data, cost=Pure(epsilon=1), sensitivity=EITHER_WAY
+            laws=[DiscreteLaplace(Fraction(1))],
+            play=clamped_to_the_data,
+            cost=Pure(epsilon=1),
+            sensitivity=EITHER_WAY,
         ),
         pair=((3, 0, 5), (3, 0, 6)),
         loss=math.inf,
@@ -136,7 +153,9 @@ OTHERS = (
     ),
     Control(
         name="one seed for two releases",
-        subject=Subject(laws=[DiscreteLaplace(Fraction(1))], play=same_seed, cost=Pure(epsilon=2), sensitivity=EITHER_WAY),
+        subject=Subject(
+            laws=[DiscreteLaplace(Fraction(1))], play=same_seed, cost=Pure(epsilon=2), sensitivity=EITHER_WAY
+        ),
         pair=((0, 0), (1, 0)),
         loss=math.inf,
         broken=True,
@@ -144,7 +163,12 @@ OTHERS = (
     ),
     Control(
         name="two answers with the noise for one",
-        subject=Subject(laws=[DiscreteLaplace(Fraction(1))] * 2, decide=np.asarray, cost=Pure(epsilon=1), sensitivity=COUNTING),
+        subject=Subject(
+            laws=[DiscreteLaplace(Fraction(1))] * 2,
+            decide=np.asarray,
+            cost=Pure(epsilon=1),
+            sensitivity=COUNTING,
+        ),
         pair=((0, 0), (1, 1)),
         loss=2,
         broken=True,
@@ -160,7 +184,9 @@ OTHERS = (
     ),
     Control(
         name="Laplace noise in floats",
-        subject=Subject(laws=[Finite([1] * _WORDS)], play=float_laplace, cost=Pure(epsilon=1), sensitivity=COUNTING),
+        subject=Subject(
+            laws=[Finite([1] * _WORDS)], play=float_laplace, cost=Pure(epsilon=1), sensitivity=COUNTING
+        ),
         pair=((0,), (1,)),
         loss=math.inf,
         broken=True,
@@ -168,7 +194,12 @@ OTHERS = (
     ),
     Control(
         name="a refund under concentrated privacy",
-        subject=Subject(laws=[Finite([1] * 1000)], play=two_outcomes, cost=ZCDP(rho=Fraction("0.126")), cost_of=squared_loss),
+        subject=Subject(
+            laws=[Finite([1] * 1000)],
+            play=two_outcomes,
+            cost=ZCDP(rho=Fraction("0.126")),
+            cost_of=squared_loss,
+        ),
         pair=(0, 1),
         loss=math.log(371 / 225),
         broken=True,
@@ -176,7 +207,12 @@ OTHERS = (
     ),
     Control(
         name="Laplace noise for the L1 norm of two answers",
-        subject=Subject(laws=[DiscreteLaplace(_HALF)] * 2, decide=np.asarray, cost=Pure(epsilon=_HALF), sensitivity=_REPLACED),
+        subject=Subject(
+            laws=[DiscreteLaplace(_HALF)] * 2,
+            decide=np.asarray,
+            cost=Pure(epsilon=_HALF),
+            sensitivity=_REPLACED,
+        ),
         pair=((0, 0), (1, 0)),
         loss=0.5,
         broken=False,
@@ -185,7 +221,9 @@ OTHERS = (
     Control(
         name="randomized response",
         subject=Subject(
-            laws=[Finite([3, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=Pure(epsilon=Fraction("1.098612288668110"))
+            laws=[Finite([3, 1])],
+            play=lambda bit, lie: bit ^ lie[:, 0],
+            cost=Pure(epsilon=Fraction("1.098612288668110")),
         ),
         pair=(0, 1),
         loss=math.log(3),

@@ -34,17 +34,24 @@ def clipped(mechanism: Clipped, n: int) -> Subject:  # noqa: ARG001 - neighbours
 def _stated(mechanism: Clipped, values: Any) -> Stated:
     """Return the law of (tests of each search, class of each noisy total)."""
     if len(values) > _RECORDS:
-        raise InvalidParameter(f"audit.exact needs at most {_RECORDS} records for a clipped sum or mean; got {len(values)}.")
+        raise InvalidParameter(
+            f"audit.exact needs at most {_RECORDS} records for a clipped sum or mean; got {len(values)}."
+        )
     down, up = contexts(_DIGITS)
     for tests, (low, high) in clips(mechanism, values):
         clip = mechanism.search.clip(tests, simulated=True)
         law, ends = mechanism.noise_for(clip).mechanism.noise, reach(mechanism, clip)
-        classes = [thirds(law, total, *end) for total, end in zip(totals(mechanism, values, clip), ends, strict=True)]
+        classes = [
+            thirds(law, total, *end) for total, end in zip(totals(mechanism, values, clip), ends, strict=True)
+        ]
         for each in product(*(enumerate(one) for one in classes)):
             least, most = low, high
             for _, (a, b) in each:
                 least, most = down.multiply(least, a), up.multiply(most, b)
-            yield (*((0 if one is None else one) for one in tests), *(place for place, _ in each)), (least, most)
+            yield (
+                (*((0 if one is None else one) for one in tests), *(place for place, _ in each)),
+                (least, most),
+            )
 
 
 def clips(mechanism: Clipped, values: Any) -> list[tuple[tuple[int | None, ...], Bounds]]:

@@ -76,7 +76,12 @@ class Comparison:
     @cached_property
     def _sides(self) -> tuple[Floats, Floats, Floats, Floats]:
         a, b = self.a, self.b
-        return self._spread(a, a.low), self._spread(a, a.high), self._spread(b, b.low), self._spread(b, b.high)
+        return (
+            self._spread(a, a.low),
+            self._spread(a, a.high),
+            self._spread(b, b.low),
+            self._spread(b, b.high),
+        )
 
     @cached_property
     def _whole_rest(self) -> Decimal:
@@ -160,7 +165,9 @@ class Comparison:
         best = -math.inf
         order = np.argsort(-ceiling, kind="stable")
         for i in order[:_REPEATED].tolist():
-            bound = up(log_bounds((Decimal(0), Decimal(float(ceiling[i]))))[1]) if ceiling[i] > 0 else -math.inf
+            bound = (
+                up(log_bounds((Decimal(0), Decimal(float(ceiling[i]))))[1]) if ceiling[i] > 0 else -math.inf
+            )
             if bound <= best:
                 return best
             best = max(best, up(self.loss(int(self._ids[i]), beyond=beyond)[1]))
@@ -190,7 +197,9 @@ class Comparison:
         least = math.fsum(gains[chosen].tolist()) - rounding - self._rest * factor
         total = self.a.region.total
         below, above = contexts(_DIGITS)
-        return max(0.0, down(below.divide(Decimal(least), total[1]))), min(1.0, up(above.divide(Decimal(most), total[0])))
+        return max(0.0, down(below.divide(Decimal(least), total[1]))), min(
+            1.0, up(above.divide(Decimal(most), total[0]))
+        )
 
     def renyi(self, alpha: Fraction, allowed: Callable[[int], Fraction]) -> tuple[float, float]:
         """Return lower bounds of the Rényi divergence of order `alpha`, plain and with each output discounted by what it is allowed.
@@ -209,7 +218,9 @@ class Comparison:
                 continue
             if not b:
                 return math.inf, math.inf
-            exponent = below.subtract(_times(alpha, log_bounds((a, a)))[0], _times(alpha - 1, log_bounds((b, b)))[1])
+            exponent = below.subtract(
+                _times(alpha, log_bounds((a, a)))[0], _times(alpha - 1, log_bounds((b, b)))[1]
+            )
             plain = below.add(plain, below.next_minus(below.exp(exponent)))
             discount = ratio_bounds((alpha - 1) * allowed(number), _DIGITS)[1]
             counted = below.add(counted, below.next_minus(below.exp(below.subtract(exponent, discount))))

@@ -56,7 +56,10 @@ def renyi_everywhere(laws: tuple[Noise, ...], moves: NDArray[Any], alpha: Fracti
         shift = (1 - alpha) * int(move)
         # A whole shift only renumbers the terms: the ratio is 1.
         if shift.denominator != 1:
-            numerator, denominator = gaussian_mass(law.rate, shift, DIGITS)[1], gaussian_mass(law.rate, Fraction(0), DIGITS)[0]
+            numerator, denominator = (
+                gaussian_mass(law.rate, shift, DIGITS)[1],
+                gaussian_mass(law.rate, Fraction(0), DIGITS)[0],
+            )
             log = log_bounds((below.divide(numerator, denominator), above.divide(numerator, denominator)))[1]
             share = ratio_bounds(1 / (alpha - 1), DIGITS)
             square = above.add(square, above.multiply(share[1] if log > 0 else share[0], log))

@@ -96,7 +96,9 @@ def mass(law: Noise, digits: int) -> Bounds:
         return gaussian_mass(law.rate, Fraction(0), digits)
     down, up = contexts(digits)
     low, high = exp_bounds(law.rate, digits)
-    above, below = (down.add(1, low), up.add(1, high)) if isinstance(law, DiscreteLaplace) else (Decimal(1), Decimal(1))
+    above, below = (
+        (down.add(1, low), up.add(1, high)) if isinstance(law, DiscreteLaplace) else (Decimal(1), Decimal(1))
+    )
     return down.divide(above, up.subtract(1, low)), up.divide(below, down.subtract(1, high))
 
 

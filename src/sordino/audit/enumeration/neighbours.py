@@ -22,7 +22,9 @@ def listed(answers: Any, n: int | None = None) -> list[Fraction]:
     """Return answers as exact numbers: one number, a list, or, with `n`, a mapping from positions to answers that are not 0."""
     if isinstance(answers, Mapping):
         if n is None:
-            raise InvalidParameter("audit.exact needs a list of answers: a mapping from positions goes with a domain size only.")
+            raise InvalidParameter(
+                "audit.exact needs a list of answers: a mapping from positions goes with a domain size only."
+            )
         known = _mapped(answers, n)
         return [known.get(i, Fraction(0)) for i in range(n)]
     return [_number(value) for value in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()]
@@ -31,7 +33,9 @@ def listed(answers: Any, n: int | None = None) -> list[Fraction]:
 def _number(value: Any) -> Fraction:
     number = exact(value)
     if number is None:
-        raise InvalidParameter("audit.exact needs answers that are finite numbers, because neighbours are told by their distance.")
+        raise InvalidParameter(
+            "audit.exact needs answers that are finite numbers, because neighbours are told by their distance."
+        )
     return number
 
 
@@ -40,9 +44,16 @@ def _mapped(answers: Any, size: int | None) -> dict[int, Fraction]:
     if not isinstance(answers, Mapping):
         answers = dict(enumerate(listed(answers)))
     for place in answers:
-        if isinstance(place, bool) or not isinstance(place, int | np.integer) or place < 0 or (size is not None and place >= size):
+        if (
+            isinstance(place, bool)
+            or not isinstance(place, int | np.integer)
+            or place < 0
+            or (size is not None and place >= size)
+        ):
             where = "at least 0" if size is None else f"from 0 to {size - 1}"
-            raise InvalidParameter(f"audit.exact needs positions that are whole numbers {where}; got {shown(place)}.")
+            raise InvalidParameter(
+                f"audit.exact needs positions that are whole numbers {where}; got {shown(place)}."
+            )
     return {int(place): _number(value) for place, value in answers.items()}
 
 
@@ -61,12 +72,25 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
     else:
         left, right = listed(a), listed(b)
     if len(left) != len(right):
-        raise InvalidParameter(f"audit.exact needs the same number of answers on both sides; got {len(left)} and {len(right)}.")
+        raise InvalidParameter(
+            f"audit.exact needs the same number of answers on both sides; got {len(left)} and {len(right)}."
+        )
     if not left:
         raise InvalidParameter("audit.exact needs at least one answer on each side; got none.")
-    step = None if sensitivity.step is None or sensitivity.norm == "each" else Fraction(POSITIVE("step", sensitivity.step))
-    asked, bound = [y - x for x, y in zip(left, right, strict=True)], POSITIVE("Sensitivity.bound", sensitivity.bound)
-    rounded = asked if step is None else [y // step * step - x // step * step for x, y in zip(left, right, strict=True)]
+    step = (
+        None
+        if sensitivity.step is None or sensitivity.norm == "each"
+        else Fraction(POSITIVE("step", sensitivity.step))
+    )
+    asked, bound = (
+        [y - x for x, y in zip(left, right, strict=True)],
+        POSITIVE("Sensitivity.bound", sensitivity.bound),
+    )
+    rounded = (
+        asked
+        if step is None
+        else [y // step * step - x // step * step for x, y in zip(left, right, strict=True)]
+    )
     for found, after in ((asked, ""), (rounded, " once they are rounded down to the step of the statement")):
         if not covered(found, sensitivity):
             raise InvalidParameter(
@@ -110,11 +134,19 @@ def moves(n: int, sensitivity: Sensitivity, step: Fraction) -> Iterator[tuple[Fr
     They are made when they are asked for: there are up to 5^n of them.
     """
     most = Fraction(POSITIVE("Sensitivity.bound", sensitivity.bound) // step * step)
-    numbers = [(far, near) for far in range(n + 1 if most > step else 1) for near in range(n + 1 - far if most >= step else 1)]
+    numbers = [
+        (far, near)
+        for far in range(n + 1 if most > step else 1)
+        for near in range(n + 1 - far if most >= step else 1)
+    ]
     for far, near in sorted(numbers, key=lambda counts: (-(counts[0] * most + counts[1] * step), counts)):
-        if far + near and covered([most] * far + [step] * near + [Fraction(0)] * (n - far - near), sensitivity):
+        if far + near and covered(
+            [most] * far + [step] * near + [Fraction(0)] * (n - far - near), sensitivity
+        ):
             yield from _arranged(
-                {Fraction(0): n - far - near, step: near, most: far} if far else {Fraction(0): n - near, step: near},
+                {Fraction(0): n - far - near, step: near, most: far}
+                if far
+                else {Fraction(0): n - near, step: near},
                 signed=not sensitivity.monotone,
             )
 

@@ -48,7 +48,9 @@ class Outcomes:
     @property
     def size(self) -> int:
         """Return the memory that it takes, in bytes."""
-        return sum(each.nbytes for each in (self.ids, self.low, self.high, self.starts, self.powers, self.counts))
+        return sum(
+            each.nbytes for each in (self.ids, self.low, self.high, self.starts, self.powers, self.counts)
+        )
 
     def certified(self, output: int) -> Bounds:
         """Return decimal bounds of the mass of one output, given by its id."""
@@ -82,10 +84,13 @@ class Book:
             return self._listed(self.subject.stated(private))
         found = self._played(private, self.region.noise)
         if self.subject.shifts and not found.same(self._played(private + 1, self.region.noise)):
-            raise InvalidParameter("Subject.shifts must be False: outputs change when all noisy answers move together.")
+            raise InvalidParameter(
+                "Subject.shifts must be False: outputs change when all noisy answers move together."
+            )
         self._replayed(private, found)
         numbers = np.array(
-            [self._number(*each) for each in zip(found.values, found.shown, found.keys, strict=True)], dtype=np.int64
+            [self._number(*each) for each in zip(found.values, found.shown, found.keys, strict=True)],
+            dtype=np.int64,
         )[found.which]
         if self.subject.again is None:
             return _summed(numbers, self.region, slice(None))
@@ -108,7 +113,9 @@ class Book:
             masses[number] = below.add(low, least), above.add(high, most)
             rest = above.subtract(rest, least)
         if rest < 0:
-            raise InvalidParameter("Subject.stated must return probabilities whose lower bounds are together at most 1.")
+            raise InvalidParameter(
+                "Subject.stated must return probabilities whose lower bounds are together at most 1."
+            )
         places = np.arange(len(masses) + 1)
         ids = sorted(masses)
         return Outcomes(

@@ -45,7 +45,11 @@ def key(value: Any, owner: str = _OUTPUTS, *, floats: bool = False) -> Hashable:
         return kind, int(value)
     if floats and kind is float:
         return kind, struct.pack("<d", value)
-    advice = "" if owner is _CLASSES else " For others give partition=, a function that puts each output into a class."
+    advice = (
+        ""
+        if owner is _CLASSES
+        else " For others give partition=, a function that puts each output into a class."
+    )
     raise InvalidParameter(
         f"{owner} whole numbers, truth values, texts, bytes, None, fractions, or tuples and frozensets of these; got a value of type "
         f"{kind.__name__}.{advice}"
@@ -79,12 +83,18 @@ def seen(played: Any, n: int, partition: Partition | None) -> Seen:
     InvalidParameter
         If there is not one output for each row, or outputs or classes are nothing that can be told apart for certain.
     """
-    if isinstance(played, np.ma.MaskedArray) or not isinstance(played, np.ndarray | list) or getattr(played, "ndim", 1) < 1:
+    if (
+        isinstance(played, np.ma.MaskedArray)
+        or not isinstance(played, np.ndarray | list)
+        or getattr(played, "ndim", 1) < 1
+    ):
         raise InvalidParameter(
             f"audit.exact needs one output for each noise vector, in an array or a list; got a value of type {type(played).__name__}."
         )
     if len(played) != n:
-        raise InvalidParameter(f"audit.exact needs one output for each of {n} noise vectors; got {len(played)}.")
+        raise InvalidParameter(
+            f"audit.exact needs one output for each of {n} noise vectors; got {len(played)}."
+        )
     values, keys, which = _distinct(played, partition is not None)
     if partition is None:
         return Seen(values, values, keys, which)
@@ -101,7 +111,11 @@ def _distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hashable]
         if kind == "i" and played.size:  # whole numbers and tuples of them stand for themselves
             return values, values, which
         empty = () if played.size else (played.shape[1:],)
-        return values, [(played.dtype.kind, *empty, value) if kind != "b" else (*empty, key(value)) for value in values], which
+        return (
+            values,
+            [(played.dtype.kind, *empty, value) if kind != "b" else (*empty, key(value)) for value in values],
+            which,
+        )
     listed = _tuples(played.tolist(), played.ndim) if isinstance(played, np.ndarray) else played
     try:
         keys = [key(value, floats=partitioned) for value in listed]
@@ -121,7 +135,9 @@ def _distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hashable]
 
 def _bits(played: NDArray[Any]) -> NDArray[Any]:
     """Return floats as the whole numbers that their bits are, everything else as it is."""
-    return np.ascontiguousarray(played).view(f"u{played.dtype.itemsize}") if played.dtype.kind == "f" else played
+    return (
+        np.ascontiguousarray(played).view(f"u{played.dtype.itemsize}") if played.dtype.kind == "f" else played
+    )
 
 
 def _tuples(listed: list[Any], ndim: int) -> list[Any]:
@@ -143,5 +159,7 @@ def unique_rows(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64
             for i, width in enumerate(span):
                 packed = packed * width + (wide[:, i] - low[i]).astype(np.int64)
             rows = packed[:, None]
-    _, first, which = np.unique(rows, axis=None if rows.shape[1] == 1 else 0, return_index=True, return_inverse=True)
+    _, first, which = np.unique(
+        rows, axis=None if rows.shape[1] == 1 else 0, return_index=True, return_inverse=True
+    )
     return first, which.reshape(-1)

@@ -80,7 +80,9 @@ class Audit:
             return max(each.renyi(Fraction(2), partial(self.divergence, Fraction(2)))[1] for each in compared)
         return max(each.worst(beyond=True)[0] for each in compared)
 
-    def report(self, pairs: list[Pair], orders: list[Fraction] | None, epsilons: list[Fraction] | None) -> ExactReport:
+    def report(
+        self, pairs: list[Pair], orders: list[Fraction] | None, epsilons: list[Fraction] | None
+    ) -> ExactReport:
         """Return the worst over all pairs and both orders."""
         if not pairs:
             raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
@@ -88,23 +90,33 @@ class Audit:
         views = self._claimed.views(orders, epsilons)
         orders, where = views.orders, views.epsilons
         found = _Found(
-            deltas=[(0.0, 0.0)] * len(where), divergences=[(-math.inf, -math.inf, 0.0)] * len(orders), smallest=(1 << 62, 1 << 62)
+            deltas=[(0.0, 0.0)] * len(where),
+            divergences=[(-math.inf, -math.inf, 0.0)] * len(orders),
+            smallest=(1 << 62, 1 << 62),
         )
         for a, b in pairs:
             ends = [self._compare(found, one, other, where, orders) for one, other in ((a, b), (b, a))]
             found.interval = max(found.interval, interval_beyond(cost, *ends))
         return self._reported(found, where, orders, len(pairs))
 
-    def _compare(self, found: _Found, a: Any, b: Any, where: list[Fraction | None], orders: list[Fraction]) -> float:
+    def _compare(
+        self, found: _Found, a: Any, b: Any, where: list[Fraction | None], orders: list[Fraction]
+    ) -> float:
         """Take in one order of one pair, and return the lower bound of its loss."""
         compared = self.compared(a, b)
         # Outputs that are drawn again are conditioned on what came out: then the noise alone proves nothing.
         added = self.subject.added and self.subject.again is None
         moves = self.subject.private(b) - self.subject.private(a) if added else None
-        everywhere = math.inf if moves is None else epsilon_everywhere(self.subject.laws, moves, lifted=self.subject.shifts)
+        everywhere = (
+            math.inf
+            if moves is None
+            else epsilon_everywhere(self.subject.laws, moves, lifted=self.subject.shifts)
+        )
         least, most, number = compared.worst(beyond=False)
         _checked_declaration(least, everywhere)
-        beyond = compared.worst(beyond=True) if compared.claimed is not None else (-math.inf, -math.inf, number)
+        beyond = (
+            compared.worst(beyond=True) if compared.claimed is not None else (-math.inf, -math.inf, number)
+        )
         if self.subject.cost_of is None and compared.claimed is not None:
             beyond = beyond[0], min(beyond[1], above(everywhere - self.epsilon(number))), number
         if found.witness is None or least > found.least:
@@ -135,10 +147,17 @@ class Audit:
         low, high = compared.loss(number, beyond=False)
         claimed = float(self.epsilon(number)) if compared.claimed is not None else math.inf
         return Witness(
-            output=self.book.outputs[number], answers_a=a, answers_b=b, at_least=down(low), at_most=up(high), claimed=claimed
+            output=self.book.outputs[number],
+            answers_a=a,
+            answers_b=b,
+            at_least=down(low),
+            at_most=up(high),
+            claimed=claimed,
         )
 
-    def _reported(self, found: _Found, where: list[Fraction | None], orders: list[Fraction], pairs: int) -> ExactReport:
+    def _reported(
+        self, found: _Found, where: list[Fraction | None], orders: list[Fraction], pairs: int
+    ) -> ExactReport:
         if found.witness is None:
             raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
         at_claim, deltas = self._claimed.deltas(where, found.deltas)

@@ -75,7 +75,9 @@ class _Handed:
     def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:  # noqa: ARG002 - the signature of a law
         drawn, self._left = self._left[:n], self._left[n:]
         if not drawn.size:
-            raise InvalidParameter("audit.exact handed a mechanism less noise than it draws; that is a fault of the audit.")
+            raise InvalidParameter(
+                "audit.exact handed a mechanism less noise than it draws; that is a fault of the audit."
+            )
         return drawn.copy()  # whoever takes noise may wipe it
 
 
@@ -103,7 +105,9 @@ def counted(mechanism: Any, n: int) -> Callable[[Any], NDArray[np.int64]]:
 def check_size(found: NDArray[Any], n: int) -> None:
     """Raise `InvalidParameter` unless there are `n` answers."""
     if found.size != n:
-        raise InvalidParameter(f"audit.exact needs the same number of answers on both sides; got {n} and {found.size}.")
+        raise InvalidParameter(
+            f"audit.exact needs the same number of answers on both sides; got {n} and {found.size}."
+        )
 
 
 def check_domain(size: int | None) -> None:
@@ -117,5 +121,7 @@ def check_domain(size: int | None) -> None:
 
 def nonzero(answers: Any) -> tuple[list[Any], list[int]]:
     """Return the answers that are not 0, as a release over a domain takes them, and their positions."""
-    known = answers if isinstance(answers, Mapping) else {i: value for i, value in enumerate(answers) if value}
+    known = (
+        answers if isinstance(answers, Mapping) else {i: value for i, value in enumerate(answers) if value}
+    )
     return list(known.values()), list(known)

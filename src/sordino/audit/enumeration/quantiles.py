@@ -78,7 +78,10 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
         return {mechanism.targets(records): (Decimal(1), Decimal(1))}
     down, up = contexts(_DIGITS)
     r = exp_bounds(noise.rate, _DIGITS)
-    center = down.divide(down.subtract(1, r[1]), up.add(1, r[1])), up.divide(up.subtract(1, r[0]), down.add(1, r[0]))
+    center = (
+        down.divide(down.subtract(1, r[1]), up.add(1, r[1])),
+        up.divide(up.subtract(1, r[0]), down.add(1, r[0])),
+    )
     found: dict[tuple[int, ...], Bounds] = {}
     for x in range(-_farthest(noise), _farthest(noise) + 1):
         far, targets = exp_bounds(noise.rate * abs(x), _DIGITS), mechanism.targets(max(0, records + x))
@@ -113,7 +116,9 @@ def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[
             yield (), ()
             return
         middle, search, upward = mechanism.search(below, above, targets)
-        ends: list[tuple[int, Draws]] = [(above.edge if upward else below.edge, ())]  # as of a search that has no edge to test
+        ends: list[tuple[int, Draws]] = [
+            (above.edge if upward else below.edge, ())
+        ]  # as of a search that has no edge to test
         if search is not None:
             ends = [(search.edge(found), ((search, found),)) for found in _tests(search)]
         for edge, draw in ends:
@@ -175,7 +180,10 @@ def _first_head(depth: int, listed: list[int], part: RankFlip) -> Bounds:
     for each in others:
         low, high = heads[each]
         zero = Decimal(0), Decimal(0)
-        sums = [(down.fma(low, b[0], a[0]), up.fma(high, b[1], a[1])) for a, b in zip([*sums, zero], [zero, *sums], strict=True)]
+        sums = [
+            (down.fma(low, b[0], a[0]), up.fma(high, b[1], a[1]))
+            for a, b in zip([*sums, zero], [zero, *sums], strict=True)
+        ]
     least = most = Decimal(0)
     for k, (low, high) in enumerate(sums):
         small, large = down.divide(low, k + 1), up.divide(high, k + 1)

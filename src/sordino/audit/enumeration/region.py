@@ -77,8 +77,12 @@ def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
         noise = np.column_stack([noise[rows], x])
         spent = spent[rows] + float(law.rate) * levels(law, x)
     others = 1 if all(isinstance(law, Finite) for law in laws) else noise.shape[0]
-    if _finite_mass(laws) * others > _COUNTABLE:  # in Python's numbers, before anything is multiplied in 64 bits
-        raise InvalidParameter("audit.exact must count in whole numbers below 2^52: use smaller weights or fewer finite laws.")
+    if (
+        _finite_mass(laws) * others > _COUNTABLE
+    ):  # in Python's numbers, before anything is multiplied in 64 bits
+        raise InvalidParameter(
+            "audit.exact must count in whole numbers below 2^52: use smaller weights or fewer finite laws."
+        )
     exponent, powers = _powers(laws, noise)
     weight = np.ones(noise.shape[0], dtype=np.int64)
     possible = np.ones(noise.shape[0], dtype=np.bool_)
@@ -136,7 +140,9 @@ def _budget(laws: tuple[Noise, ...], tail: float) -> float:
     return float(np.argmax(above <= tail)) * width if (above <= tail).any() else most
 
 
-def _powers(laws: tuple[Noise, ...], noise: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[Bounds, ...]]:
+def _powers(
+    laws: tuple[Noise, ...], noise: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], tuple[Bounds, ...]]:
     """Return for each vector which power it has, and the enclosed powers: one factor for each different rate."""
     rates = sorted({law.rate for law in laws if law.rate})
     key = np.zeros(noise.shape[0], dtype=np.int64)
@@ -147,7 +153,9 @@ def _powers(laws: tuple[Noise, ...], noise: NDArray[np.int64]) -> tuple[NDArray[
             if law.rate == rate:
                 level += levels(law, noise[:, i])
         sums.append(level)
-        key = np.unique(key * (int(level.max()) + 1) + level, return_inverse=True)[1].reshape(-1)  # dense again: nothing overflows
+        key = np.unique(key * (int(level.max()) + 1) + level, return_inverse=True)[1].reshape(
+            -1
+        )  # dense again: nothing overflows
     _, first, exponent = np.unique(key, return_index=True, return_inverse=True)
     down, up = contexts(DIGITS)
     low, high = [Decimal(1)] * first.size, [Decimal(1)] * first.size
@@ -181,6 +189,8 @@ def _weighed(
     else:
         whole, rest = inside <= total[1], max(Decimal(0), up.subtract(total[1], inside))
     if not whole:
-        raise InvalidParameter("audit.exact counted another mass than that of its noise; that is a fault of the audit.")
+        raise InvalidParameter(
+            "audit.exact counted another mass than that of its noise; that is a fault of the audit."
+        )
     noise.flags.writeable = False  # a play that changed it would change what the next one is given
     return Region(noise=noise, exponent=exponent, weight=weight, powers=powers, total=total, rest=rest)

@@ -82,20 +82,30 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
         for k, f in enumerate(tests):
             p = _power(scan.noise.rate, max(start + z - f, 0))
             low, high = sums[k]
-            sums[k] = down.add(low, down.multiply(so_far[0], p[0])), up.add(high, up.multiply(so_far[1], p[1]))
-            so_far = down.multiply(so_far[0], down.subtract(1, p[1])), up.multiply(so_far[1], up.subtract(1, p[0]))
+            sums[k] = (
+                down.add(low, down.multiply(so_far[0], p[0])),
+                up.add(high, up.multiply(so_far[1], p[1])),
+            )
+            so_far = (
+                down.multiply(so_far[0], down.subtract(1, p[1])),
+                up.multiply(so_far[1], up.subtract(1, p[0])),
+            )
         sums[-1] = down.add(sums[-1][0], so_far[0]), up.add(sums[-1][1], so_far[1])
     return list(zip([*range(len(tests)), None], _with_rest(scan, tests, last + 1, first, sums), strict=True))
 
 
-def _with_rest(scan: ThresholdScan, tests: list[int], z: int, first: Bounds, sums: list[Bounds]) -> list[Bounds]:
+def _with_rest(
+    scan: ThresholdScan, tests: list[int], z: int, first: Bounds, sums: list[Bounds]
+) -> list[Bounds]:
     """Add what noise of at least `z` gives, where all depths are positive: products of 1 - s lie between those at `z` and 1."""
     down, up = contexts(_DIGITS)
     rate, both = scan.threshold_noise.rate, exp_bounds(scan.threshold_noise.rate + scan.noise.rate, _DIGITS)
     short, found = Decimal(1), []  # the product at z, from below
     for f, (low, high) in zip(tests, sums, strict=False):
         depth = scan.noise.rate * (scan.threshold + z - f)
-        start = exp_bounds(rate * z + depth, _DIGITS)  # sum of (1 - r0) r0^x r^(depth at x) over x >= z, both ratios together
+        start = exp_bounds(
+            rate * z + depth, _DIGITS
+        )  # sum of (1 - r0) r0^x r^(depth at x) over x >= z, both ratios together
         least = down.divide(down.multiply(first[0], start[0]), up.subtract(1, both[0]))
         most = up.divide(up.multiply(first[1], start[1]), down.subtract(1, both[1]))
         found.append((down.add(low, down.multiply(short, least)), up.add(high, most)))

@@ -32,7 +32,9 @@ def worst_pairs(
     climb from the best pair: one answer of both sides, or of one side, goes up or down by a step, as long as that makes it worse.
     """
     if subject.sensitivity is None:
-        raise InvalidParameter("audit.exact with search needs to know the neighbours: give Subject(sensitivity=).")
+        raise InvalidParameter(
+            "audit.exact with search needs to know the neighbours: give Subject(sensitivity=)."
+        )
     sensitivity = subject.sensitivity
     step = _step(sensitivity)
     tried: dict[tuple[Answers, Answers], float] = {}
@@ -62,7 +64,9 @@ def _loss_of(trial: Trial) -> float:
 
 
 def _step(sensitivity: Sensitivity) -> Fraction:
-    return Fraction(POSITIVE("Sensitivity.step", sensitivity.bound if sensitivity.step is None else sensitivity.step))
+    return Fraction(
+        POSITIVE("Sensitivity.step", sensitivity.bound if sensitivity.step is None else sensitivity.step)
+    )
 
 
 def _candidates(
@@ -100,7 +104,9 @@ def _with_sum(n: int, total: int, top: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def _steps_from(a: Answers, b: Answers, sensitivity: Sensitivity, step: Fraction) -> Iterator[tuple[Answers, Answers]]:
+def _steps_from(
+    a: Answers, b: Answers, sensitivity: Sensitivity, step: Fraction
+) -> Iterator[tuple[Answers, Answers]]:
     for i in range(len(a)):
         for up_a, up_b in ((1, 1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)):
             left = [*a[:i], a[i] + up_a * step, *a[i + 1 :]]

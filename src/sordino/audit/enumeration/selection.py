@@ -31,9 +31,15 @@ _TURNS = 1 << 20
 def exponential_mechanism(mechanism: ExponentialMechanism, n: int) -> Subject:
     """Return a race, or with the lead its law: the lead is the largest of a number of draws that has no bound."""
     counts = counted(mechanism, n)
-    common: dict[str, Any] = {"cost": mechanism.cost, "sensitivity": mechanism.sensitivity, "name": repr(mechanism)}
+    common: dict[str, Any] = {
+        "cost": mechanism.cost,
+        "sensitivity": mechanism.sensitivity,
+        "name": repr(mechanism),
+    }
     if mechanism.gap and n > 1:
-        return Subject(laws=[], steps=counts, stated=lambda steps: leads(steps.tolist(), mechanism.rate), **common)
+        return Subject(
+            laws=[], steps=counts, stated=lambda steps: leads(steps.tolist(), mechanism.rate), **common
+        )
     return raced(mechanism.rate, counts, n, **common)
 
 
@@ -78,7 +84,11 @@ def noisy_top_k(mechanism: NoisyTopK, n: int) -> Subject | None:
     if mechanism.k > n:
         raise InvalidParameter(f"NoisyTopK.k must be at most the number of answers {n}; got {mechanism.k}.")
     k, rate, steps = mechanism.k, mechanism.noise.rate, counted(mechanism, n)
-    common: dict[str, Any] = {"cost": mechanism.cost, "sensitivity": mechanism.sensitivity, "name": repr(mechanism)}
+    common: dict[str, Any] = {
+        "cost": mechanism.cost,
+        "sensitivity": mechanism.sensitivity,
+        "name": repr(mechanism),
+    }
     if k == 1:
         return raced(rate, steps, n, **common)
     return Subject(laws=[], steps=steps, stated=lambda found: peeled(found.tolist(), k, rate), **common)
@@ -95,4 +105,6 @@ def smooth_step_selection(mechanism: SmoothStepSelection, n: int) -> Subject:
         steps, scale = mechanism.on_grids(list(answers)[:-1], list(answers)[-1])
         return decide_scaled(steps, noise, scale, mechanism.heights)
 
-    return Subject(laws=[mechanism.noise] * mechanism.candidates, play=play, cost=mechanism.cost, name=repr(mechanism))
+    return Subject(
+        laws=[mechanism.noise] * mechanism.candidates, play=play, cost=mechanism.cost, name=repr(mechanism)
+    )

@@ -113,19 +113,31 @@ class Subject:
         if not isinstance(laws, Iterable):
             raise InvalidParameter(f"Subject.laws must be a list of laws; got {shown(laws)}.")
         listed = tuple(checked_law(law, "Subject.laws") for law in laws)
-        for what, given in {"decide": decide, "play": play, "cost_of": cost_of, "steps": steps, "stated": stated}.items():
+        for what, given in {
+            "decide": decide,
+            "play": play,
+            "cost_of": cost_of,
+            "steps": steps,
+            "stated": stated,
+        }.items():
             if given is not None and not callable(given):
                 raise InvalidParameter(f"Subject.{what} must be a function; got {shown(given)}.")
         if not isinstance(sensitivity, Sensitivity | None):
-            raise InvalidParameter(f"Subject.sensitivity must be a Sensitivity or None; got {shown(sensitivity)}.")
+            raise InvalidParameter(
+                f"Subject.sensitivity must be a Sensitivity or None; got {shown(sensitivity)}."
+            )
         if stated is not None and (listed or decide is not None or play is not None or again is not None):
             raise InvalidParameter(
                 "audit.Subject must have no laws, and neither decide nor play nor again, where its law is stated."
             )
         if stated is None and (not listed or (decide is None) == (play is None)):
-            raise InvalidParameter("audit.Subject must have at least one law, and either decide or play, not both.")
+            raise InvalidParameter(
+                "audit.Subject must have at least one law, and either decide or play, not both."
+            )
         if isinstance(cost, type) or not isinstance(cost, Cost):
-            raise InvalidParameter(f"Subject.cost must be a cost, such as cost.Pure(epsilon=1); got {shown(cost)}.")
+            raise InvalidParameter(
+                f"Subject.cost must be a cost, such as cost.Pure(epsilon=1); got {shown(cost)}."
+            )
         TRUTH("Subject.added", added)
         TRUTH("Subject.shifts", shifts)
         if added and decide is None and (play is None or steps is None):
@@ -133,7 +145,9 @@ class Subject:
                 "Subject.added must be False unless play and steps are given: noise is added to what steps returns."
             )
         if shifts and decide is None and not added:
-            raise InvalidParameter("Subject.shifts must be False unless noise is only added: give decide, or play with added=True.")
+            raise InvalidParameter(
+                "Subject.shifts must be False unless noise is only added: give decide, or play with added=True."
+            )
         for field, value in {
             "laws": listed,
             "cost": cost,

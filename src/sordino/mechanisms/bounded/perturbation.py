@@ -73,7 +73,14 @@ class Perturbation:
         if self.activation == "rectangle":
             return read_only(np.full(self.width, height))
         if self.activation == "triangle":
-            return read_only(np.array([height * (self.width - abs(2 * i + 1 - self.width)) // self.width for i in turns.tolist()]))
+            return read_only(
+                np.array(
+                    [
+                        height * (self.width - abs(2 * i + 1 - self.width)) // self.width
+                        for i in turns.tolist()
+                    ]
+                )
+            )
         arch = np.floor(height * np.sin(np.pi * (turns + 0.5) / self.width)).astype(np.int64)
         return read_only(np.clip(np.minimum(arch, arch[::-1]), 0, height))
 
@@ -115,9 +122,13 @@ class Perturbation:
         """Return the outputs of `inputs`, shape (n,), for whole numbers `turns` that are uniform below the total weight."""
         outputs = self.base.size
         start = inputs - (self.reach - self.inputs)  # the first output under the bump
-        if self.activation == "rectangle" and self.hump == 1:  # all weights of the base are alike, and all of the bump: no search
+        if (
+            self.activation == "rectangle" and self.hump == 1
+        ):  # all weights of the base are alike, and all of the bump: no search
             above = turns - self.floor * outputs
-            return np.where(above < 0, turns // self.floor - self.reach, start + above // (self.peak - self.floor))
+            return np.where(
+                above < 0, turns // self.floor - self.reach, start + above // (self.peak - self.floor)
+            )
         place = np.searchsorted(self._edges, turns, side="right")
         return np.where(place < outputs, place - self.reach, start + place - outputs)
 

@@ -21,13 +21,17 @@ from sordino.grid import _is_nan as is_nan
 from sordino.grid import _is_whole as is_whole
 
 _WORD = 1 << 64
-_ROUNDED = 2.0**-49  # sixteen times what a subtraction, a division, an addition and their rounded ends can be off
+_ROUNDED = (
+    2.0**-49
+)  # sixteen times what a subtraction, a division, an addition and their rounded ends can be off
 _DIGITS = 5000  # a decimal with an exponent beyond this is 0 or lies beyond every end
 
 Variance = TypeVar("Variance", float, Fraction)
 
 
-def round_at_random(array: NDArray[Any], low: Fraction, step: Fraction, cells: int, entropy: Entropy) -> NDArray[np.int64]:
+def round_at_random(
+    array: NDArray[Any], low: Fraction, step: Fraction, cells: int, entropy: Entropy
+) -> NDArray[np.int64]:
     """Return numbers of 0..cells, of the shape of the answers, () or (n,); total: what is no number counts as the lowest."""
     flat = array.ravel()
     words = entropy.words(flat.size)
@@ -36,7 +40,9 @@ def round_at_random(array: NDArray[Any], low: Fraction, step: Fraction, cells: i
     else:
         found, close = _proposed(flat, words, (float(low), float(low + cells * step)), float(step), cells)
     for i in close.tolist():
-        place = max(Fraction(0), min(Fraction(cells), (number(flat[i], low, low + cells * step) - low) / step))
+        place = max(
+            Fraction(0), min(Fraction(cells), (number(flat[i], low, low + cells * step) - low) / step)
+        )
         whole = math.floor(place)
         found[i] = whole + reaches(int(words[i]), 1 - (place - whole), entropy)
     return found.reshape(array.shape)
@@ -58,7 +64,9 @@ def _proposed(
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """Return floor(p + U) in floats, and the positions where p + U is so close to a whole number that floats do not decide."""
     with np.errstate(all="ignore"):
-        wide = values.astype(np.float64)  # rounding keeps the order, and what is rounded is within the band or beyond an end
+        wide = values.astype(
+            np.float64
+        )  # rounding keeps the order, and what is rounded is within the band or beyond an end
         inside = np.clip(np.where(np.isnan(wide), -np.inf, wide), *ends)
         sums = (inside - ends[0]) / step + words.astype(np.float64) * 2.0**-64
         band = _ROUNDED * (max(map(abs, ends)) / step + cells + 1)

@@ -94,7 +94,9 @@ class RangeGrid:
         """All that can be released, as floats."""
         (a, b), (c, d) = self.middle.as_integer_ratio(), self.step.as_integer_ratio()
         ratios = (output.as_integer_ratio() for output in self.noise.outputs)
-        outputs = np.array([(a * d * q + c * b * p) / (b * d * q) for p, q in ratios])  # of whole numbers: each rounded once
+        outputs = np.array(
+            [(a * d * q + c * b * p) / (b * d * q) for p, q in ratios]
+        )  # of whole numbers: each rounded once
         outputs.flags.writeable = False
         return outputs
 
@@ -113,7 +115,9 @@ class RangeGrid:
         """Return the variance of a release whose value is `at`; refuse what is not between the ends."""
         value = FINITE(f"{owner}.variance.at", at)
         if not self.low <= value <= self.high:
-            raise InvalidParameter(f"{owner}.variance.at must lie between lower and upper; got {shown(value)}.")
+            raise InvalidParameter(
+                f"{owner}.variance.at must lie between lower and upper; got {shown(value)}."
+            )
         return float(self.noise.variance_at((value - self.middle) / self.step) * self.step**2)
 
     def law(self, place: Fraction) -> list[Fraction]:
@@ -122,7 +126,10 @@ class RangeGrid:
         part, here = place - whole, self.noise.law(whole - self.noise.inputs)
         if not part:
             return here
-        return [(1 - part) * p + part * q for p, q in zip(here, self.noise.law(whole + 1 - self.noise.inputs), strict=True)]
+        return [
+            (1 - part) * p + part * q
+            for p, q in zip(here, self.noise.law(whole + 1 - self.noise.inputs), strict=True)
+        ]
 
     def one(self, value: Any, entropy: Entropy, owner: str) -> tuple[float, float]:
         """Return one release with the standard error that it carries; refuse lists."""
@@ -150,7 +157,9 @@ def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, o
     if high <= low:
         raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}; got {shown(high)}.")
     if max(abs(low), abs(high)) > _FARTHEST or (high - low) * _FARTHEST < 1:
-        raise InvalidParameter(f"{owner} needs a range within 2^900, at least 2^-900 wide. Change the unit of the values.")
+        raise InvalidParameter(
+            f"{owner} needs a range within 2^900, at least 2^-900 wide. Change the unit of the values."
+        )
     if sensitivity is None:
         return
     bound = to_fraction(sensitivity.bound)

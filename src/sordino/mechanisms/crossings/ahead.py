@@ -30,7 +30,9 @@ class Ahead:
     def take(self) -> int:
         """Return the next draw."""
         if self._at == len(self._block):
-            renew(self._entropy)  # hours may have passed since the last block, and copies of this memory may have been made
+            renew(
+                self._entropy
+            )  # hours may have passed since the last block, and copies of this memory may have been made
             drawn = self._law.sample(self._size, self._entropy)
             self._block = drawn.tolist() if drawn.dtype == object else drawn.data
             self._at, self._size = 0, min(2 * self._size, self._most)

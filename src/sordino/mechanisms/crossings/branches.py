@@ -134,7 +134,14 @@ class Division(NamedTuple):
 
 
 def divided(
-    owner: str, sensitivity: Sensitivity, budget: Fraction, share: Fraction, positives: int, *, tokens: int = 1, stages: int = 1
+    owner: str,
+    sensitivity: Sensitivity,
+    budget: Fraction,
+    share: Fraction,
+    positives: int,
+    *,
+    tokens: int = 1,
+    stages: int = 1,
 ) -> Division:
     """Divide a budget: a share for so many thresholds, the rest for so many positives of so many tokens each.
 
@@ -163,12 +170,16 @@ def cuts_of(mechanism: Branching, threshold: Any, what: str = "threshold") -> tu
         If it is no finite number or lies, with a correction, beyond 2^52 steps, where answers are clamped.
     """
     name = f"{type(mechanism).__name__}.{what}"
-    return tuple(cut_at(name, threshold, correction, mechanism.step) for correction in mechanism.branch_corrections)
+    return tuple(
+        cut_at(name, threshold, correction, mechanism.step) for correction in mechanism.branch_corrections
+    )
 
 
 def centers(mechanism: Branching) -> list[float]:
     """Return the mean of the noise of a gap for each branch, in the unit of the answers."""
-    return [(law.mean - mechanism.threshold_noise.mean) * float(mechanism.step) for law in mechanism.branch_noise]
+    return [
+        (law.mean - mechanism.threshold_noise.mean) * float(mechanism.step) for law in mechanism.branch_noise
+    ]
 
 
 def far(law: Noise, last: Noise) -> int:
@@ -184,5 +195,7 @@ def checked_boundaries(name: str, boundaries: Any, n: int) -> tuple[Fraction, ..
     listed = [exact(value) for value in boundaries] if isinstance(boundaries, list | tuple) else []
     found = tuple(value for value in listed if value is not None)
     if len(listed) != n or len(found) != n or any(a < b for a, b in pairwise(found)):
-        raise InvalidParameter(f"{name} must be {n} finite numbers, one for each branch, none larger than the one before.")
+        raise InvalidParameter(
+            f"{name} must be {n} finite numbers, one for each branch, none larger than the one before."
+        )
     return found

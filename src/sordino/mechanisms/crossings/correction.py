@@ -57,7 +57,9 @@ def _sum_reaches(z: float, s: float, b: float) -> float:
     return math.exp(-z / s) + z / s * psi
 
 
-def best_correction(run: int, margin: float, query: tuple[Family, float], threshold: tuple[Family, float]) -> float:
+def best_correction(
+    run: int, margin: float, query: tuple[Family, float], threshold: tuple[Family, float]
+) -> float:
     """Return the correction that makes it likeliest that `run` answers stay below and the next one is found.
 
     The probability is P(X - Y < r + margin)^run P(X - Y >= r - margin), for answers that keep `margin` from the threshold, each looked
@@ -74,7 +76,11 @@ def best_correction(run: int, margin: float, query: tuple[Family, float], thresh
     (x, s), (y, b) = query, threshold
     scale = s + b
     if x == y == "exponential":
-        crossing = s * math.log((run + 1) * s / scale) if run * s >= b else b * math.log(run * scale / ((run + 1) * b))
+        crossing = (
+            s * math.log((run + 1) * s / scale)
+            if run * s >= b
+            else b * math.log(run * scale / ((run + 1) * b))
+        )
         if margin == 0 or crossing >= 2 * margin:  # both tails are one exponential: the margin only shifts it
             return crossing - margin
     else:

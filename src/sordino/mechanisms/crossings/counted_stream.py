@@ -116,23 +116,38 @@ class CountedStream:
 
     def __init__(self, mechanism: Counting, entropy: Entropy) -> None:
         self.mechanism = mechanism
-        plain = _Plain(mechanism.threshold, mechanism.positives, (mechanism.noise,), mechanism.threshold_noise, mechanism.step)
+        plain = _Plain(
+            mechanism.threshold,
+            mechanism.positives,
+            (mechanism.noise,),
+            mechanism.threshold_noise,
+            mechanism.step,
+        )
         self._stream = Stream(cast("Any", plain), entropy)
         self._busy = False
-        self._lock = threading.RLock()  # reentrant, so that a signal handler in the middle of a question does not wait for itself
+        self._lock = (
+            threading.RLock()
+        )  # reentrant, so that a signal handler in the middle of a question does not wait for itself
         self._process = os.getpid()
 
     def __repr__(self) -> str:
-        return pictured(self, {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed})
+        return pictured(
+            self,
+            {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed},
+        )
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("A CountedStream cannot be copied or pickled: its noise must answer every question only once.")
+        raise TypeError(
+            "A CountedStream cannot be copied or pickled: its noise must answer every question only once."
+        )
 
     def __enter__(self) -> Self:
         self._stream.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     @property
@@ -176,7 +191,9 @@ class CountedStream:
         """
         if threshold is not None:
             self.mechanism.cut(threshold)
-        if self._process != os.getpid():  # a fork may have copied the lock while it was held; the stream within refuses
+        if (
+            self._process != os.getpid()
+        ):  # a fork may have copied the lock while it was held; the stream within refuses
             self._stream.ask(answer)
         with self._lock:
             if self._busy:

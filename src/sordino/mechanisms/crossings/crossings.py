@@ -42,7 +42,9 @@ def affordable(prices: Sequence[int], left: int) -> int:
     return bisect_right(prices, left)
 
 
-def step(state: State, noisy: Sequence[int], prices: Sequence[int], *, resample: bool) -> tuple[State, tuple[int, int] | None]:
+def step(
+    state: State, noisy: Sequence[int], prices: Sequence[int], *, resample: bool
+) -> tuple[State, tuple[int, int] | None]:
     """Return what follows one question: the state; which branch fired and how far it lies above the noisy threshold (None: below).
 
     `noisy` is answer plus noise less the public threshold, in steps, once for each branch that can be paid for; the state has a threshold.
@@ -73,7 +75,11 @@ def paid(branches: NDArray[np.intp], prices: Sequence[int], left: int) -> tuple[
 
     A hit of a branch that the tokens no longer cover is no hit: the branches before it, which they do cover, have failed.
     """
-    costs, rest, kept = np.array(prices, dtype=np.int64), np.arange(branches.size), [np.zeros(0, dtype=np.intp)]
+    costs, rest, kept = (
+        np.array(prices, dtype=np.int64),
+        np.arange(branches.size),
+        [np.zeros(0, dtype=np.intp)],
+    )
     while (open_ := affordable(prices, left)) and (rest := rest[branches[rest] < open_]).size:
         spent = np.cumsum(costs[branches[rest]])
         # Until less is left than the dearest open branch costs, every hit can be paid for: one round for each branch, at most.
@@ -85,7 +91,9 @@ def paid(branches: NDArray[np.intp], prices: Sequence[int], left: int) -> tuple[
     return np.concatenate(kept), left
 
 
-def lifted(noisy: Sequence[Steps], branches: NDArray[np.intp], places: NDArray[np.intp], threshold: int) -> Steps:
+def lifted(
+    noisy: Sequence[Steps], branches: NDArray[np.intp], places: NDArray[np.intp], threshold: int
+) -> Steps:
     """Return how far the noisy values of these branches and places lie above the noisy threshold, exactly.
 
     They are Python integers where 64 bits might not do.
@@ -127,7 +135,9 @@ class Transcript:
             places=np.concatenate([none, *(part.places for part in found)]),
             branches=np.concatenate([none, *(part.branches for part in found)]),
             lifts=np.concatenate([none, *(part.lifts for part in found)]),
-            passes=np.repeat([part.number for part in found], [part.places.size for part in found]).astype(np.int64),
+            passes=np.repeat([part.number for part in found], [part.places.size for part in found]).astype(
+                np.int64
+            ),
             asked=asked,
             stages=stages,
         )
@@ -169,7 +179,9 @@ def crossings(
         for start in range(0, waiting.size, _BLOCK):
             size = min(_BLOCK, waiting.size - start)
             open_ = affordable(prices, left)
-            noisy = [add(rest[j][start : start + size], queries[j].sample(size, entropy)) for j in range(open_)]
+            noisy = [
+                add(rest[j][start : start + size], queries[j].sample(size, entropy)) for j in range(open_)
+            ]
             at, window = 0, _WINDOW if resample else _BLOCK
             while open_ and at < size:
                 if threshold is None:
@@ -180,7 +192,11 @@ def crossings(
                     hits, branches = hits[:1], branches[:1]
                 kept, left = paid(branches, prices, left)
                 hits, branches = hits[kept], branches[kept]
-                found.append(Part(waiting[start + at + hits], branches, lifted(part, branches, hits, threshold), number))
+                found.append(
+                    Part(
+                        waiting[start + at + hits], branches, lifted(part, branches, hits, threshold), number
+                    )
+                )
                 fired.append(start + at + hits)
                 open_ = affordable(prices, left)
                 if hits.size and (resample or not open_):

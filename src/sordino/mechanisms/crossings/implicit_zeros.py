@@ -32,13 +32,20 @@ Listed = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> Listed:
     """Return the listed answers as steps with their positions; an empty list is an answer like any other."""
-    lengths = [len(part) if hasattr(part, "__len__") and getattr(part, "ndim", 1) == 1 else -1 for part in (answers, positions)]
+    lengths = [
+        len(part) if hasattr(part, "__len__") and getattr(part, "ndim", 1) == 1 else -1
+        for part in (answers, positions)
+    ]
     if lengths[0] < 0 or lengths[0] != lengths[1]:
-        raise InvalidParameter(f"{owner}.release with a domain size needs positions: a list of whole numbers, one for each answer.")
+        raise InvalidParameter(
+            f"{owner}.release with a domain size needs positions: a list of whole numbers, one for each answer."
+        )
     if not lengths[0]:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     if type(positions) is np.ndarray and positions.dtype.kind in "iu":  # no masks
-        at = positions.astype(np.int64, copy=False)  # one beyond 2^63 turns negative and stays outside of every domain
+        at = positions.astype(
+            np.int64, copy=False
+        )  # one beyond 2^63 turns negative and stays outside of every domain
     else:
         at = to_steps(positions, Fraction(1), owner)
     return to_steps(answers, step, owner), at
@@ -83,7 +90,9 @@ def noisy_domain(
     return np.concatenate([values[kept], noise])[order], everywhere[order]
 
 
-def distinct(steps: NDArray[np.int64], positions: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct(
+    steps: NDArray[np.int64], positions: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the listed answers inside the domain in the order of their positions, of repeated ones the first; copies only if it must."""
     if not _rising(positions):
         order = np.argsort(positions)
@@ -122,7 +131,9 @@ def _places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[n
     return ranks + before
 
 
-def _zeros_above(zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entropy) -> tuple[NDArray[np.int64], Steps]:
+def _zeros_above(
+    zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entropy
+) -> tuple[NDArray[np.int64], Steps]:
     """Return ranks and noise of all zero items at or above some level that `m` items reach (all zero items if there is none)."""
     rate = float(law.rate)
     level = _first_level(zeros, m, rate)
@@ -133,13 +144,20 @@ def _zeros_above(zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entr
     above: int | None = None
     while True:
         rest = zeros - used.size
-        p = None if isinstance(law, Geometric) and level == 0 else _between(law, level, above)  # None: all of the rest
+        p = (
+            None if isinstance(law, Geometric) and level == 0 else _between(law, level, above)
+        )  # None: all of the rest
         if above is not None and above - level == 1 and _first_suffice(p, rest, m):
-            fresh = _first_hits(zeros, p, used, m, entropy)  # all hits tie at this level: only the first m can matter
+            fresh = _first_hits(
+                zeros, p, used, m, entropy
+            )  # all hits tie at this level: only the first m can matter
             drawn: Steps = np.full(fresh.size, level)
         else:
             hits = _hits(rest, p, entropy)
-            fresh, drawn = _fresh_ranks(zeros, hits, used, entropy), _noise_between(law, level, above, hits, entropy)
+            fresh, drawn = (
+                _fresh_ranks(zeros, hits, used, entropy),
+                _noise_between(law, level, above, hits, entropy),
+            )
         noise.append(drawn)
         ranks.append(fresh)
         used = np.concatenate([used, fresh])
@@ -239,7 +257,9 @@ def _share(p: Enclosure | None) -> float:
     return 1.0 if p is None else float(p(20)[0])
 
 
-def _first_hits(zeros: int, p: Enclosure | None, used: NDArray[np.int64], m: int, entropy: Entropy) -> NDArray[np.int64]:
+def _first_hits(
+    zeros: int, p: Enclosure | None, used: NDArray[np.int64], m: int, entropy: Entropy
+) -> NDArray[np.int64]:
     """Return the first `m` numbers below `zeros`, not in `used`, that hit with probability `p` each (fewer if there are no more)."""
     free, block, none = zeros - used.size, _block(p, m), np.zeros(0, dtype=np.int64)
     found, start = none, 0

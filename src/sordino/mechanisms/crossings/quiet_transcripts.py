@@ -56,11 +56,18 @@ def quiet_heights(mechanism: Quiet, answers: Any, thresholds: Any) -> NDArray[np
     if thresholds is None:
         return steps - quiet_cut(mechanism, mechanism.threshold).steps
     what = "release.thresholds"
-    cuts = cuts_at(f"{type(mechanism).__name__}.{what}", thresholds, steps.size, lambda value: quiet_cut(mechanism, value, what))
+    cuts = cuts_at(
+        f"{type(mechanism).__name__}.{what}",
+        thresholds,
+        steps.size,
+        lambda value: quiet_cut(mechanism, value, what),
+    )
     return steps - np.array([cut.steps for cut in cuts], dtype=np.int64)
 
 
-def quiet_positives(mechanism: Quiet, places: NDArray[np.int64], asked: int, cost: Cost, *, simulated: bool) -> Positives:
+def quiet_positives(
+    mechanism: Quiet, places: NDArray[np.int64], asked: int, cost: Cost, *, simulated: bool
+) -> Positives:
     """Return the release: gaps and estimates are NaN."""
     return Positives(
         indices=places,

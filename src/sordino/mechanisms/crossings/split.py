@@ -68,7 +68,9 @@ class Plan(NamedTuple):
                 "before one above."
             )
         if split == "success" and not found.margin:
-            raise InvalidParameter(f"{owner}.correction_margin must be above 0 with split='success'; got {shown(margin)}.")
+            raise InvalidParameter(
+                f"{owner}.correction_margin must be above 0 with split='success'; got {shown(margin)}."
+            )
         if not wanted and (run is not None or margin is not None):
             raise InvalidParameter(
                 f"{owner}.correction_run and correction_margin must only be given with correction='optimal' or split='success'."
@@ -86,7 +88,8 @@ class Plan(NamedTuple):
         if self.split == "variance":
             return _tidy(variance_share(task)), fixed
         best, correction = success_share(
-            task._replace(run=self.run, margin=_scaled(self.margin / unit)), None if fixed is None else _scaled(fixed / unit)
+            task._replace(run=self.run, margin=_scaled(self.margin / unit)),
+            None if fixed is None else _scaled(fixed / unit),
         )
         return _tidy(best), fixed if fixed is not None else Fraction(correction) * unit
 
@@ -128,7 +131,11 @@ def success_share(task: Task, correction: float | None) -> tuple[float, float]:
 
     def best(log_w: float) -> tuple[float, float]:
         share = 1 / (1 + math.exp(log_w))
-        return best_success(task, share) if correction is None else (log_success(task, share, correction), correction)
+        return (
+            best_success(task, share)
+            if correction is None
+            else (log_success(task, share, correction), correction)
+        )
 
     start = math.log(1 / variance_share(task) - 1)
     grid = [start + 0.5 * i for i in range(-6, 13)]
@@ -158,7 +165,9 @@ def log_success(task: Task, share: float, r: float) -> float:
     One stage: E[(F(r + rho + margin)^run (1 - F(r + rho - margin)))^c] with F of the questions; a new rho each time: c such stages.
     """
     s, b = scales(task, share)
-    rho, weight = _nodes(b, (-r - task.margin, -r + task.margin), two_sided=task.threshold == "laplace", width=min(s, b) / 4)
+    rho, weight = _nodes(
+        b, (-r - task.margin, -r + task.margin), two_sided=task.threshold == "laplace", width=min(s, b) / 4
+    )
     inside = np.full(rho.shape, -math.inf)
     below, _ = _logs(task.query, (r + rho + task.margin) / s)
     _, above = _logs(task.query, (r + rho - task.margin) / s)
@@ -184,7 +193,9 @@ def _logs(family: Family, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
         return np.where(x < 0, half, rest), np.where(x < 0, rest, half)
 
 
-def _nodes(b: float, kinks: tuple[float, ...], *, two_sided: bool, width: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _nodes(
+    b: float, kinks: tuple[float, ...], *, two_sided: bool, width: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return nodes and weights (density included) of a Gauss rule on panels that no kink of the integrand lies inside."""
     low, high = (-40 * b if two_sided else 0.0), 40 * b
     ends = sorted({low, 0.0, high, *(kink for kink in kinks if low < kink < high)})

@@ -85,25 +85,36 @@ class Stream:
         self._noise = [Ahead(law, entropy, _FIRST, _MOST) for law in mechanism.branch_noise]
         self._simulated = entropy.simulated
         # What a verdict adds to what was spent: by the branch that fired (last: none), and whether it is the first to meet its threshold.
-        self._charges = tuple(tuple(mechanism.spent(tokens, first) for first in (0, 1)) for tokens in (*self._prices, 0))
+        self._charges = tuple(
+            tuple(mechanism.spent(tokens, first) for first in (0, 1)) for tokens in (*self._prices, 0)
+        )
         self._state = State(mechanism.tokens)
         self._asked = 0
         self._closed = False
         self._busy = False
-        self._lock = threading.RLock()  # reentrant, so that a signal handler in the middle of a question does not wait for itself
+        self._lock = (
+            threading.RLock()
+        )  # reentrant, so that a signal handler in the middle of a question does not wait for itself
         self._process = os.getpid()
 
     def __repr__(self) -> str:
-        return pictured(self, {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed})
+        return pictured(
+            self,
+            {"mechanism": self.mechanism, "asked": self.asked, "spent": self.spent, "closed": self.closed},
+        )
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("A Stream cannot be copied or pickled: its noise must answer every question only once.")
+        raise TypeError(
+            "A Stream cannot be copied or pickled: its noise must answer every question only once."
+        )
 
     def __enter__(self) -> Self:
         self._check_open()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     @property
@@ -165,7 +176,9 @@ class Stream:
             gap=None if branch is None else cuts[branch].gap(lift, self.mechanism.step),
             branch=branch,
             threshold=self.mechanism.threshold if threshold is None else threshold,
-            estimate=None if branch is None else cuts[branch].value(lift, self.mechanism.step) - centers(self.mechanism)[branch],
+            estimate=None
+            if branch is None
+            else cuts[branch].value(lift, self.mechanism.step) - centers(self.mechanism)[branch],
             charged=cost.epsilon_,
             mechanism=self.mechanism,
             cost=cost,
@@ -183,7 +196,9 @@ class Stream:
         if first:
             state = State(state.left, self._thresholds.take(), state.stages + 1)
         # Each branch that can be paid for takes a draw, whichever fires: question i meets the i-th draw of each, as it does in a list.
-        noisy = [height - cut.steps + noise.take() for cut, noise in zip(cuts, self._noise[:open_], strict=False)]
+        noisy = [
+            height - cut.steps + noise.take() for cut, noise in zip(cuts, self._noise[:open_], strict=False)
+        ]
         self._state, fired = step(state, noisy, self._prices, resample=self.mechanism.resample)
         self._asked += 1
         if fired is not None:
@@ -195,7 +210,9 @@ class Stream:
 
         A signal handler may call it in the middle of a question: that one is answered yet, and no other one.
         """
-        if self._process != os.getpid():  # a fork wipes its copy; the lock may have been held when it was made
+        if (
+            self._process != os.getpid()
+        ):  # a fork wipes its copy; the lock may have been held when it was made
             self._wipe()
             return
         with self._lock:
@@ -214,7 +231,9 @@ class Stream:
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
-            raise StreamClosed("This stream belongs to the process that opened it, not to a fork of it. Nothing was answered.")
+            raise StreamClosed(
+                "This stream belongs to the process that opened it, not to a fork of it. Nothing was answered."
+            )
 
     def _check_open(self) -> None:
         self._check_process()
@@ -249,5 +268,8 @@ class _InSteps:
             return CLAMP if answer > 0 else -CLAMP  # NaN is not above 0
         if kind is int or kind is np.int64:
             whole = int(answer)
-            return max(-CLAMP, min(CLAMP, whole >> self._exponent if self._exponent >= 0 else whole << -self._exponent))
+            return max(
+                -CLAMP,
+                min(CLAMP, whole >> self._exponent if self._exponent >= 0 else whole << -self._exponent),
+            )
         return int(to_steps([answer], self._step, "Stream.ask")[0])

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sordino.cost import Pure, Range
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise import Geometric, Probability, bernoulli
-from sordino.noise._first_success import first_success
+from sordino.noise import Geometric, Probability, bernoulli, first_success
 
 _REACH = 1 << 61
 
@@ -64,7 +63,9 @@ class ThresholdScan:
         near, start = np.array([min(depth, _REACH) for depth in depths], dtype=np.int64), 0
         ends = np.cumsum(runs)
         while True:
-            left = np.clip(ends - start, 0, runs)  # of each run, what comes after the last success that was not kept
+            left = np.clip(
+                ends - start, 0, runs
+            )  # of each run, what comes after the last success that was not kept
             found = first_success(near, left, self.noise.rate, entropy)
             if found is None:
                 return None
@@ -79,7 +80,9 @@ def general_cost(threshold_epsilon: Fraction, answer_epsilon: Fraction) -> Pure:
     return Pure(epsilon=threshold_epsilon + 2 * answer_epsilon)
 
 
-def monotone_cost(threshold_epsilon: Fraction, answer_epsilon: Fraction, *, orientation: str | None = None) -> Range:
+def monotone_cost(
+    threshold_epsilon: Fraction, answer_epsilon: Fraction, *, orientation: str | None = None
+) -> Range:
     """Return the cost where all answers move in one direction: a loss in [-e2, e1 + e2] if they rise, mirrored if they fall.
 
     Parameters
@@ -93,7 +96,11 @@ def monotone_cost(threshold_epsilon: Fraction, answer_epsilon: Fraction, *, orie
 
 
 def nested_cost(
-    threshold_epsilon: Fraction, answer_epsilon: Fraction, offset: Fraction = Fraction(0), *, orientation: str | None = None
+    threshold_epsilon: Fraction,
+    answer_epsilon: Fraction,
+    offset: Fraction = Fraction(0),
+    *,
+    orientation: str | None = None,
 ) -> Range:
     """Return the cost where answers count records below rising edges, less an offset for every record, and units come or go.
 

@@ -46,7 +46,9 @@ def cut_at(name: str, threshold: Any, correction: Fraction, step: Fraction) -> C
     plain = FINITE(name, threshold)
     steps = -(-(plain + correction) // step)
     if abs(steps) > CLAMP:
-        raise InvalidParameter(f"{name} must lie within 2^52 steps of {float(step):g}, correction included; got {shown(plain)}.")
+        raise InvalidParameter(
+            f"{name} must lie within 2^52 steps of {float(step):g}, correction included; got {shown(plain)}."
+        )
     return Cut(int(steps), steps * step - plain)
 
 
@@ -58,11 +60,16 @@ def cuts_at(name: str, thresholds: Any, n: int, cut: Callable[[Any], On]) -> lis
     InvalidParameter
         If they are not a list of n numbers.
     """
-    listed = isinstance(thresholds, list | tuple | range) or (hasattr(thresholds, "__array__") and np.ndim(thresholds) == 1)
+    listed = isinstance(thresholds, list | tuple | range) or (
+        hasattr(thresholds, "__array__") and np.ndim(thresholds) == 1
+    )
     if not listed or len(thresholds) != n:
         raise InvalidParameter(f"{name} must be a list of {n} numbers, one for each answer.")
     # NumPy's narrow floats have a shortest decimal of their own: they are converted one by one, as what they are.
-    plain = isinstance(thresholds, np.ndarray) and thresholds.dtype in {np.dtype(np.int64), np.dtype(np.float64)}
+    plain = isinstance(thresholds, np.ndarray) and thresholds.dtype in {
+        np.dtype(np.int64),
+        np.dtype(np.float64),
+    }
     known: dict[tuple[type, float], On] = {}
     cuts: list[On] = []
     for value in thresholds.tolist() if plain else thresholds:

@@ -21,7 +21,15 @@ from sordino.grid import add, to_steps
 from sordino.mechanisms.base import Draws, Rules
 from sordino.mechanisms.crossings.ahead import Ahead
 from sordino.mechanisms.crossings.branches import Branching, centers, cuts_of
-from sordino.mechanisms.crossings.crossings import Part, Transcript, affordable, crossings, decide, lifted, paid
+from sordino.mechanisms.crossings.crossings import (
+    Part,
+    Transcript,
+    affordable,
+    crossings,
+    decide,
+    lifted,
+    paid,
+)
 from sordino.mechanisms.crossings.implicit_zeros import DENSE, _fresh_ranks, distinct, listed
 from sordino.mechanisms.crossings.thresholds import Cut, cuts_at
 from sordino.noise import DiscreteLaplace, Geometric, Sampler, binomial
@@ -42,7 +50,11 @@ def prepared(
     """
     name = type(mechanism).__name__
     common = cuts_of(mechanism, mechanism.threshold)
-    rules: dict[str, Any] = {"prices": mechanism.branch_tokens, "tokens": mechanism.tokens, "resample": mechanism.resample}
+    rules: dict[str, Any] = {
+        "prices": mechanism.branch_tokens,
+        "tokens": mechanism.tokens,
+        "resample": mechanism.resample,
+    }
     if mechanism.domain_size is not None:
         if thresholds is not None:
             raise InvalidParameter(f"{name}.release takes thresholds only without a domain size.")
@@ -57,11 +69,15 @@ def prepared(
         return partial(crossings, [steps - cut.steps for cut in common], **rules), lambda _: common
     what = "release.thresholds"
     cuts = cuts_at(f"{name}.{what}", thresholds, steps.size, lambda value: cuts_of(mechanism, value, what))
-    heights = [steps - np.array([cut.steps for cut in branch], dtype=np.int64) for branch in zip(*cuts, strict=True)]
+    heights = [
+        steps - np.array([cut.steps for cut in branch], dtype=np.int64) for branch in zip(*cuts, strict=True)
+    ]
     return partial(crossings, heights, **rules), cuts.__getitem__
 
 
-def ask_all(run: Callable[..., Transcript], entropy: Entropy, threshold: Sampler, *branches: Sampler) -> Transcript:
+def ask_all(
+    run: Callable[..., Transcript], entropy: Entropy, threshold: Sampler, *branches: Sampler
+) -> Transcript:
     """Ask prepared questions, with noise of these laws."""
     return run(thresholds=threshold, queries=branches, entropy=entropy)
 
@@ -94,7 +110,9 @@ def _written(found: Transcript) -> tuple[int, ...]:
     return (found.asked, found.stages, found.places.size, *np.concatenate(columns).tolist())
 
 
-def released(mechanism: Branching, answers: Any, thresholds: Any, positions: Any, entropy: Entropy) -> Positives:
+def released(
+    mechanism: Branching, answers: Any, thresholds: Any, positions: Any, entropy: Entropy
+) -> Positives:
     """Ask all answers with fresh noise, and return what was found in the unit of the answers.
 
     Raises
@@ -107,10 +125,14 @@ def released(mechanism: Branching, answers: Any, thresholds: Any, positions: Any
     step, prices = mechanism.step, mechanism.branch_tokens
     means = centers(mechanism)
     branches = found.branches.tolist()
-    cuts = [cuts_at_place(place)[branch] for place, branch in zip(found.places.tolist(), branches, strict=True)]
+    cuts = [
+        cuts_at_place(place)[branch] for place, branch in zip(found.places.tolist(), branches, strict=True)
+    ]
     lifts = found.lifts.tolist()
     gaps = [cut.gap(lift, step) for lift, cut in zip(lifts, cuts, strict=True)]
-    values = [cut.value(lift, step) - means[branch] for lift, cut, branch in zip(lifts, cuts, branches, strict=True)]
+    values = [
+        cut.value(lift, step) - means[branch] for lift, cut, branch in zip(lifts, cuts, branches, strict=True)
+    ]
     first = found.passes == 1  # a gap of a later pass says nothing about its answer
     return Positives(
         indices=found.places,
@@ -181,7 +203,9 @@ def domain_crossings(
         if threshold is None:
             threshold, stages = drawn.take(), stages + 1
         branches = list(zip(cuts[:open_], queries[:open_], strict=True))
-        end = start + min(_length(law, cut + threshold, size - start, 1 if resample else left) for cut, law in branches)
+        end = start + min(
+            _length(law, cut + threshold, size - start, 1 if resample else left) for cut, law in branches
+        )
         low, high = (int(x) for x in np.searchsorted(positions, [start, end]))
         if high - low > _LISTED:
             high, end = low + _LISTED, int(positions[low + _LISTED])
@@ -221,12 +245,18 @@ def _zero_hits(n: int, threshold: int, branches: Sequence[tuple[int, Law]], entr
         if float(law.rate) * level < math.log(2):  # most of them do
             noise = [law.sample(free, entropy)]
             hits, only = decide(noise, level)
-            ranks, lifts = np.setdiff1d(np.arange(n), used, assume_unique=True)[hits], lifted(noise, only, hits, level)
+            ranks, lifts = (
+                np.setdiff1d(np.arange(n), used, assume_unique=True)[hits],
+                lifted(noise, only, hits, level),
+            )
         else:
             count = binomial(free, law.at_least(level), entropy) if free else 0
             ranks = np.sort(_fresh_ranks(n, count, used, entropy)) if count else np.zeros(0, dtype=np.int64)
             lifts = Geometric(law.rate).sample(count, entropy)  # memoryless
         used = np.concatenate([used, ranks])
         parts.append(Part(ranks, np.full(ranks.size, branch), lifts))
-    fired, above = (np.concatenate(column) for column in ([part.branches for part in parts], [part.lifts for part in parts]))
+    fired, above = (
+        np.concatenate(column)
+        for column in ([part.branches for part in parts], [part.lifts for part in parts])
+    )
     return Part(used, fired, above)

@@ -26,7 +26,9 @@ def floats_of(scores: Any, size: int, owner: str) -> NDArray[np.float64]:
     """
     array = np.atleast_1d(as_array(scores, owner))
     if array.size != size:
-        raise InvalidParameter(f"{owner}.release needs {size} scores, one for each candidate; got {array.size}.")
+        raise InvalidParameter(
+            f"{owner}.release needs {size} scores, one for each candidate; got {array.size}."
+        )
     if array.dtype == object:
         return np.array([as_float(value) for value in array.tolist()])
     with np.errstate(over="ignore"):

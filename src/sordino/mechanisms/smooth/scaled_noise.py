@@ -38,13 +38,22 @@ def _supremum(alpha: float, ratio: float, gamma: float) -> float:
     low, high = (ratio - _log_sum(shift, -power * shift)) / power, (ratio - shift) / power
     while high - low > _NEAR:
         z = (low + high) / 2
-        rises = math.exp(ratio) - math.exp(power * (z - _log_sum(ratio + z, shift))) > math.exp(shift + power * z)
+        rises = math.exp(ratio) - math.exp(power * (z - _log_sum(ratio + z, shift))) > math.exp(
+            shift + power * z
+        )
         low, high = (z, high) if rises else (low, z)
     ends = low - _NEAR, high + _NEAR  # the comparison may err where both powers are nearly equal
     moved = tuple(_log_sum(ratio + z, shift) for z in ends)
-    largest = max(_log_sum(0.0, gamma * w) - _log_sum(0.0, gamma * z) for z, w in zip(ends, moved, strict=True)) - ratio
-    up = tuple(gamma * math.exp(ratio + z - w) / (1 + _power(-gamma * w)) for z, w in zip(ends, moved, strict=True))
-    down = tuple(gamma / (1 + _power(-gamma * z)) for z in ends)  # how fast both parts rise with ln z: the faster, the larger z
+    largest = (
+        max(_log_sum(0.0, gamma * w) - _log_sum(0.0, gamma * z) for z, w in zip(ends, moved, strict=True))
+        - ratio
+    )
+    up = tuple(
+        gamma * math.exp(ratio + z - w) / (1 + _power(-gamma * w)) for z, w in zip(ends, moved, strict=True)
+    )
+    down = tuple(
+        gamma / (1 + _power(-gamma * z)) for z in ends
+    )  # how fast both parts rise with ln z: the faster, the larger z
     steep = max(up[1] - down[0], down[1] - up[0], 0.0)
     return largest + steep * (ends[1] - ends[0]) + _ERROR * (1 + abs(largest))
 

@@ -137,7 +137,9 @@ class SmoothMechanism(Mechanism):
                 f"loses {power_loss(steep, float(power)):.6g} of epsilon {shown(budget)}. Lower beta, or raise epsilon."
             )
         if high / Fraction(alpha) > MOST_BOUND**2:
-            raise InvalidParameter("SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change the unit.")
+            raise InvalidParameter(
+                "SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change the unit."
+            )
         step = chosen_step((low * max(Fraction(1), 1 / Fraction(alpha))) ** 2)
         if power <= 3:
             warnings.warn(
@@ -147,7 +149,13 @@ class SmoothMechanism(Mechanism):
                 stacklevel=4,  # whoever calls the constructor, which calls the check of a declared object, which calls this
             )
         end = float(CLAMP * step)
-        self._set(alpha=alpha, noise=GeneralizedCauchy(power), step=step, output_range=(-end, end), cost=Pure(epsilon=budget))
+        self._set(
+            alpha=alpha,
+            noise=GeneralizedCauchy(power),
+            step=step,
+            output_range=(-end, end),
+            cost=Pure(epsilon=budget),
+        )
 
     @no_remnants
     def release(self, value: Any, *, smooth_bound: Any, entropy: Entropy = SYSTEM) -> SmoothValue:
@@ -183,7 +191,9 @@ class SmoothMechanism(Mechanism):
         with np.errstate(over="ignore"):
             noisy = float(inside + scale * self.noise.sample_signed(1, entropy)[0])
         released = decide(noisy, float(self.step), self.output_range)
-        return SmoothValue(value=released, mechanism=self, cost=self.cost, simulated=entropy.simulated, exact=False)
+        return SmoothValue(
+            value=released, mechanism=self, cost=self.cost, simulated=entropy.simulated, exact=False
+        )
 
 
 def decide(noisy: float, step: float, ends: tuple[float, float]) -> float:

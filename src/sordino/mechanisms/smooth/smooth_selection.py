@@ -81,12 +81,18 @@ class SmoothSelection(Mechanism):
             "private; 2^500 at most."
         ),
     )
-    floor: Number = parameter(POSITIVE, "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least.")
+    floor: Number = parameter(
+        POSITIVE, "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least."
+    )
     gamma: Number = parameter(
-        GAMMA, "Power of the noise, from 1.1 to 100. The larger, the lighter the tail and the more beta costs.", default=4.0
+        GAMMA,
+        "Power of the noise, from 1.1 to 100. The larger, the lighter the tail and the more beta costs.",
+        default=4.0,
     )
     sided: Sided = parameter(
-        one_of("one", "two"), '"one": magnitudes of the noise, better in all cases. "two": signed noise.', default="one"
+        one_of("one", "two"),
+        '"one": magnitudes of the noise, better in all cases. "two": signed noise.',
+        default="one",
     )
     accounting: Accounting = parameter(
         one_of("tight", "published"),
@@ -163,7 +169,11 @@ class SmoothSelection(Mechanism):
 def scale_of(mechanism: SmoothSelection, smooth_bound: Any) -> float:
     """Return what the noise is multiplied by: private."""
     low, high = to_fraction(mechanism.floor), to_fraction(mechanism.ceiling)
-    return float(clamped_bound(smooth_bound, mechanism.candidates, low, high, "SmoothSelection")) * INFLATED / mechanism.alpha
+    return (
+        float(clamped_bound(smooth_bound, mechanism.candidates, low, high, "SmoothSelection"))
+        * INFLATED
+        / mechanism.alpha
+    )
 
 
 def decide(scaled: NDArray[np.float64], noise: NDArray[np.float64]) -> int:
@@ -270,7 +280,9 @@ class _Nodes:
 
     def take(self, which: slice) -> _Nodes:
         """Return some of them."""
-        return _Nodes(*(part[which] for part in (self.x, self.loss, self.own, self.rises, self.falls, self.slope)))
+        return _Nodes(
+            *(part[which] for part in (self.x, self.loss, self.own, self.rises, self.falls, self.slope))
+        )
 
     def best(self) -> tuple[float, float]:
         """Return the largest log ratio, and how fast it rises with the shift."""
@@ -389,14 +401,18 @@ def loss_bound(
     m = max(2, candidates)
     if accounting == "tight" and sided == "one" and law.gamma >= 2:
         factor, losers = dilation(beta, m, law)
-        return max(k1(alpha, beta, law), kappa(law, 2 * alpha * factor) + losers)  # the other end of k2 is at most k1
+        return max(
+            k1(alpha, beta, law), kappa(law, 2 * alpha * factor) + losers
+        )  # the other end of k2 is at most k1
     fixed = dilations(beta, m, law, sided, accounting)
     if accounting == "tight" and sided == "one":
         return kappa(law, 2 * alpha) + fixed
     return 2 * alpha * law.slope * (1 + _ERROR) + fixed
 
 
-def dilations(beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting) -> float:
+def dilations(
+    beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
+) -> float:
     """Return what the change of scale costs under the accountings that pay for it apart from the scores, rounded up."""
     m, g = max(2, candidates), float(law.gamma)
     if sided == "two":
@@ -406,7 +422,9 @@ def dilations(beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided
     return max(m - 1, g - 1) * beta * (1 + _ERROR)
 
 
-def scale_loss(beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting) -> float:
+def scale_loss(
+    beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
+) -> float:
     """Return what is lost for the scale alone, however large the noise."""
     m = max(2, candidates)
     if accounting == "tight" and sided == "one" and law.gamma >= 2:

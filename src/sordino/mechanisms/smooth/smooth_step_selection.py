@@ -83,9 +83,12 @@ class SmoothStepSelection(Mechanism):
     )
     candidates: int = parameter(COUNT, "Number of scores, public.")
     ceiling: Number = parameter(
-        POSITIVE, "Public bound of how far one unit can move any score of any data, in the unit of the scores."
+        POSITIVE,
+        "Public bound of how far one unit can move any score of any data, in the unit of the scores.",
     )
-    floor: Number = parameter(POSITIVE, "Public, at most the ceiling: smaller bounds are raised to it. It sets the grid.")
+    floor: Number = parameter(
+        POSITIVE, "Public, at most the ceiling: smaller bounds are raised to it. It sets the grid."
+    )
     rate: Fraction = derived("Rate of the geometric law of the levels: the winner's share of the cost.")
     noise: Geometric = derived("That law.")
     split: Shares = derived("What the winner costs, and what all losers cost together, in nats.")
@@ -99,7 +102,9 @@ class SmoothStepSelection(Mechanism):
         """Divide the budget between the winner and the losers, and set the noise and the grid."""
         high, low, smooth = to_fraction(self.ceiling), to_fraction(self.floor), to_fraction(self.beta)
         if low > high:
-            raise InvalidParameter(f"{_OWNER}.floor must be at most ceiling, {shown(high)}; got {shown(low)}.")
+            raise InvalidParameter(
+                f"{_OWNER}.floor must be at most ceiling, {shown(high)}; got {shown(low)}."
+            )
         if not smooth and low < high:
             raise InvalidParameter(
                 f"{_OWNER}.beta must be above 0 unless floor and ceiling are the same; got 0: a bound that no unit changes is one public "
@@ -107,7 +112,13 @@ class SmoothStepSelection(Mechanism):
             )
         step = step_for(Sensitivity(bound=low, monotone=False, adjacency="replace-one"), low**2, _OWNER)
         split = _split(to_fraction(self.epsilon), self.candidates, ratio_for(smooth, low, high))
-        self._set(rate=split.winner, noise=Geometric(split.winner), split=split, step=step, cost=Pure(epsilon=sum(split)))
+        self._set(
+            rate=split.winner,
+            noise=Geometric(split.winner),
+            split=split,
+            step=step,
+            cost=Pure(epsilon=sum(split)),
+        )
 
     @property
     def heights(self) -> Heights:
@@ -156,7 +167,9 @@ class SmoothStepSelection(Mechanism):
         """
         steps, scale = self.on_grids(scores, smooth_bound)
         return success(
-            steps, self.rate, lambda levels: [Fraction(scale * height, 1 << _UNIT_DIGITS) for height in self.heights(levels)]
+            steps,
+            self.rate,
+            lambda levels: [Fraction(scale * height, 1 << _UNIT_DIGITS) for height in self.heights(levels)],
         )
 
     @no_remnants
@@ -200,7 +213,9 @@ class SmoothStepSelection(Mechanism):
         """Return the scores in steps, shape (candidates,), and the scale in steps/2^24: the bound and two steps, rounded up. Private."""
         steps = np.atleast_1d(to_steps(scores, self.step, _OWNER))
         if steps.size != self.candidates:
-            raise InvalidParameter(f"{_OWNER}.release needs as many scores as candidates, {self.candidates}; got {steps.size}.")
+            raise InvalidParameter(
+                f"{_OWNER}.release needs as many scores as candidates, {self.candidates}; got {steps.size}."
+            )
         _, low, high = self._numbers
         bound = clamped_bound(smooth_bound, self.candidates, low, high, _OWNER)
         return steps, math.ceil((bound * (1 + _BOUND_ERROR) / self.step + 2) * (1 << _SCALE_DIGITS))
@@ -290,7 +305,9 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
         rate = fit_rate(budget, owner, stepped=False)
         return Shares(rate, budget - rate)
     if budget > RATE_DENOMINATOR:
-        raise InvalidParameter(f"{owner}.epsilon must be at most 2^40; got {shown(budget)}. With so much there is no noise left.")
+        raise InvalidParameter(
+            f"{owner}.epsilon must be at most 2^40; got {shown(budget)}. With so much there is no noise left."
+        )
     units, less = math.floor(_proposed(float(budget), candidates) * RATE_DENOMINATOR), 1
     while units > _SLOWEST * RATE_DENOMINATOR:
         rate = Fraction(units, RATE_DENOMINATOR)
@@ -328,7 +345,9 @@ def _values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[Decima
     """Return lower bounds of both v_k."""
     down, up = contexts(_DIGITS)
     two, three = _lost(rate, k + 2), _lost(rate, k + 3)
-    kept = down.next_minus(down.exp(up.multiply(losers, up.subtract(two[1], three[0])).copy_negate()))  # rho_k
+    kept = down.next_minus(
+        down.exp(up.multiply(losers, up.subtract(two[1], three[0])).copy_negate())
+    )  # rho_k
     gain = down.subtract(max(kept, Decimal(0)), theta)
     if gain >= 0:  # no Y is worse than the largest
         deep = down.next_minus(down.exp(up.multiply(losers, _lost(rate, k + 1)[1]).copy_negate()))
@@ -375,7 +394,9 @@ def _likely(rate: float, spare: float, candidates: int) -> bool:
         psi = two / three - 1
         gain: Floats = np.exp(-losers * (two - three)) - theta
         worst = (np.log1p(psi) + spare) / psi
-        steep = np.where(worst <= losers * three, -theta * psi / (1 + psi) * np.exp(-worst), np.exp(-losers * three) * gain)
+        steep = np.where(
+            worst <= losers * three, -theta * psi / (1 + psi) * np.exp(-worst), np.exp(-losers * three) * gain
+        )
     least = np.where(gain >= 0, np.exp(-losers * one) * gain, steep)
     return float((mass * gain).sum()) >= 0 or float((mass * least).sum()) >= 0
 

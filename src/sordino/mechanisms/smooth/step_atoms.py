@@ -27,7 +27,9 @@ FINE = 1 << 20
 
 _RATIO_DIGITS = 48
 _PRECISION = 40
-_STEEP = (2 * CLAMP // FINE + 1) << DIGITS  # a level so far above the next one decides alone, whatever the scores and the scale
+_STEEP = (
+    2 * CLAMP // FINE + 1
+) << DIGITS  # a level so far above the next one decides alone, whatever the scores and the scale
 
 Heights = Callable[[Sequence[int]], list[int]]
 """From numbers of levels, any, to heights above 0 in units of 2^-32 scales."""
@@ -39,7 +41,9 @@ def ratio_for(beta: Fraction, floor: Fraction, ceiling: Fraction) -> Fraction:
     if floor == ceiling:
         return Fraction(1)
     widest = ceiling / floor
-    if beta < widest.numerator.bit_length() - widest.denominator.bit_length() + 1:  # else e^beta > 2^beta >= ceiling/floor
+    if (
+        beta < widest.numerator.bit_length() - widest.denominator.bit_length() + 1
+    ):  # else e^beta > 2^beta >= ceiling/floor
         widest = min(widest, 1 / Fraction(exp_bounds(beta, _PRECISION)[0]))
     unit = 1 << _RATIO_DIGITS
     return Fraction(-(-widest * (1 + ROOM) * unit // 1), unit)

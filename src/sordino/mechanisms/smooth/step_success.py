@@ -20,7 +20,9 @@ _FAR = 1 << 1000  # a float, and beyond all scores
 _LEVELS = 1 << 20
 
 
-def success(steps: NDArray[np.int64], rate: Fraction, heights: Callable[[Sequence[int]], Sequence[int | Fraction]]) -> float:
+def success(
+    steps: NDArray[np.int64], rate: Fraction, heights: Callable[[Sequence[int]], Sequence[int | Fraction]]
+) -> float:
     """Return the probability that the largest score wins, among equals the first, with noise `heights` of a geometric level.
 
     Parameters
@@ -43,7 +45,9 @@ def success(steps: NDArray[np.int64], rate: Fraction, heights: Callable[[Sequenc
     for start in range(0, reach, block):
         levels = np.arange(start, min(start + block, reach))
         limits = above[levels][:, None] + depths[None, :]
-        counted = np.where(strict, np.searchsorted(above, limits, "left"), np.searchsorted(above, limits, "right"))
+        counted = np.where(
+            strict, np.searchsorted(above, limits, "left"), np.searchsorted(above, limits, "right")
+        )
         with np.errstate(divide="ignore"):
             logs = np.log(-np.expm1(-slow * counted)) @ times
         total += float((-np.expm1(-slow) * np.exp(-slow * levels + logs)).sum())
