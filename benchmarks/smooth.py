@@ -46,9 +46,12 @@ def selections(markers, rounds=ROUNDS):
         for method in METHODS
     ]
     default = lambda: most_significant(b=b, c=c, families=FAMILIES, epsilon=EPSILON)  # noqa: E731
-    raw = lambda: most_significant(
-        b=b, c=c, families=FAMILIES, epsilon=EPSILON, scale="raw", method="smooth-step"
-    )  # noqa: E731
+
+    def raw():
+        return most_significant(
+            b=b, c=c, families=FAMILIES, epsilon=EPSILON, scale="raw", method="smooth-step"
+        )
+
     return medians(default, *jobs, raw, rounds=rounds)
 
 

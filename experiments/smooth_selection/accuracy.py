@@ -90,9 +90,10 @@ def rows_and_verdicts():
 
 def regrets():
     names = tuple(name for name in COLUMNS if any(name in asked for asked in REGRETS.values()))
-    cell = lambda m, epsilon, name, asked: (
-        f"{rate(name, m, epsilon).regret:.3f}" + (f" ({asked:g})" if asked else "")
-    )  # noqa: E731
+
+    def cell(m, epsilon, name, asked):
+        return f"{rate(name, m, epsilon).regret:.3f}" + (f" ({asked:g})" if asked else "")
+
     rows = [
         (m, epsilon, *(cell(m, epsilon, name, asked.get(name)) for name in names))
         for (m, epsilon), asked in REGRETS.items()

@@ -32,9 +32,10 @@ def cut(sample, epsilon):
 def row(i, epsilon):
     right, short = share("case IV", MARKERS, epsilon), cut(trial(MARKERS), epsilon)
     error = 4 * 2**0.5 * 0.5 / 1e5**0.5 + 0.0005
-    close = lambda found, asked: (
-        f"{found:.4f} ({asked:.3f} {'reached' if abs(found - asked) <= error else '**not reached**'})"
-    )  # noqa: E731
+
+    def close(found, asked):
+        return f"{found:.4f} ({asked:.3f} {'reached' if abs(found - asked) <= error else '**not reached**'})"
+
     return (
         epsilon,
         close(right, REFERENCE["right"][i]),
