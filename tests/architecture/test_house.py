@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 
 import pytest
@@ -91,6 +92,31 @@ def test_names_and_lines_that_stand_twice(monkeypatch):
 
 def test_no_module_needs_one_that_needs_it():
     assert figures.circles() == []
+
+
+def test_the_picture_of_the_packages_is_that_of_the_code():
+    sys.path.insert(0, str(figures.ROOT / "docs"))
+    import house_picture
+
+    drawn = house_picture.PICTURE.read_text(encoding="utf-8")
+    assert drawn == house_picture.picture(), "python docs/house_picture.py draws it anew"
+    for name in ("cli", "session", "mechanisms", "noise"):
+        assert f">{name}</text>" in drawn
+
+
+def test_arrows_that_follow_from_others_are_left_out(monkeypatch):
+    sys.path.insert(0, str(figures.ROOT / "docs"))
+    import house_picture
+
+    house(
+        monkeypatch,
+        sordino="",
+        sordino__a="import sordino.b\nimport sordino.c",
+        sordino__b="import sordino.c\nimport sordino.errors",
+        sordino__c="",
+        sordino__errors="",
+    )
+    assert house_picture.arrows([["a"], ["b"], ["c"], ["errors"]]) == {("a", "b"), ("b", "c")}
 
 
 def test_the_way_of_a_release_is_counted():
