@@ -73,7 +73,7 @@ assert stream.closed and all(not len(noise._block) for noise in inner._noise), "
 """
 
 BETWEEN = """
-from sordino.mechanisms import _stream
+from sordino.mechanisms.crossings import stream as _stream
 stream = sd.GaussianSparseVector(threshold=0, positives=2, rho=8, sensitivity=sd.COUNTING, questions=1).open(entropy=entropy)
 handled(lambda: stream.ask(10**9))
 cuts = _stream.cuts_of
