@@ -246,7 +246,7 @@ def prepare_numbers(
     kept = f"(SELECT {taken} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
 
     def rows(first: int) -> str:
-        """Return the rows that count; the labels of the groups begin at `first` among the texts that are sent."""
+        """Return the rows that count; group labels begin at `first` among the texts that are sent."""
         inside = kept
         if by is not None:
             # The join drops rows with other labels first, so that they use up no group of their unit.
