@@ -40,8 +40,8 @@ IN and BETWEEN write their left side once for each comparison, and all of these 
 
 TYPES = frozenset(
     {
-        "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "HUGEINT", "INTEGER", "INT", "REAL", "SMALLINT", "TIME",
-        "TIMESTAMP", "TINYINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT", "VARCHAR",
+        "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "HUGEINT", "INTEGER", "INT", "REAL", "SMALLINT",
+        "TIME", "TIMESTAMP", "TINYINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT", "VARCHAR",
     }
 )  # fmt: skip
 

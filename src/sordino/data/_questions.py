@@ -1,4 +1,4 @@
-"""Counting questions: prepared from public things alone, with their sensitivity, and asked after the charge."""
+"""Counting questions: prepared from public things alone, and asked after the charge."""
 
 from __future__ import annotations
 
