@@ -78,6 +78,8 @@ def _lend(*things: Any) -> int:
     return key
 
 
+# By the rules of the interface, a structure whose `release` is a null pointer counts as released. Structures
+# inside others have no key of their own, so releasing them lets go of nothing.
 @_ReleaseSchema  # type: ignore[untyped-decorator]
 def _release_schema(schema: Any) -> None:
     _LENT.pop(schema.contents.private_data or 0, None)
@@ -99,6 +101,7 @@ def _release_stream(stream: Any) -> None:
 @_GetSchema  # type: ignore[untyped-decorator]
 def _get_schema(stream: Any, out: Any) -> int:
     name, width, _ = _LENT[stream.contents.private_data]
+    # In the words of the interface: "u" are texts with 32-bit offsets, "+w:N" arrays of N values, "+s" a table.
     text = _Schema(format=b"u", name=name, release=_release_schema)
     texts = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(text))
     form = f"+w:{width}".encode()

@@ -132,7 +132,7 @@ def _absolute(path: str) -> str:
 
 
 def _expanded(path: str) -> list[Path]:
-    """Return the files of a path or pattern, sorted, each once, under whatever names it is found."""
+    """Return the files of a path or pattern, sorted; a file with several names counts once."""
     # A file that exists is meant by its name, even if the name looks
     # like a pattern. Not `Path.glob`: it takes no absolute pattern.
     found = [path] if Path(path).exists() else glob.glob(path, recursive=True)  # noqa: PTH207

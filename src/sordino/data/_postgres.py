@@ -99,7 +99,7 @@ class PostgresBackend:
         return _scan(self, indices)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
-        """Ask the server, of none of its rows."""
+        """Ask the server the questions over none of its rows."""
         import psycopg  # noqa: PLC0415
 
         try:
@@ -134,6 +134,7 @@ def _scan(backend: PostgresBackend, indices: Sequence[int]) -> Iterator[Scan]:
 @contextmanager
 def _transaction(address: str) -> Iterator[Connection]:
     with connected(address) as connection, connection.transaction():
+        # The settings come first, and they hold for this transaction only.
         connection.execute(_SETTINGS.encode())
         yield connection
 

@@ -69,7 +69,7 @@ class CountQuestion:
     domain : Domain or None
         The items that are counted; its labels are known unless they are assumed public.
     sensitivity : Sensitivity
-        How far any one answer moves between neighbours.
+        How far any one answer moves between neighbors.
     """
 
     source: Source
@@ -82,7 +82,7 @@ class CountQuestion:
     labels_sql: str = field(repr=False)
 
     def joint(self, k: int) -> Sensitivity:
-        """Return how far `k` answers released together move between neighbours, in L1.
+        """Return how far `k` answers released together move between neighbors, in L1.
 
         Parameters
         ----------

@@ -55,8 +55,9 @@ def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes
 
 
 def _closing(line: bytes, at: int, quote: bytes) -> int | None:
-    """Return where the quoted field ends whose text begins here."""
+    """Return the place of the quote that closes the field whose text begins at `at`; None if there is none."""
     while (at := line.find(quote, at)) >= 0:
+        # A doubled quote is one quote of the text, and closes nothing.
         if not line.startswith(quote, at + 1):
             return at
         at += 2

@@ -94,9 +94,9 @@ class UnitRows:
         seen, most = self._seen, self._most
         counting = np.empty(values.size, dtype=bool)
         for place, unit in enumerate(units):
+            # A record without a unit never counts.
             before = most if unit is None else seen.get(unit, 0)
-            # Whether the record holds a number plays no part:
-            # otherwise one private value would decide about another.
+            # Whether the record holds a number plays no part: one private value must not decide about another.
             counting[place] = before < most
             if before < most:
                 seen[unit] = before + 1
@@ -140,6 +140,7 @@ def _quickly(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, lis
         units = [None if not unit or unit == null else unit for unit, _ in sides]
         lines = [private for _, private in sides]
     place, matches = fields.number, NUMBER.fullmatch
+    # Split no farther than the field that is wanted: a line may hold very many delimiters.
     split = [line.split(delimiter, place + 1) for line in lines]
     texts = [parts[place] if len(parts) > place else b"" for parts in split]
     return np.array([float(text) if matches(text) and text != null else math.nan for text in texts]), units

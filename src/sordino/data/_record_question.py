@@ -88,8 +88,7 @@ class RecordQuestion:
                 opened.begin(self.sql)
                 return opened
 
-            # Each step on private rows goes through `after_charge`,
-            # so that none of them can raise what rows decide.
+            # Each step on private rows goes through `after_charge`, so that no error can tell about them.
             opened = after_charge(begin)
 
             def more(announce: Any) -> list[tuple[Any, ...]]:
@@ -118,6 +117,7 @@ def _lines(
         total = max(1, sum(path.stat().st_size for path in reader.files))
         for path in reader.files:
             with path.open("rb") as file:
+                # After the charge there is one sentence for every failure, also for this one.
                 if reader.header is not None and first_line(file, form.encoding) != reader.header:
                     raise DataSourceError.after_charge()
                 # `rows` is shared by all files: the bound of a unit is for the whole source.

@@ -90,6 +90,7 @@ def _columns(fields: PrivateFields) -> tuple[tuple[str, ...] | None, list[NDArra
     """Return the labels, and the numbers of each private column."""
     columns: list[list[float]] = [[] for _ in range(fields.count)]
     labels: list[str] = []
+    # Every line is a candidate, whatever its private fields hold: what is no number becomes NaN.
     for label, found in fields.lines():
         for column, raw in zip(columns, found, strict=True):
             column.append(number(raw))

@@ -61,7 +61,7 @@ class Backend(Protocol):
 @final
 @dataclass(frozen=True)
 class ReaderBackend:
-    """Sources that become a table of our own engine."""
+    """Sources whose rows become a table of our own engine."""
 
     reader: Reader
 
@@ -226,6 +226,7 @@ def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
         try:
             con.execute(f"CREATE TEMP TABLE nothing ({table})")
             con.execute("INSERT INTO nothing DEFAULT VALUES")
+            # Without TRY, so that what does not fit the declared types fails: as a value and as a condition.
             con.execute(f"SELECT {predicate.sql} FROM nothing WHERE {predicate.sql}").fetchall()
             con.execute(f"SELECT * FROM nothing WHERE {predicate.total}").fetchall()
             # A text or a number as an operand of AND, OR or NOT: the engine would make a condition of it, and
@@ -240,6 +241,7 @@ def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
 
 
 def _same_file(one: Path, other: Path) -> bool:
+    # By the resolved path and by the file itself, because hard links have different paths.
     try:
         return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
     except OSError:
@@ -260,6 +262,7 @@ def described(opened: Engine, select: str, what: str) -> dict[str, str]:
     """
     try:
         rows = opened.connection.execute(f"DESCRIBE {select}").fetchall()
+    # What the engine says of a file may quote what the file holds, so it is not repeated.
     except duckdb.Error:
         raise DataSourceError(
             f"A source must be readable; {what} is not. Check the name, the permissions and the kind of file."

@@ -143,6 +143,7 @@ def _whole_steps(kind: NumberKind, ends: StepRange) -> str:
         min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest)
         for end in (ends.low, ends.high)
     )
+    # Moved into the public ends before it is multiplied, so that the product fits into 128 bits.
     unscaled = f"least(greatest({_unscaled(scale)}, {_whole(low, 'HUGEINT')}), {_whole(high, 'HUGEINT')})"
     # The step is a power of two, so its numerator or its denominator is 1.
     factor, divisor = ends.step.denominator, ends.step.numerator * top

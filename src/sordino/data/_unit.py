@@ -58,7 +58,7 @@ class PrivacyUnit:
 
     @classmethod
     def row(cls, adjacency: Adjacency = "add-remove") -> PrivacyUnit:
-        """Return the unit "one row": every row is somebody else's.
+        """Return the unit "one row": every row is a unit of its own.
 
         Parameters
         ----------

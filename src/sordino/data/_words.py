@@ -97,6 +97,7 @@ SERVER = Words(
     float_text="("
     + _float_text("{0} = 'NaN'", "CAST(CAST({0} AS bigint) AS text)", "CAST(CAST({0} AS float8) AS text)")
     + ' COLLATE "C")',
+    # PostgreSQL takes NaN to be equal to itself, so a comparison finds it.
     number="CASE WHEN {0} = 'NaN' THEN NULL WHEN {0} = 0 THEN 0 ELSE {0} END",
     # The bytes as the database keeps them: in another encoding some
     # texts do not exist, and the server would fail on their rows.
