@@ -101,7 +101,7 @@ def _release_stream(stream: Any) -> None:
 @_GetSchema  # type: ignore[untyped-decorator]
 def _get_schema(stream: Any, out: Any) -> int:
     name, width, _ = _LENT[stream.contents.private_data]
-    # In the words of the interface: "u" are texts with 32-bit offsets, "+w:N" arrays of N values, "+s" a table.
+    # In the interface "u" means texts with 32-bit offsets, "+w:N" arrays of N values, and "+s" a table.
     text = _Schema(format=b"u", name=name, release=_release_schema)
     texts = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(text))
     form = f"+w:{width}".encode()

@@ -47,6 +47,7 @@ class Scale:
     def of(cls, grid: BucketGrid) -> Scale | None:
         """Return the scale of a grid, or None if it has none."""
         made = dict(grid.recipe)
+        # Only grids that a rule made, with these four parameters, have a scale.
         if made.keys() != {"lower", "cap", "growth", "unit"}:
             return None
         lower, unit, growth = made["lower"], float(made["unit"] or 1), made["growth"] or Fraction(2)

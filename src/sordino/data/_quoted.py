@@ -55,7 +55,7 @@ def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes
 
 
 def _closing(line: bytes, at: int, quote: bytes) -> int | None:
-    """Return the place of the quote that closes the field whose text begins at `at`; None if there is none."""
+    """Return the place of the quote that closes the field whose text begins at `at`, or None."""
     while (at := line.find(quote, at)) >= 0:
         # A doubled quote is one quote of the text, and closes nothing.
         if not line.startswith(quote, at + 1):

@@ -96,7 +96,7 @@ class UnitRows:
         for place, unit in enumerate(units):
             # A record without a unit never counts.
             before = most if unit is None else seen.get(unit, 0)
-            # Whether the record holds a number plays no part: one private value must not decide about another.
+            # Whether the record holds a number plays no part: no private value may decide about another.
             counting[place] = before < most
             if before < most:
                 seen[unit] = before + 1
