@@ -63,7 +63,7 @@ def number(text: bytes) -> float:
 
 
 def check_delimiter(delimiter: str) -> None:
-    """Refuse a delimiter that could stand in a private number: it would cut the number into two fields."""
+    """Refuse a delimiter that could stand in a private number: what is a number would depend on it."""
     if delimiter.isalnum() or delimiter in "+-.":
         raise InvalidParameter(
             "delimiter must be no letter, digit, sign or point, which could stand in a number; "

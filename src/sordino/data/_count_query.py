@@ -15,7 +15,7 @@ def placed(kept: str, start: int, size: int, words: Words, *, unit: bool) -> str
     """
     more = ", unit" if unit else ""
     position = f"{words.whole.format('item')} - ({start})"
-    # Other values have no place (NULL), or one outside the range: both comparisons leave such rows out.
+    # Other values have no place (NULL), or one outside the range: the comparisons leave all such rows out.
     return (
         f"(SELECT {words.shown.format('place')} AS item{more} FROM "
         f"(SELECT {position} AS place{more} FROM {kept} AS kept) AS found "

@@ -1,6 +1,6 @@
 """Checks the groups of a question: each group has a public label and is released by itself.
 
-One unit may be in a bounded number of groups only.
+One unit counts in a bounded number of groups only.
 """
 
 from __future__ import annotations

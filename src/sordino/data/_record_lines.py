@@ -9,9 +9,8 @@ empty):
 - The column of the unit, if there is one, is the first or the last. Its field ends at the first delimiter, or
   begins at the last one, whatever quotes say: so nothing else in a line changes whose it is. The rest of the
   line is private; without a unit all of the line is.
-- The unit is bare text without quotes, or quoted as a whole. No unit are: the empty field, the NULL text, a
-  field that holds quotes otherwise or more than 1 MiB (1048576 bytes), and the field of a line without a
-  delimiter.
+- The unit is bare text without quotes, or quoted as a whole. A record has no unit if that field is empty, is
+  the NULL text, holds quotes otherwise or more than 1 MiB (1048576 bytes), or if its line has no delimiter.
 - Of what is private the first MiB is read, as fields of bytes. Where a quote does not open, close or
   (doubled) belong to a quoted field, the fields before it are read, and the rest is missing.
 - The number of a record is a finite decimal number, with or without blanks around it; one beyond the floats

@@ -53,7 +53,7 @@ def _parquet(files: Sequence[Path]) -> str:
 def _all(types: Sequence[str]) -> str:
     """Return names for all columns of a table, by their places.
 
-    By its own name, the engine could find `user` where `User` was meant.
+    Asked by name, the engine could find `user` where `User` was meant.
     """
     return ", ".join(f"c{index}" for index in range(len(types)))
 
