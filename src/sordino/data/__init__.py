@@ -1,8 +1,11 @@
-"""Tables as sources of private answers: who is protected, which items are public, which rows count, and what the answers' sensitivity is.
+"""Reads tables and answers questions about them, and states how sensitive each answer is.
 
-The law of this package: private rows never raise, never print and never decide a message, a type, a default, or which rows of somebody
-else are kept. Public things (paths, headers, declared types, predicates, domains) are checked before the charge and may be explained;
-after the charge every failure is one constant sentence.
+A question says who is protected, which items are public and which rows count.
+
+The law of this package: private rows never raise an error and are never printed. They never decide a message,
+a type, a default, or which rows of somebody else are kept. Public things (paths, headers, declared types,
+predicates, domains) are checked before the charge, and errors about them may be explained. After the charge
+every failure is one constant sentence.
 """
 
 from __future__ import annotations

@@ -1,17 +1,24 @@
-"""Answers that somebody computed, one a line: "label,answer". The label is public; whatever stands behind its delimiter is private.
+"""Reads answers that somebody else computed, one on each line: "label,answer".
+
+The label is public. Whatever stands behind its delimiter is private.
 
 The rules, each about one line, ended by LF or CRLF (the last line may lack its end):
 
-- An empty line is no question and is skipped. In every other line the label ends at the first delimiter, whatever quotes say.
-- The label is bare text without quotes, or quoted as a whole, a doubled quote being one quote; it must be text in the declared encoding.
-- The rest of the line is the answer: a decimal number, with or without blanks or quotes around it. Whatever else it is, one with another
-  delimiter or one beyond the floats among it, counts as the lowest value, in silence.
+- An empty line is no question and is skipped. In every other line the label ends at the first delimiter,
+  whatever quotes say.
+- The label is bare text without quotes, or quoted as a whole, a doubled quote being one quote; it must be
+  text in the declared encoding.
+- The rest of the line is the answer: a decimal number, with or without blanks or quotes around it. Anything
+  else counts as the lowest value, in silence. That includes a text with another delimiter and a number beyond
+  the floats.
 - A line that breaks a rule about its label, or has no delimiter, is refused by its number: these are public.
-- An answer in a line with more than 1 MiB (1048576 bytes without its end) counts as the lowest value; it is skipped as it comes.
+- An answer in a line with more than 1 MiB (1048576 bytes without its end) counts as the lowest value; it is
+  skipped as it comes.
 - A delimiter that could stand in a number, or in "nan", is refused: no answer could be read.
 
-A label that could hold its delimiter in quotes would end where its quote closes, and one that does not close would end in the answer:
-so what is printed, and whether the line is refused, would depend on private bytes (docs/decisions/0011).
+Suppose a label could hold its delimiter in quotes. Then it would end where its quote closes, and a quote that
+is never closed would let the label end in the answer. So private bytes would decide what is printed, and
+whether the line is refused (docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -28,7 +35,7 @@ from sordino.data._quoted import public_text
 from sordino.errors import DataSourceError, InvalidParameter
 
 PIECE = 1 << 16
-"""Bytes asked for at once; a reader returns what is there."""
+"""How many bytes are asked for at once; a reader returns what is there."""
 
 NUMBER = re.compile(rb"[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*")
 """A decimal number, with or without blanks around it."""
@@ -42,9 +49,13 @@ class Answer(NamedTuple):
 
 
 def number(text: bytes) -> float:
-    """Return the finite number that a private field holds, or NaN; blanks and quotes around it do not matter."""
+    """Return the finite number that a private field holds, or NaN.
+
+    Blanks and quotes around it do not matter.
+    """
     if len(text) > 1 and text.startswith(b'"') and text.endswith(b'"'):
         text = text[1:-1]
+    # The pattern comes first, because `float` also takes "inf", "nan" and digits with underscores.
     if NUMBER.fullmatch(text) is None:
         return math.nan
     value = float(text)
@@ -55,14 +66,17 @@ def check_delimiter(delimiter: str) -> None:
     """Refuse a delimiter that could stand in a private number: what is a number would depend on it."""
     if delimiter.isalnum() or delimiter in "+-.":
         raise InvalidParameter(
-            f"delimiter must be no letter, digit, sign or point, which could stand in a number; got {shown(delimiter)}."
+            "delimiter must be no letter, digit, sign or point, which could stand in a number; "
+            f"got {shown(delimiter)}."
         )
 
 
 def answer_lines(
     read: Callable[[int], bytes], *, delimiter: str = ",", encoding: Encoding = "utf-8"
 ) -> Iterator[list[Answer]]:
-    """Yield, for each piece that comes, the questions that it completes: whoever answers them may do so before the next piece is read.
+    """Yield, for each piece that comes, the questions that it completes.
+
+    Whoever answers them may do so before the next piece is read.
 
     Parameters
     ----------
@@ -80,6 +94,7 @@ def answer_lines(
     DataSourceError
         If a line breaks a rule about public things; after the questions before it were yielded.
     """
+    # Not in the generator itself: the check has to run at once, before anything is read.
     check_delimiter(delimiter)
     return _answers(read, _Lines(delimiter.encode(), encoding))
 
@@ -98,7 +113,7 @@ class _Lines:
         self._number = 1  # of the line that is being read
 
     def take(self, piece: bytes) -> Iterator[list[Answer]]:
-        """Yield what the lines ask that this piece ends."""
+        """Yield the questions of all lines that end within this piece."""
         answers: list[Answer] = []
         *ended, rest = piece.split(b"\n")
         try:
@@ -109,18 +124,21 @@ class _Lines:
                     answers.append(answer)
             self._keep(rest)
         except DataSourceError:
+            # The questions before the refused line are well
+            # formed: they are answered before the error is raised.
             yield answers
             raise
         yield answers
 
     def end(self) -> Iterator[list[Answer]]:
-        """Yield what the last line asks if it lacks its end."""
+        """Yield the question of the last line if that line lacks its end."""
         if self._rest or self._skipped is not None:
             answer = self._line(b"")
             yield [] if answer is None else [answer]
 
     def _line(self, end: bytes) -> Answer | None:
-        """Return what a line asks of which this is the end."""
+        """Return the question of a line, given the end of that line."""
+        # The answer of this line was too long to keep: it counts as the lowest value.
         if self._skipped is not None:
             label, self._skipped = self._skipped, None
             return Answer(label, math.nan)
@@ -134,27 +152,29 @@ class _Lines:
         return Answer(label, number(answer) if len(line) <= LONGEST else math.nan)
 
     def _unmarked(self, line: bytes) -> bytes:
-        """Return a line, or its beginning, without the byte order mark that may stand before the first one."""
+        """Return a line, or its beginning, without the byte order mark that the first line may have."""
         return line.removeprefix(MARK) if self._number == 1 and self._encoding == "utf-8" else line
 
     def _keep(self, rest: bytes) -> None:
-        """Keep the beginning of a line; of one that is far too long only its label."""
+        """Keep the beginning of a line. Of a line that is far too long, keep only the label."""
         if self._skipped is not None:
             return
         self._rest += rest
-        if (
-            len(self._rest) > LONGEST + len(MARK) + 1
-        ):  # a mark, and the CR of a line end, are no part of the line
+        # A mark, and the CR of a line end, are no part of the line: they do not count against its length.
+        if len(self._rest) > LONGEST + len(MARK) + 1:
+            # The label is public, so it is checked now. The rest of the line need not be held in memory.
             self._skipped = self._split(self._unmarked(bytes(self._rest)))[0]
             self._rest.clear()
 
     def _split(self, line: bytes) -> tuple[str, bytes]:
-        """Return the label of a line, or of the beginning of a long one, and what stands behind its delimiter."""
+        """Return the label of a line, or of its beginning, and what stands behind the delimiter."""
         field, delimiter, answer = line.partition(self._delimiter)
         text = public_text(field, b'"')
+        # All three parts of this test are decided by the bytes before the first delimiter, which are public.
         if not delimiter or len(field) > LONGEST or text is None:
             raise self._refused(
-                "must begin with a label, bare or in quotes, and a delimiter, which cannot stand in the label, not even in quotes"
+                "must begin with a label, bare or in quotes, and a delimiter, "
+                "which cannot stand in the label, not even in quotes"
             )
         try:
             return text.decode(self._encoding), answer
@@ -162,5 +182,5 @@ class _Lines:
             raise self._refused(f"must have a label in {self._encoding}") from None
 
     def _refused(self, rule: str) -> DataSourceError:
-        """Return the error of the line that is being read; only its number is told."""
+        """Return the error of the line that is being read. It tells only the number of the line."""
         return DataSourceError(f"Line {self._number} {rule}. It was not answered, and the charge stays.")

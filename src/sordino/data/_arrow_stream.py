@@ -1,6 +1,7 @@
-"""Text columns handed to the engine through the Arrow C stream interface: a few structs and function pointers, no Arrow library.
+"""Hands columns of texts to the engine through the Arrow C stream interface.
 
-A stream lends the engine the memory of bytes and arrays that Python made. They stay in `_LENT` until the engine calls `release`.
+This needs a few structs and function pointers of `ctypes`, and no Arrow library. A stream lends the engine
+the memory of bytes and arrays that Python made. They stay in `_LENT` until the engine calls `release`.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ _Stream._fields_ = [
     ("private_data", ctypes.c_void_p),
 ]
 
+# An error of the stream is a number and one constant text: what went wrong may depend on private rows.
 _EIO = 5
 _FAILED = ctypes.create_string_buffer(b"reading failed")
 _LENT: dict[int, Any] = {}
@@ -70,11 +72,14 @@ _KEYS = count(1)
 
 
 def _lend(*things: Any) -> int:
+    """Keep things alive that the engine points to, and return the number under which they are released."""
     key = next(_KEYS)
     _LENT[key] = things
     return key
 
 
+# By the rules of the interface, a structure whose `release` is a null pointer counts as released. Structures
+# inside others have no key of their own, so releasing them lets go of nothing.
 @_ReleaseSchema  # type: ignore[untyped-decorator]
 def _release_schema(schema: Any) -> None:
     _LENT.pop(schema.contents.private_data or 0, None)
@@ -96,6 +101,7 @@ def _release_stream(stream: Any) -> None:
 @_GetSchema  # type: ignore[untyped-decorator]
 def _get_schema(stream: Any, out: Any) -> int:
     name, width, _ = _LENT[stream.contents.private_data]
+    # In the interface "u" means texts with 32-bit offsets, "+w:N" arrays of N values, and "+s" a table.
     text = _Schema(format=b"u", name=name, release=_release_schema)
     texts = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(text))
     form = f"+w:{width}".encode()
@@ -105,6 +111,7 @@ def _get_schema(stream: Any, out: Any) -> int:
         else _Schema(format=form, name=name, n_children=1, children=texts, release=_release_schema)
     )
     rows = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(row))
+    # Only the outermost schema has a key: its release frees all of the others at once.
     key = _lend(text, texts, form, row, rows)
     out[0] = _Schema(
         format=b"+s", name=b"", n_children=1, children=rows, release=_release_schema, private_data=key
@@ -117,10 +124,10 @@ def _get_next(stream: Any, out: Any) -> int:
     try:
         _, width, batches = _LENT[stream.contents.private_data]
         batch = next(batches, None)
-        out[0] = (
-            _Array() if batch is None else _lent_array(batch, width)
-        )  # an array without release ends the stream
-    except BaseException:  # noqa: BLE001 - whatever it is, it must not leave a callback: Python would print it with what it holds
+        # An array without `release` ends the stream.
+        out[0] = _Array() if batch is None else _lent_array(batch, width)
+    # Whatever it is must not leave a callback: Python would print the error, and with it private values.
+    except BaseException:  # noqa: BLE001 - see above
         return _EIO
     return 0
 
@@ -134,18 +141,20 @@ def _lent_array(batch: Batch, width: int) -> _Array:
     buffers = (ctypes.c_void_p * 3)(
         None, batch.offsets.ctypes.data, ctypes.cast(ctypes.c_char_p(batch.data), ctypes.c_void_p).value
     )
+    # A null pointer where the list of missing values would be: no text and no row is NULL.
     none = (ctypes.c_void_p * 1)(None)
     text = _Array(length=batch.size * width, n_buffers=3, buffers=buffers, release=_release_array)
     texts = (ctypes.POINTER(_Array) * 1)(ctypes.pointer(text))
     row = text if width == 1 else _nested(batch.size, none, texts)
     rows = (ctypes.POINTER(_Array) * 1)(ctypes.pointer(row))
     table = _nested(batch.size, none, rows)
+    # Only the table has a key: everything the engine may read is held until it releases the table.
     table.private_data = _lend(batch, buffers, none, text, texts, row, rows)
     return table
 
 
 def _nested(size: int, none: Any, children: Any) -> _Array:
-    """Return an array of lists or structs: it has no memory of its own but the list of what may be missing, which is nothing."""
+    """Return an array of lists or structs. Its only buffer, the list of missing values, is absent."""
     return _Array(
         length=size, n_buffers=1, n_children=1, buffers=none, children=children, release=_release_array
     )
@@ -157,7 +166,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class TextStream:
-    """A table of one column of texts, without NULL, that the engine can register and scan as often as it likes.
+    """A table of one column of texts, without NULL; the engine can scan it as often as it likes.
 
     Parameters
     ----------
@@ -173,7 +182,8 @@ class TextStream:
         self._name = column.encode()
         self._width = width
         self._start = start
-        self._streams: list[_Stream] = []  # a capsule points into them: they live as long as this object
+        # A capsule points into these structs, so they have to live as long as this object.
+        self._streams: list[_Stream] = []
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a capsule with a new stream, as the Arrow PyCapsule interface wants it."""

@@ -1,14 +1,18 @@
-"""The bucket of a number, asked of the embedded engine in one aggregate with the edges sent as a table.
+"""Writes the SQL with which the embedded engine counts the numbers in each bucket of a grid.
 
-A bucket is decided by comparisons alone; a logarithm only proposes it. There are three ways, each slower than the one before:
+It is one aggregate, and the edges are sent as a table. Comparisons alone decide a bucket; a logarithm only
+proposes it. There are three ways, each slower than the one before:
 
-- *Even* grids: the logarithm proposes a bucket for each row, and the least and the largest number of each proposed bucket are compared with
-  its edges. If all of them lie within, the counts are right, however the logarithm was computed. If not, a number beside an edge was
-  misplaced: the question is asked again in the next way.
-- *Cells*: the logarithm proposes, for each row, the one edge that is worth comparing with. Its cell, the nearest whole number on the scale,
-  holds at most one edge, and every other edge is left or right of it. That this is so with a quarter of a cell to spare is checked,
-  publicly, for the edges at hand; the logarithm would have to be wrong by that much to matter.
-- *Search*: where edges were not made by a rule, or stand closer than floats can tell, the engine looks for the edge itself.
+- *Even* grids: the logarithm proposes a bucket for each row. The least and the largest number of each
+  proposed bucket are compared with its edges. If all of them lie within, the counts are right, however the
+  logarithm was computed. If not, a number beside an edge was misplaced, and the question is asked again in
+  the next way.
+- *Cells*: the logarithm proposes, for each row, the one edge that is worth comparing with. The cell of a
+  number is the nearest whole number on the scale. It holds at most one edge; every other edge lies to the
+  left or right of it. For the edges at hand it is checked, publicly, that this holds with a quarter of a cell
+  to spare. Only a logarithm that is wrong by that much could matter.
+- *Search*: the engine looks for the edge itself. This is for edges that no rule made, or that stand closer
+  together than floats can tell.
 
 Logarithms are not taken where they would not exist, and a cast that fails is NULL, never an error.
 """
@@ -29,17 +33,18 @@ from sordino.estimators import BucketGrid
 @final
 @dataclass(frozen=True)
 class BucketQuery:
-    """How rows with a number `x`, which is never NaN, and, in groups, their group `grp` are counted.
+    """How rows are counted that have a number `x`, which is never NaN, and, in groups, their group `grp`.
 
     Parameters
     ----------
     cuts : tuple of str
-        What is sent to the engine, one text for each cell: the number with which the values of the cell are compared, or nothing.
+        What is sent to the engine, one text for each cell: the number with which the values of the cell are
+        compared, or nothing.
     buckets : array of int64
         The bucket of the values of a cell that are below its cut; the others are in the next one.
     sql : str
-        The aggregate over `{rows}`, which has columns grp, cell, n and reached, and perhaps sound; `{group}` is the group with a comma,
-        or nothing.
+        The aggregate over `{rows}`, which has columns grp, cell, n and reached, and perhaps sound; `{group}`
+        is the group with a comma, or nothing.
     """
 
     cuts: tuple[str, ...] = field(repr=False)
@@ -53,20 +58,26 @@ class BucketQuery:
     def counted(
         self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int
     ) -> NDArray[np.int64] | None:
-        """Return the counts of an answer, shape (groups, K + 1); None if a number is not in the bucket that was proposed for it."""
+        """Return the counts of an answer, shape (groups, K + 1).
+
+        None if some number is not in the bucket that was proposed for it.
+        """
         if "sound" in answer and not np.all(np.asarray(answer["sound"], dtype=bool)):
             return None
         counts = np.zeros((groups, grid.size + 1), dtype=np.int64)
         cells, rows, reached = (np.asarray(answer[name], dtype=np.int64) for name in ("cell", "n", "reached"))
         group = np.asarray(answer["grp"], dtype=np.int64) if "grp" in answer else np.zeros_like(cells)
+        # Rows that reach the cut of their cell are in the next bucket, all others in the bucket of the cell.
         below = self.buckets[cells]
         np.add.at(counts, (group, below), rows - reached)
+        # Only where some rows reach a cut: the last cell has
+        # no next bucket, and its index would be out of range.
         np.add.at(counts, (group[reached > 0], below[reached > 0] + 1), reached[reached > 0])
         return counts
 
 
 def bucket_queries(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery, ...]:
-    """Return the queries that count the values of a kind in the buckets of a grid; the last one always does."""
+    """Return the queries that count the values of a kind in buckets; the last one always succeeds."""
     scale = Scale.of(grid)
     if scale is None:
         return (_searched(kind, grid),)
@@ -78,16 +89,22 @@ _CUTS = "(SELECT position AS cell, TRY_CAST(label AS {type}) AS cut FROM labels 
 
 
 def _even(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
-    """Return the query in which a logarithm proposes the bucket, and the ends of what is in it are compared with its edges."""
+    """Return the query in which a logarithm proposes the bucket.
+
+    The least and the largest number of each bucket are compared with its edges.
+    """
     cuts = ("", *(kind.cut(edge) or "" for edge in grid.edges.tolist()))
-    # At least 1: in bucket 0, which holds what is missing as well, nothing is compared.
+    # At least 1: bucket 0 also holds what is missing, so nothing
+    # is compared there, and nothing may be proposed for it.
     inside = f"greatest(1, TRY_CAST(floor({scale.sql}) AS BIGINT) - ({int(scale.cells[0]) - 2}))"
     cell = _cell(kind, grid, inside, grid.size)
     table = _CUTS.format(type=kind.name, size=len(cuts))
-    # No upper cut: the last bucket, or an edge that no value of the kind reaches. No lower one: nothing can be there.
+    # Without an upper cut it is the last bucket, or no value of the kind reaches the upper edge. Without a
+    # lower cut nothing can be in the bucket: then the comparison is NULL and counts as false.
     sound = "cell = 0 OR (low >= here.cut AND (above.cut IS NULL OR high < above.cut))"
     sql = (
-        f"SELECT {{group}}coalesce(cell, 0) AS cell, n, CAST(0 AS BIGINT) AS reached, coalesce({sound}, FALSE) AS sound FROM "
+        "SELECT {group}coalesce(cell, 0) AS cell, n, CAST(0 AS BIGINT) AS reached, "
+        f"coalesce({sound}, FALSE) AS sound FROM "
         "(SELECT {group}cell, count(*) AS n, min(x) AS low, max(x) AS high FROM "
         f"(SELECT {{group}}x, {cell} AS cell FROM {{rows}}) GROUP BY ALL) "
         f"LEFT JOIN {table} AS here USING (cell) LEFT JOIN {table} AS above ON above.cell = here.cell + 1"
@@ -96,7 +113,10 @@ def _even(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
 
 
 def _cell(kind: NumberKind, grid: BucketGrid, inside: str, top: int) -> str:
-    """Return the cell of `x`: 0 below the first edge and for what is missing, `top` at and above the last one, both by comparison."""
+    """Return the cell of `x`: 0 below the first edge and for what is missing, `top` from the last edge on.
+
+    Both are decided by comparison. Only numbers between these edges get the cell `inside`.
+    """
     first, last = (kind.cut(float(edge)) for edge in grid.edges[[0, -1]])
     if first is None:  # no value of the kind reaches the first edge
         return "0"
@@ -108,13 +128,18 @@ def _cell(kind: NumberKind, grid: BucketGrid, inside: str, top: int) -> str:
 
 
 def _proposed(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
-    """Return the query in which a logarithm proposes the edge. Cell 0 is below the first edge, the last cell at or above the last one."""
+    """Return the query in which a logarithm proposes the edge that a number is compared with.
+
+    Cell 0 is below the first edge, the last cell at or above the last one.
+    """
     low, high = scale.ends
     cuts = [""] * (high - low + 3)
     buckets = np.zeros(len(cuts), dtype=np.int64)
     inner = grid.edges[1:-1].tolist()
     for cell, edge in zip(scale.cells.tolist(), inner, strict=True):
         cuts[cell - low + 1] = kind.cut(edge) or ""
+    # The bucket of a cell is one more than the number of inner
+    # edges in lower cells: the first edge counts as well.
     buckets[1:-1] = 1 + np.searchsorted(scale.cells, np.arange(low, high + 1), side="left")
     buckets[-1] = grid.size
     cell = _cell(kind, grid, f"TRY_CAST({scale.sql} AS BIGINT) - ({low - 1})", len(cuts) - 1)
@@ -128,9 +153,8 @@ def _proposed(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
 
 def _searched(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
     """Return the query in which the engine looks for the last cut that a value reaches."""
-    cuts: dict[
-        str, int
-    ] = {}  # edges that round up to one number of the kind are reached together: the last one counts
+    # Edges that round up to one number of the kind are reached together: the last bucket among them counts.
+    cuts: dict[str, int] = {}
     for bucket, edge in enumerate(grid.edges.tolist(), start=1):
         cut = kind.cut(edge)
         if cut is not None:

@@ -1,4 +1,4 @@
-"""A logarithmic scale on which the edges of a geometric grid stand at whole numbers, in the words of the embedded engine."""
+"""Finds a logarithmic scale on which the edges of a geometric grid stand near whole numbers, as SQL."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 
 from sordino.estimators import BucketGrid
 
+# How far an edge may stand from its whole number. The proof
+# in docs/proofs/numbers.md needs a quarter of a cell.
 _SPARE = 0.25
+# The same for even grids. It decides only how often the fast way is right, because its answer is checked.
 _TIGHT = 1e-6
+# Limits the table of cells that is sent, and the rounding errors of places (docs/proofs/numbers.md).
 _MOST_CELLS = 1 << 22
 _VALUE = "CAST(x AS DOUBLE)"
 
@@ -27,7 +31,7 @@ class Scale:
     sql : str
         The place of a value `x` on the scale.
     cells : array of int64, shape (K - 2,)
-        Those of the inner edges; strictly increasing.
+        The whole numbers of the inner edges; strictly increasing.
     ends : tuple of int
         Between them, ends included, are the cells of everything from the first edge up to the last.
     even : bool
@@ -43,9 +47,11 @@ class Scale:
     def of(cls, grid: BucketGrid) -> Scale | None:
         """Return the scale of a grid, or None if it has none."""
         made = dict(grid.recipe)
+        # Only grids that a rule made, with these four parameters, have a scale.
         if made.keys() != {"lower", "cap", "growth", "unit"}:
             return None
         lower, unit, growth = made["lower"], float(made["unit"] or 1), made["growth"] or Fraction(2)
+        # Places that are not finite are refused below, so no warning is needed for them.
         with np.errstate(all="ignore"):
             factor = float(1 / np.log(float(growth)))
             if lower is None:
@@ -57,12 +63,16 @@ class Scale:
                 sql = f"ln(1 + {far}{'' if unit == 1 else f' / {_literal(unit)}'}) * {_literal(factor)}"
         if not np.isfinite(places).all() or np.abs(places).max() > _MOST_CELLS:
             return None
+        # All of this looks at public edges only. If the check
+        # fails, the engine searches for the edge instead.
         cells = np.rint(places).astype(np.int64)
+        # The first and the last edge need no cell: they are decided by comparison.
         inner = cells[1:-1]
         off, apart = np.abs(places - cells)[1:-1], np.diff(inner)
         if (off > _SPARE).any() or (apart <= 0).any():
             return None
         even = bool(inner.size) and not (off > _TIGHT).any() and not (apart > 1).any()
+        # One more cell on either side, for the rounding of the engine's own logarithm.
         return cls(sql, inner, (int(cells[0]) - 1, int(cells[-1]) + 1), even)
 
 

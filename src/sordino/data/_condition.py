@@ -1,6 +1,6 @@
-"""The syntax tree of a row predicate: what may be said about one row, in no engine's words.
+"""The nodes of the syntax tree of a row predicate: what may be said about one row, independent of any engine.
 
-Chains such as `a OR b OR c` are one node, so that a tree is never deeper than the parentheses of what was written.
+A chain such as `a OR b OR c` is one node. So a tree is never deeper than the parentheses of what was written.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Inner:
 
     @cached_property
     def size(self) -> int:
-        """How many nodes are rendered."""
+        """How many operators and operands are written out for it; the parser limits this."""
         return self.operators + sum(part.size for part in parts_of(cast("Node", self)))
 
 
@@ -68,7 +68,7 @@ class Arithmetic(_Inner):
 @final
 @dataclass(frozen=True)
 class TryCast(_Inner):
-    """An operand as a value of another type, NULL where it is none."""
+    """An operand converted to another type; NULL where that is impossible."""
 
     operand: Node
     kind: str
@@ -110,7 +110,7 @@ class Connected(_Inner):
 
     @property
     def operators(self) -> int:
-        """How many operators the chain has, and one more."""
+        """How many operands the chain has: one more than operators."""
         return len(self.operands)
 
 

@@ -1,4 +1,4 @@
-"""CSV files as rows: lines come from `_lines`, fields from `_csv_fields`; the rules are in `_csv_format`."""
+"""Reads CSV files as rows: lines come from `_lines`, fields from `_csv_fields`, rules from `_csv_format`."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class CsvReader:
         def read(size: int) -> None:
             done[0] += size
 
+        # The engine may scan the stream several times: each scan reads the files anew.
         def start() -> Iterator[Batch]:
             for block in kept_blocks(self.files, self.format.encoding, self.header, read):
                 batch = field_texts(block, self.format, places)
@@ -42,6 +43,8 @@ class CsvReader:
 
         engine.measure = lambda: 100 * done[0] / total
         engine.connection.register("lines", TextStream("texts", start, width=2 * len(places) or 1))
+        # Each field comes with the text between it and the
+        # next one, so fields are the 1st, 3rd, 5th, ... entry.
         named = (
             f"{_null_if(f'texts[{2 * place + 1}]', self.format.null)} AS c{index}"
             for place, index in enumerate(places)
@@ -82,8 +85,8 @@ def header_names(line: bytes, form: CsvFormat, where: str) -> dict[str, str]:
         )
     if not kept(line, form.encoding):
         raise DataSourceError(
-            f"The header line of {where} must be {form.encoding} text without NUL of at most {LONGEST} bytes; it is not. Convert the file "
-            "to UTF-8 CSV, uncompressed, or to Parquet."
+            f"The header line of {where} must be {form.encoding} text without NUL of at most {LONGEST} "
+            "bytes; it is not. Convert the file to UTF-8 CSV, uncompressed, or to Parquet."
         )
     names = split_line(line.decode(form.encoding), form)
     if names is None:
@@ -113,10 +116,12 @@ def split_line(line: str, form: CsvFormat) -> list[str] | None:
     """Return the fields of one line, or None if its quotes are not balanced."""
     if not form.quote or form.quote not in line:
         return line.split(form.delimiter)
+    # First whether all of the line is fields: `findall` alone would pass over what fits nowhere.
     one = _field(form)
     delimiter = re.escape(form.delimiter)
     if not re.fullmatch(f"{one}(?:{delimiter}{one})*", line, re.DOTALL):
         return None
+    # A delimiter in front makes every field one behind a delimiter. Otherwise the first field would be lost.
     fields = re.findall(f"{delimiter}({one})", form.delimiter + line, re.DOTALL)
     quote = form.quote
     return [field[1:-1].replace(quote * 2, quote) if field.startswith(quote) else field for field in fields]

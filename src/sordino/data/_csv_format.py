@@ -1,14 +1,19 @@
-"""How a CSV file is written, as public options with fixed defaults: nothing about a file is guessed from its rows.
+"""The public options that say how a CSV file is written; nothing about a file is guessed from its rows.
 
 The rules, each a function of one physical line (so that no line can swallow, shift or drop another):
 
-- A record is one physical line, ended by LF or CRLF (the last line may lack it). A carriage return elsewhere is ordinary text.
-- A line is dropped if it is empty, holds a NUL byte, is not valid in the declared encoding, is longer than 1 MiB (1048576 bytes
-  without its end), or holds a quote that does not open, close or (doubled) belong to a quoted field.
-- A field is bare text without quotes, or quoted from its first to its last character; inside, a delimiter is text and a doubled
-  quote is one quote. A quoted field cannot hold a line end: its two halves are two lines with an unbalanced quote, both dropped.
-- Fields are matched to the header by position. Missing fields are NULL, extra fields are ignored. Spaces belong to the field.
-- The empty field and a field equal to the NULL text are NULL, quoted or not. Every other field is text as it stands.
+- A record is one physical line, ended by LF or CRLF (the last line may lack it). A carriage return elsewhere
+  is ordinary text.
+- A line is dropped if it is empty, holds a NUL byte, is not valid in the declared encoding, is longer than 1
+  MiB (1048576 bytes without its end), or holds a quote that does not open, close or (doubled) belong to a
+  quoted field.
+- A field is bare text without quotes, or quoted from its first to its last character; inside, a delimiter is
+  text and a doubled quote is one quote. A quoted field cannot hold a line end: its two halves are two lines
+  with an unbalanced quote, both dropped.
+- Fields are matched to the header by position. Missing fields are NULL, extra fields are ignored. Spaces
+  belong to the field.
+- The empty field and a field equal to the NULL text are NULL, quoted or not. Every other field is text as it
+  stands.
 - A byte order mark before the header is skipped. Every file has the same header line; it is not a record.
 """
 
@@ -31,11 +36,12 @@ class CsvFormat:
     Parameters
     ----------
     delimiter : str
-        One ASCII character between fields; a quote, CR, LF or NUL cannot be one.
+        One ASCII character between fields, other than the quote, CR, LF and NUL.
     quote : str
         One ASCII character around quoted fields, or the empty text if the file has no quoted fields.
     header : bool
-        True: the first line of every file names the columns. False: every line is a record and `columns` names them.
+        True: the first line of every file names the columns. False: every line is a record and `columns`
+        names them.
     columns : tuple of str
         Names of the columns of a file without a header.
     encoding : {"utf-8", "latin-1"}
@@ -66,12 +72,13 @@ class CsvFormat:
         name = "CsvFormat."
         if not _one_byte(self.delimiter):
             raise InvalidParameter(
-                f"{name}delimiter must be one ASCII character other than CR, LF and NUL; got {shown(self.delimiter)}."
+                f"{name}delimiter must be one ASCII character other "
+                f"than CR, LF and NUL; got {shown(self.delimiter)}."
             )
         if self.quote != "" and (not _one_byte(self.quote) or self.quote == self.delimiter):
             raise InvalidParameter(
-                f"{name}quote must be one ASCII character other than CR, LF, NUL and the delimiter, or the empty text; "
-                f"got {shown(self.quote)}."
+                f"{name}quote must be one ASCII character other than CR, LF, NUL and the delimiter, "
+                f"or the empty text; got {shown(self.quote)}."
             )
         TRUTH(name + "header", self.header)
         one_of("utf-8", "latin-1")(name + "encoding", self.encoding)
@@ -79,7 +86,8 @@ class CsvFormat:
             raise InvalidParameter(f"{name}null must be a text; got {shown(self.null)}.")
         if self.header == bool(self.columns):
             raise InvalidParameter(
-                f"{name}columns must be given exactly when header is False; got {shown(len(self.columns))} names."
+                f"{name}columns must be given exactly when header "
+                f"is False; got {shown(len(self.columns))} names."
             )
         if {type(self.columns), *map(type, self.columns)} - {tuple, str}:
             raise InvalidParameter(f"{name}columns must be a tuple of texts; got {shown(self.columns)}.")

@@ -1,4 +1,7 @@
-"""The public labels that a question about items ranges over; they never come from the private rows unless declared so."""
+"""Domains: the public labels that a question about items ranges over.
+
+They never come from the private rows, unless the data holder declares these labels to be public.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ _FARTHEST = 1 << 62  # whole numbers of a column have 64 bits
 @final
 @dataclass(frozen=True)
 class Numbered(Sequence[str]):
-    """The labels of a range, each made when it is asked for: whole numbers from `start` on, or what `name` calls their positions."""
+    """The labels of a range, each made when it is asked for.
+
+    They are the whole numbers from `start` on, or what `name` calls their positions.
+    """
 
     start: int
     size: int
@@ -43,6 +49,7 @@ class Numbered(Sequence[str]):
             raise IndexError(position)
         if self.name is None:
             return str(self.start + place)
+        # The function is the caller's: what it returns is checked each time.
         label = self.name(place)
         if not is_unicode(label) or "\0" in label:
             raise InvalidParameter(
@@ -54,10 +61,14 @@ class Numbered(Sequence[str]):
 @final
 @dataclass(frozen=True)
 class Domain:
-    """A public domain: text labels, NULL and duplicates removed, sorted by code point; the position is the priority in ties.
+    """A public domain: a sorted list of text labels.
 
-    Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`; with `Domain.range` or `Domain.indexed` if
-    there are too many labels to list them, up to 2^52: these are in the order of their numbers.
+    NULL and duplicates are removed, and labels are sorted by code point. The position of a label is its
+    priority in ties.
+
+    Make one with `Domain.of`, `Domain.from_file`, `Domain.from_sql` or `Domain.assume_public`. If there are
+    too many labels to list them, use `Domain.range` or `Domain.indexed`, up to 2^52 labels: these are in the
+    order of their numbers.
 
     Examples
     --------
@@ -91,9 +102,10 @@ class Domain:
 
     @classmethod
     def range(cls, start: int, stop: int) -> Domain:
-        """Return the domain of the whole numbers from `start` up to `stop`, which is left out; their labels are never listed.
+        """Return the domain of the whole numbers from `start` up to, but without, `stop`.
 
-        A value of the column counts if it is such a number as it is usually written: no leading zeros, no plus sign, no spaces.
+        The labels are never listed. A value of the column counts if it is such a number as it is usually
+        written: no leading zeros, no plus sign, no spaces.
 
         Parameters
         ----------
@@ -117,8 +129,8 @@ class Domain:
     def indexed(cls, size: int, *, label: Callable[[int], str]) -> Domain:
         """Return the domain of the positions 0 to size - 1, which a public function names.
 
-        The column holds positions, as whole numbers. The function is called for what is released and for nothing else: it needs no
-        inverse, and never meets a private row.
+        The column holds positions, as whole numbers. The function is called for what is released and for
+        nothing else. So it needs no inverse, and it never meets a private row.
 
         Parameters
         ----------
@@ -173,7 +185,8 @@ class Domain:
     def assume_public(cls) -> Domain:
         """Declare that the labels of the whole source, before any filter, are public knowledge.
 
-        This is an assumption of the data holder, not a protection: which labels occur is not covered by the privacy claim.
+        This is an assumption of the data holder, not a protection. The privacy claim does not cover which
+        labels occur.
         """
         return cls("assumed public", "assumed public")
 
@@ -184,7 +197,8 @@ class Domain:
         Raises
         ------
         UnknownDomain
-            If they are not known yet: `resolve` reads files and queries; assumed labels are read after the charge.
+            If they are not known yet: `resolve` reads files and queries; assumed labels are read after the
+            charge.
         """
         if self.numbered is not None:
             return self.numbered
@@ -216,9 +230,11 @@ class Domain:
         path = self.path or Path()
         if not path.is_file():
             raise DataSourceError(f"The domain file must exist; got {path}.")
+        # Labels from the private rows would say which of them occur.
         if source.holds(path):
             raise UnsafePredicate(
-                f"A domain must not be read from the private source itself; got {path}. Use a public list of labels."
+                "A domain must not be read from the private source "
+                f"itself; got {path}. Use a public list of labels."
             )
         column, labels = self._file_labels(path)
         return replace(
@@ -231,13 +247,16 @@ class Domain:
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 rows = csv.reader(_bounded_lines(file), strict=True)
+                # The file is public, so this reader may be stricter
+                # than the one for private rows: it refuses bad quotes.
                 names = next(rows, [])
                 name = one_column(names, self.column, path)
                 position = names.index(name)
                 return name, [row[position] or None for row in rows if len(row) > position]
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise DataSourceError(
-                f"The domain file must be UTF-8 CSV with a header line, or Parquet; {path} is not ({type(error).__name__})."
+                f"The domain file must be UTF-8 CSV with a header line, or Parquet; {path} is not "
+                f"({type(error).__name__})."
             ) from None
 
 
@@ -266,10 +285,12 @@ def label_text(value: Any) -> str | None:
     """Return the text of a public label as the engine writes it, or None for a missing one."""
     if value is None or isinstance(value, str):
         return value
+    # Truth values before whole numbers: in Python True is an Integral.
     if isinstance(value, bool) or type(value).__name__ in {"bool_", "bool"}:
         return "true" if value else "false"
     if isinstance(value, numbers.Integral):
         return str(int(value))
+    # As the engine writes a time stamp: a blank in the middle, and no zeros at the end of the fraction.
     if isinstance(value, dt.datetime) and value.tzinfo is None:
         return value.isoformat(sep=" ").rstrip("0") if value.microsecond else value.isoformat(sep=" ")
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
@@ -287,6 +308,7 @@ def _sorted(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
     found = sorted({label for label in labels if label is not None})
     if not found:
         raise InvalidParameter(f"{what} must have one label or more; got none.")
+    # What is no Unicode cannot be sent to an engine, and no text of PostgreSQL holds NUL.
     for label in found:
         if "\0" in label or not is_unicode(label):
             raise InvalidParameter(f"A label must be Unicode text without NUL; got {shown(label)}.")

@@ -1,4 +1,7 @@
-"""Domain queries: they run in an engine of their own that can open the files they name, and never those of the source."""
+"""Runs domain queries: SQL over public files that lists the labels of a domain.
+
+They run in an engine of their own. It can open the files that the query names, and never those of the source.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,11 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
     """
     if source.kind in {"relation", "lazy frame"}:
         raise UnsafePredicate(
-            f"A domain query must not see the source, and which files a {source.kind} reads cannot be known. Write the labels to a file "
-            "and use Domain.from_file, or open the source by its path."
+            f"A domain query must not see the source, and which files a {source.kind} reads cannot be known. "
+            "Write the labels to a file and use Domain.from_file, or open the source by its path."
         )
     with engine() as opened:
+        # Before the query runs, and before the engine may open anything: which files could it mean?
         files = _files(opened, query)
         for path in files:
             if source.holds(path):
@@ -44,11 +48,11 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
             opened.connection.execute(f"CREATE TEMP TABLE domain AS {query}")
         except duckdb.PermissionException:
             raise UnsafePredicate(
-                "A domain query may open the files whose names it holds as plain texts, without patterns or calculations; got another one."
+                "A domain query may open the files whose names it holds as plain texts, without patterns or "
+                "calculations; got another one."
             ) from None
-        except (
-            duckdb.Error
-        ) as error:  # the query sees public things only, so the engine may say what is wrong with it
+        # The query sees public things only, so the engine may say what is wrong with it.
+        except duckdb.Error as error:
             raise InvalidParameter(
                 f"The domain query must run; the engine says: {str(error).splitlines()[0]}"
             ) from None
@@ -72,7 +76,8 @@ def _labels(opened: Engine, select: str, what: str) -> list[str | None]:
     if len(schema) != 1 or not AS_LABELS.fullmatch(kind) or kind in FLOATS:
         kinds = ", ".join(schema.values())
         raise InvalidParameter(
-            f"A domain must be one column of texts, whole numbers, dates or truth values; {what} has {shown(kinds)}."
+            "A domain must be one column of texts, whole numbers, "
+            f"dates or truth values; {what} has {shown(kinds)}."
         )
     rows = opened.connection.execute(
         f"SELECT DISTINCT CAST(label AS VARCHAR) FROM ({select}) AS listed(label)"
@@ -88,6 +93,7 @@ def _files(opened: Engine, query: str) -> list[Path]:
         raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.") from None
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.")
+    # The engine's own parser, so that no other reading of the query decides which texts it holds.
     row = opened.connection.execute(f"SELECT json_serialize_sql({literal(query)})").fetchone()
     tree = json.loads(row[0]) if row else {"error": True}
     if tree.get("error"):
@@ -95,7 +101,9 @@ def _files(opened: Engine, query: str) -> list[Path]:
     found: dict[Path, None] = {}
     for word in _texts(tree):
         if "\0" not in word and len(word) < 4096:
-            matches = glob.glob(word, recursive=True) if set(word) & set("*?[") else []  # noqa: PTH207 - the pattern may be absolute
+            # A pattern counts as all files that it matches: one of them could be the source. It may be
+            # absolute, which `Path.glob` refuses.
+            matches = glob.glob(word, recursive=True) if set(word) & set("*?[") else []  # noqa: PTH207
             for name in [word, *matches]:
                 if _is_file(name):
                     found[Path(name)] = None

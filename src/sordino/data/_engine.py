@@ -1,4 +1,4 @@
-"""The embedded engine: its fixed settings, and the one door through which work on private rows runs."""
+"""The embedded engine, and `after_charge`, the one door through which work on private rows runs."""
 
 from __future__ import annotations
 
@@ -24,34 +24,43 @@ T = TypeVar("T")
 Answer = dict[str, NDArray[Any]]
 Progress = Callable[[float], object]
 
-UNPLANNED = "The engine cannot plan this question for the declared column types; convert the columns to text at their source."
+UNPLANNED = (
+    "The engine cannot plan this question for the declared column types; "
+    "convert the columns to text at their source."
+)
 POLL = 0.1
 """Seconds between two looks at the progress."""
 
 JOINING = ("in_clause", "statistics_propagation", "join_filter_pushdown", "common_subexpressions")
-"""Optimizers that make one row's evaluation depend on others, and are off: lists become joins, which takes work out of TRY; statistics over
-all rows fold comparisons; the least and largest keys of one side of a join filter the other side; work that stands in two places is done
-once, before both, and outside of the TRY around each."""
+"""Optimizers that make the evaluation of one row depend on others, and are switched off.
+
+In this order: lists become joins, which takes work out of TRY; statistics over all rows fold comparisons; the
+least and the largest key of one side of a join filter the other side; work that stands in two places is done
+once, before both, and outside of the TRY around each.
+"""
 
 MEMORY = 4 << 30
-"""The engine may use this many bytes, or 60 % of the machine's memory if that is less; then it spills to its private folder."""
+"""How many bytes of memory the engine may use, or 60 % of the machine's memory if that is less.
+
+Beyond that it writes to its private folder.
+"""
 
 
 class Reader(Protocol):
-    """What a kind of source knows: how its rows become a table of our engine."""
+    """How the rows of one kind of source become a table of our engine."""
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
-        """Lend the columns at `indices` to the engine as a stream and return a SELECT that names them c<index>."""
+        """Lend the columns at `indices` to the engine as a stream; return a SELECT with them as c<index>."""
 
 
 @final
 class Rows:
-    """Rows on their way into the engine, about which it knows names and types and nothing else.
+    """Rows on their way into the engine, which knows their names and types and nothing else.
 
-    An engine that opens a file knows what the file says of all rows together: least and largest values, how many
-    are missing. It folds comparisons by that, and so lets one row decide how another is evaluated. Of a stream it
-    knows nothing, and it cannot hand filters down to whoever makes the rows. Hence every source reaches the engine
-    that evaluates as a stream, whatever it is (docs/decisions/0014).
+    An engine that opens a file knows what the file says of all rows together: the least and the largest
+    value, and how many are missing. It folds comparisons by that, and so one row can decide how another is
+    evaluated. Of a stream it knows nothing of the kind, and it cannot hand filters down to whoever makes the
+    rows. Hence the rows of every source reach the engine that evaluates as a stream (docs/decisions/0014).
 
     Parameters
     ----------
@@ -100,10 +109,10 @@ class Engine:
         self.rows = ""
         self._ordered = ordered
         self._open = True
-        self._lock = (
-            threading.Lock()
-        )  # another thread watches: it must not touch a connection that is being closed
-        self._beside = ExitStack()  # engines that make the rows of this one
+        # Another thread watches the progress: it must not touch a connection that is being closed.
+        self._lock = threading.Lock()
+        # The engines that make the rows of this one.
+        self._beside = ExitStack()
         self._sources: list[Engine] = []
 
     def open_beside(self, paths: Sequence[Path], *, attach: str = "") -> Engine:
@@ -125,15 +134,16 @@ class Engine:
         return source
 
     def lend(self, start: Callable[[], Any]) -> None:
-        """Make rows from outside the table `lent` of this engine, as a stream."""
+        """Make rows from outside available in this engine as the table `lent`, a stream."""
         self.connection.register("lent", Rows(start))
 
     def select(self, statement: str) -> Callable[[], Any]:
-        """Return what starts a reading of a SELECT of this engine, for `lend` of another one."""
+        """Return a function that starts reading a SELECT of this engine; another engine is lent its rows."""
         return lambda: self.connection.sql(statement)
 
     def close_doors(self, paths: Sequence[Path]) -> None:
         """Let the engine open these files only, and lock its settings."""
+        # The list of files comes before access is switched off, and the lock last: no query can undo either.
         allowed = ", ".join(literal(str(path)) for path in paths)
         self.connection.execute(f"SET allowed_paths = [{allowed}]")
         self.connection.execute("SET enable_external_access = false")
@@ -143,11 +153,12 @@ class Engine:
         """Run a query over `rows` and `labels`."""
         tables = f"WITH rows AS ({self.rows})"
         if labels is not None:
-            batch = _numbered(labels)  # once: the engine asks for the stream several times
+            # Made once, because the engine asks for the stream several times.
+            batch = _numbered(labels)
             self.connection.register("label_text", TextStream("line", lambda: iter([batch])))
             tables += (
-                f", labels AS (SELECT CAST(left(line, {_WIDTH}) AS BIGINT) AS position, substr(line, {_WIDTH + 1}) AS label"
-                " FROM label_text)"
+                f", labels AS (SELECT CAST(left(line, {_WIDTH}) AS BIGINT) AS position,"
+                f" substr(line, {_WIDTH + 1}) AS label FROM label_text)"
             )
         return self.connection.execute(f"{tables} {question}").fetchnumpy()
 
@@ -174,6 +185,7 @@ class Engine:
 
     def interrupt(self) -> None:
         """Stop the query that is running."""
+        # The engines that make the rows as well: this one may be waiting for one of them.
         for source in self._sources:
             source.interrupt()
         with self._lock:
@@ -185,15 +197,20 @@ class Engine:
         with self._lock:
             self._open = False
             self.connection.close()
+        # Only now: this engine may have been reading from them until its connection was closed.
         self._beside.close()
 
 
-_WIDTH = 12  # digits of a label's position in front of its text
+# How many digits the position of a label has in front of its text.
+_WIDTH = 12
 
 
 def _numbered(labels: Sequence[str]) -> Batch:
+    """Return labels as one column of texts, each with its position in front."""
+    # Positions are written down, because the engine need not keep the order of rows.
     texts = [f"{position:0{_WIDTH}d}{label}" for position, label in enumerate(labels)]
     data = "".join(texts).encode()
+    # Sizes are those of the bytes. If all texts are ASCII, the lengths of the texts will do, which is faster.
     sizes = map(len, texts if len(data) == sum(map(len, texts)) else map(str.encode, texts))
     offsets = np.zeros(len(texts) + 1, dtype=np.int32)
     np.cumsum(np.fromiter(sizes, dtype=np.int64, count=len(texts)), out=offsets[1:])
@@ -207,9 +224,11 @@ def engine(*, ordered: bool = False) -> Iterator[Engine]:
     Parameters
     ----------
     ordered : bool
-        Whether rows come in the order of the source, whoever of several threads is first.
+        Whether rows come in the order of the source, whichever of several threads is first.
     """
     with TemporaryDirectory(prefix="sordino-") as folder:
+        # No extension is fetched or loaded unasked, and no
+        # name in a query may mean a variable of the program.
         config: dict[str, str | bool | int | float | list[str]] = {
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
@@ -225,9 +244,9 @@ def engine(*, ordered: bool = False) -> Iterator[Engine]:
             connection.execute("SET enable_progress_bar = true")
             connection.execute(f"SET disabled_optimizers = '{','.join(JOINING)}'")
             connection.execute("SET enable_progress_bar_print = false")
-            connection.execute(
-                "SET arrow_large_buffer_size = true"
-            )  # else a block of rows with 2 GiB of text cannot be handed on
+            # Otherwise a block of rows with 2 GiB of text could not be handed on.
+            connection.execute("SET arrow_large_buffer_size = true")
+            # The text of a time must not depend on the machine.
             connection.execute("SET TimeZone = 'UTC'")
             yield opened
         finally:
@@ -243,12 +262,15 @@ def scanning(reader: Reader, indices: Sequence[int], *, ordered: bool = False) -
     """Open an engine in which `rows` are the rows of a source."""
     with engine(ordered=ordered) as opened:
         opened.rows = reader.relation(opened, indices)
-        opened.close_doors(())  # whatever opens files stands beside it
+        # This engine opens no file at all: whatever opens files is an engine beside it.
+        opened.close_doors(())
         yield opened
 
 
 def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[str] | None]]) -> None:
-    """Ask questions, with their labels, of an empty table of the declared types: what fails here would fail on any rows.
+    """Ask questions, with their labels, of an empty table of the declared types.
+
+    What fails here would fail on any rows. So it fails before the charge, and says nothing about the rows.
 
     Raises
     ------
@@ -256,7 +278,8 @@ def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[st
         If the engine cannot plan one of them.
     """
     listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
-    # In a thread of its own: a signal is heard in this one, and what arrives in a callback of the engine could only be ignored there.
+    # In a thread of its own: signals are heard in this one. An error that a signal raises inside a callback
+    # of the engine could only be ignored there.
     with engine() as opened, ThreadPoolExecutor(1, "sordino-rehearsal") as aside:
         opened.rows = f"SELECT {listed} WHERE FALSE"
         opened.close_doors(())
@@ -269,9 +292,10 @@ def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[st
 
 @no_remnants
 def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress | None = None) -> T:
-    """Run work on private rows; any failure becomes one constant sentence without a cause.
+    """Run work on private rows. Any failure becomes one constant sentence without a cause.
 
-    The work runs in a thread of its own, so that this one can report progress and hear an interrupt from the keyboard.
+    The work runs in a thread of its own, so that this one can report progress and hear an interrupt from the
+    keyboard.
 
     Raises
     ------
@@ -284,7 +308,8 @@ def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress
     def target() -> None:
         try:
             results.append(work(scans.append))
-        except BaseException:  # noqa: BLE001 - the law: private rows never raise; what went wrong is said to nobody
+        # The law of this package: private rows never raise. What went wrong is said to nobody.
+        except BaseException:  # noqa: BLE001 - see above
             results.clear()
         finally:
             done.set()
@@ -297,11 +322,14 @@ def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress
             if progress is not None and scans:
                 progress(scans[-1].progress())
     finally:
-        while not done.is_set():  # the wait was interrupted (keyboard), or `progress` failed
+        # If the work is still running, the wait was interrupted (keyboard), or `progress` failed. An
+        # interrupt can come before the query has begun, so it is repeated until the work ends.
+        while not done.is_set():
             if scans:
                 scans[-1].interrupt()
             done.wait(POLL)
         thread.join()
+    # Outside of the thread and of every `except`: so the error carries no cause and no context.
     if not results:
         raise DataSourceError.after_charge()
     if progress is not None:

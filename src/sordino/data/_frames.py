@@ -1,14 +1,17 @@
-"""Tables in memory: pandas, Polars (eager and lazy) and Arrow. They travel to our engine as Arrow, column by column as needed.
+"""Reads tables in memory: pandas, Polars (eager and lazy) and Arrow.
 
-What is public about a frame are the names and the declared types (dtypes) of its columns; values are never looked
-at to find out a type. But whoever made the frame may have: pandas turns whole numbers into floats, and truth values
-into objects, where one value is missing. So the same values are the same labels, units and numbers whichever of these
-types they have, and no type is refused that one value more could make of another (docs/explanation/frames.md).
+They travel to our engine as Arrow. Only the columns that a question needs are sent.
 
-A pandas column of type `object` can hold anything. Each of its values becomes text by one fixed rule: a text stays; a
-number, a truth value or a date becomes its text; everything else (also NaN, whole numbers beyond 64 bits and texts
-that are no valid Unicode) is NULL. Texts of every frame travel as bytes, and those that are no UTF-8
-are NULL.
+Public about a frame are the names and the declared types (dtypes) of its columns. Values are never looked at
+to find out a type. But whoever made the frame may have done so: pandas turns whole numbers into floats, and
+truth values into objects, where one value is missing. So the same values are the same labels, units and
+numbers whichever of these types they have. And no type is refused that one more value could turn another type
+into (docs/explanation/frames.md).
+
+A pandas column of type `object` can hold anything. Each of its values becomes text by one fixed rule: a text
+stays; a number, a truth value or a date becomes its text; everything else is NULL, which includes NaN, whole
+numbers beyond 64 bits and texts that are not valid Unicode. Texts of every frame travel as bytes, and those
+that are not UTF-8 are NULL.
 """
 
 from __future__ import annotations
@@ -74,6 +77,7 @@ class FrameReader:
         """Lend the used columns to the engine."""
         import pyarrow as pa  # noqa: PLC0415 - an optional dependency, asked for when the frame was opened
 
+        # A table without columns has no height in Arrow, so only the number of rows is sent.
         if not indices:
             height = len(self.frame) if _is_pandas(self.frame) else _height(self.frame)
             return f"SELECT 1 FROM range({height})"
@@ -93,24 +97,25 @@ class FrameReader:
 
 
 def _lent(array: Any, pa: Any) -> Any:
-    """Return a column in a form in which the engine takes each value for itself, whatever the other rows hold."""
+    """Return a column in a form in which the engine takes each value by itself, whatever other rows hold."""
     if pa.types.is_dictionary(array.type):
         array = _decoded(array, pa)
     kind = array.type
+    # Whether a text is valid is decided for each row in the engine (`_received`). Arrow does not check it.
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return array.cast(
-            pa.large_binary()
-        )  # whether texts are valid is a question about each row, and Arrow does not ask it
+        return array.cast(pa.large_binary())
+    # The engine has no floats of 16 bits, and every such float is one of 32 bits.
     if pa.types.is_float16(kind):
         return array.cast(pa.float32())
     return _within_precision(array, pa) if pa.types.is_decimal128(kind) else array
 
 
 def _within_precision(array: Any, pa: Any) -> Any:
-    """Return decimals of which those with more digits than their type has are missing.
+    """Return decimals; those that have more digits than their type are missing.
 
-    Arrow lets such values be: a cast that is not safe leaves them, and so may whoever wrote a file. The engine keeps narrow decimals in
-    fewer bytes. Where a value does not fit into them, it leaves what stood there before: the value of another row.
+    Arrow lets such values be: a cast that is not safe leaves them, and so may whoever wrote a file. The
+    engine keeps narrow decimals in fewer bytes. Where a value does not fit into these, the engine leaves what
+    stood there before: the value of another row.
     """
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     limit = 10**array.type.precision
@@ -123,13 +128,17 @@ _HALVES = np.dtype([("low", "<u8"), ("high", "<i8")])
 
 
 def _is_below(decimals: Any, limit: int) -> NDArray[np.bool_]:
-    """Return for each whole number of 128 bits whether its magnitude is below the limit; what is missing may be anything."""
+    """Return for each whole number of 128 bits whether its magnitude is below the limit.
+
+    For what is missing the result may be anything.
+    """
     memory = decimals.buffers()[1]
     if memory is None or not len(decimals):
         return np.ones(len(decimals), dtype=bool)
     halves = np.frombuffer(memory, _HALVES, count=len(decimals), offset=decimals.offset * _HALVES.itemsize)
     low, high = halves["low"], halves["high"]
-    # The limit and its negative as two halves, too: the upper one with a sign, the lower one without.
+    # NumPy has no whole numbers of 128 bits. So the limit and its negative are split into two halves as well:
+    # the upper one with a sign, the lower one without.
     (above, rest), (below, negative) = divmod(limit, 1 << 64), divmod(-limit, 1 << 64)
     is_large = (high > above) | ((high == above) & (low >= np.uint64(rest)))
     is_small = (high < below) | ((high == below) & (low <= np.uint64(negative)))
@@ -138,7 +147,10 @@ def _is_below(decimals: Any, limit: int) -> NDArray[np.bool_]:
 
 
 def _decoded(array: Any, pa: Any) -> Any:
-    """Return a dictionary-encoded column as what it stands for, texts as bytes with 64-bit offsets: together they may be long."""
+    """Return a dictionary-encoded column as the values that it stands for.
+
+    Texts become bytes with 64-bit offsets, because together they may be long.
+    """
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     texts = pa.types.is_string(array.type.value_type) or pa.types.is_large_string(array.type.value_type)
     wanted = (
@@ -155,6 +167,8 @@ def _decoded(array: Any, pa: Any) -> Any:
 
 def _received(name: str, declared: str, sent: Any, pa: Any) -> str:
     """Return the column in its declared type; a value that does not fit is NULL, not an error."""
+    # `decode` fails on bytes that are no UTF-8. Each operator that
+    # can fail has a TRY of its own (docs/proofs/predicates.md).
     if pa.types.is_large_binary(sent) and declared != "BLOB":
         text = f"TRY(decode({name}))"
         return (
@@ -174,13 +188,16 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
         If two columns have one name.
     """
     try:
-        # For pandas only the first zero rows are shown: narwhals looks into `object` columns to name their type.
+        # For pandas only the first zero rows are shown: narwhals
+        # looks into `object` columns to name their type.
         frame: Any = nw.from_native(value.iloc[:0] if _is_pandas(value) else value)
         if isinstance(frame, nw.LazyFrame):
-            _check_plan(value)  # first: to ask such a frame for its schema is to read rows
+            # This comes first: a frame that reads such files would read rows to tell its schema.
+            _check_plan(value)
         schema = frame.collect_schema()
         if isinstance(frame, nw.LazyFrame):
             _check_folders(value, list(schema))
+    # `from None`: what another library says of a table may quote its values.
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError, ValueError):
         raise UnsupportedBackend(
             f"{SUPPORTED}; got {type(value).__module__}.{type(value).__qualname__}."
@@ -206,12 +223,15 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
     return FrameReader(value, tuple(types.items()), isinstance(frame, nw.LazyFrame)), types
 
 
+# How a plan of Polars names what it reads, with lines and
+# blanks of the drawn tree in front: "CSV SCAN", "PARQUET SCAN".
 _READ = re.compile(r"^[\s\u2500-\u257f]*([A-Za-z]+) SCAN\b", re.MULTILINE)
+# Kinds of files that declare the types of their columns.
 _TYPED = frozenset({"parquet", "ipc", "delta"})
 
 
 def _check_plan(value: Any) -> None:
-    """Refuse a lazy frame that reads files whose column types are found out from their rows.
+    """Refuse a lazy frame that reads files whose rows decide the types of their columns.
 
     Raises
     ------
@@ -222,14 +242,16 @@ def _check_plan(value: Any) -> None:
     guessing = sorted({word for word in _READ.findall(plan) if word.lower() not in _TYPED})
     if guessing:
         raise UnsupportedBackend(
-            "A lazy frame must read files that declare the types of their columns, such as Parquet, because otherwise "
-            f"rows decide them; got a scan of {' and '.join(guessing)}. Open the file by its path, or collect the frame "
-            "with a declared schema."
+            "A lazy frame must read files that declare the types of their columns, such as Parquet, because "
+            f"otherwise rows decide them; got a scan of {' and '.join(guessing)}. Open the file by its path, "
+            "or collect the frame with a declared schema."
         )
 
 
 def _check_folders(value: Any, names: Sequence[str]) -> None:
-    """Refuse a lazy frame with columns that come from the names of folders: what type they have is found out from all of these names.
+    """Refuse a lazy frame with columns that come from the names of folders.
+
+    The type of such a column is found out from all of these names together.
 
     Raises
     ------
@@ -239,8 +261,9 @@ def _check_folders(value: Any, names: Sequence[str]) -> None:
     plan = value.explain(optimized=False) if hasattr(value, "explain") else ""
     if any(re.search(rf"[/\\\\]{re.escape(name)}=", plan) for name in names):
         raise UnsupportedBackend(
-            "A lazy frame must not take columns from the names of folders, such as year=2026, because all of these names together decide "
-            "what type the column has. Give hive_partitioning=False, or collect the frame with a declared schema."
+            "A lazy frame must not take columns from the names of folders, such as "
+            "year=2026, because all of these names together decide what type the column "
+            "has. Give hive_partitioning=False, or collect the frame with a declared schema."
         )
 
 
@@ -254,11 +277,14 @@ def _declared(kind: Any) -> str:
 
 
 def _pandas_type(frame: Any, name: str, types: dict[str, str]) -> str:
-    if name not in frame.columns:  # its real name is no text
+    # The real name of such a column is no text, so no question can name it.
+    if name not in frame.columns:
         return UNUSABLE
     kind = frame.dtypes[name]
+    # Arrow and the engine have no longer floats than those of 64 bits.
     if kind == np.longdouble:
         return "DOUBLE"
+    # By the dtype alone: what narwhals would say of an `object` column depends on its values.
     return "VARCHAR" if str(kind) == "object" else types.get(name, UNUSABLE)
 
 
@@ -272,7 +298,8 @@ def _height(frame: Any) -> int:
 
 
 def _collected(frame: Any, indices: Sequence[int]) -> Any:
-    # By their places: Polars takes a column that is called `*` or `^x.*$` for a pattern, and returns others.
+    # Columns are taken by their places: Polars takes a name
+    # such as `*` or `^x.*$` for a pattern, and returns others.
     chosen: Any = nw.from_native(frame).select(nw.nth(*indices))
     # Arrow has no whole numbers of 128 bits: they travel as texts.
     kinds = list(chosen.collect_schema().values())
@@ -283,9 +310,12 @@ def _collected(frame: Any, indices: Sequence[int]) -> Any:
 
 
 def _pandas_column(series: Any, pa: Any) -> Any:
+    # Value by value: Arrow would fail on some Python objects, or choose the type of the column by them.
     if series.dtype == object or getattr(series.dtype, "storage", None) == "python":
         return pa.array([as_text(value) for value in series.array], type=pa.large_string())
     if hasattr(series, "cat"):
+        # Categories can be any objects: they follow the same rule
+        # as values of `object` columns. A code below 0 is missing.
         texts = [as_text(value) for value in series.cat.categories]
         return pa.array(
             [None if code < 0 else texts[code] for code in series.cat.codes], type=pa.large_string()
@@ -305,16 +335,20 @@ def as_text(value: object) -> str | None:
 
 def _text_of(value: object) -> str | None:
     if isinstance(value, str):
+        # Not `str(value)`: a subclass may say anything there.
         plain = str.__str__(value)
         return plain if is_unicode(plain) else None
     foreign = type(value).__module__ == "numpy"
     if type(value) is bool or (foreign and type(value).__name__ in {"bool", "bool_"}):
         return "true" if value else "false"
+    # Only exact types of Python, and types of NumPy, are asked: others may do anything. Beyond 64 bits no
+    # column of whole numbers of pandas could hold the value, so it is missing here as well.
     if type(value) is int or (foreign and isinstance(value, numbers.Integral)):
         number = int(value)
         return str(number) if -(2**63) <= number < 2**64 else None
     if type(value) is float or (foreign and isinstance(value, numbers.Real)):
         return float_text(float(value))
+    # Not `isinstance`: a datetime is a date as well, and times are no labels.
     if type(value) is dt.date:
         return value.isoformat()
     return None

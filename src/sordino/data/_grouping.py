@@ -1,4 +1,7 @@
-"""Groups of rows, each of which is released by itself: public labels, and a bound on how many of them one unit is in."""
+"""Checks the groups of a question: each group has a public label and is released by itself.
+
+One unit counts in a bounded number of groups only.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ GROUPS = 1 << 16
 """A question asks about at most this many groups."""
 
 COUNTS = 1 << 26
-"""And for at most this many counts: each group has one for each bucket, all of which are held in memory."""
+"""A question asks for at most this many counts: one for each group and bucket, all of them held in memory."""
 
 
 def grouping(
@@ -27,7 +30,9 @@ def grouping(
     domain: Any,
     groups_per_unit: int | None,
 ) -> tuple[Domain | None, int | None]:
-    """Return the domain of the groups and in how many of them a unit counts: None where a unit is a row, which is in one.
+    """Return the domain of the groups, and in how many of them a unit counts.
+
+    That number is None if a unit is a row, which is in one group.
 
     Raises
     ------
@@ -42,20 +47,25 @@ def grouping(
         return None, None
     if domain is None:
         raise UnknownDomain(
-            "Groups must come from a public domain: a list of labels, Domain.from_file, Domain.from_sql or Domain.range (--domain, "
-            "--domain-sql, --domain-range); got none."
+            "Groups must come from a public domain: a list of labels, Domain.from_file, Domain.from_sql or "
+            "Domain.range (--domain, --domain-sql, --domain-range); got none."
         )
+    # Every group of the domain is released, also an empty
+    # one. So which groups there are must not depend on rows.
     known = (domain if isinstance(domain, Domain) else Domain.of(domain)).resolve(source)
     if known.kind == "assumed public":
         raise UnknownDomain(
-            "Groups must come from a domain that is listed; one that is assumed public is read from the rows themselves."
+            "Groups must come from a domain that is listed; one that "
+            "is assumed public is read from the rows themselves."
         )
     if known.size > GROUPS:
         raise InvalidParameter(f"domain must have at most {GROUPS} groups; got {known.size}.")
     if known.size * (grid.size + 1) > COUNTS:
         raise InvalidParameter(
-            f"domain must have at most {COUNTS // (grid.size + 1)} groups with {grid.size} edges; got {known.size}. Raise the growth."
+            f"domain must have at most {COUNTS // (grid.size + 1)} groups "
+            f"with {grid.size} edges; got {known.size}. Raise the growth."
         )
+    # A row is in one group. A bound of 1 says so; any other bound is a mistake.
     if unit.column is None:
         if groups_per_unit is not None and groups_per_unit != 1:
             raise InvalidParameter(
@@ -64,7 +74,7 @@ def grouping(
         return known, None
     if groups_per_unit is None:
         raise UnboundedContribution(
-            "Groups must have a bound on how many of them one unit counts in; got a unit column without one. Give groups_per_unit "
-            "(--groups-per-unit)."
+            "Groups must have a bound on how many of them one unit counts in; got a unit column without one. "
+            "Give groups_per_unit (--groups-per-unit)."
         )
     return known, COUNT("groups_per_unit", groups_per_unit)

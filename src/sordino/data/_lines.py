@@ -1,9 +1,14 @@
-"""The bytes of CSV files as blocks of kept lines: the union over lines of the rule of one line, and nothing else.
+"""Reads the bytes of CSV files as blocks of lines, and drops lines that cannot be read.
 
-An engine's CSV reader was tried for this and breaks the law: with quotes on, one open quote swallows other lines; with one text
-column a line, DuckDB 2.0 raises on a lone CR, and drops good lines at the edges of its parallel scans. Here a block is cut at LF
-bytes, so no line can reach another. `kept` is the rule of one line. Tests on a whole block only save time: where they pass, the rule
-keeps every line of the block; where one fails, the rule is asked line by line.
+One rule, `kept`, decides about each line by itself. The result is the union over lines of what that rule
+keeps, and nothing else. A block is cut at LF bytes, so no line can reach another.
+
+An engine's CSV reader was tried for this and breaks the law of this package. With quotes on, one open quote
+swallows other lines. With one text column a line, DuckDB 2.0 raises on a lone CR, and drops good lines at the
+edges of its parallel scans.
+
+Tests on a whole block only save time. Where they pass, the rule keeps every line of the block; where one
+fails, the rule is asked line by line.
 """
 
 from __future__ import annotations
@@ -24,13 +29,19 @@ BLOCK = 1 << 21
 """Bytes read at once: enough for the engine to work in parallel, little enough to stay in cache."""
 
 MARK = b"\xef\xbb\xbf"
-"""A byte order mark in UTF-8. One that begins a line is no part of it, wherever the line stands: were it so in the first line alone, a row
-put before that line would change what it says."""
-_KEPT = LONGEST + len(MARK) + 1  # a mark, and the CR of a line end, are no part of a line
+"""A byte order mark in UTF-8. One that begins a line is no part of it, wherever the line stands.
+
+If that held for the first line alone, a row put before that line would change what it says.
+"""
+# A mark, and the CR of a line end, are no part of a line: they do not count against its length.
+_KEPT = LONGEST + len(MARK) + 1
 
 
 class Batch(NamedTuple):
-    """Some rows of one text or several: text `data[offsets[i]:offsets[i + 1]]`, in UTF-8, the first row's first."""
+    """Some rows, each of one text or several: text i is `data[offsets[i]:offsets[i + 1]]`, in UTF-8.
+
+    The texts of the first row come first.
+    """
 
     size: int
     offsets: NDArray[np.int32]
@@ -43,7 +54,12 @@ def kept(line: bytes, encoding: Encoding) -> bool:
 
 
 def first_line(file: BinaryIO, encoding: Encoding) -> bytes:
-    """Read the header line without its end and without a byte order mark; longer ones come back cut, to be refused."""
+    """Read the header line without its end and without a byte order mark.
+
+    A line that is too long comes back cut, to be refused.
+    """
+    # A few bytes more than allowed: a line that was cut is
+    # still longer than `LONGEST` without its mark and its end.
     line = file.readline(LONGEST + 8)
     if encoding == "utf-8":
         line = line.removeprefix(MARK)
@@ -51,10 +67,11 @@ def first_line(file: BinaryIO, encoding: Encoding) -> bytes:
 
 
 def shortened_blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
-    """Yield pieces of whole lines, each line ended by LF; of lines far beyond `LONGEST` the middle is left out.
+    """Yield pieces of whole lines, each line ended by LF; of very long lines the middle is left out.
 
-    Of every line that is longer than four times `_KEPT` the first two thirds of what is left, and the last third, are as they were: more
-    than `LONGEST` bytes on either side, and more than `LONGEST` between those. Whoever looks no farther sees no difference.
+    This happens to lines that are longer than four times `_KEPT`. Of what is left, the first two thirds and
+    the last third are as they were. So there are more than `LONGEST` bytes on either side, and more than
+    `LONGEST` between those. Whoever looks no farther sees no difference.
 
     Parameters
     ----------
@@ -70,6 +87,7 @@ def shortened_blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]
             yield bytes(rest) + fresh[:cut] if rest else fresh[:cut]
             rest.clear()
         rest += fresh[cut:]
+        # The middle goes as soon as it comes, so that memory is bounded however long a line is.
         if len(rest) > 4 * _KEPT:
             del rest[2 * _KEPT : -_KEPT]
     if rest:
@@ -116,11 +134,15 @@ def without_marks(block: bytes) -> bytes:
 
 
 def _blocks(file: BinaryIO, read: Callable[[int], None]) -> Iterator[bytes]:
-    """Yield the bytes of a file in pieces of whole lines, each line ended by LF alone; lines far too long are left out."""
+    """Yield the bytes of a file in pieces of whole lines, each line ended by LF alone.
+
+    Lines that are far too long are left out.
+    """
     rest, skipping = b"", False
     while fresh := file.read(BLOCK):
         read(len(fresh))
-        if skipping:  # in the middle of a line that is already known to be too long
+        # In the middle of a line that is already known to be too long: all of it is dropped, up to its end.
+        if skipping:
             end = fresh.find(b"\n")
             if end < 0:
                 continue
@@ -131,7 +153,8 @@ def _blocks(file: BinaryIO, read: Callable[[int], None]) -> Iterator[bytes]:
             rest = fresh[cut:]
         else:
             rest += fresh
-        if len(rest) > LONGEST + len(MARK) + 1:  # a mark, and the CR of a line end, are no part of a line
+        # A mark, and the CR of a line end, are no part of a line: they do not count against its length.
+        if len(rest) > LONGEST + len(MARK) + 1:
             rest, skipping = b"", True
     if rest:
         yield _ended_by_lf(rest + b"\n")
@@ -146,6 +169,7 @@ def _kept_lines(block: bytes, encoding: Encoding) -> bytes:
     if not _keeps_all(block, encoding):
         lines = block.split(b"\n")[:-1]
         block = b"".join(line + b"\n" for line in lines if kept(line, encoding))
+    # The engine reads UTF-8. The length of a line was checked before, in the bytes of the file.
     if encoding == "latin-1" and not block.isascii():
         block = block.decode("latin-1").encode("utf-8")
     return block
@@ -154,7 +178,8 @@ def _kept_lines(block: bytes, encoding: Encoding) -> bytes:
 def _keeps_all(block: bytes, encoding: Encoding) -> bool:
     """Tell whether `kept` holds for every line of the block, without looking at each."""
     ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)
-    lengths = np.diff(ends, prepend=-1)  # with the LF
+    # Lengths include the LF, so an empty line has length 1.
+    lengths = np.diff(ends, prepend=-1)
     return (
         bool(lengths.min() > 1 and lengths.max() <= LONGEST + 1)
         and b"\0" not in block

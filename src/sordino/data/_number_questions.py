@@ -1,7 +1,8 @@
-"""Questions about a column of numbers: how many rows are in each bucket of a grid, and what clipped rows add up to in whole steps.
+"""Questions about a column of numbers: counts of rows in buckets, and sums of clipped rows in whole steps.
 
-Nothing adds up or averages floats: what leaves the engine are counts of rows and sums of whole numbers, each row contributing what is a
-function of it alone (docs/proofs/numbers.md). Rows without a unit, and rows whose group is not in the domain, are dropped.
+Floats are never added up or averaged. What leaves the engine are counts of rows and sums of whole numbers,
+and what a row contributes is a function of that row alone (docs/proofs/numbers.md). Rows without a unit, and
+rows whose group is not in the domain, are dropped.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class NumberQuestion:
 
     @property
     def _sent(self) -> Sequence[str]:
-        """How the groups stand in the column: a range may have other names for them."""
+        """The groups as the column writes them: a range may have other names for them."""
         if self.domain is None or self.domain.numbered is None:
             return self.groups
         start = self.domain.numbered.start
@@ -93,7 +94,9 @@ class NumberQuestion:
         return after_charge(self._count, progress)
 
     def totals(self, ranges: Sequence[StepRange], *, progress: Progress | None = None) -> tuple[Total, ...]:
-        """Read the rows, once, and add up their steps, clipped as was decided for each group. Call it after the charge.
+        """Read the rows, once, and add up their steps, clipped to the range of their group.
+
+        Call it after the charge.
 
         Parameters
         ----------
@@ -119,7 +122,9 @@ class NumberQuestion:
         groups = max(1, len(self.groups))
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
+            # A later query is asked only if the one before found that it put a number into a wrong bucket.
             for query in self.words.buckets(self.kind, self.grid):
+                # Cuts and labels travel as one list of texts: the cuts first, then the labels of the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
                 counts = query.counted(scan.ask(sql, [*query.cuts, *self._sent]), self.grid, groups)
                 if counts is not None:
@@ -132,6 +137,7 @@ class NumberQuestion:
             announce(scan)
             sql = self.words.steps(self.kind, ranges, self.rows(0), grouped)
             answer = scan.ask(sql, self._sent if grouped else None)
+        # Groups without rows are not in the answer: their total is 0, and they are released like all others.
         found = [Total(0, 0)] * len(ranges)
         places = answer["grp"].tolist() if grouped else [0]
         for place, total, known in zip(
@@ -162,7 +168,8 @@ def prepare_numbers(
     unit : PrivacyUnit
         Who is protected; with a unit column, `max_rows` bounds how many rows of a unit count (in each group).
     column : str
-        A column of whole numbers, decimals or floats; of a CSV source the texts are read as floats, and are missing if they are none.
+        A column of whole numbers, decimals or floats. The texts of a CSV source are read as floats; those
+        that are none are missing.
     grid : BucketGrid
         The buckets.
     where : str, optional
@@ -215,9 +222,10 @@ def prepare_numbers(
     if unit.column is not None:
         if unit.max_rows is None:
             raise UnboundedContribution(
-                "A question about numbers must have a bound on the rows of one unit; got a unit column without one. Give "
-                "PrivacyUnit.max_rows (--max-rows)."
+                "A question about numbers must have a bound on the rows of one unit; got a unit column "
+                "without one. Give PrivacyUnit.max_rows (--max-rows)."
             )
+        # The message does not show the salt, which is secret.
         if not (isinstance(salt, bytes) and len(salt) >= SALT):
             raise InvalidParameter(f"salt must be at least {SALT} secret random bytes with a unit column.")
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
@@ -234,12 +242,14 @@ def prepare_numbers(
             *(f"{words.words.label(place, kinds[place])} AS {name}" for name, place in columns.items()),
         ]
     )
+    # `total` is true or false for every row, and never fails: a row decides about itself alone.
     kept = f"(SELECT {taken} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
 
     def rows(first: int) -> str:
-        """Return the rows that count; the labels of the groups stand from `first` on among the texts that are sent."""
+        """Return the rows that count; group labels begin at `first` among the texts that are sent."""
         inside = kept
         if by is not None:
+            # The join drops rows with other labels first, so that they use up no group of their unit.
             labels = f"(SELECT position - {first} AS grp, label FROM labels WHERE position >= {first})"
             inside = f"(SELECT kept.*, grp FROM {kept} AS kept JOIN {labels} AS listed ON item = label)"
         most = unit.max_rows if unit.column is not None else None
@@ -271,6 +281,8 @@ def prepare_numbers(
 
 def _rehearse(question: NumberQuestion) -> None:
     """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
+    # All queries are asked, also those that are seldom needed:
+    # after the charge none of them may fail for its plan.
     grouped = question.domain is not None
     ends = StepRange(low=-1, high=1, step=Fraction(1))
     asked: list[tuple[str, Sequence[str] | None]] = [

@@ -1,4 +1,4 @@
-"""How an engine is asked about numbers: what its SQL calls things, and the two aggregates in its own words."""
+"""How an engine is asked about numbers: how its SQL reads a number, counts in buckets and adds up steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class NumberWords:
     number : callable
         From the index and kind of a column to its number; NULL if a value is none.
     buckets : callable
-        From a kind and a grid to the queries that count rows in buckets: the first one that can, of which the last always does.
+        From a kind and a grid to the queries that count rows in buckets. The first one that succeeds counts,
+        and the last one always succeeds.
     steps : callable
         From a kind, ranges, rows and whether they are grouped to the query that adds up steps.
     """
@@ -38,14 +39,20 @@ class NumberWords:
 
 
 def _number(index: int, kind: NumberKind) -> str:
-    """Return the number of the column c<index>: of floats without NaN and with one zero, before anything compares or ranks it."""
+    """Return the number of the column c<index>.
+
+    Floats are without NaN and with one zero, before anything compares or ranks them.
+    """
+    # A cast to its own type, or of a truth value: neither can fail.
     if kind.scale is not None:
-        return f"CAST(c{index} AS {kind.name})"  # of its own type, or of a truth value
+        return f"CAST(c{index} AS {kind.name})"
     value = f"TRY_CAST(c{index} AS DOUBLE)"
-    if (
-        kind.text and kind.truth
-    ):  # truth values among other things are texts by now, and count as they do in a column of their own
-        value = f"CASE c{index} WHEN 'true' THEN 1 WHEN 'True' THEN 1 WHEN 'false' THEN 0 WHEN 'False' THEN 0 ELSE {value} END"
+    # Truth values among other values are texts by now. They count as they do in a column of truth values.
+    if kind.text and kind.truth:
+        value = (
+            f"CASE c{index} WHEN 'true' THEN 1 WHEN 'True' THEN 1 WHEN 'false' THEN 0 WHEN 'False' THEN 0"
+            f" ELSE {value} END"
+        )
     return EMBEDDED_WORDS.number.format(value)
 
 

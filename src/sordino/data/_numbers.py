@@ -1,7 +1,8 @@
-"""Columns that hold numbers: what their declared types can hold, and the least of their values that reaches an edge.
+"""Columns that hold numbers: what their declared types can hold, and the least value that reaches an edge.
 
-Every value is a real number, or missing, or one of NaN and the infinities of floats. It is compared with edges exactly: an edge is
-rounded up, publicly, to the next number that the type of the column can hold, and values of one type are compared.
+Every value is a real number, or missing, or one of NaN and the infinities of floats. It is compared with
+edges exactly. For that an edge is rounded up, publicly, to the next number that the type of the column can
+hold. So the two sides of a comparison have one type.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ from sordino.constraints import shown
 from sordino.data._source import Source
 from sordino.errors import InvalidParameter
 
-_WHOLE = re.compile(
-    r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT"
-)  # UHUGEINT is beyond what sums are added up in
+# Without UHUGEINT, which is beyond the type in which sums are added up.
+_WHOLE = re.compile(r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT")
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _FLOATS = {"FLOAT": 24, "DOUBLE": 53}
 _BITS = {"TINY": 8, "SMALL": 16, None: 32, "BIG": 64, "HUGE": 128}
@@ -62,9 +62,13 @@ class NumberKind:
         """
         if self.scale is None:
             return repr(float(edge))
+        # Rounded up: a value of the type is at or above the
+        # edge exactly if it is at or above the rounded one.
         whole = math.ceil(Fraction(edge) * 10**self.scale)
         if whole > self.largest:
             return None
+        # An edge below the type becomes its smallest value,
+        # which every value reaches. `_EXACT` drops no digit.
         return format(Decimal(max(whole, self.smallest)).scaleb(-self.scale, _EXACT), "f")
 
 
@@ -78,12 +82,14 @@ def number_kind(declared: str, *, text: bool, inferred: bool = False) -> NumberK
     text : bool
         Whether texts are read as numbers, as those of a CSV file are: there is no other type.
     inferred : bool
-        Whether other values may have decided the type, as in pandas. Then truth values are numbers, because one missing value makes texts
-        of them; and whole numbers of 64 bits are floats, because one text makes texts of them, which are read as floats.
+        Whether other values may have decided the type, as in pandas. Then truth values are numbers, because
+        one missing value makes texts of them. And whole numbers of 64 bits are floats, because one text makes
+        texts of all of them, and texts are read as floats.
     """
     if declared in _FLOATS or (inferred and declared in {"BIGINT", "UBIGINT"}):
         return NumberKind("DOUBLE", text=False, scale=None)
-    if declared == "NUMERIC":  # of a server that takes any number of digits, and computes with all of them
+    # A type of a server that takes any number of digits, and computes with all of them.
+    if declared == "NUMERIC":
         return NumberKind(declared, text=False, scale=0)
     if declared == "VARCHAR" and text:
         return NumberKind("DOUBLE", text=True, scale=None, truth=inferred)
@@ -112,7 +118,7 @@ def number_column(source: Source, column: str, role: str) -> tuple[int, NumberKi
     kind = number_kind(declared, text=source.inferred or source.kind == "csv", inferred=source.inferred)
     if kind is None:
         raise InvalidParameter(
-            f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type {shown(declared)[1:-1]}. Convert the "
-            "column at its source."
+            f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type "
+            f"{shown(declared)[1:-1]}. Convert the column at its source."
         )
     return index, kind

@@ -1,4 +1,4 @@
-"""Open a source: everything public about it is read and checked here, before any charge."""
+"""Opens a source: reads and checks everything public about it, before any charge."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     Parameters
     ----------
     source : path, DuckDB relation or frame
-        Path or pattern (``*``, ``?``, ``**``) of CSV or Parquet files, ``duckdb:FILE#TABLE``, ``postgresql://...#TABLE``, a DuckDB
-        relation, a pandas or Polars frame, or an Arrow table. A pattern is expanded once, here.
+        Path or pattern (``*``, ``?``, ``**``) of CSV or Parquet files, ``duckdb:FILE#TABLE``,
+        ``postgresql://...#TABLE``, a DuckDB relation, a pandas or Polars frame, or an Arrow table. A pattern
+        is expanded once, here.
     csv : CsvFormat, optional
         How CSV files are written; the default is comma, double quote, header line, UTF-8.
     name : str, optional
@@ -69,11 +70,13 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
                 f"name is for tables in memory: a path has a name of its own; got {shown(name)}."
             )
         return _open_path(os.fspath(source), form)
-    identity = None if name is None else f"name:{name}"  # never a path, whatever the name
+    # The prefix keeps a name from being taken for a path, whatever the name is.
+    identity = None if name is None else f"name:{name}"
     if isinstance(source, duckdb.DuckDBPyRelation):
         relation, columns = open_relation(source)
         return Source("relation", identity, columns, (), ReaderBackend(relation), computed=True)
-    from sordino.data._frames import open_frame  # noqa: PLC0415 - narwhals is needed for tables in memory only
+    # Imported here, because narwhals is needed for tables in memory only.
+    from sordino.data._frames import open_frame  # noqa: PLC0415
 
     reader, columns = open_frame(source)
     kind = "lazy frame" if reader.lazy else "frame"
@@ -86,6 +89,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
     text(path, "The path of a source")
     scheme, colon, rest = path.partition(":")
     if colon and scheme == "duckdb":
+        # From the right: the name of a file may hold a # sign.
         file, hash_sign, table = rest.rpartition("#")
         if not (hash_sign and file and table):
             raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(path)}.")
@@ -107,7 +111,8 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         raise UnsupportedBackend(
             f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."
         )
-    path = _absolute(path)  # what is opened is what the ledger calls it, also where `..` stands behind a link
+    # What is opened is what the ledger calls it, also where `..` stands behind a link.
+    path = _absolute(path)
     files = _expanded(path)
     kinds = {file.suffix.lower() for file in files}
     if kinds <= PARQUET:
@@ -117,8 +122,8 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         lines, columns = open_csv(files, form)
         return Source("csv", path, columns, tuple(files), ReaderBackend(lines))
     raise UnsupportedBackend(
-        f"All files of a source must end in {', '.join(sorted(CSV))} (uncompressed CSV) or all in {', '.join(sorted(PARQUET))}; got "
-        f"{', '.join(repr(kind) for kind in sorted(kinds))}."
+        f"All files of a source must end in {', '.join(sorted(CSV))} (uncompressed CSV) or all in "
+        f"{', '.join(sorted(PARQUET))}; got {', '.join(repr(kind) for kind in sorted(kinds))}."
     )
 
 
@@ -127,9 +132,11 @@ def _absolute(path: str) -> str:
 
 
 def _expanded(path: str) -> list[Path]:
-    """Return the files of a path or pattern, sorted, each once, under whatever names it is found."""
-    found = [path] if Path(path).exists() else glob.glob(path, recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
-    # Of a file and its links (`latest.csv`) the first name counts: their rows are there once.
+    """Return the files of a path or pattern, sorted; a file with several names counts once."""
+    # A file that exists is meant by its name, even if the name looks
+    # like a pattern. Not `Path.glob`: it takes no absolute pattern.
+    found = [path] if Path(path).exists() else glob.glob(path, recursive=True)  # noqa: PTH207
+    # Of a file and its links (`latest.csv`) the first name counts. Otherwise its rows would count twice.
     by_place: dict[tuple[int, int], Path] = {}
     for one in sorted({Path(one).absolute() for one in found if Path(one).is_file()}):
         about = one.stat()
@@ -137,6 +144,7 @@ def _expanded(path: str) -> list[Path]:
     files = list(by_place.values())
     if not files:
         raise DataSourceError(
-            f"A source must be an existing file or a pattern that matches one; nothing was found at {shown(path)}."
+            "A source must be an existing file or a pattern that "
+            f"matches one; nothing was found at {shown(path)}."
         )
     return files

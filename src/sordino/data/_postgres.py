@@ -1,7 +1,8 @@
-"""Tables of a PostgreSQL server. Questions run inside it, in a transaction that can write nothing; rows stay where they are.
+"""Reads tables of a PostgreSQL server.
 
-What the server says of an error may hold a private value, so none of it is repeated: not before the charge, where only the schema is
-read, and not after it.
+Questions run inside the server, in a transaction that can write nothing. The rows stay where they are. What
+the server says of an error may hold a private value. So none of it is repeated: not before the charge, where
+only the schema is read, and not after it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _KINDS = {
     "uuid": "UUID",
     "numeric": "NUMERIC",
 }
-_WHOLE = frozenset({20, 21, 23})  # the numbers of bigint, smallint and integer
+# The numbers by which the server knows the types bigint, smallint and integer.
+_WHOLE = frozenset({20, 21, 23})
 _CHARACTERS = re.compile(r"character(?: varying)?(?:\(\d+\))?")
 _NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)")
 _SCHEMA = (
@@ -43,9 +45,10 @@ _SCHEMA = (
     " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
     " WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
 )
+# Whether the table holds its rows itself, and shows them to every user alike (without row-level security).
 _STORED = "SELECT relkind IN ('r', 'p') AND NOT relrowsecurity FROM pg_class WHERE oid = %s"
-# What decides how a value is written, how a name is understood and what can fail is ours; a setting of the server, the
-# role or the address is not. Each entry says what another value would do.
+# These settings decide how a value is written, how a name is understood and what can fail. So they are set
+# here, and not left to the server, the role or the address. A comment says what another value would do.
 _VALUES = {
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",  # writes dates as another text
@@ -57,19 +60,22 @@ _VALUES = {
     "quote_all_identifiers": "off",  # writes the name of a type with quotes
     "client_min_messages": "error",
     "gin_fuzzy_search_limit": "0",  # leaves out rows at random, of a view that looks into such an index
-    "jit": "off",  # compiles a query that is expected to be long: one more thing that can fail for many rows alone
-    # Parallel workers share memory, which some machines have little of; whether there are workers depends on the rows.
+    # Compiles a query that is expected to be long: one more thing that can fail if there are many rows.
+    "jit": "off",
+    # Parallel workers share memory, which some machines have
+    # little of. Whether there are workers depends on the rows.
     "max_parallel_workers_per_gather": "0",
-    # How long an answer takes, and how long somebody else changes the table, depends on rows: a limit would make failing
-    # depend on them.
+    # How long an answer takes, and how long somebody else changes the table, depends on rows. With a time
+    # limit, rows would decide whether the question fails.
     "statement_timeout": "0",
     "transaction_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
     "lock_timeout": "0",
 }
 _LISTED = ", ".join(f"('{name}', '{value}')" for name, value in _VALUES.items())
-# The search path is set first and by a command, so that no function or table of somebody else is in the way. Some settings
-# are new in a version; what a server does not know is left out.
+# One snapshot for the whole transaction, which can write nothing. The search path is set first and by a
+# command, so that no function or table of somebody else is in the way. Some settings are new in a version:
+# what a server does not know is left out.
 _SETTINGS = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp;"
     f" SELECT set_config(ours.name, ours.value, true) FROM (VALUES {_LISTED}) AS ours (name, value)"
@@ -93,20 +99,19 @@ class PostgresBackend:
         return _scan(self, indices)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
-        """Ask the server, of none of its rows."""
+        """Ask the server the questions over none of its rows."""
         import psycopg  # noqa: PLC0415
 
         try:
             with _transaction(self.address) as connection:
-                scan = _ServerScan(
-                    connection, f"{self.rows(list(columns))} WHERE FALSE"
-                )  # also whether we may read these columns
+                # This also finds out whether we may read these columns.
+                scan = _ServerScan(connection, f"{self.rows(list(columns))} WHERE FALSE")
                 for question, labels in asked:
                     scan.ask(question, labels)
         except psycopg.Error:
             raise DataSourceError(
-                "The server cannot answer this question for the columns as they are; check that their rows may be read, and convert "
-                "columns of other types in a view."
+                "The server cannot answer this question for the columns as they are; check that their rows "
+                "may be read, and convert columns of other types in a view."
             ) from None
 
     def rows(self, indices: Sequence[int]) -> str:
@@ -115,7 +120,8 @@ class PostgresBackend:
         return f"SELECT {used} FROM {self.table}"
 
     def _value(self, name: str) -> str:
-        # Whoever made a type of listed values can say what a cast to text means; its own output function is the server's.
+        # Whoever made a type of listed values can redefine its
+        # cast to text. The output function belongs to the server.
         return f"textin(enum_out({quoted(name)}))" if name in self.enumerated else quoted(name)
 
 
@@ -128,6 +134,7 @@ def _scan(backend: PostgresBackend, indices: Sequence[int]) -> Iterator[Scan]:
 @contextmanager
 def _transaction(address: str) -> Iterator[Connection]:
     with connected(address) as connection, connection.transaction():
+        # The settings come first, and they hold for this transaction only.
         connection.execute(_SETTINGS.encode())
         yield connection
 
@@ -140,10 +147,16 @@ class _ServerScan:
         tables = f"WITH rows AS ({self._rows})"
         sql, sent = f"{tables} {question}", None
         if labels is not None:
-            listed = "SELECT label, place - 1 AS position FROM unnest(CAST(%s AS text[])) WITH ORDINALITY AS listed(label, place)"
+            listed = (
+                "SELECT label, place - 1 AS position"
+                " FROM unnest(CAST(%s AS text[])) WITH ORDINALITY AS listed(label, place)"
+            )
+            # With parameters the driver takes % for a placeholder, so every other % is doubled.
             sql = f"{tables.replace('%', '%%')}, labels AS ({listed}) {question.replace('%', '%%')}"
             sent = [list(labels)]
         cursor = self._connection.execute(sql.encode(), sent)
+        # An answer without rows has no columns here: its arrays
+        # are empty, with the types that the server declares.
         columns = list(zip(*cursor.fetchall(), strict=True))
         named = [
             (column.name, np.int64 if column.type_code in _WHOLE else object)
@@ -160,12 +173,13 @@ class _ServerScan:
     def interrupt(self) -> None:
         import psycopg  # noqa: PLC0415
 
-        with suppress(psycopg.Error):  # it may be over already
+        # The query may be over already.
+        with suppress(psycopg.Error):
             self._connection.cancel()
 
 
 def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTable]:
-    """Read the schema of one table of a server, and no row; return also the text that a ledger keeps.
+    """Read the schema of one table of a server, and no row; return also what a ledger keeps.
 
     Raises
     ------
@@ -181,7 +195,7 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
         identity, oid = identify(connection, path)
         columns = connection.execute(_SCHEMA.encode(), [oid]).fetchall()
         [(stored,)] = connection.execute(_STORED.encode(), [oid]).fetchall()
-    # What is computed when it is read may fail on one row.
+    # A column that is computed when it is read may fail on one row, so no question can use it.
     declared = {
         str(column): UNUSABLE if computed else _declared(str(kind), enumerated=bool(labels))
         for column, kind, labels, computed in columns
@@ -198,9 +212,11 @@ def _declared(kind: str, *, enumerated: bool) -> str:
     """Return a type of the server in the words of the embedded engine."""
     if enumerated:
         return "ENUM()"
-    if _CHARACTERS.fullmatch(kind):  # in full: a type of somebody's schema may be called characters.x
+    # In full: somebody's own type may have a name that begins like this one.
+    if _CHARACTERS.fullmatch(kind):
         return "VARCHAR"
     if numeric := _NUMERIC.fullmatch(kind):
+        # The server also allows negative scales and more digits than the embedded engine knows.
         width, scale = int(numeric[1]), int(numeric[2])
         return f"DECIMAL({width},{scale})" if 0 <= scale <= width <= 38 else "NUMERIC"
     return _KINDS.get(kind, UNUSABLE)

@@ -1,8 +1,8 @@
-"""Questions about numbers in the words of PostgreSQL: the same buckets and the same steps, computed inside the server.
+"""Writes questions about numbers in the SQL of PostgreSQL: the same buckets and the same steps as elsewhere.
 
-Floats are compared with edges as floats and divided by powers of two, which is exact. All other numbers are `numeric`, which is exact
-whatever their size: the edges are sent with all their digits. No function is called where it could fail: PostgreSQL raises where other
-engines return infinity, and nothing may depend on that.
+Floats are compared with edges as floats and divided by powers of two, which is exact. All other numbers are
+`numeric`, which is exact whatever their size: the edges are sent with all their digits. No function is called
+where it could fail: PostgreSQL raises where other engines return infinity, and nothing may depend on that.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ from sordino.estimators import BucketGrid
 
 
 def _number(index: int, kind: NumberKind) -> str:
-    """Return the number of the column c<index>, without NaN and with one zero, before anything compares or ranks it."""
+    """Return the number of the column c<index>, without NaN and with one zero.
+
+    This comes before anything compares or ranks it.
+    """
     if kind.scale is not None:
-        # Without zeros at its end, so that equal numbers have one text. A number without declared digits can be NaN as well.
+        # Zeros at its end are dropped, so that equal numbers have
+        # one text. A number without declared digits can be NaN.
         return f"trim_scale(nullif(CAST(c{index} AS numeric), 'NaN'))"
     return SERVER.number.format(f"CAST(c{index} AS float8)")
 
@@ -37,9 +41,9 @@ def _literal(number: float | Fraction, kind: NumberKind) -> str:
     """Return a public number as the text of a value of the kind, with all its digits."""
     if kind.scale is None:
         return repr(float(number))
-    exact = Fraction(
-        number
-    )  # a power of two times a whole number: as many digits after the point as it has factors of two
+    # A whole number divided by a power of two: it has as many
+    # digits after the point as the divisor has factors of two.
+    exact = Fraction(number)
     places = exact.denominator.bit_length() - 1
     sign = "-" if exact < 0 else ""
     digits = str(abs(exact.numerator) * 5**places).rjust(places + 1, "0")
@@ -51,9 +55,13 @@ def _literal(number: float | Fraction, kind: NumberKind) -> str:
 
 
 def _buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
-    """Return the query in which the server looks for the bucket: by comparisons, in a sorted array of the edges."""
+    """Return the query in which the server finds the bucket by comparisons with a sorted array of edges."""
     cuts = tuple(_literal(edge, kind) for edge in grid.edges.tolist())
-    edges = f"ARRAY(SELECT CAST(label AS {_type(kind)}) FROM labels WHERE position < {len(cuts)} ORDER BY position)"
+    edges = (
+        f"ARRAY(SELECT CAST(label AS {_type(kind)}) FROM labels WHERE position < {len(cuts)}"
+        " ORDER BY position)"
+    )
+    # The bucket of what is missing is said here, because `width_bucket` of NULL is NULL.
     cell = f"CASE WHEN x IS NULL THEN 0 ELSE width_bucket(x, {edges}) END"
     sql = (
         "SELECT {group}cell, count(*) AS n, 0 AS reached FROM "
@@ -67,6 +75,8 @@ def _steps(kind: NumberKind, ends: StepRange) -> str:
     least, most = (
         f"CAST('{_literal(end * ends.step, kind)}' AS {_type(kind)})" for end in (ends.low, ends.high)
     )
+    # Values beyond the ends are sorted out first by comparison,
+    # so they never enter the arithmetic, which could fail.
     inside = (_float_steps if kind.scale is None else _numeric_steps)(ends.step)
     return (
         f"CASE WHEN x IS NULL THEN NULL WHEN x >= {most} THEN CAST({ends.high} AS bigint) "
@@ -75,15 +85,24 @@ def _steps(kind: NumberKind, ends: StepRange) -> str:
 
 
 def _float_steps(step: Fraction) -> str:
-    """Return floor(x / step) of a float inside the ends. What is smaller than a step is not divided: it might vanish, which is an error."""
+    """Return floor(x / step) of a float inside the ends.
+
+    A number that is smaller than a step is not divided: the quotient might underflow, which is an error.
+    """
+    # The step is a power of two, so the product with its inverse is the exact quotient.
     one, per = (f"CAST('{float(number)!r}' AS float8)" for number in (step, 1 / step))
-    return f"CASE WHEN x >= 0 AND x < {one} THEN 0 WHEN x < 0 AND x >= -{one} THEN -1 ELSE CAST(floor(x * {per}) AS bigint) END"
+    return (
+        f"CASE WHEN x >= 0 AND x < {one} THEN 0 WHEN x < 0 AND x >= -{one} THEN -1"
+        f" ELSE CAST(floor(x * {per}) AS bigint) END"
+    )
 
 
 def _numeric_steps(step: Fraction) -> str:
-    """Return floor(x / step) of an exact number inside the ends: a product, or a division of whole numbers."""
+    """Return floor(x / step) of an exact number inside the ends: a product, or a whole-number division."""
     if step.numerator == 1:
         return f"CAST(floor(x * CAST('{step.denominator}' AS numeric)) AS bigint)"
+    # The division cuts off toward zero, so a negative remainder takes one off. The inner floor changes
+    # nothing, because the step is a whole number.
     by = f"CAST('{step.numerator}' AS numeric)"
     return f"CAST(div(floor(x), {by}) - CASE WHEN mod(floor(x), {by}) < 0 THEN 1 ELSE 0 END AS bigint)"
 

@@ -1,7 +1,8 @@
-"""Row predicates: a small language, parsed and written anew, so that no text of the user ever reaches the engine.
+"""Parses row predicates, a small language for conditions on one row.
 
-A predicate sees one row: its columns, literals, comparisons and arithmetic. It cannot read another row, a file,
-a clock or chance, and it cannot fail: arithmetic that overflows, and a value that a comparison cannot take, are
+What is parsed is written anew as SQL, so that the user's text never reaches the engine. A predicate sees one
+row: its columns, with literals, comparisons and arithmetic. It cannot read another row, a file, a clock or a
+random number. And it cannot fail: arithmetic that overflows, and a value that a comparison cannot take, are
 NULL (`_predicate_sql`). A row for which the predicate is NULL is left out.
 """
 
@@ -32,12 +33,15 @@ DEEPEST = 40
 """Parentheses, NOT and minus signs may be nested this deep."""
 
 LARGEST = 20_000
-"""A predicate may have this many operators and operands; IN and BETWEEN write their left side once for each comparison."""
+"""A predicate may have this many operators and operands.
+
+IN and BETWEEN write their left side once for each comparison, and all of these count.
+"""
 
 TYPES = frozenset(
     {
-        "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "HUGEINT", "INTEGER", "INT", "REAL", "SMALLINT", "TIME", "TIMESTAMP", "TINYINT",
-        "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT", "VARCHAR",
+        "BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "HUGEINT", "INTEGER", "INT", "REAL", "SMALLINT",
+        "TIME", "TIMESTAMP", "TINYINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT", "VARCHAR",
     }
 )  # fmt: skip
 
@@ -54,17 +58,20 @@ class Predicate:
 
     @property
     def sql(self) -> str:
-        """The condition over columns c<index> as it was meant, which may fail; to be asked of no private row."""
+        """The condition over columns c<index> as written. It may fail, and is asked of no private row."""
         return render_plain(self.condition)
 
     @property
     def operands(self) -> list[str]:
-        """The values that stand where a condition is meant, over columns c<index>; each must be a truth value by its type."""
+        """The values that stand where a condition is meant, over columns c<index>.
+
+        Each of them must be a truth value by its type.
+        """
         return render_operands(self.condition)
 
     @property
     def total(self) -> str:
-        """The condition over columns c<index> that holds or does not hold for each row by itself, and never fails."""
+        """The condition over columns c<index>, true or false for each row by itself. It never fails."""
         return render_total(self.condition)
 
 
@@ -84,7 +91,9 @@ def parse(predicate: str, resolve: Callable[[str], int]) -> Predicate:
         If it leaves the allow-list.
     """
     words = tokens(predicate)
-    for meaning in (lambda _name: 0, resolve):  # first what may be said at all, then which columns are meant
+    # Parsed twice: first to find out whether it may be said at all, then which columns are meant. So what
+    # leaves the language is refused before an unknown column is.
+    for meaning in (lambda _name: 0, resolve):
         parser = _Parser(words, meaning)
         condition = parser.disjunction()
         parser.expect_end()
@@ -145,12 +154,13 @@ class _Parser:
     def _membership(self, left: Node) -> Node | None:
         """Return what IN, BETWEEN or LIKE says about the left side; None if none of them stands here."""
         if self._accept("IN"):
-            # Never as IN: the engine turns longer lists into a join, which takes the casts and sums out of TRY.
+            # Never written as IN: the engine turns longer lists into
+            # a join, which takes the casts and sums out of TRY.
             return self._connected("OR", [Comparison(left, "=", item) for item in self._list()])
         if self._accept("BETWEEN"):
             low = self._sum()
             self._expect("AND")
-            # Never as BETWEEN: it holds two comparisons, and each of them is tried by itself.
+            # Never written as BETWEEN: it holds two comparisons, and each of them needs a TRY of its own.
             return self._connected("AND", [Comparison(left, ">=", low), Comparison(left, "<=", self._sum())])
         if self._accept("LIKE"):
             return Comparison(left, "LIKE", self._text())
@@ -203,12 +213,14 @@ class _Parser:
             return self._column(self._take().text[1:-1].replace('""', '"'))
         if word.kind == "word" and word.text.upper() not in KEYWORDS | RESERVED:
             self._take()
+            # A name with a parenthesis behind it is a function, and functions are not in the language.
             if self._next.text == "(":
                 raise refuse(f"the function {word.text!r}", word.position)
             return self._column(word.text)
         return self._constant()
 
     def _constant(self) -> Constant:
+        # The blank keeps two minus signs from becoming a comment.
         sign = "- " if self._accept("-") else ""
         if self._next.kind == "number":
             return Constant("number", f"{sign}{self._take().text}")
@@ -230,10 +242,11 @@ class _Parser:
         return Column(index)
 
     def _sized(self, node: Node) -> Node:
-        """Return a node, unless so much would have to be written for it that it could only be meant to exhaust the engine."""
+        """Return a node; refuse it if the SQL for it would be so long that it could exhaust the engine."""
         if node.size > LARGEST:
             raise UnsafePredicate(
-                f"A predicate must have at most {LARGEST} operators and operands once IN and BETWEEN are written out; got more."
+                f"A predicate must have at most {LARGEST} operators and "
+                "operands once IN and BETWEEN are written out; got more."
             )
         return node
 
@@ -251,7 +264,8 @@ class _Parser:
             return f"DECIMAL({max(width, 1)}, {scale})"
         if kind not in TYPES:
             raise UnsafePredicate(
-                f"TRY_CAST must name one of DECIMAL(p, s), {', '.join(sorted(TYPES))}; got {name.text!r} at position {name.position}."
+                f"TRY_CAST must name one of DECIMAL(p, s), {', '.join(sorted(TYPES))}; "
+                f"got {name.text!r} at position {name.position}."
             )
         return kind
 
@@ -262,10 +276,13 @@ class _Parser:
         return int(word.text)
 
     def _deeper(self, parse_rest: Callable[[], Node]) -> Node:
+        # The parser calls itself for each level, and so does
+        # what renders the tree: a bound keeps the stack small.
         self._depth += 1
         if self._depth > DEEPEST:
             raise UnsafePredicate(
-                f"A predicate must be nested at most {DEEPEST} deep; got more at position {self._next.position}."
+                f"A predicate must be nested at most {DEEPEST} "
+                f"deep; got more at position {self._next.position}."
             )
         node = parse_rest()
         self._depth -= 1
@@ -277,6 +294,7 @@ class _Parser:
 
     def _take(self) -> Token:
         word = self._next
+        # Stays at the last word, which is the end.
         self._at = min(self._at + 1, len(self._words) - 1)
         return word
 

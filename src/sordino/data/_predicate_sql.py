@@ -1,17 +1,18 @@
-"""A row predicate in the words of the embedded engine: every operator that can fail is tried by itself.
+"""Writes a row predicate as SQL of the embedded engine; every operator that can fail has a `TRY` of its own.
 
 `TRY` gives NULL where what it holds fails. Around several operators it would also tell which of them were
-evaluated, and that is decided by the rows that stand side by side: a column that is NULL in a whole block
-decides a comparison before the other operand is computed, and an operand that is not computed cannot overflow.
-Hence the rule of this module:
+evaluated. Rows that stand side by side decide that: a column that is NULL in a whole block decides a
+comparison before the other operand is computed, and an operand that is not computed cannot overflow. Hence
+the rule of this module:
 
-- Each `TRY` holds one operator, its casts included. Each of these gives NULL if an operand is NULL. So it makes
-  no difference whether the engine skips an operand: what fails and what is skipped is NULL either way.
-- `AND`, `OR`, `NOT`, `IS NULL` and `COALESCE` stand above, follow three-valued logic and cannot fail: their operands are
-  conditions. An operand that is a value (a column, say) becomes a condition inside a `TRY` of its own. The engine would do
-  that outside of it, and a text that is no truth value would end the query.
+- Each `TRY` holds one operator, its casts included. Each operator gives NULL if an operand is NULL. So it
+  makes no difference whether the engine skips an operand: what fails and what is skipped is NULL either way.
+- `AND`, `OR`, `NOT`, `IS NULL` and `COALESCE` stand above these. They follow three-valued logic and cannot
+  fail: their operands are conditions. An operand that is a value (a column, say) becomes a condition inside a
+  `TRY` of its own. The engine would do that outside of every `TRY`, and a text that is no truth value would
+  end the query.
 
-So the value is a function of the row alone, and an overflow is NULL, as it is for the `try_` functions of other
+So the value is a function of the row alone. An overflow is NULL, as it is for the `try_` functions of other
 engines. Proof: docs/proofs/predicates.md.
 """
 
@@ -37,16 +38,20 @@ from sordino.data._engine import literal
 
 def render_total(condition: Node) -> str:
     """Return SQL that is true or false for every row, and never fails."""
+    # NULL counts as false, so that whether a row is kept is never left open.
     return f"COALESCE({_as_condition(condition, _tried)}, FALSE)"
 
 
 def render_plain(condition: Node) -> str:
-    """Return SQL without any TRY, in which what does not fit the declared types is an error."""
+    """Return SQL without any TRY: what does not fit the declared types is an error there."""
     return _rendered(condition, _plain)
 
 
 def render_operands(condition: Node) -> list[str]:
-    """Return SQL without any TRY for each value that stands where a condition is meant: of AND, OR, NOT, or alone."""
+    """Return SQL without any TRY for each value that stands where a condition is meant.
+
+    That is an operand of AND, OR or NOT, or the whole predicate.
+    """
     values = [
         _rendered(node, _plain) for node in (condition, *_operands_inside(condition)) if _is_value(node)
     ]
@@ -96,10 +101,10 @@ def _rendered(node: Node, attempt: Callable[[str], str]) -> str:
         case Constant():
             sql = _literal(node)
         case Negative():
-            sql = attempt(
-                f"(- {inside(node.operand)})"
-            )  # the space keeps two minus signs from becoming a comment
+            # The blank keeps two minus signs from becoming a comment.
+            sql = attempt(f"(- {inside(node.operand)})")
         case Arithmetic():
+            # One TRY for each operator of the chain, from the inside out, and not one around the chain.
             sql = inside(node.first)
             for operator, operand in node.rest:
                 sql = attempt(f"({sql} {operator} {inside(operand)})")

@@ -1,10 +1,11 @@
-"""Lines of a CSV file of which some neighbouring columns are private: where these begin and end, and all other columns, are public.
+"""Reads CSV files in which some neighboring columns are private, and all others are public.
 
-The public fields before the private ones end at the first, second, ... delimiter of a line, those behind them begin at the last, second
-last, ...; what lies between is private, whatever delimiters and quotes stand in it, and decides its own numbers only. So a public field
-holds no delimiter, not even in quotes: docs/decisions/0011 proves that nothing public depends on private bytes, and that a rule that lets
-quoted labels hold delimiters has no such proof. Empty lines are skipped, unless all columns are private: then an empty line is a candidate
-about which nothing is known.
+Public is also where the private ones begin and end. The public fields before them end at the first, second,
+... delimiter of a line; those behind them begin at the last, second last, ... one. What lies between is
+private, whatever delimiters and quotes stand in it, and decides its own numbers only. So a public field holds
+no delimiter, not even in quotes. docs/decisions/0011 proves that nothing public depends on private bytes, and
+that a rule that lets quoted labels hold delimiters has no such proof. Empty lines are skipped, unless all
+columns are private: then an empty line is a candidate about which nothing is known.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ from sordino.errors import DataSourceError, InvalidParameter
 @final
 @dataclass(frozen=True)
 class PrivateFields:
-    """A file whose header was read: `count` private columns from column `first` on, and a column of labels or None."""
+    """A file whose header was read.
+
+    It has `count` private columns from column `first` on; `label` is the place of the column of labels, or
+    None.
+    """
 
     path: Path
     columns: tuple[str, ...]
@@ -45,9 +50,9 @@ class PrivateFields:
         DataSourceError
             If a line breaks a rule about public things.
         """
-        every_line = (
-            len(self.columns) == self.count
-        )  # an empty line is then an empty private text, and as good as any other
+        # If all columns are private, an empty line is an empty private text. Skipping it would let private
+        # bytes decide how many candidates there are.
+        every_line = len(self.columns) == self.count
         with self.path.open("rb") as file:
             if first_line(file, self.format.encoding) != self.header:
                 raise DataSourceError(f"The header line of {self.path} changed after it was read.")
@@ -60,26 +65,28 @@ class PrivateFields:
     def _parts(self, line: bytes, place: int) -> tuple[list[bytes], bytes]:
         """Return the public fields of a line, and what lies between them."""
         delimiter, behind = self.format.delimiter.encode(), len(self.columns) - self.count - self.first
+        # From both ends, so that nothing in the private part can move a public field.
         *left, rest = line.split(delimiter, self.first)
         private, *right = rest.rsplit(delimiter, behind)
         longest = max(len(line) - len(rest), len(rest) - len(private))
-        if (
-            len(left) < self.first or len(right) < behind or longest > LONGEST
-        ):  # one sentence: a line without end is cut in the middle
+        # One sentence for all three: a very long line is cut in
+        # the middle, and the cut must not decide which is said.
+        if len(left) < self.first or len(right) < behind or longest > LONGEST:
             raise DataSourceError(
-                f"Line {place} of {self.path} must have {len(self.columns)} fields, as the header line has, and public fields of at most "
-                f"{LONGEST} bytes on either side of the private ones."
+                f"Line {place} of {self.path} must have {len(self.columns)} fields, as the header line has, "
+                f"and public fields of at most {LONGEST} bytes on either side of the private ones."
             )
         return [*left, *right], private
 
     def _fields(self, private: bytes) -> list[bytes]:
-        """Return the private fields; empty ones where there are more or fewer, or more than 1 MiB."""
+        """Return the private fields; empty ones if there are more or fewer of them, or more than 1 MiB."""
         delimiter, quote = self.format.delimiter.encode(), self.format.quote.encode()
         nothing = [b""] * self.count
         if len(private) > LONGEST:
             return nothing
         if self.count == 1:
             return [private]
+        # Nothing here is refused: whether private bytes are well formed is private.
         plain = private.split(delimiter, self.count)
         if len(plain) == self.count:
             return plain
@@ -91,14 +98,16 @@ class PrivateFields:
         """Return the label, after a look at the quotes of all public fields."""
         quote, wanted = self.format.quote.encode(), self.label
         if wanted is not None and wanted > self.first:
-            wanted -= self.count  # its place among the public fields
+            # Its place among the public fields.
+            wanted -= self.count
         label = None
+        # All public fields are checked, also those that are not printed (docs/decisions/0011).
         for index, field in enumerate(public):
             said = public_text(field, quote)
             if said is None:
                 raise DataSourceError(
-                    f"Line {place} of {self.path} must have public fields that are bare, or quoted as a whole, and hold no delimiter, not "
-                    "even in quotes; choose another delimiter."
+                    f"Line {place} of {self.path} must have public fields that are bare, or quoted as a "
+                    "whole, and hold no delimiter, not even in quotes; choose another delimiter."
                 )
             if index == wanted:
                 label = said
@@ -120,7 +129,7 @@ def open_private(
     path : Path
         The file.
     private : dict
-        From options to the columns that they name: neighbours, in any order.
+        From options to the columns that they name; these stand side by side, in any order.
     label : tuple
         The option for the column of labels, and that column or None.
     form : CsvFormat
@@ -131,7 +140,8 @@ def open_private(
     DataSourceError
         If the file or its header cannot be read.
     InvalidParameter
-        If there is no such column, one is named twice, the private ones lie apart, or the delimiter could stand in a number.
+        If there is no such column, one is named twice, the private ones lie apart, or the delimiter could
+        stand in a number.
     """
     check_delimiter(form.delimiter)
     if not path.is_file():
@@ -151,8 +161,8 @@ def open_private(
         )
     if places != list(range(places[0], places[0] + len(places))):
         raise InvalidParameter(
-            f"{roles} must be two columns that stand side by side: otherwise what is wrong in one could move what stands between them. "
-            f"Move columns, of {', '.join(map(repr, names))}."
+            f"{roles} must be two columns that stand side by side: otherwise what is wrong in one could move "
+            f"what stands between them. Move columns, of {', '.join(map(repr, names))}."
         )
     where = None if label[1] is None else names.index(label[1])
     return PrivateFields(path, names, places[0], len(places), where, form, reader.header or b"")

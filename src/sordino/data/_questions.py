@@ -1,4 +1,4 @@
-"""Counting questions: prepared from public things alone, with the sensitivity they earn, and asked after the charge."""
+"""Counting questions: prepared from public things alone, and asked after the charge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sordino.sensitivity import Sensitivity
 _WHOLE = re.compile(
     r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)", re.DOTALL
 )
-"""Declared types with values that are written as whole numbers are."""
+"""Declared types that may hold values written like whole numbers."""
 
 SALT = 16
 """A salt has at least this many bytes."""
@@ -35,7 +35,8 @@ SALT = 16
 class Counts:
     """Private counts on their way to a mechanism; their `repr` shows none of them.
 
-    With positions, only the counts that are not 0 are there, sorted by position; without, there is one for each label.
+    With positions there are only the counts that are not 0, sorted by position. Without, there is one for
+    each label.
     """
 
     values: NDArray[np.int64] = field(repr=False)
@@ -48,6 +49,8 @@ class Counts:
             return self.values[indices]
         if not self.values.size:
             return np.zeros_like(indices)
+        # A position behind the last one that is there would
+        # be out of range: it is compared with the last one.
         found = np.minimum(np.searchsorted(self.positions, indices), self.values.size - 1)
         return np.where(self.positions[found] == indices, self.values[found], 0)
 
@@ -66,7 +69,7 @@ class CountQuestion:
     domain : Domain or None
         The items that are counted; its labels are known unless they are assumed public.
     sensitivity : Sensitivity
-        How far any one answer moves between neighbours.
+        How far any one answer moves between neighbors.
     """
 
     source: Source
@@ -79,7 +82,7 @@ class CountQuestion:
     labels_sql: str = field(repr=False)
 
     def joint(self, k: int) -> Sensitivity:
-        """Return how far `k` answers released together move between neighbours, in L1.
+        """Return how far `k` answers released together move between neighbors, in L1.
 
         Parameters
         ----------
@@ -99,7 +102,8 @@ class CountQuestion:
         Returns
         -------
         Counts
-            int64 counts: one for each label in the order of the domain (of a range, those that are not 0), or a single one.
+            int64 counts: one for each label, in the order of the domain (of a range only those that are not
+            0), or a single one.
 
         Raises
         ------
@@ -119,9 +123,11 @@ class CountQuestion:
         if self.kind != "items":
             return Counts(np.asarray(answer["n"], dtype=np.int64), ())
         if numbered is not None:
+            # The engine returns groups in any order, and `Counts.at` searches by position.
             order = np.argsort(answer["position"])
             found, counted = (np.asarray(answer[name], dtype=np.int64)[order] for name in ("position", "n"))
             return Counts(counted, numbered, found)
+        # Labels that no row has are not in the answer. Their count is 0, and they take part like all others.
         values = np.zeros(len(labels), dtype=np.int64)
         values[answer["position"]] = answer["n"]
         return Counts(values, labels)
@@ -151,8 +157,9 @@ def prepare_counts(
     unit : PrivacyUnit
         Who is protected. Rows without a unit are dropped.
     kind : {"items", "rows", "units"}
-        "items": for each label of the domain, the number of distinct units that have it (rows, if the unit is the row). "rows": the
-        number of rows, at most `max_rows` of a unit. "units": the number of distinct units.
+        "items": for each label of the domain, the number of distinct units that have it (rows, if the unit is
+        the row). "rows": the number of rows, at most `max_rows` of a unit. "units": the number of distinct
+        units.
     item : str, optional
         The column with the labels, for kind "items".
     domain : Domain or iterable of labels, optional
@@ -177,7 +184,9 @@ def prepare_counts(
     >>> import polars
     >>> from sordino.data import PrivacyUnit, open_source, prepare_counts
     >>> rows = open_source(polars.DataFrame({"item": ["a", "a", "b"], "user": [1, 1, 2]}))
-    >>> question = prepare_counts(rows, PrivacyUnit("user"), kind="items", item="item", domain=["a", "b", "c"])
+    >>> question = prepare_counts(
+    ...     rows, PrivacyUnit("user"), kind="items", item="item", domain=["a", "b", "c"]
+    ... )
     >>> question.sensitivity.spread
     Fraction(1, 1)
     >>> question.run().values  # private: only a mechanism may see them
@@ -199,7 +208,8 @@ def prepare_counts(
             _check_whole(source, item)
         if unit.max_rows is not None and not (isinstance(salt, bytes) and len(salt) >= SALT):
             raise InvalidParameter(
-                f"salt must be at least {SALT} secret random bytes when max_rows is given; got {_length(salt)}."
+                f"salt must be at least {SALT} secret random bytes "
+                f"when max_rows is given; got {_length(salt)}."
             )
     elif item is not None or domain is not None:
         raise InvalidParameter(f"item and domain belong to kind 'items'; got them with kind {kind!r}.")
@@ -212,6 +222,7 @@ def prepare_counts(
     kept = (
         ", ".join(f"{words.label(index, kinds[index])} AS {name}" for name, index in columns.items()) or "1"
     )
+    # `total` is true or false for every row, and never fails: a row decides about itself alone.
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
     known = domain if isinstance(domain, Domain) else None
     if known is not None and known.numbered is not None:
@@ -225,21 +236,27 @@ def prepare_counts(
         sensitivity=sensitivity,
         indices=tuple(sorted(indices)),
         sql=count_query(kind, unit, kept, salt, words, listed=known is None or known.numbered is None),
-        labels_sql=f"SELECT DISTINCT item FROM (SELECT {item_text} AS item FROM rows) AS listed WHERE item IS NOT NULL",
+        # Over all rows, without the predicate: labels are
+        # assumed public for the whole source, before any filter.
+        labels_sql=(
+            f"SELECT DISTINCT item FROM (SELECT {item_text} AS item FROM rows) AS listed"
+            " WHERE item IS NOT NULL"
+        ),
     )
     _rehearse(question)
     return question
 
 
 def _length(salt: Any) -> str:
-    return f"{len(salt)} bytes" if isinstance(salt, bytes) else type(salt).__name__  # never the salt itself
+    # Never the salt itself: it is secret.
+    return f"{len(salt)} bytes" if isinstance(salt, bytes) else type(salt).__name__
 
 
 def _domain(domain: Any) -> Domain:
     if domain is None:
         raise UnknownDomain(
-            "A question about items must have a public domain: a list of labels, Domain.from_file, Domain.from_sql or "
-            "Domain.assume_public (--domain, --domain-sql, --assume-public); got none."
+            "A question about items must have a public domain: a list of labels, Domain.from_file, "
+            "Domain.from_sql or Domain.assume_public (--domain, --domain-sql, --assume-public); got none."
         )
     return domain if isinstance(domain, Domain) else Domain.of(domain)
 
@@ -247,11 +264,13 @@ def _domain(domain: Any) -> Domain:
 def _check_whole(source: Source, item: str) -> None:
     """Refuse a column of which no value could belong to a range; its declared type is public."""
     kind = source.columns[item]
-    # In pandas a column of truth values becomes one of texts where a value is something else: neither is refused.
+    # In pandas a column of truth values becomes one of texts if one value is something else. Texts are not
+    # refused, so truth values are not refused either.
     if not _WHOLE.fullmatch(kind) and not (source.inferred and kind == "BOOLEAN"):
         raise InvalidParameter(
-            "Domain.range and Domain.indexed must go with a column of whole numbers, or of texts that are such numbers; got "
-            f"{item!r} of type {shown(kind)[1:-1]}. Convert the column at its source, or list its labels."
+            "Domain.range and Domain.indexed must go with a column of whole numbers, "
+            f"or of texts that are such numbers; got {item!r} of type "
+            f"{shown(kind)[1:-1]}. Convert the column at its source, or list its labels."
         )
 
 
@@ -260,7 +279,8 @@ def _rehearse(question: CountQuestion) -> None:
     labels = None
     if question.kind == "items" and (question.domain is None or question.domain.numbered is None):
         read = question.domain is None or question.domain.kind == "assumed public"
-        # A server may keep texts in an encoding that lacks some characters, and refuses them: better now than after the charge.
+        # A server may keep texts in an encoding that lacks some characters, and then refuses labels with
+        # them. So each character is sent once now, and a failure comes before the charge.
         sent = (
             set().union(*question.domain.labels)
             if question.source.kind == "postgres" and question.domain and not read

@@ -1,4 +1,7 @@
-"""Quotes in one line, as bytes: the fields of private text, and what a public field says; in time and memory linear in what is read."""
+"""Reads quotes in one line, as bytes: the fields of a private text, and what a public field says.
+
+Time and memory are linear in what is read.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ from collections.abc import Iterator
 
 
 def public_text(field: bytes, quote: bytes) -> bytes | None:
-    """Return what a public field says; None if it holds a quote and is not one quoted text from its first to its last byte."""
+    """Return what a public field says.
+
+    None if it holds a quote and is not one quoted text from its first to its last byte.
+    """
     if not quote or quote not in field:
         return field
     text = field[1:-1]
+    # A single quote inside, that is one which is not doubled, would close the text before its last byte.
     if (
         len(field) < 2
         or not (field.startswith(quote) and field.endswith(quote))
@@ -20,7 +27,10 @@ def public_text(field: bytes, quote: bytes) -> bytes | None:
 
 
 def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes | None]:
-    """Yield the fields of a line from the left; the first one in which a quote is out of place is None, and the last."""
+    """Yield the fields of a line from the left.
+
+    The first field in which a quote is out of place is None, and ends the list.
+    """
     at = 0
     while True:
         if quote and line.startswith(quote, at):
@@ -38,14 +48,16 @@ def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes
                 return
             yield bare
             at += len(bare)
+        # At the end of the line, or at a delimiter: then one more field follows, which may be empty.
         if at == len(line):
             return
         at += 1
 
 
 def _closing(line: bytes, at: int, quote: bytes) -> int | None:
-    """Return where the quoted field ends whose text begins here."""
+    """Return the place of the quote that closes the field whose text begins at `at`, or None."""
     while (at := line.find(quote, at)) >= 0:
+        # A doubled quote is one quote of the text, and closes nothing.
         if not line.startswith(quote, at + 1):
             return at
         at += 2

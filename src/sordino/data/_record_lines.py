@@ -1,19 +1,24 @@
-"""Lines of CSV as records of one number: as many records as lines, whatever the lines hold, so that how many there are can be public.
+"""Reads lines of CSV as records of one number each.
 
-The rules, each about one physical line, ended by LF or CRLF (the last line may lack its end, if it is not empty):
+There are as many records as lines, whatever the lines hold. So the number of records can be public.
+
+The rules, each about one physical line, ended by LF or CRLF (the last line may lack its end, if it is not
+empty):
 
 - Every line after the header is one record, also an empty one. None is dropped, and none reaches another.
-- With a unit, whose column is the first or the last one, its field ends at the first delimiter, or begins at the last one, whatever quotes
-  say: so nothing else in a line changes whose it is. The rest of the line is private; without a unit all of the line is.
-- The unit is bare text without quotes, or quoted as a whole. The empty field, the NULL text, one that holds quotes otherwise or more than
-  1 MiB (1048576 bytes), and that of a line without a delimiter are none.
-- Of what is private the first MiB is read, as fields of bytes. Where a quote does not open, close or (doubled) belong to a quoted field,
-  the fields before stand, and the rest is missing.
-- The number of a record is a finite decimal number, with or without blanks around it; one beyond the floats is infinite. Whatever else
-  its field holds, the NULL text among it, is no number: NaN.
+- The column of the unit, if there is one, is the first or the last. Its field ends at the first delimiter, or
+  begins at the last one, whatever quotes say: so nothing else in a line changes whose it is. The rest of the
+  line is private; without a unit all of the line is.
+- The unit is bare text without quotes, or quoted as a whole. A record has no unit if that field is empty, is
+  the NULL text, holds quotes otherwise or more than 1 MiB (1048576 bytes), or if its line has no delimiter.
+- Of what is private the first MiB is read, as fields of bytes. Where a quote does not open, close or
+  (doubled) belong to a quoted field, the fields before it are read, and the rest is missing.
+- The number of a record is a finite decimal number, with or without blanks around it; one beyond the floats
+  is infinite. Anything else in its field, the NULL text included, is no number: NaN.
 
-Of each unit the first M records count, in the order of the file, and of no unit none; the others have no number. Where a unit's records
-stand is taken as public; whether they hold a number decides nothing about it.
+Of each unit the first M records count, in the order of the file. Records without a unit do not count. Records
+that do not count have no number. Where a unit's records stand is taken as public; whether they hold a number
+decides nothing about it.
 """
 
 from __future__ import annotations
@@ -39,7 +44,11 @@ Values = NDArray[np.float64]
 
 
 class Fields(NamedTuple):
-    """Which of the private fields of a line is the number, and at which end of the line the unit stands if there is one."""
+    """Where the number and the unit of a record stand.
+
+    `number` counts the private fields of a line. `unit` is the end of the line at which the unit stands, if
+    there is one.
+    """
 
     number: int
     unit: Literal["first", "last"] | None
@@ -56,19 +65,24 @@ def fields_of(names: Sequence[str], number: str, unit: str | None) -> Fields:
     place = names.index(number)
     if unit is None:
         return Fields(place, None)
+    # `Fields.number` counts private fields only, and the field of the unit is none of these.
     if unit == names[0]:
         return Fields(place - 1, "first")
     if unit == names[-1]:
         return Fields(place, "last")
     raise InvalidParameter(
-        f"The unit of CSV that is randomized must be its first or its last column, because a delimiter or a quote in another column could "
-        f"move what stands between two; got {unit!r} among {', '.join(map(repr, names))}. Move the column, or use Parquet."
+        "The unit of CSV that is randomized must be its first or its last column, because a delimiter or a "
+        f"quote in another column could move what stands between two; got {unit!r} among "
+        f"{', '.join(map(repr, names))}. Move the column, or use Parquet."
     )
 
 
 @final
 class UnitRows:
-    """Lets the first `most` records of each unit count; it holds a number for each unit."""
+    """Lets the first `most` records of each unit count.
+
+    It remembers, over all blocks, how many records of each unit have counted.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -79,7 +93,9 @@ class UnitRows:
         seen, most = self._seen, self._most
         counting = np.empty(values.size, dtype=bool)
         for place, unit in enumerate(units):
+            # A record without a unit never counts.
             before = most if unit is None else seen.get(unit, 0)
+            # Whether the record holds a number plays no part: no private value may decide about another.
             counting[place] = before < most
             if before < most:
                 seen[unit] = before + 1
@@ -104,12 +120,13 @@ def record_blocks(
     """
     for block in shortened_blocks(read, BLOCK):
         lines = without_marks(block) if form.encoding == "utf-8" else block
+        # The quick way only saves time: it gives up on blocks that need the rules about quotes or long lines.
         numbers, units = _quickly(lines, form, fields) or _read(lines, form, fields)
         yield numbers if rows is None else rows.kept(numbers, units)
 
 
 def _quickly(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]] | None:
-    """Return what `_read` returns where no line has a quote or is too long; None for other blocks."""
+    """Return what `_read` returns if no line has a quote or is too long; None for other blocks."""
     if form.quote and form.quote.encode() in block:
         return None
     lines = (block.replace(b"\r\n", b"\n") if b"\r" in block else block).split(b"\n")[:-1]
@@ -122,6 +139,7 @@ def _quickly(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, lis
         units = [None if not unit or unit == null else unit for unit, _ in sides]
         lines = [private for _, private in sides]
     place, matches = fields.number, NUMBER.fullmatch
+    # Split no farther than the field that is wanted: a line may hold very many delimiters.
     split = [line.split(delimiter, place + 1) for line in lines]
     texts = [parts[place] if len(parts) > place else b"" for parts in split]
     return np.array([float(text) if matches(text) and text != null else math.nan for text in texts]), units
@@ -137,6 +155,7 @@ def _read(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[b
             unit, private = _sides(private, delimiter, fields.unit)
             name = public_text(unit, quote) if len(unit) <= LONGEST else None
             units.append(None if not name or name == null else name)
+        # Fields behind a misplaced quote are missing: the fields end there, and `next` returns its default.
         field = next(islice(quoted_fields(private[:LONGEST], delimiter, quote), fields.number, None), None)
         known = field is not None and field != null and NUMBER.fullmatch(field)
         numbers.append(float(field) if field is not None and known else math.nan)

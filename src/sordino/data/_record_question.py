@@ -1,6 +1,6 @@
-"""A column of numbers, record by record and in order: what a local release reads.
+"""Reads a column of numbers record by record and in order, for a local release.
 
-How many records there are, their order, and which of them are of one unit is public (docs/proofs/reports.md).
+Public are the number of records, their order, and which of them belong to one unit (docs/proofs/reports.md).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sordino.data._unit import PrivacyUnit
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 
 ROWS = 1 << 16
-"""Rows of a table that are fetched at once."""
+"""How many rows of a table are fetched at once."""
 
 
 @final
@@ -54,7 +54,9 @@ class RecordQuestion:
         return None
 
     def run(self, *, progress: Progress | None = None) -> Iterator[Values]:
-        """Yield the numbers of the records in blocks, in their order, NaN for what is none or does not count. Call it after the charge.
+        """Yield the numbers of the records in blocks, in their order. Call it after the charge.
+
+        What is no number or does not count is NaN.
 
         Parameters
         ----------
@@ -80,11 +82,13 @@ class RecordQuestion:
         with ExitStack() as stack:
 
             def begin(announce: Any) -> Engine:
+                # Ordered, because the order of records is part of the answer.
                 opened = stack.enter_context(scanning(_reader(self.source), self.indices, ordered=True))
                 announce(opened)
                 opened.begin(self.sql)
                 return opened
 
+            # Each step on private rows goes through `after_charge`, so that no error can tell about them.
             opened = after_charge(begin)
 
             def more(announce: Any) -> list[tuple[Any, ...]]:
@@ -99,7 +103,7 @@ class RecordQuestion:
 
 
 def _reader(source: Source) -> Any:
-    """Return what reads the rows of a source in an order of their own; None if it has none."""
+    """Return the reader of a source whose rows have an order of their own; None if they have none."""
     if source.kind == "relation" or not isinstance(source.backend, ReaderBackend):
         return None
     return source.backend.reader
@@ -113,8 +117,10 @@ def _lines(
         total = max(1, sum(path.stat().st_size for path in reader.files))
         for path in reader.files:
             with path.open("rb") as file:
+                # After the charge there is one sentence for every failure, also for this one.
                 if reader.header is not None and first_line(file, form.encoding) != reader.header:
                     raise DataSourceError.after_charge()
+                # `rows` is shared by all files: the bound of a unit is for the whole source.
                 for values in record_blocks(file.read, form, fields, rows):
                     yield values
                     if progress is not None:
@@ -132,7 +138,8 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     source : Source
         A table whose rows have an order: files, or a frame.
     unit : PrivacyUnit
-        Who is protected, under replace-one; with a unit column, `max_rows` bounds how many records of a unit count.
+        Who is protected, under replace-one; with a unit column, `max_rows` bounds how many records of a unit
+        count.
     column : str
         A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers.
 
@@ -150,16 +157,19 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     reader = _reader(source)
     if reader is None:
         raise InvalidParameter(
-            f"randomize needs a source whose rows have an order: files or a frame; got a {source.kind} source. Write it to a file first."
+            "randomize needs a source whose rows have an order: files or a "
+            f"frame; got a {source.kind} source. Write it to a file first."
         )
     place, kind = number_column(source, column, "column")
     owner = None if unit.column is None else source.label_index(unit.column, "PrivacyUnit.column")
     if owner == place:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
+    # Lines of CSV are read by `_record_lines`: the usual reader drops some, but here every line is a record.
     fields = fields_of(list(source.columns), column, unit.column) if isinstance(reader, CsvReader) else None
     kinds = list(source.columns.values())
     owners = "" if owner is None else f", {EMBEDDED.words.label(owner, kinds[owner])} AS unit"
     number = f"TRY_CAST({EMBEDDED.number(place, kind)} AS DOUBLE)"
+    # A missing number becomes NaN: its record must stay, because the number of records is public.
     sql = f"SELECT coalesce({number}, CAST('nan' AS DOUBLE)) AS x{owners} FROM rows"
     indices = tuple(sorted({place} if owner is None else {place, owner}))
     source.rehearse(indices, [(sql, None)])
@@ -167,20 +177,23 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
 
 
 def check_unit(unit: PrivacyUnit) -> None:
-    """Refuse a unit that says something else about neighbors than a release of every record in its place can keep."""
+    """Refuse a unit whose notion of neighbors does not fit a release of every record in its place."""
     if unit.adjacency != "replace-one":
         raise InvalidParameter(
-            "randomize needs a unit with adjacency 'replace-one', because the number of records and their order are public; got "
-            f"{unit.adjacency!r}."
+            "randomize needs a unit with adjacency 'replace-one', because the number of records and their "
+            f"order are public; got {unit.adjacency!r}."
         )
     if unit.column is not None and unit.max_rows is None:
         raise UnboundedContribution(
-            "randomize must have a bound on the records of one unit; got a unit column without one. Give PrivacyUnit.max_rows (--max-rows)."
+            "randomize must have a bound on the records of one unit; got a unit column without one. "
+            "Give PrivacyUnit.max_rows (--max-rows)."
         )
 
 
 def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, column: str) -> Iterator[Values]:
-    """Read the header line, and nothing else, of CSV that comes through a pipe; return its records, to be read after the charge.
+    """Read the header line, and nothing else, of CSV that comes through a pipe.
+
+    Return an iterator over its records, which reads them after the charge.
 
     Raises
     ------
@@ -198,4 +211,5 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
     fields = fields_of(names, column, unit.column)
     rows = None if unit.max_rows is None else UnitRows(unit.max_rows)
+    # `read1` returns what a pipe has, and does not wait for a full block.
     return record_blocks(getattr(file, "read1", file.read), form, fields, rows)

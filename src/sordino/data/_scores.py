@@ -1,6 +1,7 @@
-"""Scores and counts that somebody computed: every line of a CSV file is a candidate, and only some of its fields are private.
+"""Reads files of scores, or of counts, that somebody else computed.
 
-A private field is a decimal number, quoted or not; whatever else it is counts as no number, in silence. A line with another number of
+Every line of such a CSV file is a candidate, and only some of its fields are private. A private field is a
+decimal number, quoted or not; anything else counts as no number, in silence. A line with another number of
 fields than the header is refused by its number (`_private_fields`).
 """
 
@@ -53,7 +54,10 @@ class ScoreFile:
 @final
 @dataclass(frozen=True)
 class MarkerCounts:
-    """Private counts of two alleles for each marker, with the public labels of the markers; NaN where there was no number."""
+    """Private counts of two alleles for each marker, with the public labels of the markers.
+
+    NaN stands where there was no number.
+    """
 
     b: NDArray[np.float64] = field(repr=False)
     c: NDArray[np.float64] = field(repr=False)
@@ -78,6 +82,7 @@ class MarkerFile:
             If a line breaks a rule about public things, or there is no marker.
         """
         labels, [first, second] = _columns(self.fields)
+        # The file has its columns in one order, and `b` and `c` may have been named in the other one.
         return MarkerCounts(*((second, first) if self.swapped else (first, second)), labels)
 
 
@@ -85,6 +90,7 @@ def _columns(fields: PrivateFields) -> tuple[tuple[str, ...] | None, list[NDArra
     """Return the labels, and the numbers of each private column."""
     columns: list[list[float]] = [[] for _ in range(fields.count)]
     labels: list[str] = []
+    # Every line is a candidate, whatever its private fields hold: what is no number becomes NaN.
     for label, found in fields.lines():
         for column, raw in zip(columns, found, strict=True):
             column.append(number(raw))
@@ -118,7 +124,8 @@ def open_markers(path: Path, *, b: str, c: str, label: str | None = None, form: 
     DataSourceError
         If the file or its header cannot be read.
     InvalidParameter
-        If there is no such column, two are one, `b` and `c` do not stand side by side, or the delimiter could stand in a number.
+        If there is no such column, two are one, `b` and `c` do not stand side by side, or the delimiter could
+        stand in a number.
     """
     if b == c:
         raise InvalidParameter(f"--c must be another column than --b; got {shown(c)} for both.")

@@ -1,4 +1,4 @@
-"""A table whose schema is public and whose rows are private."""
+"""A source: a table whose schema is public and whose rows are private."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ from sordino.data._predicate import Predicate, parse
 from sordino.errors import DataSourceError, InvalidParameter
 
 SUPPORTED = (
-    "A source must be a path or pattern of CSV or Parquet files, duckdb:FILE#TABLE, postgresql://...#TABLE, a DuckDB relation, a pandas "
-    "or Polars frame (eager or lazy), or an Arrow table"
+    "A source must be a path or pattern of CSV or Parquet files, duckdb:FILE#TABLE, postgresql://...#TABLE, "
+    "a DuckDB relation, a pandas or Polars frame (eager or lazy), or an Arrow table"
 )
-"""What a source may be; the rest of the sentence says what was given."""
+"""The beginning of an error message: what a source may be. The rest of it says what was given."""
 
 UNUSABLE = "UNUSABLE"
-"""The declared type of a column that no question can use; it may be there as long as nobody asks for it."""
+"""The declared type of a column that no question can use; a source may have such columns."""
 
 AS_LABELS = re.compile(
-    r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|FLOAT|DOUBLE|DATE|UUID|ENUM\(.*\)",
+    r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)"
+    r"|FLOAT|DOUBLE|DATE|UUID|ENUM\(.*\)",
     re.DOTALL,
 )
-"""Declared types whose values have one text each: no bytes, no nested values, no times, on some of which the engine fails that a file or
-frame can hold. Floats have one by a rule of our own (`Words.float_text`)."""
+"""Declared types whose values have exactly one text each.
+
+Bytes, nested values and times are not among them: files and frames can hold some of these on which the engine
+fails. Floats have one text by a rule of our own (`Words.float_text`).
+"""
 
 
 Asked = Sequence[tuple[str, Sequence[str] | None]]
@@ -45,7 +49,7 @@ _UNTRIED = re.compile(r"\bBIGNUM\b")
 
 
 class Backend(Protocol):
-    """What a kind of source knows about reading its rows."""
+    """How the rows of one kind of source are read."""
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source after the charge; its columns are named c<index>."""
@@ -57,7 +61,7 @@ class Backend(Protocol):
 @final
 @dataclass(frozen=True)
 class ReaderBackend:
-    """Sources that become a table of our own engine."""
+    """Sources whose rows become a table of our own engine."""
 
     reader: Reader
 
@@ -79,24 +83,27 @@ def _scan(reader: Reader, indices: Sequence[int]) -> Iterator[Scan]:
 @final
 @dataclass(frozen=True, eq=False)
 class Source:
-    """An opened table: what is public about it. `open_source` makes one; questions read its rows after the charge.
+    """An opened table, and what is public about it.
+
+    `open_source` makes one; questions read its rows after the charge.
 
     Parameters
     ----------
     kind : str
         "csv", "parquet", "duckdb", "postgres", "relation", "frame" or "lazy frame".
     identity : str or None
-        The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, or the name that was given.
+        The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, or the name that was
+        given.
     columns : mapping of str to str
         Names and declared types, in the engine's words.
     files : tuple of Path
         The files that hold the rows; none for tables in memory.
     computed : bool
-        Whether its rows are computed from others (a view, a relation, a lazy frame), so that neighbors of those need not have equally
-        many rows here.
+        Whether its rows are computed from others (a view, a relation, a lazy frame). Then neighboring tables
+        of those others need not have equally many rows here.
     inferred : bool
-        Whether types may have been found out from values, as pandas does: then no question is refused for a type that one value more
-        could have brought about.
+        Whether types may have been found out from values, as pandas does. Then no question is refused for a
+        type that one more value could have brought about.
     """
 
     kind: str
@@ -108,6 +115,7 @@ class Source:
     inferred: bool = False
 
     def __post_init__(self) -> None:
+        # A read-only copy: what was checked must not change afterwards.
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
 
     def index(self, column: str, role: str, *, any_case: bool = False) -> int:
@@ -122,6 +130,7 @@ class Source:
         names = list(self.columns)
         if column in names:
             return names.index(column)
+        # Only if it is clear which column is meant: names may differ in nothing but case.
         same = [name for name in names if any_case and name.lower() == column.lower()]
         if len(same) == 1:
             return names.index(same[0])
@@ -146,8 +155,9 @@ class Source:
         kind = list(self.columns.values())[index]
         if not AS_LABELS.fullmatch(kind):
             raise InvalidParameter(
-                f"{role} must be a column of texts, numbers, dates or booleans, because items and units are compared as text; got "
-                f"{column!r} of type {shown(kind)[1:-1]}. Convert the column at its source."
+                f"{role} must be a column of texts, numbers, dates or booleans, "
+                f"because items and units are compared as text; got {column!r} "
+                f"of type {shown(kind)[1:-1]}. Convert the column at its source."
             )
         return index
 
@@ -165,15 +175,15 @@ class Source:
             raise InvalidParameter(f"{role} must be a text; got {shown(where)}.")
         if self.kind == "postgres":
             raise InvalidParameter(
-                f"{role} must not be given for a PostgreSQL source, whose server would fail on values that predicates pass over; got "
-                f"{shown(where)}. Name a view that keeps these rows."
+                f"{role} must not be given for a PostgreSQL source, whose server would fail on values that "
+                f"predicates pass over; got {shown(where)}. Name a view that keeps these rows."
             )
         predicate = parse(where, lambda name: self.index(name, role, any_case=True))
         kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
         if any(_UNTRIED.search(kind) for kind in kinds.values()):
             raise InvalidParameter(
-                f"{role} must not use a column of type BIGNUM, on some values of which the engine fails; got {shown(where)}. Convert the "
-                "column at its source, for example to a text."
+                f"{role} must not use a column of type BIGNUM, on some values of which the engine fails; "
+                f"got {shown(where)}. Convert the column at its source, for example to a text."
             )
         if not _binds(predicate, kinds):
             names = list(self.columns)
@@ -182,8 +192,9 @@ class Source:
                 or "no column"
             )
             raise InvalidParameter(
-                f"{role} must be a condition that fits the declared types ({used}), and so must what AND, OR and NOT join; got "
-                f"{shown(where)}. Compare, or convert texts first, for example flag = 'true' or TRY_CAST(price AS DOUBLE) > 10."
+                f"{role} must be a condition that fits the declared types ({used}), and so must what AND, OR "
+                f"and NOT join; got {shown(where)}. Compare, or convert texts first, for example flag = "
+                "'true' or TRY_CAST(price AS DOUBLE) > 10."
             )
         return predicate
 
@@ -204,7 +215,10 @@ class Source:
 
 
 def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
-    """Plan and run the predicate on one row of nothing but NULL, with and without TRY: what fails there fails because of public things."""
+    """Plan and run the predicate on one row of nothing but NULL, with and without TRY.
+
+    What fails there fails because of public things: the predicate and the declared types.
+    """
     table = ", ".join(f"c{index} {kind}" for index, kind in kinds.items()) or "c INTEGER"
     with engine() as opened:
         opened.close_doors(())
@@ -212,9 +226,11 @@ def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
         try:
             con.execute(f"CREATE TEMP TABLE nothing ({table})")
             con.execute("INSERT INTO nothing DEFAULT VALUES")
+            # Without TRY, so that what does not fit the declared types fails: as a value and as a condition.
             con.execute(f"SELECT {predicate.sql} FROM nothing WHERE {predicate.sql}").fetchall()
             con.execute(f"SELECT * FROM nothing WHERE {predicate.total}").fetchall()
-            # The engine would make a condition of a text or a number that AND, OR or NOT is handed: for some of them it fails.
+            # A text or a number as an operand of AND, OR or NOT: the engine would make a condition of it, and
+            # would fail on some of them. So each such value must be a truth value by its type.
             types = [
                 con.execute(f"DESCRIBE SELECT {each} AS answer FROM nothing").fetchall()
                 for each in (predicate.sql, *predicate.operands)
@@ -225,6 +241,7 @@ def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
 
 
 def _same_file(one: Path, other: Path) -> bool:
+    # By the resolved path and by the file itself, because hard links have different paths.
     try:
         return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
     except OSError:
@@ -245,6 +262,7 @@ def described(opened: Engine, select: str, what: str) -> dict[str, str]:
     """
     try:
         rows = opened.connection.execute(f"DESCRIBE {select}").fetchall()
+    # What the engine says of a file may quote what the file holds, so it is not repeated.
     except duckdb.Error:
         raise DataSourceError(
             f"A source must be readable; {what} is not. Check the name, the permissions and the kind of file."
@@ -253,16 +271,16 @@ def described(opened: Engine, select: str, what: str) -> dict[str, str]:
 
 
 _LENT = re.compile(
-    r"VARCHAR|BLOB|BOOLEAN|U?(?:TINY|SMALL|BIG)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?"
-    r"|TIMESTAMP WITH TIME ZONE"
+    r"VARCHAR|BLOB|BOOLEAN|U?(?:TINY|SMALL|BIG)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)"
+    r"|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE"
 )
-"""Types whose values travel between engines as they are, whatever the settings of the engine that sends them."""
+"""Types whose values travel between engines as they are, whatever the settings of the sending engine."""
 
 
 def sent(types: Sequence[str], indices: Sequence[int]) -> str:
-    """Return the columns c<index> as an engine sends them: values of other types than those of `_LENT` as texts.
+    """Return the columns c<index> as an engine sends them: values of types outside `_LENT` travel as texts.
 
-    Something is sent for each row, also if no column is used.
+    Something is sent for each row, even if no column is used.
     """
     columns = (
         f"c{index}" if _LENT.fullmatch(types[index]) else f"CAST(c{index} AS VARCHAR) AS c{index}"
@@ -272,7 +290,10 @@ def sent(types: Sequence[str], indices: Sequence[int]) -> str:
 
 
 def received(types: Sequence[str], indices: Sequence[int]) -> str:
-    """Return the SELECT over the rows that were lent, in which each column has its declared type again; a value that has none is NULL."""
+    """Return the SELECT over the rows that were lent, in which each column has its declared type again.
+
+    A text that is no value of that type is NULL.
+    """
     columns = (
         f"c{index}"
         if _LENT.fullmatch(types[index])

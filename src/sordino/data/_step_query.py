@@ -1,8 +1,9 @@
-"""Numbers as whole steps inside the embedded engine: clipped and rounded down one by one, so that sums are sums of whole numbers.
+"""Writes the SQL with which the embedded engine adds up numbers in whole steps.
 
-The rule is that of `estimators._clipped_steps`: max(low, min(high, floor(x / step))); what is missing is left out. A step is a power of
-two, by which floats are divided exactly; whole numbers and decimals are divided as whole numbers of 128 bits. Values beyond the ends
-never enter the arithmetic, so nothing overflows.
+Each number is clipped and rounded down by itself, so sums are sums of whole numbers. The rule is that of
+`estimators._clipped_steps`: max(low, min(high, floor(x / step))); what is missing is left out. A step is a
+power of two, so floats are divided by it exactly. Whole numbers and decimals are divided as whole numbers of
+128 bits. Values beyond the ends never enter the arithmetic, so nothing overflows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _HUGE = 1 << 127
 @final
 @dataclass(frozen=True)
 class StepRange:
-    """Between which ends a number is clipped, and in which steps it is counted; not private.
+    """The ends between which a number is clipped, and the steps in which it is counted; not private.
 
     Parameters
     ----------
@@ -59,16 +60,19 @@ class StepRange:
 
 
 class Total(NamedTuple):
-    """What the numbers of a group add up to, in steps, and how many they are; missing ones are not among them. Private."""
+    """What the numbers of a group add up to, in steps, and how many there are. Private.
+
+    Missing numbers are not among them.
+    """
 
     steps: int
     known: int
 
 
 def step_query(kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool) -> str:
-    """Return the query that adds up the steps of each group (as text, they may have 128 bits) and counts the numbers that are there.
+    """Return the query that adds up the steps of each group, and counts the numbers that are not missing.
 
-    `rows` has a number `x` and, in groups, its group `grp`.
+    Sums are texts, because they may have 128 bits. `rows` has a number `x` and, in groups, its group `grp`.
     """
     return added_up(partial(_steps, kind), ranges, rows, grouped)
 
@@ -78,6 +82,7 @@ def added_up(
 ) -> str:
     """Return the query that adds up what `steps_of` says of each range, the same way for every engine."""
     group = "grp, " if grouped else ""
+    # Groups with the same range share one expression, so that the query is no longer than it has to be.
     alike: dict[StepRange, list[int]] = {}
     for place, one in enumerate(ranges):
         alike.setdefault(one, []).append(place)
@@ -89,6 +94,7 @@ def added_up(
             for one, groups in alike.items()
         )
         steps = f"CASE {' '.join(cases)} END"
+    # The sum over no numbers is NULL, and counts as 0.
     total = "CAST(coalesce(sum(steps), 0) AS VARCHAR) AS total, count(steps) AS known"
     return (
         f"SELECT {group}{total} FROM (SELECT {group}{steps} AS steps FROM {rows} AS kept) AS counted"
@@ -100,7 +106,8 @@ def _steps(kind: NumberKind, ends: StepRange) -> str:
     """Return the steps of `x`, a BIGINT; NULL if it is missing."""
     least, most = (kind.cut(end * ends.step) for end in (ends.low, ends.high))
     above = f" WHEN x >= {_typed(most, kind)} THEN {_whole(ends.high)}" if most is not None else ""
-    if least is None:  # no value of the kind reaches the lower end
+    # No value of the kind reaches the lower end: all of them are clipped to it.
+    if least is None:
         inside = ""
     elif kind.scale is None:
         inside = f" WHEN x >= {_typed(least, kind)} THEN {_float_steps(ends.step)}"
@@ -118,7 +125,11 @@ def _whole(number: int, kind: str = "BIGINT") -> str:
 
 
 def _float_steps(step: Fraction) -> str:
-    """Return floor(x / step) of a float inside the ends. What is smaller than a step is not divided: it might vanish."""
+    """Return floor(x / step) of a float inside the ends.
+
+    A number that is smaller than a step is not divided: the quotient might underflow to 0.
+    """
+    # The step is a power of two, so the product with its inverse is the exact quotient.
     one, per = (f"CAST('{float(number)!r}' AS DOUBLE)" for number in (step, 1 / step))
     near = f"WHEN x >= 0 AND x < {one} THEN {_whole(0)} WHEN x < 0 AND x >= -{one} THEN {_whole(-1)}"
     return f"CASE {near} ELSE TRY_CAST(floor(x * {per}) AS BIGINT) END"
@@ -132,18 +143,26 @@ def _whole_steps(kind: NumberKind, ends: StepRange) -> str:
         min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest)
         for end in (ends.low, ends.high)
     )
+    # Moved into the public ends before it is multiplied, so that the product fits into 128 bits.
     unscaled = f"least(greatest({_unscaled(scale)}, {_whole(low, 'HUGEINT')}), {_whole(high, 'HUGEINT')})"
+    # The step is a power of two, so its numerator or its denominator is 1.
     factor, divisor = ends.step.denominator, ends.step.numerator * top
     if factor > 1 and factor * max(abs(low), abs(high)) >= _HUGE:
-        # Such ends are less than one unscaled whole number away from 0 (2^52 steps are at most 2^112 / factor): only 0 lies between them.
+        # Such ends are less than one unscaled whole number away from 0, because 2^52 steps are at most
+        # 2^112 / factor: only 0 lies between them.
         return _whole(0)
-    if divisor >= _HUGE:  # a step is larger than every value of the type
+    # A step is larger than every value of the type, so the sign decides.
+    if divisor >= _HUGE:
         return f"CASE WHEN {unscaled} >= 0 THEN {_whole(0)} ELSE {_whole(-1)} END"
     product = f"({unscaled} * {_whole(factor, 'HUGEINT')})" if factor > 1 else unscaled
+    # The division cuts off toward zero, so a negative remainder takes one off.
     by = _whole(divisor, "HUGEINT")
     return f"CAST({product} // {by} - CASE WHEN {product} % {by} < 0 THEN 1 ELSE 0 END AS BIGINT)"
 
 
 def _unscaled(scale: int) -> str:
-    """Return 10^scale x as a whole number of 128 bits. A product of decimals might not fit into a decimal: the digits always do."""
+    """Return 10^scale x as a whole number of 128 bits.
+
+    The digits are read as a text: a product of decimals might not fit into a decimal.
+    """
     return "CAST(x AS HUGEINT)" if scale == 0 else "CAST(replace(CAST(x AS VARCHAR), '.', '') AS HUGEINT)"

@@ -1,7 +1,7 @@
-"""Parquet files, tables of DuckDB files, and DuckDB relations.
+"""Reads Parquet files, tables of DuckDB files, and DuckDB relations.
 
-Their rows are read by an engine, or by the connection of a relation, that projects columns by their places and evaluates nothing. What
-questions compute is computed elsewhere, of a stream of these rows.
+An engine, or the connection of a relation, reads their rows. It takes columns by their places and evaluates
+nothing. What questions compute is computed by another engine, which gets a stream of these rows.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ class ParquetReader:
 
     files: tuple[Path, ...]
     types: tuple[str, ...]
-    schema: Mapping[str, str] = field(
-        repr=False
-    )  # in the words of the engine, which writes names that differ in case anew
+    # In the words of the engine, which renames columns whose names differ only in case.
+    schema: Mapping[str, str] = field(repr=False)
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the files, and return the SELECT over them."""
@@ -42,18 +41,25 @@ class ParquetReader:
 
 
 def _parquet(files: Sequence[Path]) -> str:
-    # Nothing comes from folder names or from several schemas glued together: what a column is, is in the files alone.
+    # The files alone say what a column is: nothing comes from
+    # the names of folders, or from several schemas put together.
     listed = ", ".join(literal(str(path)) for path in files)
-    return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = false, filename = false, file_row_number = false)"
+    return (
+        f"read_parquet([{listed}], hive_partitioning = false, union_by_name = false,"
+        " filename = false, file_row_number = false)"
+    )
 
 
 def _all(types: Sequence[str]) -> str:
-    """Return names for all columns of a table, by their places: the engine finds `user` where `User` was meant."""
+    """Return names for all columns of a table, by their places.
+
+    Asked by name, the engine could find `user` where `User` was meant.
+    """
     return ", ".join(f"c{index}" for index in range(len(types)))
 
 
 def _check_unchanged(source: Engine, rows: str, schema: Mapping[str, str], what: str) -> None:
-    """Refuse columns that are not those of the table as it was opened: they are read by their places."""
+    """Refuse a table whose columns have changed since it was opened: they are read by their places."""
     if list(described(source, f"SELECT * FROM {rows}", what).items()) != list(schema.items()):
         raise DataSourceError(f"A source must not change while it is open; the columns of {what} have.")
 
@@ -66,6 +72,7 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
     DataSourceError
         If a file is no Parquet file, the schemas differ, or a name occurs twice.
     """
+    # The engine would take such a name for a pattern.
     strange = [path for path in files if set(str(path)) & set("*?[")]
     if strange:
         raise DataSourceError(
@@ -89,14 +96,17 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
 
 
 def _names(opened: Engine, path: Path) -> list[str]:
-    """Return the names of the columns as the file has them: the engine calls a second `user` `user_1`, beside `User` as well."""
+    """Return the names of the columns as the file has them.
+
+    The engine would call a second `user` `user_1`, also beside `User`.
+    """
     listed = f"SELECT name, num_children FROM parquet_schema({literal(str(path))})"
     rows = opened.connection.execute(listed).fetchall()
     names: list[str] = []
-    inside = 0  # how many entries of the column before are still to come
-    for name, children in rows[
-        1:
-    ]:  # the first entry is the table itself; the others stand in depth-first order
+    # How many entries inside the column before are still to come: these are no columns of the table itself.
+    inside = 0
+    # The first entry is the table itself; the others stand in depth-first order.
+    for name, children in rows[1:]:
         if inside:
             inside += (children or 0) - 1
         else:
@@ -153,7 +163,8 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
             opened.connection.execute(_attach(file))
         except duckdb.Error:
             raise DataSourceError(
-                f"A DuckDB source must be a database file that no other process writes to; {file} cannot be opened read only."
+                "A DuckDB source must be a database file that no other "
+                f"process writes to; {file} cannot be opened read only."
             ) from None
         opened.close_doors([file])
         schema = described(opened, f"SELECT * FROM {_table(table)}", f"table {table!r} of {file}")
@@ -166,6 +177,7 @@ def _is_view(opened: Engine, table: str) -> bool:
     views = opened.connection.execute(
         "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'private'"
     ).fetchall()
+    # The engine finds a table whatever the case of its name.
     return (schema.lower() or "main", name.lower()) in {(one.lower(), other.lower()) for one, other in views}
 
 
@@ -177,9 +189,9 @@ _VIEW = "sordino_private_rows"
 class RelationReader:
     """A relation of somebody else's connection: its settings are not touched, and nothing is left in it.
 
-    The connection makes the rows of the relation and projects columns by their places. Names that its owner gave
-    another meaning to (macros, functions, collations) do not occur in that, and nothing that questions compute is
-    computed there.
+    The connection makes the rows of the relation and takes columns by their places. Its owner may have given
+    names another meaning (macros, functions, collations): none of these occur there, and nothing that
+    questions compute is computed there.
     """
 
     value: duckdb.DuckDBPyRelation = field(repr=False)  # it would print its rows
@@ -192,11 +204,17 @@ class RelationReader:
         return received(self.types, indices)
 
 
-_BLOCK = 2048  # rows; with larger blocks less text fits into a row
+# How many rows a block has. The texts of a block are limited
+# together: with larger blocks, less text fits into a row.
+_BLOCK = 2048
 
 
 def _in_blocks(rows: Any) -> Any:
-    """Return a stream in small blocks: the texts of a block must have less than 2 GiB, and whose connection it is may not be told more."""
+    """Return a stream in small blocks.
+
+    The texts of a block must have less than 2 GiB. Larger blocks would need a setting of the connection, and
+    that belongs to somebody else.
+    """
     return rows.to_arrow_reader(_BLOCK) if find_spec("pyarrow") is not None else rows
 
 

@@ -1,4 +1,7 @@
-"""The words of a row predicate. What is no word here cannot be said: comments, parameters, casts with `::`, other quotes."""
+"""Splits a row predicate into words.
+
+What is no word here cannot be said: comments, parameters, casts with `::`, other quotes.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import NamedTuple
 from sordino.errors import UnsafePredicate
 
 ALLOWED = (
-    "A predicate may use columns (plain or in double quotes), numbers, 'texts', TRUE, FALSE, NULL, = <> != < <= > >=, AND, OR, NOT, "
-    "IS [NOT] NULL, [NOT] IN (literals), [NOT] BETWEEN, [NOT] LIKE 'pattern', + - *, parentheses and TRY_CAST(x AS type)"
+    "A predicate may use columns (plain or in double quotes), numbers, 'texts', TRUE, "
+    "FALSE, NULL, = <> != < <= > >=, AND, OR, NOT, IS [NOT] NULL, [NOT] IN (literals), "
+    "[NOT] BETWEEN, [NOT] LIKE 'pattern', + - *, parentheses and TRY_CAST(x AS type)"
 )
 
 LONGEST = 10_000
@@ -19,13 +23,14 @@ KEYWORDS = frozenset(
     {"AND", "OR", "NOT", "IS", "NULL", "IN", "BETWEEN", "LIKE", "TRUE", "FALSE", "TRY_CAST", "AS"}
 )
 
-# A column with one of these names is written in double quotes; as a plain word they only occur in what is refused.
+# A column with one of these names is written in double
+# quotes. As plain words they only occur in what is refused.
 RESERVED = frozenset(
     {
-        "ALL", "ANY", "ARRAY", "CASE", "CAST", "COLLATE", "DISTINCT", "ELSE", "END", "ESCAPE", "EXISTS", "EXTRACT", "FILTER", "FROM",
-        "GLOB", "GROUP", "HAVING", "ILIKE", "INTERVAL", "ISNULL", "LAMBDA", "LIMIT", "MAP", "NOTNULL", "ORDER", "OVER", "PARTITION",
-        "REGEXP", "ROW", "SELECT", "SIMILAR", "SOME", "STRUCT", "THEN", "TO", "UNION", "UNNEST", "USING", "VALUES", "WHEN", "WHERE",
-        "WITH",
+        "ALL", "ANY", "ARRAY", "CASE", "CAST", "COLLATE", "DISTINCT", "ELSE", "END", "ESCAPE", "EXISTS",
+        "EXTRACT", "FILTER", "FROM", "GLOB", "GROUP", "HAVING", "ILIKE", "INTERVAL", "ISNULL", "LAMBDA",
+        "LIMIT", "MAP", "NOTNULL", "ORDER", "OVER", "PARTITION", "REGEXP", "ROW", "SELECT", "SIMILAR", "SOME",
+        "STRUCT", "THEN", "TO", "UNION", "UNNEST", "USING", "VALUES", "WHEN", "WHERE", "WITH",
     }
 )  # fmt: skip
 
@@ -73,7 +78,8 @@ def tokens(predicate: str) -> list[Token]:
         if match is None or match.lastgroup == "comment":
             raise refuse(ascii(predicate[at : at + 2]) if match else ascii(predicate[at]), at + 1)
         kind, text = match.lastgroup or "", match.group()
-        # E'..', 1e5x, 0x10, 'a''b'c: words must not touch, or another dialect might read one word where we read two.
+        # Words must not touch, as in E'..', 1e5x, 0x10 or 'a''b'c:
+        # another dialect might read one word where we read two.
         solid = kind in {"number", "text", "quoted", "word"}
         if solid and glued:
             raise refuse(ascii(text[:20]), at + 1)

@@ -1,4 +1,4 @@
-"""Who is protected: the unit of privacy, and how many rows or items of one unit may count."""
+"""The unit of privacy: who is protected, and how many rows or items of one unit may count."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ class PrivacyUnit:
     Parameters
     ----------
     column : str or None
-        The column that names the unit (a customer, a device). Rows without a value there count for nobody and are dropped.
-        None: one row is one unit; `PrivacyUnit.row()` says it more clearly.
+        The column that names the unit (a customer, a device). Rows without a value there count for nobody and
+        are dropped. None: one row is one unit; `PrivacyUnit.row()` says it more clearly.
     adjacency : {"add-remove", "replace-one"}
-        Neighbouring data sets differ by all rows of one unit, which are added or removed, or replaced by other rows.
+        Neighboring data sets differ by all rows of one unit. These are added or removed, or replaced by other
+        rows.
     max_rows : int, optional
         Each unit contributes at most this many rows, or distinct items where items are counted.
 
@@ -51,17 +52,18 @@ class PrivacyUnit:
             COUNT("PrivacyUnit.max_rows", self.max_rows)
             if self.column is None:
                 raise InvalidParameter(
-                    "PrivacyUnit.max_rows needs a unit column: one row is already at most one row; got 'each row'."
+                    "PrivacyUnit.max_rows needs a unit column: one "
+                    "row is already at most one row; got 'each row'."
                 )
 
     @classmethod
     def row(cls, adjacency: Adjacency = "add-remove") -> PrivacyUnit:
-        """Return the unit "one row": every row is somebody else's.
+        """Return the unit "one row": every row is a unit of its own.
 
         Parameters
         ----------
         adjacency : {"add-remove", "replace-one"}
-            Neighbouring data sets have one row more or less, or one row replaced.
+            Neighboring data sets have one row more or less, or one row replaced.
         """
         return cls(None, adjacency=adjacency)
 
