@@ -1,10 +1,10 @@
 """One number that may lie anywhere in a range, released within a wider range and without bias: composite noise on a fixed grid.
 
-Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the value, exactly
-[zhang2024, made private, exact and optimal; wang2019; duchi2018].
+Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the
+value, exactly [zhang2024, made private, exact and optimal; wang2019; duchi2018].
 Proof: docs/proofs/composite.md.
-Noise: one uniform number rounds the value to a grid; one below the total weight of a table of whole weights chooses the output, in a
-mixture after a coin.
+Noise: one uniform number rounds the value to a grid; one below the total weight of a table of whole weights
+chooses the output, in a mixture after a coin.
 Floats: none before the release, which is one of a public list of floats.
 """
 
@@ -76,14 +76,16 @@ HUMP = Constraint("a number in [1, 16]", _within(1, 16, 1, 16), (1, 1.5), (0.5, 
 class CompositeMechanism(Mechanism):
     """Release one number that may be anything between two public ends: bounded, unbiased, and private whatever it is.
 
-    That is local privacy: each person reports one value of a public range. It also fits a query in the middle whose answer one unit can
-    move from one end to the other. Where a unit moves the answer by less than that, `FoldedMechanism` is far more accurate; composite noise
-    scaled to the sensitivity alone, as it was published, is not private there.
+    That is local privacy: each person reports one value of a public range. It also fits a query in the middle
+    whose answer one unit can move from one end to the other. Where a unit moves the answer by less than that,
+    `FoldedMechanism` is far more accurate; composite noise scaled to the sensitivity alone, as it was
+    published, is not private there.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, `upper` is not above `lower`, or the statement is about a smaller move.
+        If a parameter does not satisfy its constraint, `upper` is not above `lower`, or the statement is
+        about a smaller move.
 
     Examples
     --------
@@ -98,17 +100,20 @@ class CompositeMechanism(Mechanism):
 
     lower: Number = parameter(
         FINITE,
-        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule.",
+        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it "
+        "by rule.",
     )
     upper: Number = parameter(
         FINITE,
-        "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule.",
+        "Every value that the query can take lies below it, whatever the data. Higher values are moved to "
+        "it by rule.",
     )
     epsilon: Number = parameter(BUDGET, "Budget.")
     activation: Literal["rectangle", "sine", "triangle", "mixture"] = parameter(
         one_of("rectangle", "sine", "triangle", "mixture"),
         (
-            'The bump over the value. "rectangle" is the best of the three at every value; "mixture" adds two far points with the '
+            'The bump over the value. "rectangle" is the best of the three at every value; "mixture" adds '
+            "two far points with the "
             "probability that makes the worst variance least."
         ),
         default="rectangle",
@@ -116,14 +121,16 @@ class CompositeMechanism(Mechanism):
     base: Literal["constant", "quartic"] = parameter(
         one_of("constant", "quartic"),
         (
-            'What lies under the bump. "quartic" is there to be compared with: its variance was larger wherever it was tried.'
+            'What lies under the bump. "quartic" is there to be compared with: its variance was larger '
+            "wherever it was tried."
         ),
         default="constant",
     )
     tuned_for: str | Number = parameter(
         TUNED,
         (
-            "Where the variance is to be least: in the middle of the range, at its worst, on average over the range, or on average over "
+            "Where the variance is to be least: in the middle of the range, at its worst, on average over "
+            "the range, or on average over "
             "values with this mean of t², in [0, 1], t their distance from the middle in halves of the range."
         ),
         default="worst",
@@ -180,8 +187,8 @@ class CompositeMechanism(Mechanism):
     def parameters(self) -> dict[str, float]:
         """What the density looks like where outputs are 2 wide.
 
-        `width` and `height` of the bump, `center` and `floor` of the base, `mass` of the bump; `H1` and `H2`, the rates of [zhang2024] in
-        the middle; `share`, the probability of base and bump in a mixture.
+        `width` and `height` of the bump, `center` and `floor` of the base, `mass` of the bump; `H1` and `H2`,
+        the rates of [zhang2024] in the middle; `share`, the probability of base and bump in a mixture.
         """
         return self.noise.shape
 
@@ -219,8 +226,8 @@ class CompositeMechanism(Mechanism):
     def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
         """Release one report for each of the private `values`, shape (n,), each with its own noise: local privacy.
 
-        Each report spends `cost`. A person whose values are in r rows spends r times as much. The number of reports and their order are
-        public.
+        Each report spends `cost`. A person whose values are in r rows spends r times as much. The number of
+        reports and their order are public.
 
         Raises
         ------
@@ -235,10 +242,12 @@ class CompositeMechanism(Mechanism):
 
 
 # ---- noise of the functions ------------------------------------------------------------------------------------------
-# Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far points, all weights whole.
+# Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far points, all
+# weights whole.
 #
-# Claim: between any two inputs no output's probability changes by more than the factor peak/floor <= e^epsilon, and the mean of an output
-# is the input, exactly. Proof: docs/proofs/composite.md, "On the grid" and "Mixtures".
+# Claim: between any two inputs no output's probability changes by more than the factor peak/floor <=
+# e^epsilon, and the mean of an output is the input, exactly. Proof: docs/proofs/composite.md, "On the grid"
+# and "Mixtures".
 # Floats: they choose width and share, which are public parameters, before anything becomes a whole number.
 
 
@@ -402,17 +411,21 @@ def _weights(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
     peak = math.floor(floor * ratio)
     if math.log1p((peak - floor) / floor) < KEPT * epsilon:
         raise InvalidParameter(
-            f"CompositeMechanism.epsilon must be so large that whole weights below 2^{_BITS} can tell inputs apart, about 1e-10; got "
+            f"CompositeMechanism.epsilon must be so large that whole weights below 2^{_BITS} can tell "
+            "inputs apart, about 1e-10; got "
             f"{float(epsilon):.3g}. Raise epsilon."
         )
     return floor, peak
 
 
 # ---- the search for the best function --------------------------------------------------------------------------------
-# The width of the bump, and the share of a mixture, with the least variance: closed forms, looked through from end to end.
+# The width of the bump, and the share of a mixture, with the least variance: closed forms, looked through
+# from end to end.
 #
-# Claim: `variances` is the variance of a composite mechanism in the limit of a fine grid. Proof: docs/proofs/composite.md, "Variance".
-# Floats: throughout. They choose public parameters; the guarantee and the variance of what is chosen are computed in whole numbers.
+# Claim: `variances` is the variance of a composite mechanism in the limit of a fine grid. Proof:
+# docs/proofs/composite.md, "Variance".
+# Floats: throughout. They choose public parameters; the guarantee and the variance of what is chosen are
+# computed in whole numbers.
 
 
 Floats = NDArray[np.float64]

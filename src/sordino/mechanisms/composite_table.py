@@ -1,9 +1,12 @@
 """One number that may lie anywhere in a range, released within a wider range and without bias: the table that a linear program finds.
 
-Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the value, exactly.
+Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the
+value, exactly.
 Proof: docs/proofs/composite-table.md.
-Noise: one uniform number rounds the value to one of a few inputs; one below the total weight chooses the output.
-Floats: none before the release, which is one of a public list of floats; the program that proposes the table is solved in floats.
+Noise: one uniform number rounds the value to one of a few inputs; one below the total weight chooses the
+output.
+Floats: none before the release, which is one of a public list of floats; the program that proposes the table
+is solved in floats.
 """
 
 from __future__ import annotations
@@ -54,9 +57,10 @@ INPUTS = Constraint(
 class CompositeTable(Mechanism):
     """Release one number that may be anything between two public ends, with nearly the least variance that is possible at the worst value.
 
-    It is used as `CompositeMechanism`, and private in the same cases. Values are rounded at random to a few inputs first. Its law has no
-    formula: a linear program proposes whole weights, which are checked in whole numbers. That takes some tenths of a second at the first
-    use of each epsilon, and scipy (`pip install 'sordino[tables]'`).
+    It is used as `CompositeMechanism`, and private in the same cases. Values are rounded at random to a few
+    inputs first. Its law has no formula: a linear program proposes whole weights, which are checked in whole
+    numbers. That takes some tenths of a second at the first use of each epsilon, and scipy (`pip install
+    'sordino[tables]'`).
 
     Raises
     ------
@@ -73,17 +77,20 @@ class CompositeTable(Mechanism):
 
     lower: Number = parameter(
         FINITE,
-        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule.",
+        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it "
+        "by rule.",
     )
     upper: Number = parameter(
         FINITE,
-        "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule.",
+        "Every value that the query can take lies below it, whatever the data. Higher values are moved to "
+        "it by rule.",
     )
     epsilon: Number = parameter(BUDGET, "Budget.")
     inputs: Literal[5, 9] = parameter(
         INPUTS,
         (
-            "To how many values of the range a value is rounded at random, the ends among them. With 5, and an epsilon above 3.3, a "
+            "To how many values of the range a value is rounded at random, the ends among them. With 5, and "
+            "an epsilon above 3.3, a "
             'mixture (`CompositeMechanism(activation="mixture")`) has less variance.'
         ),
         default=9,
@@ -165,10 +172,12 @@ class CompositeTable(Mechanism):
 
 
 # ---- the noise of a table --------------------------------------------------------------------------------------------
-# Composite noise without a formula: for each of a few inputs the weights that a linear program finds best, made whole and checked.
+# Composite noise without a formula: for each of a few inputs the weights that a linear program finds best,
+# made whole and checked.
 #
-# Claim: between any two inputs no output's probability changes by more than the factor e^epsilon, and the mean of an output is the input,
-# exactly: `checked` computes both in whole numbers before a table is used. Proof: docs/proofs/composite-table.md.
+# Claim: between any two inputs no output's probability changes by more than the factor e^epsilon, and the
+# mean of an output is the input, exactly: `checked` computes both in whole numbers before a table is used.
+# Proof: docs/proofs/composite-table.md.
 # Floats: the program is solved in floats; what it finds is a proposal.
 
 
@@ -300,7 +309,8 @@ def designed_table(epsilon: Fraction, inputs: int) -> TableNoise:
 def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, Floats]:
     """Return the least largest variance (inf where there is no table), and probabilities for the inputs 0..inputs, one row each.
 
-    Variables: the probabilities, the least of each output over all inputs (which is symmetric), and the largest variance.
+    Variables: the probabilities, the least of each output over all inputs (which is symmetric), and the
+    largest variance.
     """
     try:
         from scipy.optimize import linprog  # noqa: PLC0415  (an extra, and slow to load)

@@ -1,11 +1,11 @@
 """Noise that stays within a declared range and has no bias: discrete Laplace or staircase noise with folded tails.
 
-Claim: epsilon-differentially private for answers whose L1 sensitivity is the bound; the mean of a release is the answer, exactly, and its
-variance is below that of the noise for every answer between the ends. Its excess over the range is the least possible where the bound
-is one step.
+Claim: epsilon-differentially private for answers whose L1 sensitivity is the bound; the mean of a release is
+the answer, exactly, and its variance is below that of the noise for every answer between the ends. Its excess
+over the range is the least possible where the bound is one step.
 Proof: docs/proofs/folded.md.
-Noise: discrete Laplace of rate epsilon/bound a step, or a discrete staircase of rate epsilon a bound; one uniform number rounds answers
-that need not be on the grid.
+Noise: discrete Laplace of rate epsilon/bound a step, or a discrete staircase of rate epsilon a bound; one
+uniform number rounds answers that need not be on the grid.
 Floats: none before the release, a whole number of steps as a float, beyond the range moved by a public float.
 """
 
@@ -44,14 +44,16 @@ _NOTHING = 2000  # e^-2000 steps are no float, whatever the step
 class FoldedMechanism(Mechanism):
     """Release a number, or a list of numbers together, inside a declared range and without bias.
 
-    The range of the releases exceeds that of the answers by a known amount on either side, `excess`. No unbiased private mechanism can
-    do without: `least_excess` is what each needs. The variance is below that of `LaplaceMechanism` everywhere, most at the ends.
+    The range of the releases exceeds that of the answers by a known amount on either side, `excess`. No
+    unbiased private mechanism can do without: `least_excess` is what each needs. The variance is below that
+    of `LaplaceMechanism` everywhere, most at the ends.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, `upper` is not above `lower`, the bound is larger than the range, the margin
-        below what the noise needs, or the statement is about several answers and the noise a staircase.
+        If a parameter does not satisfy its constraint, `upper` is not above `lower`, the bound is larger than
+        the range, the margin below what the noise needs, or the statement is about several answers and the
+        noise a staircase.
 
     Examples
     --------
@@ -77,15 +79,19 @@ class FoldedMechanism(Mechanism):
     sensitivity: Sensitivity = parameter(
         ANY_STATEMENT,
         (
-            'Its bound is at most `upper - lower` an answer. For a list: norm "l1" (`COUNTING.over(n)`). With a step, answers are '
-            "rounded down to it; without one they are rounded at random to a fine grid, so that no real answer has a bias."
+            'Its bound is at most `upper - lower` an answer. For a list: norm "l1" (`COUNTING.over(n)`). '
+            "With a step, answers are "
+            "rounded down to it; without one they are rounded at random to a fine grid, so that no real "
+            "answer has a bias."
         ),
     )
     noise: Converted[Literal["laplace", "staircase"] | Family, Family] = parameter(
         one_of_the_laws("laplace", "staircase"),
         (
-            '"laplace" has the smaller excess. "staircase" is for one number, and has the smaller variance where the bound is many '
-            "steps and epsilon above 1 or so: by 15 % in the middle at epsilon 2. Kept as the law of the noise before it is folded, "
+            '"laplace" has the smaller excess. "staircase" is for one number, and has the smaller variance '
+            "where the bound is many "
+            "steps and epsilon above 1 or so: by 15 % in the middle at epsilon 2. Kept as the law of the "
+            "noise before it is folded, "
             "in steps."
         ),
         default="laplace",
@@ -93,7 +99,8 @@ class FoldedMechanism(Mechanism):
     margin: Number | None = parameter(
         OrNone(POSITIVE),
         (
-            "How far releases may lie beyond the range, at most, in the unit of the answers. Too small a margin is refused. By default "
+            "How far releases may lie beyond the range, at most, in the unit of the answers. Too small a "
+            "margin is refused. By default "
             "there is no limit."
         ),
         default=None,
@@ -105,7 +112,8 @@ class FoldedMechanism(Mechanism):
     )
     excess: float = derived("How far that is beyond the ends of the range, these moved outwards to the grid.")
     least_excess: float = derived(
-        "What every unbiased mechanism needs whose answers move by the bound next to an end: bound/(e^epsilon - 1)."
+        "What every unbiased mechanism needs whose answers move by the bound next to an end: "
+        "bound/(e^epsilon - 1)."
     )
 
     def derive(self) -> None:
@@ -119,13 +127,15 @@ class FoldedMechanism(Mechanism):
         answers = _about(self.sensitivity)
         if answers is not None and bound > (high - low) * answers:
             raise InvalidParameter(
-                f"FoldedMechanism.sensitivity must have a bound of at most upper - lower, {shown(high - low)}, an answer; got "
+                "FoldedMechanism.sensitivity must have a bound of at most upper - lower, "
+                f"{shown(high - low)}, an answer; got "
                 f"{shown(bound)}. No two answers are farther apart than the range is wide."
             )
         step = step_for(self.sensitivity, (bound / budget) ** 2, "FoldedMechanism")
         if max(abs(low), abs(high)) > (CLAMP - 1) * step:
             raise InvalidParameter(
-                f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and {shown(high)}. Give "
+                f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and "
+                f"{shown(high)}. Give "
                 "Sensitivity(step=), a larger power of two."
             )
         law, spent = _noise(
@@ -152,8 +162,10 @@ class FoldedMechanism(Mechanism):
         allowed = to_fraction(self.margin)
         if float(min(allowed, beyond)) < float(beyond):  # what is published is a float, too
             raise InvalidParameter(
-                f"FoldedMechanism.margin must be at least {float(beyond)!r}, by which this noise exceeds the range; got "
-                f"{shown(allowed)}. Every unbiased private mechanism needs bound/(e^epsilon - 1) = {least:.12g}; this one does with that "
+                f"FoldedMechanism.margin must be at least {float(beyond)!r}, by which this noise exceeds "
+                "the range; got "
+                f"{shown(allowed)}. Every unbiased private mechanism needs bound/(e^epsilon - 1) = "
+                f"{least:.12g}; this one does with that "
                 "where the bound is one step. Raise the margin or epsilon."
             )
 
@@ -257,8 +269,8 @@ class FoldedMechanism(Mechanism):
 def decide(noisy: Steps, low: int, high: int, period: int) -> Steps:
     """Return noisy answers in steps, shape (n,) or (N, n), those beyond an end moved towards it by whole periods.
 
-    With period 1 that is the end itself. What is released for these lies beyond them, by the mean of the geometric number of periods that
-    was taken away.
+    With period 1 that is the end itself. What is released for these lies beyond them, by the mean of the
+    geometric number of periods that was taken away.
     """
     below = low - (low - noisy) % period
     above = high + (noisy - high) % period
@@ -270,7 +282,8 @@ def covered(law: Family, sensitivity: Sensitivity, n: int) -> None:
     """Raise `InvalidParameter` unless `n` answers may be released together."""
     if isinstance(law, Staircase) and n > 1:
         raise InvalidParameter(
-            f"FoldedMechanism.noise must be 'laplace' for {n} answers: each that moves at all would cost a staircase a whole period; got "
+            f"FoldedMechanism.noise must be 'laplace' for {n} answers: each that moves at all would cost a "
+            "staircase a whole period; got "
             "'staircase'."
         )
     whole_vector(sensitivity, "l1", n, "FoldedMechanism")
@@ -322,7 +335,10 @@ _TWO_STEPS = Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=
 CLAIMS = (
     Claim(
         name="FoldedMechanism",
-        statement="Folded discrete Laplace noise makes answers of L1 sensitivity bound epsilon-private, a folded staircase one answer.",
+        statement=(
+            "Folded discrete Laplace noise makes answers of L1 sensitivity bound epsilon-private, a folded "
+            "staircase one answer."
+        ),
         references=("ghosh2012", "zhang2024"),
         proof="folded.md",
         neighbours=(

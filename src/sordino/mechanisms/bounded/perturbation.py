@@ -1,8 +1,9 @@
 """Perturbation functions on a fixed grid: whole weights of a base, the same for every input, and of a bump that stands over the input.
 
-Claim: between any two inputs no output's probability changes by more than the factor `peak/floor`; the mean output of input c is
-`gain * c`, exactly, for every input. Proof: docs/proofs/composite.md, "On the grid".
-Floats: they shape the sine and the quartic before these become whole numbers, the same for every input; none meets an answer.
+Claim: between any two inputs no output's probability changes by more than the factor `peak/floor`; the mean
+output of input c is `gain * c`, exactly, for every input. Proof: docs/proofs/composite.md, "On the grid".
+Floats: they shape the sine and the quartic before these become whole numbers, the same for every input; none
+meets an answer.
 """
 
 from __future__ import annotations

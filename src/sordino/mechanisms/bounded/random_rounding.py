@@ -1,7 +1,8 @@
 """Real answers as whole numbers of a public grid, rounded up or down at random so that nothing is lost on average.
 
-Claim: the result is floor(p + U) for U uniform on [0, 1) and p = (answer - low)/step clamped to [0, cells]: its mean is p, exactly, and for
-the same U two answers that are d steps apart end at most ceil(d) apart. Proof: docs/proofs/folded.md, "Rounding".
+Claim: the result is floor(p + U) for U uniform on [0, 1) and p = (answer - low)/step clamped to [0, cells]:
+its mean is p, exactly, and for the same U two answers that are d steps apart end at most ceil(d) apart.
+Proof: docs/proofs/folded.md, "Rounding".
 Noise: one word an answer, more where 64 digits do not decide.
 Floats: a float may only propose; within a certified band of a whole number fractions decide.
 """

@@ -1,6 +1,7 @@
 """A declared range in cells of a grid: values to inputs, at random and without bias; outputs to numbers; variances in real units.
 
-Claim: what is released has the law of the noise for the input that a value was rounded to. Proof: docs/proofs/composite.md, "Real values".
+Claim: what is released has the law of the noise for the input that a value was rounded to. Proof:
+docs/proofs/composite.md, "Real values".
 Floats: the outputs are the floats nearest to public fractions.
 """
 
@@ -136,7 +137,8 @@ class RangeGrid:
         array = as_array(value, owner)
         if array.ndim:
             raise InvalidParameter(
-                f"{owner}.release needs one number; got a list. Use reports where each number is the only one of its person."
+                f"{owner}.release needs one number; got a list. Use reports where each number is the only "
+                "one of its person."
             )
         return float(self._drawn(array.reshape(-1), entropy)[0]), self.standard_error
 
@@ -165,7 +167,9 @@ def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, o
     bound = to_fraction(sensitivity.bound)
     if bound < high - low:
         raise InvalidParameter(
-            f"{owner} is private where the query takes values in a range no wider than the bound, as where each person reports one value; "
-            f"got a range of {shown(high - low)} and a bound of {shown(bound)}. FoldedMechanism has no such condition; or leave the "
+            f"{owner} is private where the query takes values in a range no wider than the bound, as where "
+            "each person reports one value; "
+            f"got a range of {shown(high - low)} and a bound of {shown(bound)}. FoldedMechanism has no such "
+            "condition; or leave the "
             "statement out: the noise is that of the range."
         )

@@ -1,6 +1,7 @@
 """A private smooth bound of sensitivity as one number between two public ones: total, and a rule of the bound alone.
 
-Claim: the result lies in [floor, ceiling]; if a bound is off by a share of its size, so is the result, at most.
+Claim: the result lies in [floor, ceiling]; if a bound is off by a share of its size, so is the result, at
+most.
 Proof: docs/proofs/step-selection.md, "The scale".
 Floats: 53 binary digits of an array of numbers are kept; fractions and decimals are exact.
 """
@@ -32,7 +33,8 @@ def checked_limits(floor: Number, ceiling: Number, owner: str, unit_of: str) -> 
         raise InvalidParameter(f"{owner}.ceiling must be at least the floor {shown(low)}; got {shown(high)}.")
     if low < 1 / MOST_BOUND or high > MOST_BOUND:
         raise InvalidParameter(
-            f"{owner}.floor and ceiling must lie between 2^-500 and 2^500; got {shown(low)} and {shown(high)}. Change the unit of the "
+            f"{owner}.floor and ceiling must lie between 2^-500 and 2^500; got {shown(low)} and "
+            f"{shown(high)}. Change the unit of the "
             f"{unit_of}."
         )
     return low, high
@@ -54,7 +56,8 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
         bounds = np.zeros(0)
     if bounds.size not in {1, size}:
         raise InvalidParameter(
-            f"{owner}.release.smooth_bound must be a number, or a list of one for each of the {size} scores; got something of another "
+            f"{owner}.release.smooth_bound must be a number, or a list of one for each of the {size} "
+            "scores; got something of another "
             "shape or type."
         )
     if bounds.dtype == object:

@@ -1,6 +1,7 @@
 """Private scores as floats, made total by rule: NaN and what is no number are the lowest value.
 
-Claim: each float is a function of its own value; nothing raises that depends on a value. Proof: docs/proofs/smooth-selection.md, "Floats".
+Claim: each float is a function of its own value; nothing raises that depends on a value. Proof:
+docs/proofs/smooth-selection.md, "Floats".
 Floats: other types are rounded to the nearest float.
 """
 

@@ -1,11 +1,11 @@
 """What a number with noise in proportion to a smooth bound loses at most, and the noise that a budget buys.
 
-Claim: with scale S/alpha, S beta-smooth and at least the local sensitivity, and generalized Cauchy noise of power gamma the loss is at most
-`loss_bound`; it is attained. `largest_alpha` has a loss of at most epsilon.
+Claim: with scale S/alpha, S beta-smooth and at least the local sensitivity, and generalized Cauchy noise of
+power gamma the loss is at most `loss_bound`; it is attained. `largest_alpha` has a loss of at most epsilon.
 Proof: docs/proofs/smooth-mechanism.md [nissim2007, yamamoto2024, tightened].
 Noise: none.
-Floats: suprema are enclosed by slopes on both sides of the one place where they are attained; each function is assumed to err by less
-than 1e-14, and bounds are raised by more.
+Floats: suprema are enclosed by slopes on both sides of the one place where they are attained; each function
+is assumed to err by less than 1e-14, and bounds are raised by more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _LEAST = 1e-6
 def loss_bound(alpha: float, beta: float, gamma: float) -> float:
     """Return an upper bound of the loss between neighbours, in nats, less than 1e-9 of it (and 1e-12) above it.
 
-    It is convex in the logarithm of the ratio of the scales where these rise, and where they fall: one of three ratios has the largest.
+    It is convex in the logarithm of the ratio of the scales where these rise, and where they fall: one of
+    three ratios has the largest.
     """
     return max(_supremum(alpha, ratio, gamma) for ratio in (-beta, 0.0, beta))
 
@@ -32,7 +33,8 @@ def loss_bound(alpha: float, beta: float, gamma: float) -> float:
 def _supremum(alpha: float, ratio: float, gamma: float) -> float:
     """Return an upper bound of sup over z > 0 of ln (1 + w^gamma)/(1 + z^gamma) - ratio, w = s z + shift, ratio = ln s.
 
-    Its derivative has the sign of s - (z/w)^(gamma - 1) - shift z^(gamma - 1), which changes once. Everything is a logarithm here.
+    Its derivative has the sign of s - (z/w)^(gamma - 1) - shift z^(gamma - 1), which changes once. Everything
+    is a logarithm here.
     """
     power, shift = gamma - 1, math.log(alpha) + min(0.0, ratio)
     low, high = (ratio - _log_sum(shift, -power * shift)) / power, (ratio - shift) / power
@@ -97,7 +99,8 @@ def power_loss(beta: float, gamma: float) -> float:
 def cauchy_alpha(epsilon: float, beta: float) -> float:
     """Return the alpha with which Cauchy noise loses epsilon exactly, beta < epsilon.
 
-    min(2 sinh(epsilon/2), sqrt(2 e^beta (cosh epsilon - cosh beta))): the second one counts beyond beta = ln(2 cosh epsilon - 1).
+    min(2 sinh(epsilon/2), sqrt(2 e^beta (cosh epsilon - cosh beta))): the second one counts beyond beta =
+    ln(2 cosh epsilon - 1).
     """
     scales = math.sqrt(math.sinh((epsilon + beta) / 2)) * math.sqrt(math.sinh((epsilon - beta) / 2))
     return 2 * min(math.sinh(epsilon / 2), math.exp(beta / 2) * scales)

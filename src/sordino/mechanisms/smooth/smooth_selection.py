@@ -1,10 +1,11 @@
 """Selection with noise in proportion to a smooth bound of the local sensitivity.
 
-Claim: epsilon-differentially private if the bound is at least the local sensitivity of every score and beta-smooth [yamamoto2024, Thms 2
-and 3, corrected and tightened].
+Claim: epsilon-differentially private if the bound is at least the local sensitivity of every score and
+beta-smooth [yamamoto2024, Thms 2 and 3, corrected and tightened].
 Proof: docs/proofs/smooth-selection.md.
 Noise: generalized Cauchy of power gamma, times bound/alpha: magnitudes (one-sided) or signed.
-Floats: scores, bound and noise are floats; the claim is about ideal arithmetic (`exact` is False). Only a position is released.
+Floats: scores, bound and noise are floats; the claim is about ideal arithmetic (`exact` is False). Only a
+position is released.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ _MOST_CANDIDATES = 1 << 53
 class SmoothSelection(Mechanism):
     """Select the largest of m private scores, with noise that follows a smooth bound of how far they move on data like these.
 
-    The bound S is private, too: a number with S >= the local sensitivity of every score, and S <= e^beta times that of any neighbouring
-    data set. Where data are far from their worst case, it is far below the global sensitivity, and the noise with it. The
-    noise has a heavy tail, because a scale that differs between neighbours shows in lighter ones.
+    The bound S is private, too: a number with S >= the local sensitivity of every score, and S <= e^beta
+    times that of any neighbouring data set. Where data are far from their worst case, it is far below the
+    global sensitivity, and the noise with it. The noise has a heavy tail, because a scale that differs
+    between neighbours shows in lighter ones.
 
     Raises
     ------
@@ -54,9 +56,10 @@ class SmoothSelection(Mechanism):
 
     Notes
     -----
-    Neighbours are data sets of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for another adjacency refuses the
-    mechanism. Nothing that depends on the bound may be shown: no standard error, no gap. The scale of each score must be the same: a scale
-    for each score is not private with any accounting of this kind (see the proof page), so of several bounds the largest counts.
+    Neighbours are data sets of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for
+    another adjacency refuses the mechanism. Nothing that depends on the bound may be shown: no standard
+    error, no gap. The scale of each score must be the same: a scale for each score is not private with any
+    accounting of this kind (see the proof page), so of several bounds the largest counts.
 
     Examples
     --------
@@ -71,13 +74,15 @@ class SmoothSelection(Mechanism):
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
     beta: Number = parameter(
         NOT_NEGATIVE,
-        "How smooth the bound is, in nats a record. 0 only where floor = ceiling: a bound that is the same for all data sets.",
+        "How smooth the bound is, in nats a record. 0 only where floor = ceiling: a bound that is the same "
+        "for all data sets.",
     )
     candidates: int = parameter(COUNT, "Number of scores, at most 2^53: public, because noise depends on it.")
     ceiling: Number = parameter(
         POSITIVE,
         (
-            "Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the global sensitivity, or nothing is "
+            "Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the "
+            "global sensitivity, or nothing is "
             "private; 2^500 at most."
         ),
     )
@@ -97,7 +102,8 @@ class SmoothSelection(Mechanism):
     accounting: Accounting = parameter(
         one_of("tight", "published"),
         (
-            '"tight": the least loss that is proved here. "published": that of the paper, for comparison; its noise is larger. Two-sided '
+            '"tight": the least loss that is proved here. "published": that of the paper, for comparison; '
+            "its noise is larger. Two-sided "
             "noise has one accounting."
         ),
         default="tight",
@@ -117,7 +123,8 @@ class SmoothSelection(Mechanism):
         law = GeneralizedCauchy(to_fraction(self.gamma))
         if smooth == 0 and low < high:
             raise InvalidParameter(
-                "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be the same for all data sets; "
+                "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be "
+                "the same for all data sets; "
                 f"got {shown(self.beta)}. Give the beta of your bound, or floor = ceiling, the constant."
             )
         steep = steepness(smooth, low, high, self.accounting)
@@ -126,8 +133,10 @@ class SmoothSelection(Mechanism):
         if alpha <= 0:
             least = scale_loss(steep, count, law, self.sided, self.accounting)
             raise InvalidParameter(
-                f"SmoothSelection.beta must leave a part of epsilon for the scores; got {shown(self.beta)}, of which the noise of {count} "
-                f"candidates with gamma {shown(law.gamma)} loses {least:.6g} of epsilon {shown(budget)}. Lower beta, or raise epsilon."
+                f"SmoothSelection.beta must leave a part of epsilon for the scores; got {shown(self.beta)}, "
+                f"of which the noise of {count} "
+                f"candidates with gamma {shown(law.gamma)} loses {least:.6g} of epsilon {shown(budget)}. "
+                "Lower beta, or raise epsilon."
             )
         self._set(alpha=alpha, noise=law, cost=Pure(epsilon=budget))
 
@@ -140,8 +149,8 @@ class SmoothSelection(Mechanism):
         scores : array of numbers, shape (candidates,)
             Private. They are clamped to 2^52 ceilings from 0; NaN counts as the lowest value.
         smooth_bound : number, or array of numbers, shape (candidates,)
-            Private, in the unit of the scores; the largest counts. It is clamped to [floor, ceiling]; NaN and what is no number count as
-            the ceiling.
+            Private, in the unit of the scores; the largest counts. It is clamped to [floor, ceiling]; NaN and
+            what is no number count as the ceiling.
         entropy : Entropy
             Where the noise comes from.
 
@@ -184,8 +193,8 @@ def decide(scaled: NDArray[np.float64], noise: NDArray[np.float64]) -> int:
 def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Accounting) -> float:
     """Return the logarithm of the largest ratio of the scales of neighbours, rounded up.
 
-    A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings of whoever computed the
-    bound.
+    A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings
+    of whoever computed the bound.
     """
     steep = float(min(beta, _HUGE)) + 2.0**-40 if beta else 0.0
     if accounting == "published":
@@ -196,11 +205,13 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Account
 # ---- what a selection costs ------------------------------------------------------------------------------------------
 # What selection with noise in proportion to a smooth bound loses at most, and the noise that a budget buys.
 #
-# Claim: `loss_bound` is at least the loss of the largest of m scores, each plus S/alpha times generalized Cauchy noise, S beta-smooth.
+# Claim: `loss_bound` is at least the loss of the largest of m scores, each plus S/alpha times generalized
+# Cauchy noise, S beta-smooth.
 # Proof: docs/proofs/smooth-selection.md [yamamoto2024, corrected].
 # Noise: none.
-# Floats: suprema are enclosed cell by cell with what the hazard's shape says of slopes, so that a grid decides nothing; each log of a
-# survival function is assumed to err by less than 1e-12, and every bound is raised by more than that.
+# Floats: suprema are enclosed cell by cell with what the hazard's shape says of slopes, so that a grid
+# decides nothing; each log of a survival function is assumed to err by less than 1e-12, and every bound is
+# raised by more than that.
 
 
 Sided = Literal["one", "two"]
@@ -224,8 +235,9 @@ _CELLS = 4096
 def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, float]:
     """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + shift), and about how fast it rises with the shift.
 
-    With y = e^beta z + shift and p(z) = z r(z), which rises (r the hazard), the derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a
-    cell it lies between what the ends say. From `_far` on it is negative, and below the first node both survival functions fall.
+    With y = e^beta z + shift and p(z) = z r(z), which rises (r the hazard), the derivative by x = ln z is (1
+    - shift/y) p(y) - p(z): over a cell it lies between what the ends say. From `_far` on it is negative, and
+    below the first node both survival functions fall.
     """
     plain = float(law.gamma - 1) * beta + max(0.0, shift) * law.hazard_bound
     if shift <= 0 or plain < _LEAST:
@@ -313,8 +325,8 @@ def k1(alpha: float, beta: float, law: GeneralizedCauchy) -> float:
 def k2(alpha: float, beta: float, candidates: int, law: GeneralizedCauchy) -> float:
     """Return an upper bound of the loss where the scale of the neighbour is larger, by a factor of 1/s, s from e^-beta to 1.
 
-    It is the largest value over s of kappa(2 alpha s) + min(D_m ln(1/s), ln m), which is convex in ln s up to where ln m is reached, and
-    only falls beyond: one of the two ends has it.
+    It is the largest value over s of kappa(2 alpha s) + min(D_m ln(1/s), ln m), which is convex in ln s up to
+    where ln m is reached, and only falls beyond: one of the two ends has it.
     """
     factor, losers = dilation(beta, candidates, law)
     return max(kappa(law, 2 * alpha), kappa(law, 2 * alpha * factor) + losers)
@@ -341,7 +353,8 @@ def d_m(candidates: int, law: GeneralizedCauchy) -> float:
 def _under_a_line(candidates: int, law: GeneralizedCauchy) -> float:
     """Return the least (m - 1) a + b ln m of the lines a + b Lambda that were tried, Lambda = -ln F: any line above psi would do.
 
-    psi and Lambda both fall, so over a cell psi is at most what it is at the left end, Lambda at least what it is at the right one.
+    psi and Lambda both fall, so over a cell psi is at most what it is at the left end, Lambda at least what
+    it is at the right one.
     """
     psi, logs = _elasticities(law)
 
@@ -476,7 +489,10 @@ _PAIR: dict[str, Any] = {"epsilon": 1, "candidates": 2, "ceiling": 8, "floor": 0
 CLAIMS = (
     Claim(
         name="SmoothSelection",
-        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound (one-sided noise).",
+        statement=(
+            "The index is epsilon-differentially private where scores move by at most a beta-smooth bound "
+            "(one-sided noise)."
+        ),
         references=("yamamoto2024, Thm 3",),
         proof="smooth-selection.md",
         neighbours=((SmoothSelection(beta=0.1, **_PAIR), (5, 0, 1), (4, 1, 1.10517)),),

@@ -1,9 +1,11 @@
 """Selection by step noise in proportion to a private smooth bound of the sensitivity.
 
-Claim: epsilon-differentially private for scores that move by at most a beta-smooth bound [yamamoto2024; another noise and another cost].
+Claim: epsilon-differentially private for scores that move by at most a beta-smooth bound [yamamoto2024;
+another noise and another cost].
 Proof: docs/proofs/step-selection.md.
 Noise: the height of a geometric level, times the bound: one draw of rate `rate` for each score.
-Floats: none after scores and bound are on their grids; a bound may be off by a share of 2^-41, scores by floor/2^22 each.
+Floats: none after scores and bound are on their grids; a bound may be off by a share of 2^-41, scores by
+floor/2^22 each.
 """
 
 from __future__ import annotations
@@ -45,20 +47,21 @@ _MOST_LEVELS = 1 << 20
 class SmoothStepSelection(Mechanism):
     """Select the largest of `candidates` private scores, with noise in proportion to a smooth bound of how far they move.
 
-    For scores that could move far for some data, but do not for most: a smooth bound S says how far one unit can move any score *at these
-    data*, and itself changes by a factor of at most e^beta between neighbours. The noise is the least that hides the winner's own move;
-    that all losers feel the change of the scale costs the rest of the budget, nothing if the scale is public (`floor` equal to `ceiling`).
+    For scores that could move far for some data, but do not for most: a smooth bound S says how far one unit
+    can move any score *at these data*, and itself changes by a factor of at most e^beta between neighbours.
+    The noise is the least that hides the winner's own move; that all losers feel the change of the scale
+    costs the rest of the budget, nothing if the scale is public (`floor` equal to `ceiling`).
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, `floor` is above `ceiling`, beta is 0 while the bound may change, or epsilon is so
-        small that noise would have millions of levels.
+        If a parameter does not satisfy its constraint, `floor` is above `ceiling`, beta is 0 while the bound
+        may change, or epsilon is so small that noise would have millions of levels.
 
     Notes
     -----
-    The bound is a statement about neighbours, on your word: data sets of as many units of which one is replaced, as in all of `sd.smooth`.
-    A ledger for another adjacency refuses the mechanism.
+    The bound is a statement about neighbours, on your word: data sets of as many units of which one is
+    replaced, as in all of `sd.smooth`. A ledger for another adjacency refuses the mechanism.
 
     Examples
     --------
@@ -73,8 +76,10 @@ class SmoothStepSelection(Mechanism):
     epsilon: Number = parameter(
         POSITIVE,
         (
-            "Budget of the selection. The losers' share is at most ln(candidates), and close to nothing from epsilon = "
-            "ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then `SmoothSelection` may be better."
+            "Budget of the selection. The losers' share is at most ln(candidates), and close to nothing "
+            "from epsilon = "
+            "ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then "
+            "`SmoothSelection` may be better."
         ),
     )
     beta: Number = parameter(
@@ -93,7 +98,8 @@ class SmoothStepSelection(Mechanism):
     noise: Geometric = derived("That law.")
     split: Shares = derived("What the winner costs, and what all losers cost together, in nats.")
     step: Fraction = derived(
-        "Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores beyond 2^52 steps are clamped."
+        "Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores beyond 2^52 "
+        "steps are clamped."
     )
     cost: Pure = derived("What a release spends: the sum of both shares, at most epsilon.")
     adjacency: ClassVar[str] = "replace-one"
@@ -107,7 +113,8 @@ class SmoothStepSelection(Mechanism):
             )
         if not smooth and low < high:
             raise InvalidParameter(
-                f"{_OWNER}.beta must be above 0 unless floor and ceiling are the same; got 0: a bound that no unit changes is one public "
+                f"{_OWNER}.beta must be above 0 unless floor and ceiling are the same; got 0: a bound that "
+                "no unit changes is one public "
                 "number. Give it as both floor and ceiling, or give the beta of your bound."
             )
         step = step_for(Sensitivity(bound=low, monotone=False, adjacency="replace-one"), low**2, _OWNER)
@@ -179,11 +186,11 @@ class SmoothStepSelection(Mechanism):
         Parameters
         ----------
         scores : array of numbers, shape (candidates,)
-            Private; a score may be off by floor/2^22, what floats lose. NaN counts as the lowest value. Among equals, noise included, the
-            smaller position wins: a public priority.
+            Private; a score may be off by floor/2^22, what floats lose. NaN counts as the lowest value. Among
+            equals, noise included, the smaller position wins: a public priority.
         smooth_bound : number or array of numbers, shape (candidates,)
-            Private, the largest counts. It may be off by a share of 2^-41, or miss what is asked of it by 2^-40: what floats lose. What is
-            no number counts as the ceiling.
+            Private, the largest counts. It may be off by a share of 2^-41, or miss what is asked of it by
+            2^-40: what floats lose. What is no number counts as the ceiling.
         entropy : Entropy
             Where the noise comes from.
 
@@ -230,7 +237,8 @@ def _split(budget: Fraction, candidates: int, ratio: Fraction) -> Shares:
         if levels_needed(ratio, split.winner) <= _MOST_LEVELS:
             return split
     raise InvalidParameter(
-        f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so little: with {shown(budget)} noise would "
+        f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so little: "
+        f"with {shown(budget)} noise would "
         "have more than a million levels. Raise epsilon, or lower the number of candidates."
     )
 
@@ -269,9 +277,11 @@ def decide(steps: NDArray[np.int64], levels: Steps, scale: int, heights: Heights
 
 
 # ---- how a budget is shared ------------------------------------------------------------------------------------------
-# How step noise under a private scale divides its budget: what the winner pays, and what all losers pay together.
+# How step noise under a private scale divides its budget: what the winner pays, and what all losers pay
+# together.
 #
-# Claim: if `affordable`, losers whose noise follows a scale that differs between neighbours cost no more than what is spared for them.
+# Claim: if `affordable`, losers whose noise follows a scale that differs between neighbours cost no more than
+# what is spared for them.
 # Proof: docs/proofs/step-selection.md, "All losers together".
 # Floats: they only propose a rate; decimals with directed rounding decide.
 
@@ -315,7 +325,8 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
             return Shares(rate, budget - rate)
         units, less = units - less, 2 * less
     raise InvalidParameter(
-        f"{owner}.epsilon must be larger for {candidates} candidates: noise of a rate above 2^-30 would cost more than {shown(budget)}. "
+        f"{owner}.epsilon must be larger for {candidates} candidates: noise of a rate above 2^-30 would "
+        f"cost more than {shown(budget)}. "
         "Raise epsilon, or lower the number of candidates."
     )
 
@@ -323,9 +334,10 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
 def affordable(rate: Fraction, spare: Fraction, candidates: int) -> bool:
     """Return whether it is certain that all losers together cost at most `spare` nats.
 
-    With n losers, theta = e^-spare and p_k = (1 - q) q^k it is enough that sum_k p_k v_k >= 0, either for v_k = rho_k - theta, rho_k =
-    ((1 - q^(k+2))/(1 - q^(k+3)))^n, or for the least value v_k of e^-Y (e^(-psi_k min(Y, n l_(k+3))) - theta) over 0 <= Y <= n l_(k+1),
-    where l_j = -ln(1 - q^j) and psi_k = l_(k+2)/l_(k+3) - 1. Both rise with k: a group counts with its first value.
+    With n losers, theta = e^-spare and p_k = (1 - q) q^k it is enough that sum_k p_k v_k >= 0, either for v_k
+    = rho_k - theta, rho_k = ((1 - q^(k+2))/(1 - q^(k+3)))^n, or for the least value v_k of e^-Y (e^(-psi_k
+    min(Y, n l_(k+3))) - theta) over 0 <= Y <= n l_(k+1), where l_j = -ln(1 - q^j) and psi_k = l_(k+2)/l_(k+3)
+    - 1. Both rise with k: a group counts with its first value.
     """
     down, up = contexts(_DIGITS)
     losers, theta = candidates - 1, exp_bounds(spare, _DIGITS)[1]
@@ -424,7 +436,9 @@ _PRIVATE = SmoothStepSelection(epsilon=1.125, beta=0.5, candidates=3, ceiling=4,
 CLAIMS = (
     Claim(
         name="SmoothStepSelection",
-        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound.",
+        statement=(
+            "The index is epsilon-differentially private where scores move by at most a beta-smooth bound."
+        ),
         references=("yamamoto2024",),
         proof="step-selection.md",
         neighbours=(  # scores, and their smooth bound

@@ -1,7 +1,7 @@
 """The atoms of step noise under a scale that is private: how many, how high, rounded so that one move crosses one of them.
 
-Claim: `ratio_for` is at least (1 + ROOM) times the largest factor by which the scale moves; heights a satisfy a_0 = 0 and
-a_(j+1) >= ratio a_j + 2, in units of 2^-32, up to where a level decides alone.
+Claim: `ratio_for` is at least (1 + ROOM) times the largest factor by which the scale moves; heights a satisfy
+a_0 = 0 and a_(j+1) >= ratio a_j + 2, in units of 2^-32, up to where a level decides alone.
 Proof: docs/proofs/step-selection.md, "Rounding".
 Floats: none.
 """

@@ -1,7 +1,7 @@
 """How likely the best of public scores wins under step noise: closed forms in floats, for plans.
 
-Claim: `success` is P(the best of these scores wins), up to the rounding of floats and 1e-12. Proof: docs/proofs/step-selection.md,
-"How likely the best one wins".
+Claim: `success` is P(the best of these scores wins), up to the rounding of floats and 1e-12. Proof:
+docs/proofs/step-selection.md, "How likely the best one wins".
 Floats: everything here; nothing about privacy depends on it.
 """
 
