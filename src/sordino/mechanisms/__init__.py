@@ -1,4 +1,4 @@
-"""The mechanisms, one file each: public parameters are fields, private answers are an argument of `release`."""
+"""The mechanisms, one file each. Public parameters are fields, private answers an argument of `release`."""
 
 from __future__ import annotations
 

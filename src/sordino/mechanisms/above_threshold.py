@@ -75,8 +75,8 @@ class AboveThreshold(Mechanism):
     ratio: Number = parameter(
         POSITIVE,
         (
-            "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the "
-            "threshold surer and the tests less so."
+            "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the threshold "
+            "surer and the tests less so."
         ),
         default=1,
     )
@@ -84,8 +84,8 @@ class AboveThreshold(Mechanism):
         TRUTH,
         (
             "Say True if each unit adds to the answers from some place of the list on and nowhere before: "
-            "records below rising edges, counted. The statement is then about these counts, monotone "
-            "under add-remove with a step of its own."
+            "records below rising edges, counted. The statement is then about these counts, monotone under "
+            "add-remove with a step of its own."
         ),
         default=False,
     )
@@ -101,8 +101,8 @@ class AboveThreshold(Mechanism):
     noise: Geometric = derived("The laws of the noise of answers and threshold, in steps.")
     threshold_noise: Geometric = derived("The laws of the noise of answers and threshold, in steps.")
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped, nested "
-        "ones only from below: without a step of your own that is about 2^31 noise scales."
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped, nested ones "
+        "only from below: without a step of your own that is about 2^31 noise scales."
     )
     threshold_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
     answer_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
@@ -188,22 +188,19 @@ def _offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fr
     if sensitivity.adjacency != "add-remove" or not sensitivity.monotone or sensitivity.step is None:
         raise InvalidParameter(
             f"{name}.sensitivity must be monotone under add-remove, with a step that the answers are "
-            "multiples of, such as COUNTING, "
-            "where nested=True: it is about the counts themselves."
+            "multiples of, such as COUNTING, where nested=True: it is about the counts themselves."
         )
     whole = FINITE("bound", sensitivity.bound) / FINITE("step", sensitivity.step)
     if q and whole.denominator > 1:
         raise InvalidParameter(
-            f"{name}.sensitivity must have a bound that is a whole number of steps where an offset is "
-            "given; got "
-            f"{shown(sensitivity.bound)} and a step of {shown(sensitivity.step)}."
+            f"{name}.sensitivity must have a bound that is a whole number of steps where an offset is given; "
+            f"got {shown(sensitivity.bound)} and a step of {shown(sensitivity.step)}."
         )
     # What is subtracted must keep the answers on the grid: the proof does not cover rounding.
     if (q * whole).denominator > 1:
         raise InvalidParameter(
             f"{name}.offset must be a whole number of steps for each unit: offset times bound, over step; "
-            f"got {shown(q)}. Multiply "
-            f"answers, threshold and bound by {q.denominator}."
+            f"got {shown(q)}. Multiply answers, threshold and bound by {q.denominator}."
         )
     return q
 

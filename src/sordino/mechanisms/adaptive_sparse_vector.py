@@ -101,9 +101,9 @@ class AdaptiveSparseVector(Mechanism):
     branches: Converted[int | tuple[int, ...] | list[int], int | tuple[int, ...]] = parameter(
         _branches,
         (
-            "How many branches, 1 to 32, each at half the price of the next; or their prices, rising "
-            "whole numbers of one unit: (1, 3) has two branches, the first at a third of the price of the "
-            "second. With one branch it is a `SparseVector`."
+            "How many branches, 1 to 32, each at half the price of the next; or their prices, rising whole "
+            "numbers of one unit: (1, 3) has two branches, the first at a third of the price of the second. "
+            "With one branch it is a `SparseVector`."
         ),
         default=2,
     )
@@ -115,8 +115,8 @@ class AdaptiveSparseVector(Mechanism):
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
         (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance of the gaps of the first branch."
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least variance "
+            "of the gaps of the first branch."
         ),
         default="variance",
     )
@@ -124,18 +124,18 @@ class AdaptiveSparseVector(Mechanism):
         _as_tuple,
         (
             "How far above the threshold, in the unit of the answers, each branch asks for, none further "
-            "than the one before. If not given: 0 for the last; for each before it two standard "
-            "deviations of its noise, more where that has the larger mean; 0 for all with an optimal "
-            "correction, which does the same for each branch."
+            "than the one before. If not given: 0 for the last; for each before it two standard deviations "
+            "of its noise, more where that has the larger mean; 0 for all with an optimal correction, which "
+            "does the same for each branch."
         ),
         default=None,
     )
     correction: Number | Literal["optimal"] | None = parameter(
         OrNone(WordOr(("optimal",), FINITE)),
         (
-            'Public number added to the threshold in all branches; "optimal": in each the number with '
-            "which a run of answers below is most likely passed and the next one found, by this branch "
-            "alone, as in `SparseVector`."
+            'Public number added to the threshold in all branches; "optimal": in each the number with which '
+            "a run of answers below is most likely passed and the next one found, by this branch alone, as "
+            "in `SparseVector`."
         ),
         default=None,
     )
@@ -158,8 +158,8 @@ class AdaptiveSparseVector(Mechanism):
         default=None,
     )
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
-        "without a step of your own that is about 2^31 scales of the noise of the last branch."
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a "
+        "step of your own that is about 2^31 scales of the noise of the last branch."
     )
     threshold_epsilon: Fraction = derived("What the threshold costs, exactly.")
     token_epsilon: Fraction = derived("What a token costs, exactly.")

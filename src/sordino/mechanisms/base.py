@@ -146,9 +146,8 @@ ANY_STATEMENT = _Statement("Sensitivity", each=False)
 EACH_ANSWER = _Statement("Sensitivity", each=True)
 EACH_ANSWER_MEANS = 'A statement about each answer (norm "each"), such as `COUNTING`.'
 STEP_MEANS = (
-    "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step "
-    "of your own that "
-    "is about 2^31 noise scales."
+    "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of "
+    "your own that is about 2^31 noise scales."
 )
 
 
@@ -173,9 +172,8 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
     if sensitivity.norm != norm:
         raise InvalidParameter(
             f"{owner} releases {n} answers together only under a statement about their {norm.upper()} norm; "
-            "got norm "
-            f"{sensitivity.norm!r}. If each answer moves by at most the bound, use sensitivity.over({n}, "
-            f"{norm!r})."
+            f"got norm {sensitivity.norm!r}. If each answer moves by at most the bound, use "
+            f"sensitivity.over({n}, {norm!r})."
         )
     if sensitivity.size is not None and n > sensitivity.size:
         raise InvalidParameter(
@@ -186,8 +184,7 @@ def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> No
     if sensitivity.step is None and sensitivity.size is None:
         raise InvalidParameter(
             f"{owner} needs to know how many answers are rounded to the grid: give Sensitivity(size={n}) or "
-            "a step "
-            "that the answers are multiples of."
+            "a step that the answers are multiples of."
         )
 
 

@@ -40,10 +40,10 @@ _PATIENCE = (3.0, 6.0)
 
 @final
 class ExponentialMechanism(Mechanism):
-    """Select one of n private answers with probability proportional to e^(epsilon answer / spread), and report its lead.
+    """Select one of n private answers with probability proportional to e^(epsilon answer / spread).
 
-    The lead costs nothing under pure privacy. Without it the mechanism has bounded range, which composes
-    better: its zCDP is epsilon^2/8 instead of epsilon^2/2.
+    Its lead over the others is reported, too. The lead costs nothing under pure privacy. Without it the
+    mechanism has bounded range, which composes better: its zCDP is epsilon^2/8 instead of epsilon^2/2.
 
     Raises
     ------
@@ -70,8 +70,8 @@ class ExponentialMechanism(Mechanism):
     )
     gap: bool = parameter(TRUTH, "Whether the lead of the winner is released, too.", default=True)
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
-        "without a step of your own that is about 2^31 times spread/epsilon."
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a "
+        "step of your own that is about 2^31 times spread/epsilon."
     )
     rate: Fraction = derived(
         "Nats a step of the grid; a winner that is d steps worse is e^(rate d) times less likely."
@@ -122,10 +122,11 @@ class ExponentialMechanism(Mechanism):
 
 
 def decide(blocks: Iterable[Arrivals]) -> tuple[int, int]:
-    """Return the first place that arrives, and its lead in steps: the largest excess before another place arrives.
+    """Return the first place that arrives, and its lead in steps.
 
-    A lead of m or more says that the place would have won with a score lower by m: of its arrivals only those
-    that rise by m above their need would count, and one of them still comes first.
+    The lead is the largest excess before another place arrives. A lead of m or more says that the place would
+    have won with a score lower by m: of its arrivals only those that rise by m above their need would count,
+    and one of them still comes first.
     """
     winner, lead = -1, 0
     for places, excess in blocks:

@@ -111,8 +111,8 @@ class GaussianSparseVector(Mechanism):
     split: Number | Literal["variance"] | None = parameter(
         OrNone(WordOr(("variance",), SHARE)),
         (
-            'With Gaussian questions the share of rho for the threshold, in (0, 1); None or "variance": '
-            "the one with the least variance of a comparison."
+            'With Gaussian questions the share of rho for the threshold, in (0, 1); None or "variance": the '
+            "one with the least variance of a comparison."
         ),
         default=None,
     )

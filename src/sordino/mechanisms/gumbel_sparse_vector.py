@@ -77,8 +77,8 @@ class GumbelSparseVector(Mechanism):
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Gumbel = derived(
-        "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is "
-        "above is drawn from the law that it gives."
+        "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is above is "
+        "drawn from the law that it gives."
     )
     step: Fraction = derived(STEP_MEANS)
     threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
@@ -116,7 +116,7 @@ class GumbelSparseVector(Mechanism):
         return self.noise
 
     def spent(self, positives: int, thresholds: int) -> Pure:
-        """Return the cost of a transcript with so many positives, in which questions met so many thresholds."""
+        """Return the cost of a transcript with so many positives, whose questions met so many thresholds."""
         return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
 
     def cut(self, threshold: Number | None = None) -> Cut:
@@ -252,7 +252,7 @@ def _first(passed: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def passes(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> bool:
-    """Return whether U (1 + the sum of e^(rate height)) > 1, drawing further digits of U until it is certain."""
+    """Return whether U (1 + the sum of e^(rate height)) > 1, drawing digits of U until it is certain."""
     # Equal heights have one exponential, which is then computed once.
     distinct, counts = np.unique(heights, return_counts=True)
     while True:

@@ -63,7 +63,7 @@ Found = tuple[NDArray[np.int64], Steps]
 
 @final
 class HybridSparseVector(Mechanism):
-    """Select the largest of n private answers, at most k, that lie above a public threshold, and estimate each.
+    """Select the largest of n private answers above a public threshold, at most k, and estimate each.
 
     What is not selected is not paid for. Unlike `HybridTopK` it always says how far each item lies
     above the threshold, with more noise. Unlike `SparseVector` it looks at all answers and returns the best

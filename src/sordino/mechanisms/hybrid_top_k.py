@@ -84,8 +84,8 @@ class HybridTopK(Mechanism):
     epsilon: Number = parameter(
         POSITIVE,
         (
-            "Budget of the whole selection; spent in full only if k items come before the "
-            "threshold (or, for a monotone list, k - 1)."
+            "Budget of the whole selection; spent in full only if k items come before the threshold (or, for "
+            "a monotone list, k - 1)."
         ),
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
@@ -125,10 +125,10 @@ class HybridTopK(Mechanism):
         return cut_at("HybridTopK.threshold", self.threshold, Fraction(0), self.step)
 
     def spent(self, selected: int) -> Pure:
-        """Return the cost of a release with so many items; fewer than k means that the threshold ended the list.
+        """Return the cost of a release with so many items.
 
-        A full list costs k spreads of noise. A threshold that ends the list costs less than an item may,
-        because it stands still while answers move.
+        Fewer than k means that the threshold ended the list. A full list costs k spreads of noise. A
+        threshold that ends the list costs less than an item may, because it stands still while answers move.
         """
         if selected >= self.k:
             return self.cost
@@ -232,12 +232,12 @@ class HybridTopK(Mechanism):
 
 
 def decide(noisy: Steps, k: int) -> Found:
-    """Return the items before the threshold, best first, at most `k`, and the gaps in steps, both shape (..., k).
+    """Return the items before the threshold, best first, at most `k`, and the gaps in steps.
 
-    The threshold is the last value: it loses all ties, so an item at the noisy threshold comes before it.
-    From the threshold on there is -1 instead of an item. Each gap is the lead over whatever comes next, the
-    threshold included; in the place of the threshold stands its margin over the best item after it, then 0.
-    Of `k` items the last gap is the margin, as in noisy top-k.
+    Both have shape (..., k). The threshold is the last value: it loses all ties, so an item at the noisy
+    threshold comes before it. From the threshold on there is -1 instead of an item. Each gap is the lead over
+    whatever comes next, the threshold included; in the place of the threshold stands its margin over the best
+    item after it, then 0. Of `k` items the last gap is the margin, as in noisy top-k.
     """
     order, gaps = noisy_top_k.decide(noisy, k)
     here = order == noisy.shape[-1] - 1

@@ -49,7 +49,7 @@ _WHOLE = Fraction(1)
 
 @final
 class NoisyTopK(Mechanism):
-    """Select the k largest of n private answers and report how far each lies above the next, at no extra cost.
+    """Select the k largest of n private answers, and say how far each lies above the next at no extra cost.
 
     Raises
     ------
@@ -70,8 +70,8 @@ class NoisyTopK(Mechanism):
     noise: Converted[Literal["exponential", "laplace", "gumbel"] | Family, Family] = parameter(
         one_of_the_laws("exponential", "laplace", "gumbel"),
         (
-            "One-sided noise (smaller, the default) or two-sided. Gumbel noise releases indices only, as "
-            "k exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
+            "One-sided noise (smaller, the default) or two-sided. Gumbel noise releases indices only, as k "
+            "exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
             "epsilon^2/2, and so to a smaller epsilon at a delta."
         ),
         default="exponential",
@@ -79,8 +79,8 @@ class NoisyTopK(Mechanism):
     domain_size: int | None = parameter(
         DOMAIN,
         (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with "
-            "their positions. Not for Gumbel noise."
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
+            "positions. Not for Gumbel noise."
         ),
         default=None,
     )
@@ -180,7 +180,7 @@ class NoisyTopK(Mechanism):
 
 
 def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
-    """Return the positions of the `k` largest noisy values, largest first, and the gaps between them in steps.
+    """Return the positions of the `k` largest noisy values, largest first, and the gaps in steps.
 
     One list, shape (n,), or many short ones in rows, shape (..., n): the audit plays all noise at once
     through this very function. Among equals the smaller position wins: a public priority. The last gap is the
@@ -249,8 +249,8 @@ CLAIMS = (
     Claim(
         name="NoisyTopK",
         statement=(
-            "With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one after "
-            "the other."
+            "With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one after the "
+            "other."
         ),
         references=("durfee2019", "dong2020"),
         proof="exponential-mechanism.md",

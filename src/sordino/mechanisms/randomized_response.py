@@ -109,7 +109,7 @@ def standing(answers: Any) -> NDArray[np.int64]:
 
 
 def _as_float(value: Any) -> float:
-    """Return the float nearest to one Python object, -inf for NaN and for what is no number; it never raises."""
+    """Return the float nearest to one Python object, -inf for NaN and what is no number; it never raises."""
     if isinstance(value, Fraction) or is_whole(value):
         # An integer of NumPy cannot be compared with one as large as `_HUGE`.
         exact = value if isinstance(value, Fraction) else int(value)

@@ -88,10 +88,10 @@ class SparseVector(Mechanism):
     split: Number | Literal["variance", "success"] = parameter(
         WordOr(("variance", "success"), SHARE),
         (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance of a comparison; or the one with which a task most likely succeeds: "
-            "`correction_run` answers below the threshold by `correction_margin`, then one as far above, "
-            'again and again ("success" is searched for, which takes up to two seconds).'
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least variance "
+            "of a comparison; or the one with which a task most likely succeeds: `correction_run` answers "
+            'below the threshold by `correction_margin`, then one as far above, again and again ("success" '
+            "is searched for, which takes up to two seconds)."
         ),
         default="variance",
     )
@@ -127,8 +127,8 @@ class SparseVector(Mechanism):
     resample: bool = parameter(
         TRUTH,
         (
-            "Draw a new threshold after each positive. It costs more, and has its use in other "
-            "accountings than that of pure epsilons."
+            "Draw a new threshold after each positive. It costs more, and has its use in other accountings "
+            "than that of pure epsilons."
         ),
         default=False,
     )
@@ -271,9 +271,8 @@ class SparseVector(Mechanism):
         if self.passes > 1 or self.domain_size is not None:
             raise InvalidParameter(
                 "SparseVector.open needs a mechanism with one pass and without a domain size, because a "
-                "stream cannot go back; got "
-                f"passes={self.passes}, domain_size={self.domain_size}. Use release, or make a mechanism "
-                "without them."
+                f"stream cannot go back; got passes={self.passes}, domain_size={self.domain_size}. Use "
+                "release, or make a mechanism without them."
             )
         return Stream(self, entropy)
 

@@ -227,5 +227,5 @@ class CountedStream:
         )
 
     def close(self) -> None:
-        """End the stream and wipe its noise; a question that a signal handler interrupts is still answered."""
+        """End the stream and wipe its noise; a question that a signal handler interrupts is answered first."""
         self._stream.close()

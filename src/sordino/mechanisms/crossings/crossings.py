@@ -71,7 +71,7 @@ def step(
 
 
 def decide(noisy: Sequence[Steps], threshold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the places of noisy values that reach the noisy threshold in some branch, and the first such branch."""
+    """Return the places of values that reach the noisy threshold in some branch, and their first branch."""
     reached = [values >= threshold for values in noisy]
     anywhere = reached[0].copy()
     for more in reached[1:]:
@@ -221,8 +221,8 @@ def crossings(
                 )
                 fired.append(start + at + hits)
                 open_ = affordable(prices, left)
-                # Noise after the last positive has decided nothing that is released, so it serves the
-                # questions that meet the next threshold.
+                # The answers after the last positive meet the next threshold with the noise they have: it has
+                # decided nothing so far.
                 if hits.size and (resample or not open_):
                     at, window, threshold = at + int(hits[-1]) + 1, _WINDOW, None
                 else:

@@ -55,7 +55,7 @@ def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> Listed:
 
 
 def dense(answers: Any, positions: Any, k: int, step: Fraction, owner: str) -> NDArray[np.int64]:
-    """Return the answers of a list without a domain as steps; refuse positions, and fewer than `k` answers."""
+    """Return the answers of a list without a domain as steps; refuse positions and fewer than `k` answers."""
     if positions is not None:
         raise InvalidParameter(f"{owner}.release takes positions only when domain_size was given.")
     steps = np.atleast_1d(to_steps(answers, step, owner))
@@ -99,7 +99,7 @@ def noisy_domain(
 def distinct(
     steps: NDArray[np.int64], positions: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the listed answers inside the domain in the order of their positions, of repeated ones the first."""
+    """Return the listed answers inside the domain in the order of positions, of repeated ones the first."""
     # Sorted positions are not copied; `unique` is slower, and only repeated ones need it.
     if not _rising(positions):
         order = np.argsort(positions)
@@ -116,7 +116,7 @@ def _rising(positions: NDArray[np.int64]) -> bool:
 
 
 def _contenders(values: Steps, m: int) -> NDArray[np.intp]:
-    """Return the places of the values that are not below the m-th largest; all of the m largest are among them."""
+    """Return the places of the values that are not below the m-th largest: the m largest are among them."""
     n = values.size
     if n <= m or values.dtype == object:
         return np.arange(n)
@@ -181,7 +181,7 @@ def _zeros_above(
 
 
 def _first_level(zeros: int, m: int, rate: float) -> int:
-    """Return a level that about four times as many zero items reach as are needed; any level gives the same law."""
+    """Return a level that about four times as many zero items reach as needed; any level gives the same law."""
     return max(0, math.ceil(math.log(zeros / (4 * m)) / rate)) if zeros > 4 * m else 0
 
 

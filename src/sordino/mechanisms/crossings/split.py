@@ -26,7 +26,7 @@ _FAR = Fraction(1 << 60)
 
 
 class Task(NamedTuple):
-    """What is to be found: `run` answers `margin` below the threshold, then one as far above, again and again.
+    """What is to be found: `run` answers `margin` below the threshold, then one as far above, and so on.
 
     There are `positives` such rounds; `margin` is in units of bound/epsilon.
     """
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
     @classmethod
     def checked(cls, owner: str, split: Any, correction: Any, run: Any, margin: Any) -> Plan:
-        """Return the plan, or raise `InvalidParameter` with the parameter, or the two that exclude each other."""
+        """Return the plan; else raise `InvalidParameter`, naming the parameters that are wrong or exclusive."""
         if isinstance(split, str):
             one_of("variance", "success")(f"{owner}.split", split)
         else:

@@ -1,4 +1,4 @@
-"""A stream of questions to a sparse vector: one answer at a time, with noise drawn ahead and wiped as it is used.
+"""A stream of questions to a sparse vector: answers come one at a time, noise is drawn ahead and wiped.
 
 Claim: the transcript is the fold of `step` over the answers; each draw of noise serves once, in one process.
 Proof: docs/proofs/sparse-vector.md, "Streams"; docs/proofs/adaptive-sparse-vector.md.
@@ -190,7 +190,7 @@ class Stream:
         )
 
     def _answered(self, height: int, cuts: tuple[Cut, ...]) -> tuple[tuple[int, int] | None, bool]:
-        """Return the branch that fired and its lift, or None, and whether the question met a new threshold."""
+        """Return the branch that fired and its lift (or None), and whether the threshold was a new one."""
         open_ = self._open()
         if not open_:
             raise StreamClosed(_CLOSED)

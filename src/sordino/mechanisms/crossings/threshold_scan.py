@@ -45,7 +45,9 @@ class ThresholdScan:
     noise: Geometric
 
     def first(self, answers: Steps, lengths: NDArray[np.int64] | None, entropy: Entropy) -> int | None:
-        """Return the position of the first answer that reaches the threshold, counted from 0 over all tests; None if none does.
+        """Return the position of the first answer that reaches the threshold, or None if none does.
+
+        Positions are counted from 0 over all tests.
 
         Parameters
         ----------

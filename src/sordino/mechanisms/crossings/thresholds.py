@@ -22,7 +22,7 @@ On = TypeVar("On")
 
 
 class Cut(NamedTuple):
-    """A threshold on the grid, in steps, and how far that lies above the threshold itself, in answer units."""
+    """A threshold on the grid in steps, and how far that lies above the threshold itself, in answer units."""
 
     steps: int
     above: Fraction

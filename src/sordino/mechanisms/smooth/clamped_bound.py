@@ -34,8 +34,7 @@ def checked_limits(floor: Number, ceiling: Number, owner: str, unit_of: str) -> 
     if low < 1 / MOST_BOUND or high > MOST_BOUND:
         raise InvalidParameter(
             f"{owner}.floor and ceiling must lie between 2^-500 and 2^500; got {shown(low)} and "
-            f"{shown(high)}. Change the unit of the "
-            f"{unit_of}."
+            f"{shown(high)}. Change the unit of the {unit_of}."
         )
     return low, high
 
@@ -56,9 +55,8 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
         bounds = np.zeros(0)
     if bounds.size not in {1, size}:
         raise InvalidParameter(
-            f"{owner}.release.smooth_bound must be a number, or a list of one for each of the {size} "
-            "scores; got something of another "
-            "shape or type."
+            f"{owner}.release.smooth_bound must be a number, or a list of one for each of the {size} scores; "
+            "got something of another shape or type."
         )
     if bounds.dtype == object:
         return max(_clamped(value, floor, ceiling) for value in bounds.tolist())

@@ -85,35 +85,31 @@ class SmoothMechanism(Mechanism):
         NOT_NEGATIVE,
         (
             "How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below epsilon/3 for "
-            "the quartic law. 0 only where "
-            "floor = ceiling: a bound that is the same for all data. With Cauchy noise anything up to "
-            "ln(2 cosh(epsilon) - 1) costs nothing."
+            "the quartic law. 0 only where floor = ceiling: a bound that is the same for all data. With "
+            "Cauchy noise anything up to ln(2 cosh(epsilon) - 1) costs nothing."
         ),
     )
     ceiling: Number = parameter(
         POSITIVE,
         (
             "Public: larger bounds are lowered to it, in the unit of the number. It must be at least the "
-            "global sensitivity, or nothing is "
-            "private; 2^500 at most."
+            "global sensitivity, or nothing is private; 2^500 at most."
         ),
     )
     floor: Number = parameter(
         POSITIVE,
         (
             "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least. The grid of the "
-            "releases is about a millionth "
-            "of it (of floor/alpha, where that is more), and their range reaches at least 2^31 times as far "
-            "on both sides of 0."
+            "releases is about a millionth of it (of floor/alpha, where that is more), and their range "
+            "reaches at least 2^31 times as far on both sides of 0."
         ),
     )
     law: Literal["cauchy", "quartic"] = parameter(
         one_of("cauchy", "quartic"),
         (
             '"cauchy" takes the smoother bounds and less noise in the middle, but has neither mean nor '
-            "variance: a few releases in a "
-            'hundred are far off. "quartic", with density proportional to 1/(1 + z^4), has a standard '
-            "deviation of S/alpha."
+            'variance: a few releases in a hundred are far off. "quartic", with density proportional to 1/(1 '
+            "+ z^4), has a standard deviation of S/alpha."
         ),
         default="cauchy",
     )
@@ -135,17 +131,16 @@ class SmoothMechanism(Mechanism):
         if smooth == 0 and low < high:
             raise InvalidParameter(
                 "SmoothMechanism.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be "
-                "the same for all data; got "
-                f"{shown(self.beta)}. Give the beta of your bound, or floor = ceiling, the constant."
+                f"the same for all data; got {shown(self.beta)}. Give the beta of your bound, or floor = "
+                "ceiling, the constant."
             )
         steep = steepness(smooth, low, high)
         alpha = largest_alpha(float(min(budget, _MOST)) * (1 - 2.0**-50), steep, float(power))
         if alpha <= 0:
             raise InvalidParameter(
                 f"SmoothMechanism.beta must leave a part of epsilon for the number; got {shown(self.beta)}, "
-                f"of which {self.law} noise "
-                f"loses {power_loss(steep, float(power)):.6g} of epsilon {shown(budget)}. Lower beta, or "
-                "raise epsilon."
+                f"of which {self.law} noise loses {power_loss(steep, float(power)):.6g} of epsilon "
+                f"{shown(budget)}. Lower beta, or raise epsilon."
             )
         if high / Fraction(alpha) > MOST_BOUND**2:
             raise InvalidParameter(
@@ -155,8 +150,8 @@ class SmoothMechanism(Mechanism):
         if power <= 3:
             warnings.warn(
                 "Cauchy noise has neither mean nor variance: a few releases in a hundred are far off, and "
-                "averages of releases do not "
-                "settle. law='quartic' has both; ignore sordino.HeavyTailWarning to silence this.",
+                "averages of releases do not settle. law='quartic' has both; ignore "
+                "sordino.HeavyTailWarning to silence this.",
                 HeavyTailWarning,
                 stacklevel=4,  # whoever calls the constructor, which calls the check of a declared object, which calls this
             )

@@ -82,8 +82,7 @@ class SmoothSelection(Mechanism):
         POSITIVE,
         (
             "Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the "
-            "global sensitivity, or nothing is "
-            "private; 2^500 at most."
+            "global sensitivity, or nothing is private; 2^500 at most."
         ),
     )
     floor: Number = parameter(
@@ -103,8 +102,7 @@ class SmoothSelection(Mechanism):
         one_of("tight", "published"),
         (
             '"tight": the least loss that is proved here. "published": that of the paper, for comparison; '
-            "its noise is larger. Two-sided "
-            "noise has one accounting."
+            "its noise is larger. Two-sided noise has one accounting."
         ),
         default="tight",
     )
@@ -124,8 +122,8 @@ class SmoothSelection(Mechanism):
         if smooth == 0 and low < high:
             raise InvalidParameter(
                 "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be "
-                "the same for all data sets; "
-                f"got {shown(self.beta)}. Give the beta of your bound, or floor = ceiling, the constant."
+                f"the same for all data sets; got {shown(self.beta)}. Give the beta of your bound, or floor "
+                "= ceiling, the constant."
             )
         steep = steepness(smooth, low, high, self.accounting)
         most = float(min(budget, _HUGE)) * (1 - 2.0**-50)
@@ -134,9 +132,8 @@ class SmoothSelection(Mechanism):
             least = scale_loss(steep, count, law, self.sided, self.accounting)
             raise InvalidParameter(
                 f"SmoothSelection.beta must leave a part of epsilon for the scores; got {shown(self.beta)}, "
-                f"of which the noise of {count} "
-                f"candidates with gamma {shown(law.gamma)} loses {least:.6g} of epsilon {shown(budget)}. "
-                "Lower beta, or raise epsilon."
+                f"of which the noise of {count} candidates with gamma {shown(law.gamma)} loses {least:.6g} "
+                f"of epsilon {shown(budget)}. Lower beta, or raise epsilon."
             )
         self._set(alpha=alpha, noise=law, cost=Pure(epsilon=budget))
 

@@ -76,9 +76,8 @@ class SmoothStepSelection(Mechanism):
     epsilon: Number = parameter(
         POSITIVE,
         (
-            "Budget of the selection. The losers' share is at most ln(candidates), and close to nothing "
-            "from epsilon = "
-            "ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then "
+            "Budget of the selection. The losers' share is at most ln(candidates), and close to nothing from "
+            "epsilon = ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then "
             "`SmoothSelection` may be better."
         ),
     )
@@ -114,8 +113,8 @@ class SmoothStepSelection(Mechanism):
         if not smooth and low < high:
             raise InvalidParameter(
                 f"{_OWNER}.beta must be above 0 unless floor and ceiling are the same; got 0: a bound that "
-                "no unit changes is one public "
-                "number. Give it as both floor and ceiling, or give the beta of your bound."
+                "no unit changes is one public number. Give it as both floor and ceiling, or give the beta "
+                "of your bound."
             )
         step = step_for(Sensitivity(bound=low, monotone=False, adjacency="replace-one"), low**2, _OWNER)
         split = _split(to_fraction(self.epsilon), self.candidates, ratio_for(smooth, low, high))
@@ -237,9 +236,9 @@ def _split(budget: Fraction, candidates: int, ratio: Fraction) -> Shares:
         if levels_needed(ratio, split.winner) <= _MOST_LEVELS:
             return split
     raise InvalidParameter(
-        f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so little: "
-        f"with {shown(budget)} noise would "
-        "have more than a million levels. Raise epsilon, or lower the number of candidates."
+        f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so little: with "
+        f"{shown(budget)} noise would have more than a million levels. Raise epsilon, or lower the number of "
+        "candidates."
     )
 
 
@@ -325,9 +324,8 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
             return Shares(rate, budget - rate)
         units, less = units - less, 2 * less
     raise InvalidParameter(
-        f"{owner}.epsilon must be larger for {candidates} candidates: noise of a rate above 2^-30 would "
-        f"cost more than {shown(budget)}. "
-        "Raise epsilon, or lower the number of candidates."
+        f"{owner}.epsilon must be larger for {candidates} candidates: noise of a rate above 2^-30 would cost "
+        f"more than {shown(budget)}. Raise epsilon, or lower the number of candidates."
     )
 
 
