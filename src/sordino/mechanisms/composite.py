@@ -426,7 +426,7 @@ def _outputs(width: Fraction) -> int:
 
 
 def _weights(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
-    """Return the least and the largest weight, whole numbers whose ratio is at most e^epsilon and next to it."""
+    """Return the least and the largest weight: whole numbers whose ratio is next to e^epsilon, from below."""
     down, _ = contexts(_DIGITS)
     # Rounded down from an upper bound of e^-epsilon, so it is at most e^epsilon for certain.
     ratio = Fraction(down.divide(1, exp_bounds(epsilon, _DIGITS)[1]))
@@ -463,7 +463,7 @@ SHAPES = {
 
 
 class Parabola(NamedTuple):
-    """The variance at input t, `at_center + slope t^2`, for many widths; t = -1 and 1 are the ends of the range."""
+    """The variance `at_center + slope t^2` at input t, from -1 to 1 over the range, for many widths."""
 
     at_center: Floats
     slope: Floats

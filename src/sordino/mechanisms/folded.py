@@ -113,7 +113,7 @@ class FoldedMechanism(Mechanism):
     )
 
     def derive(self) -> None:
-        """Check the range against the statement; set the grid, the noise, the cost and the range of releases."""
+        """Check the range against the statement; set the grid, the noise, the cost and the output range."""
         low, high = to_fraction(self.lower), to_fraction(self.upper)
         if high <= low:
             raise InvalidParameter(
@@ -256,7 +256,7 @@ class FoldedMechanism(Mechanism):
         )
 
     def _moved(self, output: int) -> float:
-        """Return what is released for a folded answer at an end or beyond: farther out by a public constant."""
+        """Return what is released for a folded answer at an end or beyond: a public constant farther out."""
         mean = _mean_tail(self.noise)
         return float(self.step * (output - mean if output <= self.ends[0] else output + mean))
 

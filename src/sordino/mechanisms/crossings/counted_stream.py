@@ -83,7 +83,7 @@ class _Plain:
     resample: ClassVar[bool] = False
     exact: ClassVar[bool] = True
 
-    def spent(self, tokens: int, thresholds: int = 1) -> Pure:  # noqa: ARG002 - nothing is counted by transcripts
+    def spent(self, tokens: int, thresholds: int = 1) -> Pure:  # noqa: ARG002 - nothing is counted here
         return _NOTHING
 
 
@@ -227,5 +227,8 @@ class CountedStream:
         )
 
     def close(self) -> None:
-        """End the stream and wipe its noise; a question that a signal handler interrupts is answered first."""
+        """End the stream and wipe its noise.
+
+        A question that a signal handler interrupts is still answered.
+        """
         self._stream.close()

@@ -181,7 +181,7 @@ def _zeros_above(
 
 
 def _first_level(zeros: int, m: int, rate: float) -> int:
-    """Return a level that about four times as many zero items reach as needed; any level gives the same law."""
+    """Return a level that about four times as many zero items reach as needed; any has the same law."""
     return max(0, math.ceil(math.log(zeros / (4 * m)) / rate)) if zeros > 4 * m else 0
 
 

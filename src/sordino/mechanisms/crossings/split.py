@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
     @classmethod
     def checked(cls, owner: str, split: Any, correction: Any, run: Any, margin: Any) -> Plan:
-        """Return the plan; else raise `InvalidParameter`, naming the parameters that are wrong or exclusive."""
+        """Return the plan, or raise `InvalidParameter`, which names the parameters that are at fault."""
         if isinstance(split, str):
             one_of("variance", "success")(f"{owner}.split", split)
         else:

@@ -35,20 +35,21 @@ from sordino.releases import SmoothValue
 from sordino.remnants import no_remnants
 
 _POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
-_MOST = Fraction(1000)  # nats: larger budgets buy no less noise, and no two scales are farther apart
+# In nats: larger budgets buy no less noise, and no two scales are farther apart.
+_MOST = Fraction(1000)
 _INFLATED = 1 + 2.0**-40
-"""Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
+"""Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
 _ROUNDED = 2.0**-40
 """What is added to beta, for the roundings of whoever computed the bound."""
 
 
 @final
 class SmoothMechanism(Mechanism):
-    """Release a number with noise that follows a smooth bound of how far one unit moves it on data like these.
+    """Release a number with noise that follows a smooth bound of how far one unit moves it.
 
-    The bound S is private, too: at least the largest change of the number between the data and a neighbour,
-    and at most e^beta times the bound of any neighbour; `sd.smooth` makes such bounds. Where data are far
-    from their worst case, S is far below the global sensitivity, and the noise with it.
+    The bound S is private, too. It is at least the largest change of the number between the data and a
+    neighbor, and at most e^beta times the bound of any neighbor; `sd.smooth` makes such bounds. Where data
+    are far from their worst case, S is far below the global sensitivity, and so is the noise.
 
     Raises
     ------
@@ -63,7 +64,7 @@ class SmoothMechanism(Mechanism):
 
     Notes
     -----
-    Nothing that depends on the bound may be shown: a release has no standard error. Neighbours are data sets
+    Nothing that depends on the bound may be shown: a release has no standard error. Neighbors are data sets
     of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for another adjacency
     refuses the mechanism.
 
@@ -135,6 +136,7 @@ class SmoothMechanism(Mechanism):
                 "ceiling, the constant."
             )
         steep = steepness(smooth, low, high)
+        # Lowered a little, because the budget is rounded to a float.
         alpha = largest_alpha(float(min(budget, _MOST)) * (1 - 2.0**-50), steep, float(power))
         if alpha <= 0:
             raise InvalidParameter(
@@ -146,6 +148,7 @@ class SmoothMechanism(Mechanism):
             raise InvalidParameter(
                 "SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change the unit."
             )
+        # From public numbers alone: the grid must not tell the private bound.
         step = chosen_step((low * max(Fraction(1), 1 / Fraction(alpha))) ** 2)
         if power <= 3:
             warnings.warn(
@@ -153,7 +156,8 @@ class SmoothMechanism(Mechanism):
                 "averages of releases do not settle. law='quartic' has both; ignore "
                 "sordino.HeavyTailWarning to silence this.",
                 HeavyTailWarning,
-                stacklevel=4,  # whoever calls the constructor, which calls the check of a declared object, which calls this
+                # The caller of the constructor, which calls the check of a declared object, which calls this.
+                stacklevel=4,
             )
         end = float(CLAMP * step)
         self._set(
@@ -196,10 +200,12 @@ class SmoothMechanism(Mechanism):
             )
         low, high = to_fraction(self.floor), to_fraction(self.ceiling)
         scale = float(clamped_bound(smooth_bound, 1, low, high, "SmoothMechanism")) * _INFLATED / self.alpha
+        # Clamping moves no two values apart.
         [inside] = np.clip(floats_of(value, 1, "SmoothMechanism"), *self.output_range)
         with np.errstate(over="ignore"):
             noisy = float(inside + scale * self.noise.sample_signed(1, entropy)[0])
         released = decide(noisy, float(self.step), self.output_range)
+        # No standard error, which would tell the private bound.
         return SmoothValue(
             value=released, mechanism=self, cost=self.cost, simulated=entropy.simulated, exact=False
         )
@@ -212,7 +218,10 @@ def decide(noisy: float, step: float, ends: tuple[float, float]) -> float:
 
 
 def steepness(beta: Fraction, low: Fraction, high: Fraction) -> float:
-    """Return the logarithm of the largest ratio of the scales of neighbours, rounded up: a clamped bound has its limits, too."""
+    """Return the logarithm of the largest ratio of the scales of neighbors, rounded up.
+
+    A clamped bound never differs by more than the factor high/low.
+    """
     if low == high:
         return 0.0
     ratio = high / low

@@ -33,7 +33,7 @@ from sordino.releases import Choice
 from sordino.remnants import no_remnants
 
 INFLATED = 1 + 2.0**-40
-"""Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
+"""Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
 _CLAMP = 2.0**52
 _HUGE = Fraction(1 << 1000)
 """A budget beyond buys no less noise, a beta beyond leaves nothing of any budget."""
@@ -42,12 +42,12 @@ _MOST_CANDIDATES = 1 << 53
 
 @final
 class SmoothSelection(Mechanism):
-    """Select the largest of m private scores, with noise that follows a smooth bound of how far they move on data like these.
+    """Select the largest of m private scores, with noise that follows a smooth bound of how far they move.
 
-    The bound S is private, too: a number with S >= the local sensitivity of every score, and S <= e^beta
-    times that of any neighbouring data set. Where data are far from their worst case, it is far below the
-    global sensitivity, and the noise with it. The noise has a heavy tail, because a scale that differs
-    between neighbours shows in lighter ones.
+    The bound S is private, too. It is about data like these: S >= the local sensitivity of every score, and S
+    <= e^beta times the bound of any neighboring data set. Where data are far from their worst case, it is far
+    below the global sensitivity, and so is the noise. The noise has a heavy tail, because a scale that
+    differs between neighbors shows in lighter ones.
 
     Raises
     ------
@@ -56,7 +56,7 @@ class SmoothSelection(Mechanism):
 
     Notes
     -----
-    Neighbours are data sets of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for
+    Neighbors are data sets of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for
     another adjacency refuses the mechanism. Nothing that depends on the bound may be shown: no standard
     error, no gap. The scale of each score must be the same: a scale for each score is not private with any
     accounting of this kind (see the proof page), so of several bounds the largest counts.
@@ -126,6 +126,7 @@ class SmoothSelection(Mechanism):
                 "= ceiling, the constant."
             )
         steep = steepness(smooth, low, high, self.accounting)
+        # Lowered a little, because the budget is rounded to a float.
         most = float(min(budget, _HUGE)) * (1 - 2.0**-50)
         alpha = largest_alpha(most, steep, count, law, self.sided, self.accounting)
         if alpha <= 0:
@@ -165,6 +166,7 @@ class SmoothSelection(Mechanism):
         end = _CLAMP * float(to_fraction(self.ceiling))
         values = np.clip(floats_of(scores, self.candidates, "SmoothSelection"), -end, end)
         scale = scale_of(self, smooth_bound)
+        # Of the differences to the largest score: an addend that all scores share then costs no digits.
         draw = self.noise.sample if self.sided == "one" else self.noise.sample_signed
         with np.errstate(over="ignore"):
             scaled = (values - values.max()) / scale
@@ -188,7 +190,7 @@ def decide(scaled: NDArray[np.float64], noise: NDArray[np.float64]) -> int:
 
 
 def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Accounting) -> float:
-    """Return the logarithm of the largest ratio of the scales of neighbours, rounded up.
+    """Return the logarithm of the largest ratio of the scales of neighbors, rounded up.
 
     A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings
     of whoever computed the bound.
@@ -199,7 +201,7 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Account
     return min(steep, math.log(high / low) + 2.0**-40) if low < high else 0.0
 
 
-# ---- what a selection costs ------------------------------------------------------------------------------------------
+# ---- what a selection costs ------------------------------------------------------------------------------
 # What selection with noise in proportion to a smooth bound loses at most, and the noise that a budget buys.
 #
 # Claim: `loss_bound` is at least the loss of the largest of m scores, each plus S/alpha times generalized
@@ -230,12 +232,14 @@ _CELLS = 4096
 
 
 def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, float]:
-    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + shift), and about how fast it rises with the shift.
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + shift), and its slope by the shift.
 
-    With y = e^beta z + shift and p(z) = z r(z), which rises (r the hazard), the derivative by x = ln z is (1
-    - shift/y) p(y) - p(z): over a cell it lies between what the ends say. From `_far` on it is negative, and
-    below the first node both survival functions fall.
+    The slope is approximate. With y = e^beta z + shift and p(z) = z r(z), which rises (r the hazard), the
+    derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a cell it lies between what the ends say. From
+    `_far` on it is negative, and below the first node both survival functions fall.
     """
+    # Simple and never too small: the scale costs at most (g - 1) beta, the shift itself times the largest
+    # hazard.
     plain = float(law.gamma - 1) * beta + max(0.0, shift) * law.hazard_bound
     if shift <= 0 or plain < _LEAST:
         return plain * (1 + _ERROR), law.hazard_bound
@@ -244,10 +248,12 @@ def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, 
     at = _Nodes.of(law, beta, shift, np.exp(nodes))
     start = _Nodes.of(law, beta, shift, np.zeros(1))
     best = max(start.best(), at.best())
+    # Below the first node the numerator is at most 1, and the denominator at least its value at the node.
     most = max(best[0], float(at.loss[0] - at.own[0]))
     left, right = at.take(slice(None, -1)), at.take(slice(1, None))
     for _ in range(_ROUNDS):
         above = _cell_bounds(left, right)
+        # Only cells that may hold a value well above the best one found are cut further.
         open_ = above > best[0] * (1 + _CLOSE) + 2 * _ERROR
         most = max(most, float(above[~open_].max(initial=0.0)))
         if not open_.any():
@@ -262,14 +268,20 @@ def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, 
 
 
 def _far(law: GeneralizedCauchy, beta: float, shift: float) -> float:
-    """Return a place from which on the ratio falls: there e^beta z^(1 - g) + shift z^-g <= shift, by p(z) >= (g - 1)(1 - z^-g)."""
+    """Return a place from which on the ratio falls.
+
+    There e^beta z^(1 - g) + shift z^-g <= shift, by p(z) >= (g - 1)(1 - z^-g).
+    """
     g = float(law.gamma)
     return 2 * max(2.0, float((2 * math.exp(beta) / shift) ** (1 / (g - 1))))
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Places with the log ratio there, and the two rising parts of which its derivative by x = ln z is the difference."""
+    """Places with the log ratio there, and the two rising parts of its derivative by x = ln z.
+
+    The derivative is the difference of these parts.
+    """
 
     x: Floats
     loss: Floats
@@ -300,7 +312,10 @@ class _Nodes:
 
 
 def _cell_bounds(left: _Nodes, right: _Nodes) -> Floats:
-    """Return upper bounds of the log ratio over cells: where two lines meet that are as steep as the parts allow."""
+    """Return upper bounds of the log ratio over cells.
+
+    Through the ends of a cell go two lines that are as steep as the parts allow: they meet above all values.
+    """
     width = right.x - left.x
     up = np.maximum(right.rises - left.falls, 0.0) + _ERROR
     down = np.maximum(right.falls - left.rises, 0.0) + _ERROR
@@ -310,27 +325,37 @@ def _cell_bounds(left: _Nodes, right: _Nodes) -> Floats:
 
 
 def kappa(law: GeneralizedCauchy, shift: float) -> float:
-    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(z + shift): what it costs a winner to stand `shift` lower."""
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(z + shift).
+
+    It is what it costs a winner to stand `shift` lower.
+    """
     return sup_loss(law, 0.0, shift)[0]
 
 
 def k1(alpha: float, beta: float, law: GeneralizedCauchy) -> float:
-    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + 2 alpha): the loss where the scale of the neighbour is smaller."""
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + 2 alpha).
+
+    It bounds the loss where the scale of the neighbor is smaller.
+    """
     return sup_loss(law, beta, 2 * alpha)[0]
 
 
 def k2(alpha: float, beta: float, candidates: int, law: GeneralizedCauchy) -> float:
-    """Return an upper bound of the loss where the scale of the neighbour is larger, by a factor of 1/s, s from e^-beta to 1.
+    """Return an upper bound of the loss where the scale of the neighbor is larger.
 
-    It is the largest value over s of kappa(2 alpha s) + min(D_m ln(1/s), ln m), which is convex in ln s up to
-    where ln m is reached, and only falls beyond: one of the two ends has it.
+    It is larger by a factor of 1/s, with s from e^-beta to 1. The bound is the largest value over s of
+    kappa(2 alpha s) + min(D_m ln(1/s), ln m), which is convex in ln s up to where ln m is reached, and only
+    falls beyond: one of the two ends has it.
     """
     factor, losers = dilation(beta, candidates, law)
     return max(kappa(law, 2 * alpha), kappa(law, 2 * alpha * factor) + losers)
 
 
 def dilation(beta: float, candidates: int, law: GeneralizedCauchy) -> tuple[float, float]:
-    """Return the factor s at which `k2` is attained, a little above, and the share of the losers in it, rounded up."""
+    """Return the smallest factor s that `k2` needs to look at, and what the losers cost there.
+
+    Both are rounded up a little.
+    """
     most = d_m(candidates, law) * beta
     all_of_them = math.log(candidates)
     if most <= all_of_them:
@@ -339,7 +364,10 @@ def dilation(beta: float, candidates: int, law: GeneralizedCauchy) -> tuple[floa
 
 
 def d_m(candidates: int, law: GeneralizedCauchy) -> float:
-    """Return D_m: how fast the probability of winning falls at most if all scores grow by a factor, per unit of its logarithm."""
+    """Return D_m, a bound of how fast the probability of winning falls if all scores change by a factor.
+
+    It is per unit of the logarithm of that factor.
+    """
     if candidates == 1:
         return 0.0
     g = float(law.gamma)
@@ -348,10 +376,10 @@ def d_m(candidates: int, law: GeneralizedCauchy) -> float:
 
 
 def _under_a_line(candidates: int, law: GeneralizedCauchy) -> float:
-    """Return the least (m - 1) a + b ln m of the lines a + b Lambda that were tried, Lambda = -ln F: any line above psi would do.
+    """Return the least (m - 1) a + b ln m of the lines a + b Lambda that were tried, Lambda = -ln F.
 
-    psi and Lambda both fall, so over a cell psi is at most what it is at the left end, Lambda at least what
-    it is at the right one.
+    Any line that is nowhere below psi is right. psi and Lambda both fall, so over a cell psi is at most what
+    it is at the left end, Lambda at least what it is at the right one.
     """
     psi, logs = _elasticities(law)
 
@@ -359,7 +387,8 @@ def _under_a_line(candidates: int, law: GeneralizedCauchy) -> float:
         return (candidates - 1) * float((psi - slope * logs).max()) + slope * math.log(candidates)
 
     low, high = 1e-3, 8.0 * float(law.gamma)
-    for _ in range(40):  # the height is convex in the slope
+    # The height is convex in the slope.
+    for _ in range(40):
         one, two = (low * (high / low) ** part for part in (0.4, 0.6))
         low, high = (low, two) if height(one) < height(two) else (one, high)
     return height(low) * (1 + 1e-10)
@@ -367,7 +396,10 @@ def _under_a_line(candidates: int, law: GeneralizedCauchy) -> float:
 
 @lru_cache(maxsize=64)
 def mean_elasticity(law: GeneralizedCauchy) -> float:
-    """Return an upper bound of E psi(Z), psi(z) = z f(z)/F(z), less than 1e-3 above it: over a cell psi is at most its left end's."""
+    """Return an upper bound of E psi(Z), psi(z) = z f(z)/F(z), less than 1e-3 above it.
+
+    psi falls, so over a cell it is at most its value at the left end.
+    """
     psi, logs = _elasticities(law)
     below = np.concatenate([[0.0], np.exp(-logs)])
     return float((psi * np.diff(below)).sum()) * (1 + 1e-10)
@@ -375,7 +407,10 @@ def mean_elasticity(law: GeneralizedCauchy) -> float:
 
 @lru_cache(maxsize=64)
 def _elasticities(law: GeneralizedCauchy) -> tuple[Floats, Floats]:
-    """Return for each of the cells from 0 to infinity psi at its left end, where it is largest, and -ln F at its right end."""
+    """Return for each cell from 0 to infinity psi at its left end and -ln F at its right end.
+
+    At the left end psi is largest, at the right end -ln F is smallest.
+    """
     u = np.arange(1, _CELLS) / _CELLS
     z = u * (1 - u) ** (-1 / (float(law.gamma) - 1))
     below = law.cdf(z)
@@ -411,9 +446,8 @@ def loss_bound(
     m = max(2, candidates)
     if accounting == "tight" and sided == "one" and law.gamma >= 2:
         factor, losers = dilation(beta, m, law)
-        return max(
-            k1(alpha, beta, law), kappa(law, 2 * alpha * factor) + losers
-        )  # the other end of k2 is at most k1
+        # The other end of `k2`, kappa(2 alpha), is at most `k1`.
+        return max(k1(alpha, beta, law), kappa(law, 2 * alpha * factor) + losers)
     fixed = dilations(beta, m, law, sided, accounting)
     if accounting == "tight" and sided == "one":
         return kappa(law, 2 * alpha) + fixed
@@ -423,7 +457,10 @@ def loss_bound(
 def dilations(
     beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
 ) -> float:
-    """Return what the change of scale costs under the accountings that pay for it apart from the scores, rounded up."""
+    """Return what the change of scale costs in accountings that pay for it and for the scores apart.
+
+    It is rounded up.
+    """
     m, g = max(2, candidates), float(law.gamma)
     if sided == "two":
         return m * max(1.0, g - 1) * beta * (1 + _ERROR)
@@ -446,7 +483,10 @@ def scale_loss(
 def largest_alpha(
     epsilon: float, beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
 ) -> float:
-    """Return an alpha whose `loss_bound` is at most epsilon, less than a millionth below the largest; 0 if beta leaves nothing."""
+    """Return an alpha whose `loss_bound` is at most epsilon, less than a millionth below the largest.
+
+    It is 0 if beta leaves nothing.
+    """
     m = max(2, candidates)
     epsilon *= 1 - _ERROR
     if accounting == "tight" and sided == "one" and law.gamma >= 2:
@@ -462,8 +502,12 @@ def largest_alpha(
 
 
 def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
-    """Return a shift whose `sup_loss` is at most the budget, less than a millionth below the largest, by Newton's steps and secants."""
+    """Return a shift whose `sup_loss` is at most the budget, less than a millionth below the largest.
+
+    It is found by Newton's steps and secants.
+    """
     budget = min(budget, _MOST, _MOST * float(law.gamma - 1)) * (1 - _ERROR)
+    # This shift is safe, and `low` is replaced only by shifts whose enclosed loss is within the budget.
     low = (budget - float(law.gamma - 1) * beta) / law.hazard_bound * (1 - 1e-9)
     if low <= 0:
         return 0.0
