@@ -200,6 +200,8 @@ class AdaptiveSparseVector(Mechanism):
         step, moves, threshold_rate, rate = divided(
             "AdaptiveSparseVector", self.sensitivity, budget, share, k, tokens=prices[-1]
         )
+        # The rate is that of one token: a branch of p tokens has p times the rate, and its positives cost p
+        # times as much.
         laws = tuple(LAWS[query](fit_rate(price * rate, "AdaptiveSparseVector")) for price in prices)
         if added is None:
             threshold_scale = step / threshold_rate
@@ -211,6 +213,7 @@ class AdaptiveSparseVector(Mechanism):
         if self.boundaries is not None:
             given = checked_boundaries("AdaptiveSparseVector.boundaries", self.boundaries, len(laws))
         else:
+            # An optimal correction is a boundary already.
             given = tuple(step * far(law, laws[-1]) if added is not None else Fraction(0) for law in laws)
         self._set(
             threshold_noise=LAWS[limit](threshold_rate),

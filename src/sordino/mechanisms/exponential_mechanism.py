@@ -42,8 +42,8 @@ _PATIENCE = (3.0, 6.0)
 class ExponentialMechanism(Mechanism):
     """Select one of n private answers with probability proportional to e^(epsilon answer / spread).
 
-    Its lead over the others is reported, too. The lead costs nothing under pure privacy. Without it the
-    mechanism has bounded range, which composes better: its zCDP is epsilon^2/8 instead of epsilon^2/2.
+    With `gap` its lead over the others is reported, too. The lead costs nothing under pure privacy. Without
+    it the mechanism has bounded range, which composes better: its zCDP is epsilon^2/8 instead of epsilon^2/2.
 
     Raises
     ------

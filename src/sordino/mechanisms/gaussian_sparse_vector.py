@@ -146,6 +146,7 @@ class GaussianSparseVector(Mechanism):
         else:
             share, pure = Fraction(1), POSITIVE("GaussianSparseVector.epsilon", self.epsilon)
             least = min(bound**2 / (2 * budget), (c * kappa * bound / pure) ** 2)
+        # The smaller of the two noise scales, squared, chooses the grid.
         step = step_for(sensitivity, least, "GaussianSparseVector")
         moves = bound_in_steps(sensitivity, step, "GaussianSparseVector")
         limit = fit_rate(budget * share / moves**2, "GaussianSparseVector", RATE_DENOMINATOR**2)

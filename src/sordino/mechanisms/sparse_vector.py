@@ -168,8 +168,10 @@ class SparseVector(Mechanism):
         step, moves, threshold_rate, rate = divided(
             "SparseVector", self.sensitivity, budget, share, c, stages=stages
         )
+        # An optimal correction waits for the rates: it depends on the noise.
         if added is None:
             added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
+        # What the rates that are sampled cost, exactly, not what was asked for.
         self._set(
             noise=LAWS[query](rate),
             threshold_noise=LAWS[limit](threshold_rate),

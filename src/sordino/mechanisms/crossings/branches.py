@@ -33,7 +33,7 @@ def family_of(noise: Any) -> Family:
 
 
 def _tokens(value: Any) -> tuple[int, ...] | None:
-    """Return the tokens of each branch, or None if they are none.
+    """Return the tokens of each branch, or None if the value does not name any.
 
     They are 1, 2, 4, ... for a number of branches, else as they are given, if they rise.
     """

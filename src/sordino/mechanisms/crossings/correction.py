@@ -56,6 +56,7 @@ def _sum_reaches(z: float, s: float, b: float) -> float:
     """Return P(E + F >= z) for exponential variables of scales s and b, equal or not."""
     if z <= 0:
         return 1.0
+    # Written so that no digits are lost where both scales are nearly equal.
     near, far = sorted((z / s, z / b))
     d = far - near
     psi = math.exp(-near) * (-math.expm1(-d) / d if d else 1.0)  # (e^-near - e^-far) / (far - near)

@@ -190,6 +190,7 @@ def crossings(
     """
     found: list[Part] = []
     left, asked, stages, n = tokens, 0, 0, heights[0].size
+    # Thresholds are drawn a few ahead: each but the last ends with a positive, which costs a token at least.
     drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _AHEAD)), None
     waiting = np.arange(n)
     for number in range(1, passes + 1):

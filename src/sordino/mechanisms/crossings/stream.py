@@ -158,6 +158,7 @@ class Stream:
         InvalidParameter
             If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
         """
+        # A wrong threshold is refused before any noise is taken.
         cuts = self._common if threshold is None else cuts_of(self.mechanism, threshold)
         height = self._step.of(answer)
         self._check_process()

@@ -255,6 +255,7 @@ def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, 
         above = _cell_bounds(left, right)
         # Only cells that may hold a value well above the best one found are cut further.
         open_ = above > best[0] * (1 + _CLOSE) + 2 * _ERROR
+        # The others count with their bound.
         most = max(most, float(above[~open_].max(initial=0.0)))
         if not open_.any():
             break
@@ -263,6 +264,7 @@ def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, 
         best = max(best, at.best())
         left, right = at.take(slice(None, -1)), at.take(slice(1, None))
     else:
+        # After the last round the cells that are still open count with their bounds, too.
         most = max(most, float(_cell_bounds(left, right).max()))
     return min(most + _ERROR, plain * (1 + _ERROR)), best[1]
 
@@ -516,6 +518,7 @@ def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
         if budget - found <= 4 * _CLOSE * budget + 2 * _ERROR or high - low <= 1e-9 * low:
             break
         tried = low + (budget - found) / slope
+        # A step beyond a shift that is known to be too large is replaced by a secant, kept in between.
         if tried >= high:
             tried = low + (high - low) * min(0.9, max(0.1, (budget - found) / (over - found)))
         loss, rise = sup_loss(law, beta, tried)

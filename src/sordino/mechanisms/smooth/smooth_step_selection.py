@@ -265,7 +265,8 @@ def champions(steps: NDArray[np.int64], levels: Steps) -> NDArray[np.intp]:
             if level not in found or steps[i] > steps[found[level]]:
                 found[level] = i
         return np.array(sorted(found.values()), dtype=np.intp)
-    # Numbers of 16 bits are sorted in linear time.
+    # Stable: within a level candidates stay in the order of their positions. Numbers of 16 bits are sorted in
+    # linear time.
     order = np.argsort(levels.astype(np.uint16) if int(levels.max()) < 1 << 16 else levels, kind="stable")
     begins = np.flatnonzero(np.diff(levels[order], prepend=-1))
     values = steps[order]

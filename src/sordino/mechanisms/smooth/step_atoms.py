@@ -59,6 +59,7 @@ def heights(ratio: Fraction) -> Heights:
     steps = int(ratio * (1 << _RATIO_DIGITS))
 
     def at(levels: Sequence[int]) -> list[int]:
+        # Their number is a power of two, so that the cache holds few lists.
         known = _atoms(steps, 1 << max(levels, default=0).bit_length())
         last = len(known) - 1
         return [known[level] if level <= last else known[last] + (level - last) * _STEEP for level in levels]
@@ -71,7 +72,7 @@ def _atoms(ratio: int, count: int) -> tuple[int, ...]:
     """Return the first `count` atoms, or fewer: up to the first that a level alone decides about."""
     found, up, two = [0], (1 << _RATIO_DIGITS) - 1, 2 << DIGITS
     while len(found) < count:
-        # Each from the rounded one before it: rounded one at a time they would not be far enough apart.
+        # Each from the rounded one before it, and rounded up: otherwise they might not be far enough apart.
         found.append(((found[-1] * ratio + up) >> _RATIO_DIGITS) + two)
         if found[-1] - found[-2] >= _STEEP:
             break
