@@ -430,7 +430,7 @@ def _weights(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
     down, _ = contexts(_DIGITS)
     # Rounded down from an upper bound of e^-epsilon, so it is at most e^epsilon for certain.
     ratio = Fraction(down.divide(1, exp_bounds(epsilon, _DIGITS)[1]))
-    # As large as keeps all weights together below 2^61.
+    # As large as possible with all weights together below 2^61.
     floor = 1 << (_BITS - ((2 * REACH + 1) * math.ceil(ratio + hump) * 2).bit_length())
     peak = math.floor(floor * ratio)
     # Rounding to whole weights may cost no more than a thousandth of epsilon.

@@ -226,7 +226,7 @@ class FoldedMechanism(Mechanism):
             steps = low + round_at_random(array, low * self.step, self.step, high - low, entropy)
         else:
             steps = to_steps(array, self.step, "FoldedMechanism")
-        # Clamping moves no two answers apart, and folding has no bias only for answers between the ends.
+        # Clamping moves no two answers apart, and folding is unbiased for answers between the ends only.
         inside = np.clip(steps.reshape(-1), low, high)
         folded = self.rules.play(inside, inside.size, entropy)
         released = np.asarray(from_steps(folded, self.step), dtype=np.float64)

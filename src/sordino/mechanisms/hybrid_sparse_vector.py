@@ -65,9 +65,9 @@ Found = tuple[NDArray[np.int64], Steps]
 class HybridSparseVector(Mechanism):
     """Select the largest of n private answers above a public threshold, at most k, and estimate each.
 
-    What is not selected is not paid for. Unlike `HybridTopK` it always says how far each item lies
-    above the threshold, with more noise. Unlike `SparseVector` it looks at all answers and returns the best
-    of them, not the first.
+    What is not selected is not paid for. Unlike `HybridTopK` it always says how far each item lies above the
+    threshold, with more noise. Unlike `SparseVector` it looks at all answers and returns the best of them,
+    not the first.
 
     Raises
     ------

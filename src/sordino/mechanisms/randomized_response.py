@@ -61,8 +61,7 @@ class RandomizedResponse(Mechanism):
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
-        # The race below has one step between the largest answer and the others: a rate a step is all of
-        # epsilon. The largest answer stands one step above the others, so the rate a step is epsilon itself.
+        # The largest answer stands one step above the others, so the rate a step is epsilon itself.
         rate = fit_rate(to_fraction(self.epsilon), "RandomizedResponse", stepped=False)
         self._set(rate=rate, cost=Pure(epsilon=rate))
 

@@ -151,8 +151,8 @@ class Perturbation:
 class TwoPoints:
     """Outputs -1 and 1, inputs -inputs..inputs [duchi2018].
 
-    Their weights are linear in the input, and `peak : floor` at the ends. The mean output of input c is `gain
-    * c`, exactly.
+    Their weights are linear in the input, and `peak : floor` at the ends.
+    The mean output of input c is `gain * c`, exactly.
     """
 
     inputs: int

@@ -104,7 +104,7 @@ def number(value: Any, low: Fraction, high: Fraction) -> Fraction:
 def reaches(word: int, least: Fraction, entropy: Entropy) -> bool:
     """Return whether the uniform number that begins with these 64 digits is at least `least`.
 
-    More digits are drawn as long as all of them agree.
+    More digits are drawn while they equal those of `least`.
     """
     while True:
         least *= _WORD

@@ -117,8 +117,8 @@ def nested_cost(
     """Return the cost where answers count records below rising edges, less an offset for every record.
 
     Neighbors have one unit more or less. One more record lowers the answers at edges up to its value by
-    `offset` units of change, and raises those beyond by the rest of one. The loss is in [-max(offset e2, (1 -
-    offset) e1), offset e1 + e2] if it is the first data set that has the record.
+    `offset` units of change, and raises those beyond by the rest of one. The loss is in
+    [-max(offset e2, (1 - offset) e1), offset e1 + e2] if it is the first data set that has the record.
 
     Parameters
     ----------

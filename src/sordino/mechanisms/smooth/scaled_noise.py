@@ -33,8 +33,8 @@ def loss_bound(alpha: float, beta: float, gamma: float) -> float:
 def _supremum(alpha: float, ratio: float, gamma: float) -> float:
     """Return an upper bound of sup over z > 0 of ln (1 + w^gamma)/(1 + z^gamma) - ratio.
 
-    Here w = s z + shift and ratio = ln s. Its derivative has the sign of s - (z/w)^(gamma - 1) - shift
-    z^(gamma - 1), which changes once. Everything is a logarithm here.
+    Here w = s z + shift and ratio = ln s. The derivative by z has the sign of
+    s - (z/w)^(gamma - 1) - shift z^(gamma - 1), which changes once. Everything is a logarithm here.
     """
     power, shift = gamma - 1, math.log(alpha) + min(0.0, ratio)
     low, high = (ratio - _log_sum(shift, -power * shift)) / power, (ratio - shift) / power

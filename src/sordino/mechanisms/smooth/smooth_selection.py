@@ -44,10 +44,10 @@ _MOST_CANDIDATES = 1 << 53
 class SmoothSelection(Mechanism):
     """Select the largest of m private scores, with noise that follows a smooth bound of how far they move.
 
-    The bound S is private, too. It is about data like these: S >= the local sensitivity of every score, and S
-    <= e^beta times the bound of any neighboring data set. Where data are far from their worst case, it is far
-    below the global sensitivity, and so is the noise. The noise has a heavy tail, because a scale that
-    differs between neighbors shows in lighter ones.
+    The bound S is private, too. It is at least the local sensitivity of every score, and at most e^beta times
+    the bound of any neighboring data set. Where data are far from their worst case, it is far below the
+    global sensitivity, and so is the noise. The noise has a heavy tail, because a scale that differs between
+    neighbors shows in lighter ones.
 
     Raises
     ------
