@@ -1,4 +1,4 @@
-"""One algorithm, one file: public parameters in fields, private answers as an argument of `release`."""
+"""The mechanisms, one file each. Public parameters are fields, private answers an argument of `release`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """AboveThreshold: the position of the first answer that reaches a noisy threshold, and nothing else.
 
-Claim: e1 + 2 e2 for any answers, a loss in [-e2, e1 + e2] for monotone ones, in [-max(q e2, (1 - q) e1), q e1 + e2] for counts of records
-below rising edges less q for every record, with e1, e2 the rates times one unit of change [durfee2023, Cor. A.1, Lemmas B.1, B.2].
+Claim: e1 + 2 e2 for any answers, a loss in [-e2, e1 + e2] for monotone ones,
+in [-max(q e2, (1 - q) e1), q e1 + e2] for counts of records below rising edges less q for every record,
+with e1, e2 the rates times one unit of change [durfee2023, Cor. A.1, Lemmas B.1, B.2].
 Proof: docs/proofs/above-threshold.md.
 Noise: threshold and answers each one-sided geometric, of two rates, on the grid; long runs cost no draws.
 Floats: none after the answers are on the grid.
@@ -46,12 +47,14 @@ from sordino.sensitivity import COUNTING, Sensitivity
 
 @final
 class AboveThreshold(Mechanism):
-    """Find the first of n private answers above a public threshold: its position, or that there is none, and nothing else.
+    """Find the first of n private answers above a public threshold.
 
-    `SparseVector` is for several positives, for gaps, and for answers that come one at a time or after earlier verdicts (`open`): what
-    it does not find it does not charge. This is for one position in a list that is there: it charges the same whether it finds one or
-    not, and for monotone answers it states the interval of its loss, which composes for less than its epsilon. With `nested` it costs
-    less: counts below rising edges, as a quantile asks for them. It has no stream: the first positive of one is for `SparseVector`.
+    It releases the position, or that there is none, and nothing else. `SparseVector` is for several
+    positives, for gaps, and for answers that come one at a time or after earlier verdicts (`open`): it does
+    not charge for what it does not find. This mechanism is for one position in a list that is complete. It
+    charges the same whether it finds one or not. For monotone answers it states the interval of its loss,
+    which composes for less than its epsilon. It costs less with `nested`, for counts below rising edges, such
+    as a quantile asks for. It has no stream: to find the first positive of a stream take `SparseVector`.
 
     Raises
     ------
@@ -72,8 +75,8 @@ class AboveThreshold(Mechanism):
     ratio: Number = parameter(
         POSITIVE,
         (
-            "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the "
-            "threshold surer and the tests less so."
+            "Share of the threshold over that of the answers, e1/e2, in (0, inf): more makes the threshold "
+            "surer and the tests less so."
         ),
         default=1,
     )
@@ -81,8 +84,8 @@ class AboveThreshold(Mechanism):
         TRUTH,
         (
             "Say True if each unit adds to the answers from some place of the list on and nowhere before: "
-            "records below rising edges, counted. The statement is then about these counts, monotone "
-            "under add-remove with a step of its own."
+            "records below rising edges, counted. The statement is then about these counts, monotone under "
+            "add-remove with a step of its own."
         ),
         default=False,
     )
@@ -98,8 +101,8 @@ class AboveThreshold(Mechanism):
     noise: Geometric = derived("The laws of the noise of answers and threshold, in steps.")
     threshold_noise: Geometric = derived("The laws of the noise of answers and threshold, in steps.")
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped, nested "
-        "ones only from below: without a step of your own that is about 2^31 noise scales."
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped, nested ones "
+        "only from below: without a step of your own that is about 2^31 noise scales."
     )
     threshold_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
     answer_epsilon: Fraction = derived("e1 and e2: the rates times the bound in steps, exactly.")
@@ -114,6 +117,7 @@ class AboveThreshold(Mechanism):
         q = _offset(sensitivity, self.nested, self.offset)
         unit = budget / _cost(share, Fraction(1), sensitivity, q).pure()  # e2, before rounding
         bound = to_fraction(sensitivity.bound)
+        # Fine enough for the smaller of the two noise scales.
         step = step_for(sensitivity, (bound / (unit * max(share, Fraction(1)))) ** 2, name)
         moves = bound_in_steps(sensitivity, step, name)
         limit, rate = fit_rate(share * unit / moves, name), fit_rate(unit / moves, name)
@@ -136,7 +140,8 @@ class AboveThreshold(Mechanism):
     def steps(self, answers: Any) -> Steps:
         """Return private answers as whole numbers of steps, shape (n,).
 
-        Nested ones are not clamped from above: a unit would not move those that are there already, but would those before.
+        Nested ones are not clamped from above. At the clamp a unit would no longer move later answers, but
+        would still move those before them. The proof needs later answers to move at least as much.
 
         Raises
         ------
@@ -179,21 +184,23 @@ def _offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fr
             raise InvalidParameter(f"{name}.offset must be None unless nested=True; got {shown(offset)}.")
         return None
     q = Fraction(0) if offset is None else Fraction(PROPORTION(f"{name}.offset", offset))
+    # Replacing a record moves only the counts between its two values: such counts are monotone, not nested.
     if sensitivity.adjacency != "add-remove" or not sensitivity.monotone or sensitivity.step is None:
         raise InvalidParameter(
-            f"{name}.sensitivity must be monotone under add-remove, with a step that the answers are multiples of, such as COUNTING, "
-            "where nested=True: it is about the counts themselves."
+            f"{name}.sensitivity must be monotone under add-remove, with a step that the answers are "
+            "multiples of, such as COUNTING, where nested=True: it is about the counts themselves."
         )
     whole = FINITE("bound", sensitivity.bound) / FINITE("step", sensitivity.step)
     if q and whole.denominator > 1:
         raise InvalidParameter(
-            f"{name}.sensitivity must have a bound that is a whole number of steps where an offset is given; got "
-            f"{shown(sensitivity.bound)} and a step of {shown(sensitivity.step)}."
+            f"{name}.sensitivity must have a bound that is a whole number of steps where an offset is given; "
+            f"got {shown(sensitivity.bound)} and a step of {shown(sensitivity.step)}."
         )
+    # What is subtracted must keep the answers on the grid: the proof does not cover rounding.
     if (q * whole).denominator > 1:
         raise InvalidParameter(
-            f"{name}.offset must be a whole number of steps for each unit: offset times bound, over step; got {shown(q)}. Multiply "
-            f"answers, threshold and bound by {q.denominator}."
+            f"{name}.offset must be a whole number of steps for each unit: offset times bound, over step; "
+            f"got {shown(q)}. Multiply answers, threshold and bound by {q.denominator}."
         )
     return q
 
@@ -211,7 +218,9 @@ _PAGE = "above-threshold.md"
 CLAIMS = (
     Claim(
         name="AboveThreshold",
-        statement="The position is private for e1 + 2 e2: the threshold once, the answer that reaches it twice.",
+        statement=(
+            "The position is private for e1 + 2 e2: the threshold once, the answer that reaches it twice."
+        ),
         references=("durfee2023, Cor. A.1",),
         proof=_PAGE,
         neighbours=(
@@ -233,7 +242,9 @@ CLAIMS = (
     ),
     Claim(
         name="AboveThreshold",
-        statement="For counts below rising edges under add-remove its loss lies in [-e1, e2] or the mirror image.",
+        statement=(
+            "For counts below rising edges under add-remove its loss lies in [-e1, e2] or the mirror image."
+        ),
         references=("durfee2023, Lemma B.2",),
         proof=_PAGE,
         neighbours=(
@@ -248,7 +259,10 @@ CLAIMS = (
     ),
     Claim(
         name="AboveThreshold",
-        statement="For such counts less q for every record it lies in [-max(q e2, (1 - q) e1), q e1 + e2] or the mirror image.",
+        statement=(
+            "For such counts less q for every record it lies in [-max(q e2, (1 - q) e1), q e1 + e2] or the "
+            "mirror image."
+        ),
         references=("durfee2023, Lemma B.1",),
         proof=_PAGE,
         neighbours=(

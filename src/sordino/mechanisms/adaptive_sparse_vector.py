@@ -1,9 +1,14 @@
-"""The adaptive sparse vector with gaps: answers far above the threshold are found by a cheaper, noisier test, so that more can be found.
+"""The adaptive sparse vector with gaps: answers far above the threshold are found by a cheaper, noisier test.
 
-Claim: for every transcript, (epsilon_0 + the sum of b_j over positives)-private; all of them epsilon-private [ding2022, Alg. 1, Thm 2].
+What that saves pays for further positives.
+
+Claim: for every transcript, (epsilon_0 + the sum of b_j over positives)-private; all of them epsilon-private
+[ding2022, Alg. 1, Thm 2].
 Proof: docs/proofs/adaptive-sparse-vector.md.
-Noise: threshold of rate epsilon_0/bound, tests of branch j of rate b_j/spread, each one-sided geometric or discrete Laplace, on the grid.
-Floats: split, boundaries and corrections are chosen with them, from public parameters; no comparison and no cost is.
+Noise: threshold of rate epsilon_0/bound, tests of branch j of rate b_j/spread, each one-sided geometric or
+discrete Laplace, on the grid.
+Floats: split, boundaries and corrections are chosen with them, from public parameters; no comparison and no
+cost is.
 """
 
 from __future__ import annotations
@@ -61,10 +66,11 @@ def _as_tuple(name: str, value: Any) -> Any:  # noqa: ARG001 - the signature of 
 
 @final
 class AdaptiveSparseVector(Mechanism):
-    """Find answers above a public threshold, the clearer ones at a lower price; those below cost nothing, however many they are.
+    """Find answers above a public threshold, the clearer ones at a lower price.
 
-    Each answer is tested in branches. The first has the most noise, costs least and asks for most: it fires where an answer lies far
-    above. What it leaves goes to the next, which is dearer. If all answers above are far above, about 2^(branches - 1) times as many are
+    Answers below cost nothing, however many they are. Each answer is tested in branches. The first has the
+    most noise, costs least and asks for most: it fires where an answer lies far above. What it leaves goes to
+    the next, which is dearer. If all answers above are far above, about 2^(branches - 1) times as many are
     found as by `SparseVector`; in the worst case as many. It goes on as long as any branch can be paid for.
 
     Raises
@@ -95,9 +101,9 @@ class AdaptiveSparseVector(Mechanism):
     branches: Converted[int | tuple[int, ...] | list[int], int | tuple[int, ...]] = parameter(
         _branches,
         (
-            "How many branches, 1 to 32, each at half the price of the next; or their prices, rising "
-            "whole numbers of one unit: (1, 3) has two branches, the first at a third of the price of the "
-            "second. With one branch it is a `SparseVector`."
+            "How many branches, 1 to 32, each at half the price of the next; or their prices, rising whole "
+            "numbers of one unit: (1, 3) has two branches, the first at a third of the price of the second. "
+            "With one branch it is a `SparseVector`."
         ),
         default=2,
     )
@@ -109,8 +115,8 @@ class AdaptiveSparseVector(Mechanism):
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
         (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance of the gaps of the first branch."
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least variance "
+            "of the gaps of the first branch."
         ),
         default="variance",
     )
@@ -118,18 +124,18 @@ class AdaptiveSparseVector(Mechanism):
         _as_tuple,
         (
             "How far above the threshold, in the unit of the answers, each branch asks for, none further "
-            "than the one before. If not given: 0 for the last; for each before it two standard "
-            "deviations of its noise, more where that has the larger mean; 0 for all with an optimal "
-            "correction, which does the same for each branch."
+            "than the one before. If not given: 0 for the last; for each before it two standard deviations "
+            "of its noise, more where that has the larger mean; 0 for all with an optimal correction, which "
+            "does the same for each branch."
         ),
         default=None,
     )
     correction: Number | Literal["optimal"] | None = parameter(
         OrNone(WordOr(("optimal",), FINITE)),
         (
-            'Public number added to the threshold in all branches; "optimal": in each the number with '
-            "which a run of answers below is most likely passed and the next one found, by this branch "
-            "alone, as in `SparseVector`."
+            'Public number added to the threshold in all branches; "optimal": in each the number with which '
+            "a run of answers below is most likely passed and the next one found, by this branch alone, as "
+            "in `SparseVector`."
         ),
         default=None,
     )
@@ -146,13 +152,14 @@ class AdaptiveSparseVector(Mechanism):
     domain_size: int | None = parameter(
         DOMAIN,
         (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
+            "positions."
         ),
         default=None,
     )
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
-        "without a step of your own that is about 2^31 scales of the noise of the last branch."
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a "
+        "step of your own that is about 2^31 scales of the noise of the last branch."
     )
     threshold_epsilon: Fraction = derived("What the threshold costs, exactly.")
     token_epsilon: Fraction = derived("What a token costs, exactly.")
@@ -166,10 +173,12 @@ class AdaptiveSparseVector(Mechanism):
         "The laws of the noise of each branch, in steps; `noise` is the name of their family."
     )
     branch_corrections: tuple[Fraction, ...] = derived(
-        "What each branch adds to every threshold, in the unit of the answers: its boundary and its correction."
+        "What each branch adds to every threshold, in the unit of the answers: its boundary and its "
+        "correction."
     )
     cost: Pure = derived(
-        "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are what it did spend."
+        "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are "
+        "what it did spend."
     )
     per_transcript: ClassVar[bool] = True
     passes: ClassVar[int] = 1
@@ -184,12 +193,15 @@ class AdaptiveSparseVector(Mechanism):
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
         k, kappa = self.at_least, 1 if self.sensitivity.monotone else 2
-        # The first branch has the noise of a sparse vector with so many positives [ding2022, Sec. 5.1, with their square as 16 k^2].
+        # The first branch has the noise of a sparse vector with so many positives, rounded up [ding2022,
+        # Sec. 5.1, with their square as 16 k^2].
         alike = -(-k * prices[-1] // prices[0])
         share, added = plan.share(Task(query, limit, kappa, alike, resample=False), bound / budget)
         step, moves, threshold_rate, rate = divided(
             "AdaptiveSparseVector", self.sensitivity, budget, share, k, tokens=prices[-1]
         )
+        # The rate is that of one token: a branch of p tokens has p times the rate, and its positives cost p
+        # times as much.
         laws = tuple(LAWS[query](fit_rate(price * rate, "AdaptiveSparseVector")) for price in prices)
         if added is None:
             threshold_scale = step / threshold_rate
@@ -201,6 +213,7 @@ class AdaptiveSparseVector(Mechanism):
         if self.boundaries is not None:
             given = checked_boundaries("AdaptiveSparseVector.boundaries", self.boundaries, len(laws))
         else:
+            # An optimal correction is a boundary already.
             given = tuple(step * far(law, laws[-1]) if added is not None else Fraction(0) for law in laws)
         self._set(
             threshold_noise=LAWS[limit](threshold_rate),
@@ -221,7 +234,10 @@ class AdaptiveSparseVector(Mechanism):
         return self.at_least * self.branch_tokens[-1]
 
     def spent(self, tokens: int, thresholds: int = 1) -> Pure:
-        """Return the cost of a transcript whose positives took so many tokens (`thresholds` 0: no question was asked)."""
+        """Return the cost of a transcript whose positives took so many tokens.
+
+        `thresholds` is 0 if no question was asked.
+        """
         return Pure(epsilon=thresholds * self.threshold_epsilon + tokens * self.token_epsilon)
 
     @no_remnants
@@ -235,17 +251,19 @@ class AdaptiveSparseVector(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         thresholds : array of numbers, shape (n,), optional
-            Public: a threshold for each answer, instead of the one of the mechanism; boundaries and corrections are added to each.
+            Public: a threshold for each answer, instead of the one of the mechanism; boundaries and
+            corrections are added to each.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
-            domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in the domain.
+            Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least one number, or thresholds or positions do not go with them.
+            If the answers are not a list of at least one number, or thresholds or positions do not go with
+            them.
         """
         fresh_entropy(entropy, "AdaptiveSparseVector.release")
         return released(self, answers, thresholds, positions, entropy)
@@ -271,7 +289,7 @@ class AdaptiveSparseVector(Mechanism):
 
 
 def _small(sensitivity: Sensitivity, epsilon: int, **options: Any) -> AdaptiveSparseVector:
-    """Return a mechanism that can be enumerated; answers of counts start one below its threshold, others on it."""
+    """Return a mechanism that can be enumerated: its threshold is 1 for counts, 0 for other answers."""
     return AdaptiveSparseVector(
         threshold=int(sensitivity.monotone), at_least=1, epsilon=epsilon, sensitivity=sensitivity, **options
     )
@@ -283,11 +301,15 @@ _REFERENCES = ("ding2022, Alg. 1, Thm 2",)
 CLAIMS = (
     Claim(
         name="AdaptiveSparseVector",
-        statement="Each transcript, gaps and branches included, is private for what it spent: the threshold and the branches that fired.",
+        statement=(
+            "Each transcript, gaps and branches included, is private for what it spent: the threshold and "
+            "the branches that fired."
+        ),
         references=_REFERENCES,
         proof="adaptive-sparse-vector.md",
         neighbours=(
-            # The first branch far off: that it fails says nothing then, and the last one reaches the cost of the whole.
+            # The first branch asks for far more than the answers have. Then its failure says next to nothing,
+            # and a positive of the last branch loses nearly all of the cost.
             (_small(COUNTING, 11, boundaries=(4, 0)), *_FEWER),
             (_small(_EITHER_WAY, 14), *_MOVED),
             (_small(COUNTING, 10, branches=(2, 3)), *_FEWER),
@@ -297,7 +319,10 @@ CLAIMS = (
     ),
     Claim(
         name="AdaptiveSparseVector",
-        statement="The same with Laplace noise, with three branches, and when cheap positives take the place of a dear one.",
+        statement=(
+            "The same with Laplace noise, with three branches, and when cheap positives take the place of a "
+            "dear one."
+        ),
         references=_REFERENCES,
         proof="adaptive-sparse-vector.md",
         neighbours=(

@@ -1,9 +1,11 @@
-"""Numbers with exact noise: discrete Laplace under pure, discrete Gaussian under concentrated privacy.
+"""The Laplace and the Gaussian mechanism: numbers with discrete noise that is drawn exactly.
 
-Claim: epsilon-differentially private for an L1 bound; rho-zCDP for an L2 bound [ghosh2012; canonne2020, Thm 4].
+Claim: epsilon-differentially private for an L1 bound; rho-zCDP for an L2 bound
+[ghosh2012; canonne2020, Thm 4].
 Proof: docs/proofs/additive.md.
 Noise: discrete Laplace of rate epsilon/bound, discrete Gaussian of rate rho/bound^2, a step.
-Floats: none after the answers are on the grid; the released float is the whole number of steps times a power of two.
+Floats: none after the answers are on the grid; the released float is the whole number of steps times a power
+of two.
 """
 
 from __future__ import annotations
@@ -68,6 +70,7 @@ class LaplaceMechanism(Mechanism):
         scale = to_fraction(self.sensitivity.bound) / epsilon
         step = step_for(self.sensitivity, scale**2, "LaplaceMechanism")
         bound = bound_in_steps(self.sensitivity, step, "LaplaceMechanism")
+        # The rate may be rounded down; the cost below is that of the rounded rate.
         rate = fit_rate(epsilon / bound, "LaplaceMechanism")
         self._set(noise=DiscreteLaplace(rate), step=step, cost=Pure(epsilon=bound * rate))
 
@@ -119,7 +122,7 @@ class GaussianMechanism(Mechanism):
         variance = to_fraction(self.sensitivity.bound) ** 2 / (2 * rho)
         step = step_for(self.sensitivity, variance, "GaussianMechanism")
         bound = bound_in_steps(self.sensitivity, step, "GaussianMechanism")
-        # A rate of squared steps needs squared digits.
+        # A rate a squared step may have a denominator as large as the square of the usual one.
         rate = fit_rate(rho / bound**2, "GaussianMechanism", RATE_DENOMINATOR**2)
         self._set(noise=DiscreteGaussian(rate), step=step, cost=ZCDP(rho=bound**2 * rate))
 
@@ -145,6 +148,7 @@ def _rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules
     owner = type(mechanism).__name__
 
     def draws(n: int) -> Draws:
+        # Several numbers are one release: the statement must bound how far they move together.
         whole_vector(mechanism.sensitivity, norm, n, owner)
         return ((mechanism.noise, n),)
 
@@ -159,6 +163,7 @@ def _released(
     """Return what the mechanism releases for these answers, with fresh noise."""
     rules = mechanism.rules
     steps = rules.steps(answers)
+    # To floats only after the noise was added in whole numbers.
     noisy = from_steps(rules.play(steps.reshape(-1), steps.size, entropy), mechanism.step)
     error = math.sqrt(mechanism.noise.variance) * float(mechanism.step)
     common: dict[str, Any] = {"mechanism": mechanism, "cost": mechanism.cost, "simulated": entropy.simulated}
@@ -168,7 +173,10 @@ def _released(
 
 
 def decide(steps: NDArray[np.int64], noise: Steps) -> Steps:
-    """Return answers plus noise in steps, shape (n,), or (N, n) for N rows of noise: the identity is all that there is to decide."""
+    """Return answers plus noise in steps, shape (n,), or (N, n) for N rows of noise.
+
+    The sums are released as they are, so nothing else is decided.
+    """
     return add(steps, noise)
 
 
@@ -177,7 +185,10 @@ _OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace
 CLAIMS = (
     Claim(
         name="LaplaceMechanism",
-        statement="Discrete Laplace noise of rate epsilon/bound makes answers of L1 sensitivity bound epsilon-private.",
+        statement=(
+            "Discrete Laplace noise of rate epsilon/bound makes answers of L1 sensitivity bound "
+            "epsilon-private."
+        ),
         references=("ghosh2012", "dwork2014, Thm 3.6"),
         proof="additive.md",
         neighbours=(
@@ -191,7 +202,9 @@ CLAIMS = (
     ),
     Claim(
         name="GaussianMechanism",
-        statement="Discrete Gaussian noise of rate rho/bound^2 makes answers of L2 sensitivity bound rho-zCDP.",
+        statement=(
+            "Discrete Gaussian noise of rate rho/bound^2 makes answers of L2 sensitivity bound rho-zCDP."
+        ),
         references=("canonne2020, Thm 4",),
         proof="additive.md",
         neighbours=(

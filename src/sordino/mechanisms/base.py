@@ -1,7 +1,9 @@
-"""What every mechanism is: public parameters that are declared once, a cost that follows from them, and rules by which it is played.
+"""The base class of all mechanisms, the rules by which one makes a release, and the checks that many share.
 
-Claim: none of its own. The rate of a selection: two answers move apart by at most `spread` steps between neighbors, and spread times rate
-is at most the budget. Proof: docs/proofs/grid.md.
+A mechanism has public parameters, which are declared once, and a cost that follows from them.
+
+Claim: none of its own. The rate of a selection: two answers move apart by at most `spread` steps between
+neighbors, and spread times rate is at most the budget. Proof: docs/proofs/grid.md.
 Floats: none.
 """
 
@@ -30,14 +32,14 @@ class Mechanism(Declared):
     Attributes
     ----------
     exact : bool
-        True if the law that the audit enumerates is the law that is sampled; False where the guarantee holds in ideal
-        arithmetic only.
+        True if the law that the audit enumerates is the law that is sampled; False where the guarantee holds
+        in ideal arithmetic only.
     """
 
     exact: ClassVar[bool] = True
 
 
-# ---- how a release is made -----------------------------------------------------------------------------------------------
+# ---- how a release is made -------------------------------------------------------------------------------
 
 Draws = tuple[tuple[Sampler, int], ...]
 """Independent laws, each with how many draws of it a release takes at most."""
@@ -56,15 +58,18 @@ class Rules:
     Attributes
     ----------
     draws : callable
-        Takes the public number of answers (of items, with a domain); returns what is drawn. It refuses a number that is not covered.
+        Takes the public number of answers (of items, with a domain); returns what is drawn. It refuses a
+        number that the sensitivity statement does not cover.
     steps : callable
-        Takes the answers, and where there is a domain their positions; returns what the noise meets, in whole steps.
+        Takes the answers, and where there is a domain their positions; returns what the noise is applied to,
+        in whole steps.
     decide : callable
-        Takes what `steps` returned and an array of noise for each of `draws`: shape (times,) for one release, (N, times) for N of
-        them. Returns what is decided, an array or a tuple of arrays, with one row for each release.
+        Takes what `steps` returned and an array of noise for each of `draws`: shape (times,) for one release,
+        (N, times) for N of them. Returns what is decided, an array or a tuple of arrays, with one row for
+        each release.
     walks : bool
-        Whether later draws depend on earlier ones. Then `decide` takes what `steps` returned, the entropy, and the laws: it draws as it
-        goes, and returns what is decided of one release.
+        Whether later draws depend on earlier ones. Then `decide` takes what `steps` returned, the entropy,
+        and the laws: it draws as it goes, and returns what is decided of one release.
     written : callable
         Turns what was decided into whole numbers, from which everything that is released follows.
     added : bool
@@ -86,13 +91,14 @@ class Rules:
 
     def play(self, steps: Any, n: int, entropy: Entropy) -> Any:
         """Return what is decided about `n` answers, given as `steps` returned them, with fresh noise."""
+        # First of all, so that a number of answers that is not covered is refused before anything is drawn.
         draws = self.draws(n)
         if self.walks:
             return self.decide(steps, entropy, *(law for law, _ in draws))
         return self.decide(steps, *(law.sample(times, entropy) for law, times in draws))
 
 
-# ---- parameters that many mechanisms have -------------------------------------------------------------------------------
+# ---- parameters that many mechanisms have ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,8 @@ class _Statement:
     def __call__(self, name: str, value: Any, /) -> Sensitivity:
         if not isinstance(value, Sensitivity):
             raise InvalidParameter(
-                f"{name} must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; got {shown(value)}."
+                f"{name} must be a Sensitivity(bound=, monotone=, adjacency=), such as COUNTING; got "
+                f"{shown(value)}."
             )
         if self.each and value.norm != "each":
             raise InvalidParameter(
@@ -120,6 +127,7 @@ def one_of_the_laws(*names: str) -> Constraint:
     `dataclasses.replace` hands back the law of the old parameters.
     """
     by_name = one_of(*names)
+    # Of a law only its name is kept: `derive` computes the rate anew from the new parameters.
     return replace(by_name, convert=lambda value: by_name.convert(getattr(value, "name", value)))
 
 
@@ -138,13 +146,16 @@ ANY_STATEMENT = _Statement("Sensitivity", each=False)
 EACH_ANSWER = _Statement("Sensitivity", each=True)
 EACH_ANSWER_MEANS = 'A statement about each answer (norm "each"), such as `COUNTING`.'
 STEP_MEANS = (
-    "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of your own that "
-    "is about 2^31 noise scales."
+    "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of "
+    "your own that is about 2^31 noise scales."
 )
 
 
 def checked_size(domain_size: Any, owner: str, k: int = 1) -> int | None:
-    """Return the public size of a domain, None if none was given, else raise `InvalidParameter` if it is none or below `k`."""
+    """Return the public size of a domain, or None if none was given.
+
+    Raises `InvalidParameter` if it is not a size, or if it is below `k`.
+    """
     if domain_size is None:
         return None
     size: int = DOMAIN_SIZE(f"{owner}.domain_size", domain_size)
@@ -154,29 +165,35 @@ def checked_size(domain_size: Any, owner: str, k: int = 1) -> int | None:
 
 
 def whole_vector(sensitivity: Sensitivity, norm: Norm, n: int, owner: str) -> None:
-    """Raise `InvalidParameter` unless the statement covers a vector of `n` answers in this norm; one answer fits any norm."""
+    """Raise `InvalidParameter` unless the statement covers a vector of `n` answers in this norm."""
+    # The norms of a single number agree.
     if n == 1:
         return
     if sensitivity.norm != norm:
         raise InvalidParameter(
-            f"{owner} releases {n} answers together only under a statement about their {norm.upper()} norm; got norm "
-            f"{sensitivity.norm!r}. If each answer moves by at most the bound, use sensitivity.over({n}, {norm!r})."
+            f"{owner} releases {n} answers together only under a statement about their {norm.upper()} norm; "
+            f"got norm {sensitivity.norm!r}. If each answer moves by at most the bound, use "
+            f"sensitivity.over({n}, {norm!r})."
         )
     if sensitivity.size is not None and n > sensitivity.size:
         raise InvalidParameter(
-            f"{owner} was given a statement about {sensitivity.size} answers; got {n}. Use sensitivity.over({n}, {norm!r})."
+            f"{owner} was given a statement about {sensitivity.size} answers; got {n}. Use "
+            f"sensitivity.over({n}, {norm!r})."
         )
+    # Rounding can add a step to the move of each answer, so the bound of the vector depends on their number.
     if sensitivity.step is None and sensitivity.size is None:
         raise InvalidParameter(
-            f"{owner} needs to know how many answers are rounded to the grid: give Sensitivity(size={n}) or a step "
-            "that the answers are multiples of."
+            f"{owner} needs to know how many answers are rounded to the grid: give Sensitivity(size={n}) or "
+            "a step that the answers are multiples of."
         )
 
 
 def choice_rate(
     budget: Fraction, sensitivity: Sensitivity, owner: str
 ) -> tuple[Fraction, Fraction, Fraction]:
-    """Return the step of the grid, the rate budget/spread in nats a step, and what one selection at that rate spends.
+    """Return the step of the grid, the rate in nats a step, and what one selection at that rate spends.
+
+    The rate is budget/spread, rounded down where it needs too many digits.
 
     Raises
     ------
@@ -185,6 +202,8 @@ def choice_rate(
     """
     step = step_for(sensitivity, (sensitivity.spread / budget) ** 2, owner)
     bound = bound_in_steps(sensitivity, step, owner)
+    # Answers that all move in one direction move apart by at most the bound, others by twice the bound.
     spread = bound if sensitivity.monotone else 2 * bound
     rate = fit_rate(budget / spread, owner)
+    # The cost is that of the rate that is sampled: after rounding it may be a little less than the budget.
     return step, rate, spread * rate

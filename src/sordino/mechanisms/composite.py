@@ -1,10 +1,12 @@
-"""One number that may lie anywhere in a range, released within a wider range and without bias: composite noise on a fixed grid.
+"""The composite mechanism: one number from a public range, released without bias within a wider public range.
 
-Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the value, exactly
-[zhang2024, made private, exact and optimal; wang2019; duchi2018].
+Its noise has a base and a bump over the value, both whole weights on a fixed grid.
+
+Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the
+value, exactly [zhang2024, made private, exact and optimal; wang2019; duchi2018].
 Proof: docs/proofs/composite.md.
-Noise: one uniform number rounds the value to a grid; one below the total weight of a table of whole weights chooses the output, in a
-mixture after a coin.
+Noise: one uniform number rounds the value to a grid; one below the total weight of a table of whole weights
+chooses the output, in a mixture after a coin.
 Floats: none before the release, which is one of a public list of floats.
 """
 
@@ -68,22 +70,25 @@ TUNED = Constraint(
     ("best", -1, 2, math.nan, None),
 )
 WIDTH = Constraint("a number in (0, 2)", _within(0, 2), (1, 0.5), (0, 2, -1, math.nan, "1"))
-_HUMP = Fraction(11, 10)  # of a quartic base, unless another one is given
+# The hump of a quartic base, unless another one is given.
+_HUMP = Fraction(11, 10)
 HUMP = Constraint("a number in [1, 16]", _within(1, 16, 1, 16), (1, 1.5), (0.5, 17, math.nan, "1"))
 
 
 @final
 class CompositeMechanism(Mechanism):
-    """Release one number that may be anything between two public ends: bounded, unbiased, and private whatever it is.
+    """Release one number that may be anything between two public ends: bounded, unbiased and private.
 
-    That is local privacy: each person reports one value of a public range. It also fits a query in the middle whose answer one unit can
-    move from one end to the other. Where a unit moves the answer by less than that, `FoldedMechanism` is far more accurate; composite noise
-    scaled to the sensitivity alone, as it was published, is not private there.
+    That is local privacy: each person reports one value of a public range. It also fits a query in the middle
+    whose answer one unit can move from one end to the other. Where a unit moves the answer by less than that,
+    `FoldedMechanism` is far more accurate; composite noise scaled to the sensitivity alone, as it was
+    published, is not private there.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, `upper` is not above `lower`, or the statement is about a smaller move.
+        If a parameter does not satisfy its constraint, `upper` is not above `lower`, or the statement is
+        about a smaller move.
 
     Examples
     --------
@@ -98,33 +103,37 @@ class CompositeMechanism(Mechanism):
 
     lower: Number = parameter(
         FINITE,
-        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule.",
+        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it "
+        "by rule.",
     )
     upper: Number = parameter(
         FINITE,
-        "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule.",
+        "Every value that the query can take lies below it, whatever the data. Higher values are moved to "
+        "it by rule.",
     )
     epsilon: Number = parameter(BUDGET, "Budget.")
     activation: Literal["rectangle", "sine", "triangle", "mixture"] = parameter(
         one_of("rectangle", "sine", "triangle", "mixture"),
         (
-            'The bump over the value. "rectangle" is the best of the three at every value; "mixture" adds two far points with the '
-            "probability that makes the worst variance least."
+            'The bump over the value. "rectangle" is the best of the three at every value; "mixture" adds '
+            "two far points with the probability that makes the worst variance least."
         ),
         default="rectangle",
     )
     base: Literal["constant", "quartic"] = parameter(
         one_of("constant", "quartic"),
         (
-            'What lies under the bump. "quartic" is there to be compared with: its variance was larger wherever it was tried.'
+            'What lies under the bump. "quartic" is there to be compared with: its variance was larger '
+            "wherever it was tried."
         ),
         default="constant",
     )
     tuned_for: str | Number = parameter(
         TUNED,
         (
-            "Where the variance is to be least: in the middle of the range, at its worst, on average over the range, or on average over "
-            "values with this mean of t², in [0, 1], t their distance from the middle in halves of the range."
+            "Where the variance is to be least: in the middle of the range, at its worst, on average over "
+            "the range, or on average over values with this mean of t², in [0, 1], t their distance from the "
+            "middle in halves of the range."
         ),
         default="worst",
     )
@@ -180,13 +189,15 @@ class CompositeMechanism(Mechanism):
     def parameters(self) -> dict[str, float]:
         """What the density looks like where outputs are 2 wide.
 
-        `width` and `height` of the bump, `center` and `floor` of the base, `mass` of the bump; `H1` and `H2`, the rates of [zhang2024] in
-        the middle; `share`, the probability of base and bump in a mixture.
+        `width` and `height` of the bump, `center` and `floor` of the base, `mass` of the bump; `H1` and `H2`,
+        the rates of [zhang2024] in the middle; `share`, the probability of base and bump in a mixture.
         """
         return self.noise.shape
 
     def variance(self, *, at: Number) -> float:
-        """Return the variance of a release whose value is `at`, in squared units of the values: exact, rounded once.
+        """Return the variance of a release whose value is `at`, in squared units of the values.
+
+        It is exact, rounded once.
 
         Raises
         ------
@@ -217,10 +228,10 @@ class CompositeMechanism(Mechanism):
 
     @no_remnants
     def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
-        """Release one report for each of the private `values`, shape (n,), each with its own noise: local privacy.
+        """Release one report for each of the private `values`, shape (n,), each with its own noise.
 
-        Each report spends `cost`. A person whose values are in r rows spends r times as much. The number of reports and their order are
-        public.
+        That is local privacy. Each report spends `cost`. A person whose values are in r rows spends r times
+        as much. The number of reports and their order are public.
 
         Raises
         ------
@@ -234,11 +245,13 @@ class CompositeMechanism(Mechanism):
         )
 
 
-# ---- noise of the functions ------------------------------------------------------------------------------------------
-# Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far points, all weights whole.
+# ---- noise of the functions ------------------------------------------------------------------------------
+# Composite noise in cells of its grid: a perturbation function, or a mixture of one with two far points, all
+# weights whole.
 #
-# Claim: between any two inputs no output's probability changes by more than the factor peak/floor <= e^epsilon, and the mean of an output
-# is the input, exactly. Proof: docs/proofs/composite.md, "On the grid" and "Mixtures".
+# Claim: between any two inputs no output's probability changes by more than the factor peak/floor <=
+# e^epsilon, and the mean of an output is the input, exactly. Proof: docs/proofs/composite.md, "On the grid"
+# and "Mixtures".
 # Floats: they choose width and share, which are public parameters, before anything becomes a whole number.
 
 
@@ -253,7 +266,9 @@ _DIGITS = 60
 @final
 @dataclass(frozen=True, kw_only=True)
 class CompositeNoise:
-    """What is added to an input of -inputs..inputs, in cells: outputs are numbered from 0 on, those under the bump first.
+    """The law of the output for each input of -inputs..inputs, in cells.
+
+    Outputs are numbered from 0 on: those of base and bump first, then the two far points.
 
     Attributes
     ----------
@@ -300,20 +315,28 @@ class CompositeNoise:
         )
 
     def variance(self, square: Fraction, rounding: Fraction = Fraction(0)) -> Fraction:
-        """Return the variance for an input with this square, or one rounded from there at random with that variance; cells squared."""
+        """Return the variance for an input with this square, in cells squared.
+
+        With `rounding` it is that of a place with this square, rounded to an input at random with that
+        variance.
+        """
         gain = self.bump.gain
         near = self.bump.spread / gain**2 + (1 / gain - 1) * (square + rounding)
         far = 1 / self.far.gain**2 - (square + rounding)
         return self.share * near + (1 - self.share) * far + rounding
 
     def variance_at(self, place: Fraction) -> Fraction:
-        """Return the variance for a place between two inputs, that of rounding to them at random included; cells squared."""
+        """Return the variance for a place between two inputs, in cells squared.
+
+        That of rounding to them at random is included.
+        """
         part = place - math.floor(place)
         return self.variance(place**2, part * (1 - part))
 
     @property
     def largest_variance(self) -> Fraction:
-        """The largest variance over the whole range: next to the middle or to an end, as it rises or falls outwards."""
+        """The largest variance over the whole range."""
+        # The variance of an input is linear in its square, so it is largest next to the middle or to an end.
         places = (0, self.inputs - 1)
         return max(
             largest_between(self.variance(Fraction(c**2)), self.variance(Fraction((c + 1) ** 2)))
@@ -326,9 +349,8 @@ class CompositeNoise:
             return self.bump.sample(inputs, entropy) + self.bump.reach
         coins = (entropy.words(inputs.size) >> np.uint64(64 - _COIN)).astype(np.int64)
         heads, near, far = coins < self.heads, np.zeros_like(inputs), np.zeros_like(inputs)
-        near[heads] = (
-            self.bump.sample(inputs[heads], entropy) + self.bump.reach
-        )  # what the coin leaves out is not drawn
+        # Each part is drawn only where the coin chose it.
+        near[heads] = self.bump.sample(inputs[heads], entropy) + self.bump.reach
         far[~heads] = self.far.sample(inputs[~heads], entropy)
         return decide(coins, near, far, self)
 
@@ -339,7 +361,10 @@ class CompositeNoise:
 
     @property
     def shape(self) -> dict[str, float]:
-        """The density of base and bump where outputs lie between -1 and 1, and the rates of [zhang2024, Section 4.3] in the middle."""
+        """The density of base and bump where outputs lie between -1 and 1.
+
+        With it come the rates of [zhang2024, Section 4.3] in the middle, and the share.
+        """
         bump, half = self.bump, Fraction(2 * self.bump.reach + 1, 2)
         (base, mass), rest = bump.masses, float(bump.hump - 1)
         near, far = (z + rest * (z - z**5 / 5) for z in (0.25, 0.75))
@@ -356,7 +381,10 @@ class CompositeNoise:
 
 
 def decide(coins: Cells, near: Cells, far: Cells, noise: CompositeNoise) -> Cells:
-    """Return the numbers of the outputs: `near` where the coin, uniform below 2^32, falls below the share, else that of the far point."""
+    """Return the numbers of the outputs: `near` where the coin falls below the share, else the far point.
+
+    Coins are uniform below 2^32.
+    """
     return np.where(coins < noise.heads, near, 2 * noise.bump.reach + 1 + (far + 1) // 2)
 
 
@@ -368,7 +396,9 @@ def designed(
     tuned_for: Fraction | None,
     width: Fraction | None,
 ) -> CompositeNoise:
-    """Return the noise with the least variance: at the worst input (None), or on average over inputs with this E[t^2].
+    """Return the noise with the least variance.
+
+    That is the variance at the worst input (None), or on average over inputs with this E[t^2].
 
     Raises
     ------
@@ -376,6 +406,7 @@ def designed(
         If epsilon is so small that whole weights cannot tell inputs apart.
     """
     floor, peak = _weights(epsilon, hump)
+    # Odd widths only: the bump must be symmetric around its input.
     widths = np.arange(1, 2 * REACH, 2) if width is None else np.array([_outputs(width)])
     m, moment = 2.0 * widths / (2 * REACH + 1), None if tuned_for is None else float(tuned_for)
     if activation == "mixture":
@@ -395,24 +426,30 @@ def _outputs(width: Fraction) -> int:
 
 
 def _weights(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
-    """Return the least and the largest weight: whole numbers whose ratio is at most e^epsilon, and next to it."""
+    """Return the least and the largest weight: whole numbers whose ratio is next to e^epsilon, from below."""
     down, _ = contexts(_DIGITS)
+    # Rounded down from an upper bound of e^-epsilon, so it is at most e^epsilon for certain.
     ratio = Fraction(down.divide(1, exp_bounds(epsilon, _DIGITS)[1]))
+    # As large as possible with all weights together below 2^61.
     floor = 1 << (_BITS - ((2 * REACH + 1) * math.ceil(ratio + hump) * 2).bit_length())
     peak = math.floor(floor * ratio)
+    # Rounding to whole weights may cost no more than a thousandth of epsilon.
     if math.log1p((peak - floor) / floor) < KEPT * epsilon:
         raise InvalidParameter(
-            f"CompositeMechanism.epsilon must be so large that whole weights below 2^{_BITS} can tell inputs apart, about 1e-10; got "
-            f"{float(epsilon):.3g}. Raise epsilon."
+            f"CompositeMechanism.epsilon must be so large that whole weights below 2^{_BITS} can tell inputs "
+            f"apart, about 1e-10; got {float(epsilon):.3g}. Raise epsilon."
         )
     return floor, peak
 
 
-# ---- the search for the best function --------------------------------------------------------------------------------
-# The width of the bump, and the share of a mixture, with the least variance: closed forms, looked through from end to end.
+# ---- the search for the best function --------------------------------------------------------------------
+# The width of the bump, and the share of a mixture, with the least variance: closed forms, tried for all
+# widths of the grid.
 #
-# Claim: `variances` is the variance of a composite mechanism in the limit of a fine grid. Proof: docs/proofs/composite.md, "Variance".
-# Floats: throughout. They choose public parameters; the guarantee and the variance of what is chosen are computed in whole numbers.
+# Claim: `variances` is the variance of a composite mechanism in the limit of a fine grid.
+# Proof: docs/proofs/composite.md, "Variance".
+# Floats: throughout. They choose public parameters; the guarantee and the variance of what is chosen are
+# computed in whole numbers.
 
 
 Floats = NDArray[np.float64]
@@ -426,14 +463,17 @@ SHAPES = {
 
 
 class Parabola(NamedTuple):
-    """The variance at input t in [-1, 1] (the ends of the range), `at_center + slope t^2`, for many widths."""
+    """The variance `at_center + slope t^2` at input t, from -1 to 1 over the range, for many widths."""
 
     at_center: Floats
     slope: Floats
 
 
 def variances(activation: str, hump: float, epsilon: float, m: Floats) -> Parabola:
-    """Return the variance where outputs are -1..1 wide and the bump `m` < 2, in units of half the range of the inputs, squared."""
+    """Return the variance where outputs lie in -1..1 and the bump has width `m` < 2.
+
+    Its unit is the square of half the range of the inputs.
+    """
     area, scatter = SHAPES[activation]
     height = math.expm1(epsilon)
     base, second = (8 * hump + 2) / 5, 8 * hump / 21 + 2 / 7  # of 1 + (hump - 1)(1 - x^4)
@@ -450,7 +490,8 @@ def two_points(epsilon: float, m: Floats) -> Parabola:
 
 
 def mixed(one: Parabola, other: Parabola, share: Floats) -> Parabola:
-    """Return the variance where `one` is used with probability `share`, else `other`: both have the same mean."""
+    """Return the variance where `one` is used with probability `share`, else `other`."""
+    # Both have the same mean, so the variances mix linearly.
     centers = share * one.at_center + (1 - share) * other.at_center
     return Parabola(centers, share * one.slope + (1 - share) * other.slope)
 
@@ -468,9 +509,10 @@ def best_width(activation: str, hump: float, epsilon: float, tuned_for: float | 
 
 
 def best_mixture(epsilon: float, tuned_for: float | None, m: Floats) -> tuple[int, float]:
-    """Return the position in `m` of the best width, and the share of the rectangle: 0, 1, or that of a variance without slope.
+    """Return the position in `m` of the best width, and the share of the rectangle.
 
-    The objective is linear in the share on either side of the latter.
+    The objective is linear in the share on either side of the one at which the variance has no slope. So the
+    best share is that one, 0 or 1.
     """
     one, other = variances("rectangle", 1.0, epsilon, m), two_points(epsilon, m)
     shares = np.stack([np.ones_like(m), np.zeros_like(m), 1 / (1 + one.slope)])

@@ -1,9 +1,15 @@
-"""One number that may lie anywhere in a range, released within a wider range and without bias: the table that a linear program finds.
+"""The composite mechanism with a table of weights that a linear program finds.
 
-Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the value, exactly.
+Like `CompositeMechanism` it releases one number from a public range without bias, within a wider public
+range.
+
+Claim: epsilon-differentially private between any two values of [lower, upper]; the mean of a release is the
+value, exactly.
 Proof: docs/proofs/composite-table.md.
-Noise: one uniform number rounds the value to one of a few inputs; one below the total weight chooses the output.
-Floats: none before the release, which is one of a public list of floats; the program that proposes the table is solved in floats.
+Noise: one uniform number rounds the value to one of a few inputs; one below the total weight chooses the
+output.
+Floats: none before the release, which is one of a public list of floats; the program that proposes the table
+is solved in floats.
 """
 
 from __future__ import annotations
@@ -52,11 +58,12 @@ INPUTS = Constraint(
 
 @final
 class CompositeTable(Mechanism):
-    """Release one number that may be anything between two public ends, with nearly the least variance that is possible at the worst value.
+    """Release one number that may be anything between two public ends, with little variance.
 
-    It is used as `CompositeMechanism`, and private in the same cases. Values are rounded at random to a few inputs first. Its law has no
-    formula: a linear program proposes whole weights, which are checked in whole numbers. That takes some tenths of a second at the first
-    use of each epsilon, and scipy (`pip install 'sordino[tables]'`).
+    At the worst value the variance is nearly the least that is possible. It is used as `CompositeMechanism`,
+    and private in the same cases. Values are rounded at random to a few inputs first. Its law has no formula:
+    a linear program proposes whole weights, which are checked in whole numbers. That takes some tenths of a
+    second at the first use of each epsilon, and scipy (`pip install 'sordino[tables]'`).
 
     Raises
     ------
@@ -73,18 +80,20 @@ class CompositeTable(Mechanism):
 
     lower: Number = parameter(
         FINITE,
-        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it by rule.",
+        "Every value that the query can take lies above it, whatever the data. Lower values are moved to it "
+        "by rule.",
     )
     upper: Number = parameter(
         FINITE,
-        "Every value that the query can take lies below it, whatever the data. Higher values are moved to it by rule.",
+        "Every value that the query can take lies below it, whatever the data. Higher values are moved to "
+        "it by rule.",
     )
     epsilon: Number = parameter(BUDGET, "Budget.")
     inputs: Literal[5, 9] = parameter(
         INPUTS,
         (
-            "To how many values of the range a value is rounded at random, the ends among them. With 5, and an epsilon above 3.3, a "
-            'mixture (`CompositeMechanism(activation="mixture")`) has less variance.'
+            "To how many values of the range a value is rounded at random, the ends among them. With 5, and "
+            'an epsilon above 3.3, a mixture (`CompositeMechanism(activation="mixture")`) has less variance.'
         ),
         default=9,
     )
@@ -100,7 +109,8 @@ class CompositeTable(Mechanism):
 
     @cached_property
     def cost(self) -> Pure:
-        """What one release, or one report, spends. Whoever asks for it waits for the table, so that no charge is made without one."""
+        """What one release, or one report, spends; asking for it makes the table."""
+        # So that nothing is charged where no table can be made.
         _ = self.noise
         return Pure(epsilon=to_fraction(self.epsilon))
 
@@ -116,7 +126,7 @@ class CompositeTable(Mechanism):
 
     @property
     def parameters(self) -> dict[str, float]:
-        """How far outputs reach in halves of the range, and the largest variance over all values in squares of these."""
+        """How far outputs reach, in halves of the range, and the largest variance, in squares of these."""
         inputs = self.noise.inputs
         return {
             "reach": float(self.noise.farthest / inputs),
@@ -124,7 +134,9 @@ class CompositeTable(Mechanism):
         }
 
     def variance(self, *, at: Number) -> float:
-        """Return the variance of a release whose value is `at`, in squared units of the values: exact, rounded once.
+        """Return the variance of a release whose value is `at`, in squared units of the values.
+
+        It is exact, rounded once.
 
         Raises
         ------
@@ -150,7 +162,7 @@ class CompositeTable(Mechanism):
 
     @no_remnants
     def reports(self, values: Any, *, entropy: Entropy = SYSTEM) -> Values:
-        """Release one report for each of the private `values`, shape (n,), as `CompositeMechanism.reports` does.
+        """Release one report for each of the private `values`, shape (n,); see `CompositeMechanism.reports`.
 
         Raises
         ------
@@ -164,11 +176,13 @@ class CompositeTable(Mechanism):
         )
 
 
-# ---- the noise of a table --------------------------------------------------------------------------------------------
-# Composite noise without a formula: for each of a few inputs the weights that a linear program finds best, made whole and checked.
+# ---- the noise of a table --------------------------------------------------------------------------------
+# Composite noise without a formula: for each of a few inputs the weights that a linear program finds best,
+# made whole and checked.
 #
-# Claim: between any two inputs no output's probability changes by more than the factor e^epsilon, and the mean of an output is the input,
-# exactly: `checked` computes both in whole numbers before a table is used. Proof: docs/proofs/composite-table.md.
+# Claim: between any two inputs no output's probability changes by more than the factor e^epsilon, and the
+# mean of an output is the input, exactly: `checked` computes both in whole numbers before a table is used.
+# Proof: docs/proofs/composite-table.md.
 # Floats: the program is solved in floats; what it finds is a proposal.
 
 
@@ -235,7 +249,10 @@ class TableNoise:
         return tuple(sum(map(Fraction.__mul__, self.law(c), squares), Fraction(0)) - c**2 for c in inputs)
 
     def variance_at(self, place: Fraction) -> Fraction:
-        """Return the variance for a place between two inputs, that of rounding to them at random included; cells squared."""
+        """Return the variance for a place between two inputs, in cells squared.
+
+        That of rounding to them at random is included.
+        """
         low = min(math.floor(place), self.inputs - 1)
         here, there = self._variances[low + self.inputs : low + self.inputs + 2]
         return between(here, there, place - low)
@@ -250,7 +267,10 @@ class TableNoise:
         return read_only(np.cumsum(np.array(self.rows, dtype=np.int64), axis=1))
 
     def decide(self, inputs: Cells, turns: Cells) -> Cells:
-        """Return the numbers of the outputs, from 0 on, for whole numbers `turns` that are uniform below the total weight."""
+        """Return the numbers of the outputs, from 0 on.
+
+        `turns` are whole numbers, uniform below the total weight.
+        """
         found = np.empty(inputs.size, dtype=np.int64)
         for c, edges in enumerate(self._edges):
             here = np.flatnonzero(inputs == c - self.inputs)
@@ -263,8 +283,12 @@ class TableNoise:
 
 
 def checked(noise: TableNoise, ratio: Fraction) -> TableNoise:
-    """Return the table if it is private for this ratio and has the means that it says, in whole numbers, else raise `InvalidParameter`."""
+    """Return the table if it is private for this ratio and has the means that it says.
+
+    All of it is computed in whole numbers and fractions. Otherwise it raises `InvalidParameter`.
+    """
     places = range(-noise.reach, noise.reach + 1)
+    # The proof rests on these checks alone: the program and the rounding only propose.
     private = all(
         min(column) >= 0 and max(column) <= ratio * min(column) for column in zip(*noise.rows, strict=True)
     )
@@ -280,7 +304,9 @@ def checked(noise: TableNoise, ratio: Fraction) -> TableNoise:
 
 @lru_cache(maxsize=32)
 def designed_table(epsilon: Fraction, inputs: int) -> TableNoise:
-    """Return the table with the least largest variance for `inputs` inputs above the middle, over a few sizes of the largest output.
+    """Return the table with the least largest variance for `inputs` inputs above the middle.
+
+    A few sizes of the largest output are tried.
 
     Raises
     ------
@@ -293,14 +319,16 @@ def designed_table(epsilon: Fraction, inputs: int) -> TableNoise:
     solved = [(gain, *_solved(math.exp(budget), inputs, OUTPUTS * inputs, float(gain))) for gain in gains]
     gain, _, weights = min(solved, key=lambda one: one[1])
     down, _ = contexts(_DIGITS)
+    # Rounded down from an upper bound of e^-epsilon, so it is at most e^epsilon for certain.
     ratio = Fraction(down.divide(1, exp_bounds(epsilon, _DIGITS)[1]))
     return checked(_whole(weights, gain, ratio), ratio)
 
 
 def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, Floats]:
-    """Return the least largest variance (inf where there is no table), and probabilities for the inputs 0..inputs, one row each.
+    """Return the least largest variance, and probabilities for the inputs 0..inputs, one row each.
 
-    Variables: the probabilities, the least of each output over all inputs (which is symmetric), and the largest variance.
+    The variance is inf where there is no table. Variables: the probabilities, the least of each output over
+    all inputs (which is symmetric), and the largest variance.
     """
     try:
         from scipy.optimize import linprog  # noqa: PLC0415  (an extra, and slow to load)
@@ -323,18 +351,19 @@ def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, 
         for c in range(rows)
         for values, target in ((1, 1), (places, gain * c))
     ]
+    # The row of the middle input is symmetric; those of the negative inputs are mirror images of the others.
     equal += [(row(p0=(places == j) * 1.0 - (places == -j)), 0) for j in range(1, reach + 1)]
     below: list[tuple[Floats, float]] = []
     for c in range(rows):
         for i, j in enumerate(places.tolist()):
-            for sign, factor in ((1, ratio), (-1, 1)):  # least <= probability <= ratio * least
+            # least <= probability <= ratio * least: between any two inputs the ratio is then kept.
+            for sign, factor in ((1, ratio), (-1, 1)):
                 made = np.zeros(size)
                 made[c * width + i], made[free + abs(j)] = sign, -sign * factor
                 below.append((made, 0))
     for c in range(rows):
-        for share in (
-            _SHARES if c < inputs else (0.0,)
-        ):  # places between two inputs, to which rounding adds its own variance
+        # Also at places between two inputs, where rounding adds a variance of its own.
+        for share in _SHARES if c < inputs else (0.0,):
             parts = {f"p{c}": (1 - share) * places**2} | ({f"p{c + 1}": share * places**2} if share else {})
             made = row(**parts)
             made[-1] = -1
@@ -356,23 +385,27 @@ def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, 
 
 
 def _whole(weights: Floats, gain: Fraction, ratio: Fraction) -> TableNoise:
-    """Return whole weights next to these: cut where they are more than the ratio allows, then moved between two heavy outputs of each row.
+    """Return whole weights next to these.
 
+    They are cut where they exceed what the ratio allows, then moved between two heavy outputs of each row.
     The cut and the move are some 1e-9 of the total, the slack of the heavy outputs a thousand times that.
     """
     reach, scale = weights.shape[1] // 2, 1 << _BITS
     upper = [[max(0, round(float(x) * scale)) for x in row] for row in weights]
+    # The row of the middle input stays its own mirror image.
     upper[0] = [min(pair) for pair in zip(upper[0], upper[0][::-1], strict=True)]
     upper[0][reach] -= upper[0][reach] % 2
     rows = [row[::-1] for row in upper[:0:-1]] + upper
     least = [min(column) for column in zip(*rows, strict=True)]
     upper = [[min(x, math.floor(ratio * m)) for x, m in zip(row, least, strict=True)] for row in upper]
     pairs = [_pair(least, c) for c in range(len(upper))]
+    # All weights are multiplied by this number, so that the moves below are whole.
     times = math.lcm(gain.denominator, 2, *(b - a for a, b in pairs))
     total = times * scale
     moved = []
     for c, (row, (a, b)) in enumerate(zip(upper, pairs, strict=True)):
         made = [times * x for x in row]
+        # Two heavy outputs take what is missing in the sum of the row, divided so that its mean is exact.
         lost = total - sum(made)
         mean = int(gain * c * total) - sum((i - reach) * x for i, x in enumerate(made))
         second = (mean - (a - reach) * lost) // (b - a)
@@ -383,7 +416,10 @@ def _whole(weights: Floats, gain: Fraction, ratio: Fraction) -> TableNoise:
 
 
 def _pair(least: list[int], c: int) -> tuple[int, int]:
-    """Return the two outputs that weights are moved between: heavy for every input, for the middle one each other's mirror image."""
+    """Return the two outputs that weights are moved between.
+
+    They are heavy for every input. For the middle input they are each other's mirror image.
+    """
     heavy = sorted(range(len(least)), key=lambda i: (-least[i], i))
     first = heavy[0]
     second = len(least) - 1 - first if c == 0 and 2 * first != len(least) - 1 else heavy[1]
@@ -400,8 +436,7 @@ CLAIMS = (
         statement="A release is epsilon-private between any two values that the query can take.",
         references=("duchi2018",),
         proof="composite-table.md",
-        neighbours=_SMALL
-        if find_spec("scipy")
-        else (),  # without it there are no tables, and the audit says that it saw none
+        # Without scipy there are no tables, and the audit says that it saw none.
+        neighbours=_SMALL if find_spec("scipy") else (),
     ),
 )

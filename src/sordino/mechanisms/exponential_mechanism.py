@@ -1,10 +1,10 @@
 """The exponential mechanism, with the lead of the winner at no extra cost.
 
-Claim: the index alone has epsilon-bounded range; index and gap together are epsilon-differentially private [mcsherry2007, Thm 6;
-dong2020; ding2022, Alg 6].
+Claim: the index alone has epsilon-bounded range; index and gap together are epsilon-differentially private
+[mcsherry2007, Thm 6; dong2020; ding2022, Alg 6].
 Proof: docs/proofs/exponential-mechanism.md.
-Noise: a race of uniform places with geometric levels, rate epsilon/spread a unit of the answers; the gap is what a logistic lead,
-rounded down to whole steps, would be.
+Noise: a race of uniform places with geometric levels, rate epsilon/spread a unit of the answers; the gap is
+what a logistic lead, rounded down to whole steps, would be.
 Floats: one chooses where the search for a long lead begins (any place is right, a good one is fast).
 """
 
@@ -32,17 +32,18 @@ from sordino.releases import Choice
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
-# Up to leads of so many nats `decide` alone does it, in lists that are tried as a whole and in longer ones: there it takes about as long as
-# what follows, so that neighbours on both sides of the line take about the same time.
+# Up to leads of so many nats `decide` alone finds the lead: first in lists that are tried as a whole, then in
+# longer ones. At these leads it takes about as long as the search for a long lead, so that neighbors on both
+# sides of the line take about the same time.
 _PATIENCE = (3.0, 6.0)
 
 
 @final
 class ExponentialMechanism(Mechanism):
-    """Select one of n private answers with probability proportional to e^(epsilon answer / spread), and report its lead.
+    """Select one of n private answers with probability proportional to e^(epsilon answer / spread).
 
-    The lead costs nothing under pure privacy. Without it the mechanism has bounded range, which composes better: its zCDP is
-    epsilon^2/8 instead of epsilon^2/2.
+    With `gap` its lead over the others is reported, too. The lead costs nothing under pure privacy. Without
+    it the mechanism has bounded range, which composes better: its zCDP is epsilon^2/8 instead of epsilon^2/2.
 
     Raises
     ------
@@ -63,19 +64,21 @@ class ExponentialMechanism(Mechanism):
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
         (
-            'A statement about each answer (norm "each"), such as `COUNTING`. Monotone answers get the full rate epsilon/bound.'
+            'A statement about each answer (norm "each"), such as `COUNTING`. Monotone answers get the full '
+            "rate epsilon/bound."
         ),
     )
     gap: bool = parameter(TRUTH, "Whether the lead of the winner is released, too.", default=True)
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
-        "without a step of your own that is about 2^31 times spread/epsilon."
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a "
+        "step of your own that is about 2^31 times spread/epsilon."
     )
     rate: Fraction = derived(
         "Nats a step of the grid; a winner that is d steps worse is e^(rate d) times less likely."
     )
     cost: Pure | BoundedRange = derived(
-        "What a release spends: the spread times the rate, exactly; at most epsilon. `BoundedRange` without the gap."
+        "What a release spends: the spread times the rate, exactly; at most epsilon. `BoundedRange` without "
+        "the gap."
     )
 
     def derive(self) -> None:
@@ -119,10 +122,11 @@ class ExponentialMechanism(Mechanism):
 
 
 def decide(blocks: Iterable[Arrivals]) -> tuple[int, int]:
-    """Return the first place that arrives, and its lead in steps: the largest excess before another place arrives.
+    """Return the first place that arrives, and its lead in steps.
 
-    A lead of m or more says that the place arrives first even if only those of its arrivals count that rise by m above their need:
-    that it would have won with a score lower by m.
+    The lead is the largest excess before another place arrives. A lead of m or more says that the place would
+    have won with a score lower by m: of its arrivals only those that rise by m above their need would count,
+    and one of them still comes first.
     """
     winner, lead = -1, 0
     for places, excess in blocks:
@@ -130,6 +134,7 @@ def decide(blocks: Iterable[Arrivals]) -> tuple[int, int]:
             continue
         winner = int(places[0]) if winner < 0 else winner
         others = np.flatnonzero(places != winner)
+        # Only the arrivals before the first one at another place count, also where they span several blocks.
         run = excess[: others[0]] if others.size else excess
         if run.size:
             lead = max(lead, int(run.max()))
@@ -141,12 +146,14 @@ def decide(blocks: Iterable[Arrivals]) -> tuple[int, int]:
 def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tuple[int, int]:
     """Return a place and its lead for two scores or more.
 
-    `decide` alone does it; but a best score far above all others would arrive e^(rate lead) times before another one does. From
-    `below` steps less the others would have about its own chance: whether it leads by so much is asked first, and what is left is
-    drawn from the law of a lead that is known to be shorter.
+    `decide` alone would do. But a best score far above all others would arrive about e^(rate lead) times
+    before another one does. So the best score is first lowered by `below` steps, where the others together
+    have about its chance. Whether it leads by so much is asked first. If not, the lead is drawn from its law
+    given that it is shorter.
     """
     best = int(steps.argmax())
     below = _handicap(steps, best, rate)
+    # Floats are allowed here: either way the law is the same, only the time differs.
     if below <= 0 or below * float(rate) <= _PATIENCE[steps.size > TOGETHER]:
         return decide(Race(steps, rate).arrivals(entropy))
 
@@ -156,20 +163,24 @@ def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tup
     def wins(handicap: int) -> bool:
         return Race(_lowered(steps, best, handicap), rate).first(entropy)[0] == best
 
+    # The numbered steps are those of the proof page, "A long lead". 1: is the lead at least `below`?
     winner, more = decide(arrivals(below))
     if winner == best:
         return best, below + more
+    # 2: given that it is shorter, it is `below - 1` exactly with the probability of this event.
     winner, excess = Race(_lowered(steps, best, below - 1), rate).first(entropy)
     if winner == best and excess == 0:
         return best, below - 1
+    # 3: a geometric proposal below that, kept with the product of two chances, each decided by a fresh race.
     proposed = (below - 2 - int(Geometric(rate).sample(1, entropy)[0]) for _ in count())
     lead = next(lead for lead in proposed if wins(lead + 1) and wins(lead))
     if lead >= 0:
         return best, lead
-    place, excess = Race(np.delete(steps, best), rate).first(
-        entropy
-    )  # another one wins: one of the others, as among themselves
+    # 4: a negative lead says that another place wins. Which one it is, a race among the others decides.
+    place, excess = Race(np.delete(steps, best), rate).first(entropy)
+    # Its place in the whole list: places after the best one moved down by one when it was left out.
     place += place >= best
+    # That arrival begins the run of the winner, which goes on in the race of all places.
     begun = np.array([place]), np.array([excess])
     return decide(chain([begun], arrivals(0)))
 
@@ -185,6 +196,7 @@ def _handicap(steps: NDArray[np.int64], best: int, rate: Fraction) -> int:
     """Return about how many steps the best score may lose until the others together are as likely to win."""
     depths = (int(steps[best]) - steps).astype(np.float64)
     depths[best] = np.inf
+    # The best of the others is taken out of the sum, so that not all of its terms underflow.
     least = float(depths.min())
     others = math.log(float(np.exp(-float(rate) * (depths - least)).sum()))
     return int(least) - math.floor(others / float(rate))
@@ -194,7 +206,10 @@ _EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step
 CLAIMS = (
     Claim(
         name="ExponentialMechanism",
-        statement="The index alone has epsilon-bounded range, hence it is epsilon-differentially private and epsilon^2/8-zCDP.",
+        statement=(
+            "The index alone has epsilon-bounded range, hence it is epsilon-differentially private and "
+            "epsilon^2/8-zCDP."
+        ),
         references=("mcsherry2007, Thm 6", "dong2020"),
         proof="exponential-mechanism.md",
         neighbours=(
@@ -205,7 +220,9 @@ CLAIMS = (
     ),
     Claim(
         name="ExponentialMechanism",
-        statement="The index and the lead of the winner in whole steps are together epsilon-differentially private.",
+        statement=(
+            "The index and the lead of the winner in whole steps are together epsilon-differentially private."
+        ),
         references=("ding2022, Alg 6",),
         proof="exponential-mechanism.md",
         neighbours=(

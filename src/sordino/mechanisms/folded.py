@@ -1,11 +1,11 @@
-"""Noise that stays within a declared range and has no bias: discrete Laplace or staircase noise with folded tails.
+"""The folded mechanism: unbiased releases within a declared range, by noise whose tails are folded back.
 
-Claim: epsilon-differentially private for answers whose L1 sensitivity is the bound; the mean of a release is the answer, exactly, and its
-variance is below that of the noise for every answer between the ends. Its excess over the range is the least possible where the bound
-is one step.
+Claim: epsilon-differentially private for answers whose L1 sensitivity is the bound; the mean of a release is
+the answer, exactly, and its variance is below that of the noise for every answer between the ends. Its excess
+over the range is the least possible where the bound is one step.
 Proof: docs/proofs/folded.md.
-Noise: discrete Laplace of rate epsilon/bound a step, or a discrete staircase of rate epsilon a bound; one uniform number rounds answers
-that need not be on the grid.
+Noise: discrete Laplace of rate epsilon/bound a step, or a discrete staircase of rate epsilon a bound; one
+uniform number rounds answers that need not be on the grid.
 Floats: none before the release, a whole number of steps as a float, beyond the range moved by a public float.
 """
 
@@ -44,14 +44,16 @@ _NOTHING = 2000  # e^-2000 steps are no float, whatever the step
 class FoldedMechanism(Mechanism):
     """Release a number, or a list of numbers together, inside a declared range and without bias.
 
-    The range of the releases exceeds that of the answers by a known amount on either side, `excess`. No unbiased private mechanism can
-    do without: `least_excess` is what each needs. The variance is below that of `LaplaceMechanism` everywhere, most at the ends.
+    The range of the releases exceeds that of the answers by a known amount on either side, `excess`. No
+    unbiased private mechanism can do without: `least_excess` is what each needs. The variance is below that
+    of `LaplaceMechanism` everywhere, most at the ends.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, `upper` is not above `lower`, the bound is larger than the range, the margin
-        below what the noise needs, or the statement is about several answers and the noise a staircase.
+        If a parameter does not satisfy its constraint, `upper` is not above `lower`, the bound is larger than
+        the range, the margin below what the noise needs, or the statement is about several answers and the
+        noise a staircase.
 
     Examples
     --------
@@ -77,24 +79,25 @@ class FoldedMechanism(Mechanism):
     sensitivity: Sensitivity = parameter(
         ANY_STATEMENT,
         (
-            'Its bound is at most `upper - lower` an answer. For a list: norm "l1" (`COUNTING.over(n)`). With a step, answers are '
-            "rounded down to it; without one they are rounded at random to a fine grid, so that no real answer has a bias."
+            'Its bound is at most `upper - lower` an answer. For a list: norm "l1" (`COUNTING.over(n)`). '
+            "With a step, answers are rounded down to it; without one they are rounded at random to a fine "
+            "grid, so that no real answer has a bias."
         ),
     )
     noise: Converted[Literal["laplace", "staircase"] | Family, Family] = parameter(
         one_of_the_laws("laplace", "staircase"),
         (
-            '"laplace" has the smaller excess. "staircase" is for one number, and has the smaller variance where the bound is many '
-            "steps and epsilon above 1 or so: by 15 % in the middle at epsilon 2. Kept as the law of the noise before it is folded, "
-            "in steps."
+            '"laplace" has the smaller excess. "staircase" is for one number, and has the smaller variance '
+            "where the bound is many steps and epsilon above 1 or so: by 15 % in the middle at epsilon 2. "
+            "Kept as the law of the noise before it is folded, in steps."
         ),
         default="laplace",
     )
     margin: Number | None = parameter(
         OrNone(POSITIVE),
         (
-            "How far releases may lie beyond the range, at most, in the unit of the answers. Too small a margin is refused. By default "
-            "there is no limit."
+            "How far releases may lie beyond the range, at most, in the unit of the answers. Too small a "
+            "margin is refused. By default there is no limit."
         ),
         default=None,
     )
@@ -105,11 +108,12 @@ class FoldedMechanism(Mechanism):
     )
     excess: float = derived("How far that is beyond the ends of the range, these moved outwards to the grid.")
     least_excess: float = derived(
-        "What every unbiased mechanism needs whose answers move by the bound next to an end: bound/(e^epsilon - 1)."
+        "What every unbiased mechanism needs whose answers move by the bound next to an end: "
+        "bound/(e^epsilon - 1)."
     )
 
     def derive(self) -> None:
-        """Check the range against the statement, and set the grid, the noise, the cost and the range of releases."""
+        """Check the range against the statement; set the grid, the noise, the cost and the output range."""
         low, high = to_fraction(self.lower), to_fraction(self.upper)
         if high <= low:
             raise InvalidParameter(
@@ -119,19 +123,22 @@ class FoldedMechanism(Mechanism):
         answers = _about(self.sensitivity)
         if answers is not None and bound > (high - low) * answers:
             raise InvalidParameter(
-                f"FoldedMechanism.sensitivity must have a bound of at most upper - lower, {shown(high - low)}, an answer; got "
-                f"{shown(bound)}. No two answers are farther apart than the range is wide."
+                "FoldedMechanism.sensitivity must have a bound of at most upper - lower, "
+                f"{shown(high - low)}, an answer; got {shown(bound)}. No two answers are farther apart than "
+                "the range is wide."
             )
         step = step_for(self.sensitivity, (bound / budget) ** 2, "FoldedMechanism")
         if max(abs(low), abs(high)) > (CLAMP - 1) * step:
             raise InvalidParameter(
-                f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and {shown(high)}. Give "
-                "Sensitivity(step=), a larger power of two."
+                f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and "
+                f"{shown(high)}. Give Sensitivity(step=), a larger power of two."
             )
         law, spent = _noise(
             str(self.noise), budget, bound_in_steps(self.sensitivity, step, "FoldedMechanism")
         )
+        # A staircase for several answers is refused now, not at the first release.
         covered(law, self.sensitivity, 1 if isinstance(law, DiscreteLaplace) else answers or 1)
+        # How far a folded answer may lie beyond an end, and then the constant that is added there.
         excess = step * (_period(law) - 1 + _mean_tail(law))
         outer_low, outer_high = math.floor(low / step) * step, math.ceil(high / step) * step
         least = float(min(bound, high - low) * _geometric_mean(budget))
@@ -150,11 +157,13 @@ class FoldedMechanism(Mechanism):
         if self.margin is None:
             return
         allowed = to_fraction(self.margin)
-        if float(min(allowed, beyond)) < float(beyond):  # what is published is a float, too
+        # As floats, because the range of releases is published as floats, too.
+        if float(min(allowed, beyond)) < float(beyond):
             raise InvalidParameter(
-                f"FoldedMechanism.margin must be at least {float(beyond)!r}, by which this noise exceeds the range; got "
-                f"{shown(allowed)}. Every unbiased private mechanism needs bound/(e^epsilon - 1) = {least:.12g}; this one does with that "
-                "where the bound is one step. Raise the margin or epsilon."
+                f"FoldedMechanism.margin must be at least {float(beyond)!r}, by which this noise exceeds the "
+                f"range; got {shown(allowed)}. Every unbiased private mechanism needs bound/(e^epsilon - 1) "
+                f"= {least:.12g}; this one does with that where the bound is one step. Raise the margin or "
+                "epsilon."
             )
 
     @property
@@ -165,14 +174,18 @@ class FoldedMechanism(Mechanism):
 
     @property
     def parameters(self) -> dict[str, float]:
-        """What a release rests on: rate (nats a step, of a staircase a period); step, excess, least excess (unit of the answers)."""
+        """The numbers of the noise: its rate in nats a step, of a staircase in nats a period.
+
+        `step`, `excess` and `least_excess` are in the unit of the answers.
+        """
         own = {"rate": float(self.noise.rate), "step": float(self.step)}
         return own | {"excess": self.excess, "least_excess": self.least_excess}
 
     def variance(self, *, at: Number) -> float:
-        """Return the variance of a release whose answer is `at`, in squared units of the answers: a public formula.
+        """Return the variance of a release whose answer is `at`, in squared units of the answers.
 
-        It includes that of rounding to the grid at random, where answers are rounded so.
+        It is a public formula. It includes that of rounding to the grid at random, where answers are rounded
+        so.
 
         Raises
         ------
@@ -208,13 +221,16 @@ class FoldedMechanism(Mechanism):
         array = as_array(answers, "FoldedMechanism")
         covered(self.noise, self.sensitivity, array.size)
         low, high = self.ends
+        # A statement with a step says that answers are multiples of it: those are not rounded at random.
         if self.sensitivity.step is None:
             steps = low + round_at_random(array, low * self.step, self.step, high - low, entropy)
         else:
             steps = to_steps(array, self.step, "FoldedMechanism")
+        # Clamping moves no two answers apart, and folding is unbiased for answers between the ends only.
         inside = np.clip(steps.reshape(-1), low, high)
         folded = self.rules.play(inside, inside.size, entropy)
         released = np.asarray(from_steps(folded, self.step), dtype=np.float64)
+        # At the ends and beyond, the mean of what folding took away is put back: that removes the bias.
         for output in set(folded[(folded <= low) | (folded >= high)].tolist()):
             released[folded == output] = self._moved(output)
         common: dict[str, Any] = {"mechanism": self, "cost": self.cost, "simulated": entropy.simulated}
@@ -225,7 +241,7 @@ class FoldedMechanism(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made of answers on the grid: noise is added, and what lies beyond an end is folded."""
+        """How a release is made of answers on the grid: noise is added, what lies beyond an end is folded."""
         low, high = self.ends
 
         def draws(n: int) -> Draws:
@@ -240,7 +256,7 @@ class FoldedMechanism(Mechanism):
         )
 
     def _moved(self, output: int) -> float:
-        """Return what is released for a folded answer at an end or beyond it: a public constant farther out."""
+        """Return what is released for a folded answer at an end or beyond: a public constant farther out."""
         mean = _mean_tail(self.noise)
         return float(self.step * (output - mean if output <= self.ends[0] else output + mean))
 
@@ -255,10 +271,11 @@ class FoldedMechanism(Mechanism):
 
 
 def decide(noisy: Steps, low: int, high: int, period: int) -> Steps:
-    """Return noisy answers in steps, shape (n,) or (N, n), those beyond an end moved towards it by whole periods.
+    """Return noisy answers in steps, shape (n,) or (N, n), folded at the ends.
 
-    With period 1 that is the end itself. What is released for these lies beyond them, by the mean of the geometric number of periods that
-    was taken away.
+    Those beyond an end are moved towards it by whole periods; with period 1 that is to the end itself. What
+    is released for such answers lies farther out, by the mean of the geometric number of periods that was
+    taken away.
     """
     below = low - (low - noisy) % period
     above = high + (noisy - high) % period
@@ -270,8 +287,8 @@ def covered(law: Family, sensitivity: Sensitivity, n: int) -> None:
     """Raise `InvalidParameter` unless `n` answers may be released together."""
     if isinstance(law, Staircase) and n > 1:
         raise InvalidParameter(
-            f"FoldedMechanism.noise must be 'laplace' for {n} answers: each that moves at all would cost a staircase a whole period; got "
-            "'staircase'."
+            f"FoldedMechanism.noise must be 'laplace' for {n} answers: each that moves at all would cost a "
+            "staircase a whole period; got 'staircase'."
         )
     whole_vector(sensitivity, "l1", n, "FoldedMechanism")
 
@@ -307,13 +324,15 @@ def _geometric_mean(rate: Fraction) -> Fraction:
     """Return q/(1 - q), q = e^-rate, to 40 digits: how far a geometric tail reaches on average."""
     if rate > _NOTHING:
         return Fraction(0)
-    lost = math.ceil(max(0.0, -math.log10(rate)))  # digits that 1 - q loses where q is close to 1
+    # So many digits 1 - q loses where q is close to 1.
+    lost = math.ceil(max(0.0, -math.log10(rate)))
     q = Fraction(exp_bounds(rate, _DIGITS + lost)[0])
     return q / (1 - q)
 
 
 def _variance(law: Family, x: int, low: int, high: int) -> float:
     """Return the variance of a folded release whose answer is `x`, in steps squared; all in steps."""
+    # The probability of being folded. There the variance of the geometric number of periods is taken away.
     folded = float(law.sf(x - low - 1)) + float(law.sf(high - x - 1))
     return law.variance - folded * _period(law) ** 2 * math.exp(-law.rate) / math.expm1(-law.rate) ** 2
 
@@ -322,7 +341,10 @@ _TWO_STEPS = Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=
 CLAIMS = (
     Claim(
         name="FoldedMechanism",
-        statement="Folded discrete Laplace noise makes answers of L1 sensitivity bound epsilon-private, a folded staircase one answer.",
+        statement=(
+            "Folded discrete Laplace noise makes answers of L1 sensitivity bound epsilon-private, a folded "
+            "staircase one answer."
+        ),
         references=("ghosh2012", "zhang2024"),
         proof="folded.md",
         neighbours=(

@@ -1,8 +1,13 @@
-"""The sparse vector with a Gaussian threshold, and its true guarantee: a Rényi curve with a counting term, never a pure epsilon.
+"""The sparse vector with a Gaussian threshold, for accounting in Rényi divergences.
 
-Claim: D_alpha <= alpha rho + ln(choices)/(alpha - 1) with Gaussian questions, alpha rho + epsilon with exponential or Laplace ones.
+Its guarantee is a Rényi curve, with Gaussian questions one with a term that counts transcripts. It has no
+pure epsilon.
+
+Claim: D_alpha <= alpha rho + ln(choices)/(alpha - 1) with Gaussian questions, alpha rho + epsilon with
+exponential or Laplace ones.
 Proof: docs/proofs/gaussian-sparse-vector.md.
-Noise: discrete Gaussian for the threshold; discrete Gaussian, one-sided geometric or discrete Laplace for each question; on the grid.
+Noise: discrete Gaussian for the threshold; discrete Gaussian, one-sided geometric or discrete Laplace for
+each question; on the grid.
 Floats: none after the answers are on the grid.
 """
 
@@ -58,11 +63,12 @@ _MOST = 4096  # positives whose choices are counted
 
 @final
 class GaussianSparseVector(Mechanism):
-    """Find the first answers above a public threshold with a Gaussian threshold: for accounting in Rényi divergences.
+    """Find the first answers above a public threshold, with Gaussian noise on the threshold.
 
-    It has no pure epsilon, however large its noise is, and nothing is given back for what was not found. With Gaussian questions
-    answers below are not free either: the cost grows with the logarithm of the number of questions. `SparseVector` is the better choice
-    unless other releases are Gaussian and a delta is accepted.
+    It is for accounting in Rényi divergences. It has no pure epsilon, however large its noise is, and nothing
+    is given back for what was not found. With Gaussian questions answers below are not free either: the cost
+    grows with the logarithm of the number of questions. `SparseVector` is the better choice unless other
+    releases are Gaussian and a delta is accepted.
 
     Raises
     ------
@@ -97,15 +103,16 @@ class GaussianSparseVector(Mechanism):
     epsilon: Number | None = parameter(
         OrNone(POSITIVE),
         (
-            "Budget in (0, inf) of all exponential or Laplace noise of the questions; required with it, refused without it."
+            "Budget in (0, inf) of all exponential or Laplace noise of the questions; required with it, "
+            "refused without it."
         ),
         default=None,
     )
     split: Number | Literal["variance"] | None = parameter(
         OrNone(WordOr(("variance",), SHARE)),
         (
-            'With Gaussian questions the share of rho for the threshold, in (0, 1); None or "variance": '
-            "the one with the least variance of a comparison."
+            'With Gaussian questions the share of rho for the threshold, in (0, 1); None or "variance": the '
+            "one with the least variance of a comparison."
         ),
         default=None,
     )
@@ -139,11 +146,13 @@ class GaussianSparseVector(Mechanism):
         else:
             share, pure = Fraction(1), POSITIVE("GaussianSparseVector.epsilon", self.epsilon)
             least = min(bound**2 / (2 * budget), (c * kappa * bound / pure) ** 2)
+        # The smaller of the two noise scales, squared, chooses the grid.
         step = step_for(sensitivity, least, "GaussianSparseVector")
         moves = bound_in_steps(sensitivity, step, "GaussianSparseVector")
         limit = fit_rate(budget * share / moves**2, "GaussianSparseVector", RATE_DENOMINATOR**2)
         law: Noise
         if family == "gaussian":
+            # What the rounded rate of the threshold left of rho goes to the questions.
             rate = fit_rate(
                 (budget - moves**2 * limit) / (c * (kappa * moves) ** 2),
                 "GaussianSparseVector",
@@ -191,7 +200,8 @@ class GaussianSparseVector(Mechanism):
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least one and at most `questions` numbers, or thresholds do not go with them.
+            If the answers are not a list of at least one and at most `questions` numbers, or thresholds do
+            not go with them.
         """
         fresh_entropy(entropy, "GaussianSparseVector.release")
         heights = self.heights(answers, thresholds)
@@ -200,7 +210,10 @@ class GaussianSparseVector(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made: one noisy threshold, and fresh noise for each question; an outcome is (asked, places)."""
+        """How a release is made: one noisy threshold, and fresh noise for each question.
+
+        An outcome is (asked, places).
+        """
         return Rules(
             draws=lambda n: ((self.threshold_noise, 1), (self.noise, n)),
             steps=self.heights,
@@ -211,7 +224,10 @@ class GaussianSparseVector(Mechanism):
 
     @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> CountedStream:
-        """Open a stream: answers come one at a time, chosen after earlier verdicts if you like; it ends after `questions` of them."""
+        """Open a stream: answers come one at a time, chosen after earlier verdicts if you like.
+
+        It ends after `questions` of them.
+        """
         return CountedStream(self, fresh_entropy(entropy, "GaussianSparseVector.open"))
 
     def heights(self, answers: Any, thresholds: Any = None) -> NDArray[np.int64]:
@@ -223,9 +239,11 @@ class GaussianSparseVector(Mechanism):
             As in `release`.
         """
         heights = quiet_heights(self, answers, thresholds)
+        # The cost counts the transcripts of so many questions, and of no more.
         if self.questions is not None and heights.size > self.questions:
             raise InvalidParameter(
-                f"GaussianSparseVector.release takes at most {self.questions} answers, as many as `questions` says; got {heights.size}."
+                f"GaussianSparseVector.release takes at most {self.questions} answers, as many as "
+                f"`questions` says; got {heights.size}."
             )
         return heights
 
@@ -233,7 +251,10 @@ class GaussianSparseVector(Mechanism):
 def play(
     heights: NDArray[np.int64], threshold: Any, questions: Any, positives: int, entropy: Entropy
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the places of the first positives and how many were asked: one threshold, fresh noise for each question, no lifts."""
+    """Return the places of the first positives and how many questions were asked.
+
+    There is one noisy threshold and fresh noise for each question. The lifts are dropped.
+    """
     found = crossings(
         [heights],
         thresholds=threshold,
@@ -248,16 +269,23 @@ def play(
 
 
 def choices(questions: int, positives: int) -> int:
-    """Return the sum of C(questions - 1, j) over j <= positives: the transcripts, the two ends of the last question counted as one."""
+    """Return the sum of C(questions - 1, j) over j <= positives.
+
+    These are the transcripts, where the two verdicts on the last question count as one.
+    """
     total = term = 1
     for j in range(min(positives, questions - 1)):
+        # From one binomial coefficient to the next; the division leaves no rest.
         term = term * (questions - 1 - j) // (j + 1)
         total += term
     return total
 
 
 def _share(positives: int, kappa: int) -> Fraction:
-    """Return the share of the threshold with the least variance: 1/(1 + kappa sqrt(c)), from a root rounded to 2^-20."""
+    """Return the share of the threshold with the least variance: 1/(1 + kappa sqrt(c)).
+
+    The root is rounded down to a multiple of 2^-20.
+    """
     return 1 / (1 + Fraction(isqrt(positives * kappa**2 << 40), 1 << 20))
 
 
@@ -266,7 +294,8 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
     if family != "gaussian":
         if split is not None:
             raise InvalidParameter(
-                f"{name}split must only be given with noise='gaussian': rho is the threshold's, epsilon the questions'."
+                f"{name}split must only be given with noise='gaussian': rho is the threshold's, epsilon the "
+                "questions'."
             )
         if epsilon is None:
             raise InvalidParameter(
@@ -279,7 +308,8 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
         )
     if n is None:
         raise InvalidParameter(
-            f"{name}questions must be given with noise='gaussian': answers below are not free, each one counts."
+            f"{name}questions must be given with noise='gaussian': answers below are not free, each one "
+            "counts."
         )
     if c > _MOST:
         raise InvalidParameter(f"{name}positives must be at most {_MOST} with noise='gaussian'; got {c}.")
@@ -292,7 +322,9 @@ _ONE: dict[str, Any] = {"threshold": 1, "positives": 1, "rho": 2}
 CLAIMS = (
     Claim(
         name="GaussianSparseVector",
-        statement="With Gaussian questions the Rényi divergence is at most alpha rho + ln(choices)/(alpha - 1).",
+        statement=(
+            "With Gaussian questions the Rényi divergence is at most alpha rho + ln(choices)/(alpha - 1)."
+        ),
         references=("zhu2020", "canonne2020, Thm 4"),
         proof="gaussian-sparse-vector.md",
         neighbours=(
@@ -315,7 +347,10 @@ CLAIMS = (
     ),
     Claim(
         name="GaussianSparseVector",
-        statement="With exponential or Laplace questions it is at most alpha rho + epsilon, for any number of questions.",
+        statement=(
+            "With exponential or Laplace questions it is at most alpha rho + epsilon, for any number of "
+            "questions."
+        ),
         references=("zhu2020", "canonne2020, Thm 4"),
         proof="gaussian-sparse-vector.md",
         neighbours=(

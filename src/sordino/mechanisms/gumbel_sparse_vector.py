@@ -1,9 +1,14 @@
-"""The sparse vector with Gumbel noise, without the noise: an iterated exponential mechanism, one exact uniform number a threshold.
+"""The sparse vector with Gumbel noise, which is never drawn: one exact uniform number a threshold decides.
 
-Claim: each transcript is private for what it spent, thresholds met and positives found; for monotone answers each threshold with its
-positive has a loss in [-epsilon_0, 2 epsilon_0] [durfee2023, Lemmas 3.3 and A.4, Thm 1].
+What it releases has the law that Gumbel noise would give. Each question is an exponential mechanism among the
+threshold and all questions so far.
+
+Claim: each transcript is private for what it spent, thresholds met and positives found; for monotone answers
+each threshold with its positive has a loss in [-epsilon_0, 2 epsilon_0]
+[durfee2023, Lemmas 3.3 and A.4, Thm 1].
 Proof: docs/proofs/gumbel-sparse-vector.md.
-Noise: one uniform U a threshold; its first question above is the first m with U (1 + e^(rate h_1) + ... + e^(rate h_m)) > 1, h heights.
+Noise: one uniform U a threshold; its first question above is the first m with U (1 + e^(rate h_1) + ... +
+e^(rate h_m)) > 1, h heights.
 Floats: they propose where U passes; inside a certified band decimals decide.
 """
 
@@ -45,10 +50,11 @@ _BAND = 2.0**-38
 
 @final
 class GumbelSparseVector(Mechanism):
-    """Find the first answers above a public threshold, by Gumbel noise with a new threshold after each positive; no gaps.
+    """Find the first answers above a public threshold, with Gumbel noise and no gaps.
 
-    For monotone answers each threshold with its positive costs (9/8) epsilon_0^2 zCDP instead of the 2 epsilon_0^2 of its pure epsilon,
-    2 epsilon_0. Under pure accounting `SparseVector` has less noise, releases gaps, and needs one threshold only.
+    The threshold gets new noise after each positive. For monotone answers each threshold with its positive
+    costs (9/8) epsilon_0^2 zCDP instead of the 2 epsilon_0^2 of its pure epsilon, 2 epsilon_0. Under pure
+    accounting `SparseVector` has less noise, releases gaps, and needs one threshold only.
 
     Raises
     ------
@@ -71,14 +77,15 @@ class GumbelSparseVector(Mechanism):
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
     noise: Gumbel = derived(
-        "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is "
-        "above is drawn from the law that it gives."
+        "The law of the noise of questions and of thresholds, in steps. It is never drawn: what is above is "
+        "drawn from the law that it gives."
     )
     step: Fraction = derived(STEP_MEANS)
     threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
     positive_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
     cost: Cost = derived(
-        "What a release spends at most, exactly; its pure epsilon is at most epsilon. `Positives.cost` is what it did spend."
+        "What a release spends at most, exactly; its pure epsilon is at most epsilon. `Positives.cost` is "
+        "what it did spend."
     )
     per_transcript: ClassVar[bool] = True
 
@@ -97,6 +104,8 @@ class GumbelSparseVector(Mechanism):
             threshold_epsilon=moves * rate,
             positive_epsilon=kappa * moves * rate,
         )
+        # The loss of a threshold with its questions, for monotone answers, in an interval or its mirror
+        # image.
         stage = Range(low=moves * rate, high=2 * moves * rate)
         self._set(cost=repeat(stage, c) if sensitivity.monotone else self.spent(c, c))
         self.cut()  # refuse a threshold beyond the clamp now
@@ -107,7 +116,7 @@ class GumbelSparseVector(Mechanism):
         return self.noise
 
     def spent(self, positives: int, thresholds: int) -> Pure:
-        """Return the cost of a transcript with so many positives, in which questions met so many thresholds."""
+        """Return the cost of a transcript with so many positives, whose questions met so many thresholds."""
         return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
 
     def cut(self, threshold: Number | None = None) -> Cut:
@@ -146,6 +155,7 @@ class GumbelSparseVector(Mechanism):
         fresh_entropy(entropy, "GumbelSparseVector.release")
         heights = self.heights(answers, thresholds)
         places, asked = select(heights, self.noise.rate, self.positives, entropy)
+        # A transcript that found fewer positives costs less, as a pure epsilon of its own.
         cost = self.cost if places.size == self.positives else self.spent(places.size, stages(places, asked))
         return quiet_positives(self, places, asked, cost, simulated=entropy.simulated)
 
@@ -161,7 +171,10 @@ class GumbelSparseVector(Mechanism):
 
 
 def stages(places: NDArray[np.int64], asked: int) -> int:
-    """Return how many thresholds questions have met: each positive ended one, and a question after the last one met another."""
+    """Return how many thresholds questions have met.
+
+    Each positive ended one, and a question after the last positive met another.
+    """
     ended: int = places.size
     return ended + int(asked > (int(places[-1]) + 1 if ended else 0))
 
@@ -172,6 +185,7 @@ def select(
     """Return the places of the first positives, shape (t,), and how many questions were asked."""
     found: list[int] = []
     start = 0
+    # A fresh uniform number after each positive: known to have passed, the old one would let all others pass.
     while start < heights.size and len(found) < positives:
         start += decide(heights[start:], rate, Uniform(entropy)) + 1
         if start <= heights.size:
@@ -198,15 +212,24 @@ class Uniform:
 
 
 def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
-    """Return the first place m with U (1 + the sum of e^(rate height) up to m) > 1, or n where there is none: the sum rises with m."""
+    """Return the first place m with U (1 + the sum of e^(rate height) up to m) > 1, or n where there is none.
+
+    The sum rises with m. Floats find where it may pass, and exact bounds decide between what floats leave
+    open.
+    """
     low, high = u.word * 2.0**-64, (u.word + 1) * 2.0**-64
     total, at, window = 1.0, 0, _WINDOW
     while at < heights.size:
+        # A larger exponent could overflow. e^80 is enough for every U of at least 2^-64 to pass; whether a
+        # smaller U passes is left to `passes`.
         exponents = np.minimum(float(rate) * heights[at : at + window].astype(np.float64), _CERTAIN)
         sums = total + np.cumsum(np.exp(exponents))
+        # All rounding of so many terms stays within the slack: before `maybe` no place passes, whatever the
+        # digits of U that were not drawn yet.
         slack = _BAND + (at + window) * 2.0**-51
         maybe = int(np.searchsorted(sums * (high * (1 + slack)), 1.0))
         if maybe < sums.size:
+            # At `surely` it passes for certain; between the two `passes` decides.
             surely = int(np.searchsorted(sums * (low * (1 - slack)), 1.0, side="right"))
             found = _first(
                 lambda m: passes(heights[: m + 1], rate, u), at + maybe, min(at + surely, heights.size)
@@ -218,7 +241,10 @@ def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
 
 
 def _first(passed: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first place from `low` on that is passed, `high` if none before it is: what is passed stays passed."""
+    """Return the first place from `low` on that is passed, or `high` if none before it is.
+
+    After a place that is passed all are, so halving finds it.
+    """
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if passed(middle) else (middle + 1, high)
@@ -226,12 +252,14 @@ def _first(passed: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def passes(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> bool:
-    """Return whether U (1 + the sum of e^(rate height)) > 1, drawing further digits of U until it is certain."""
+    """Return whether U (1 + the sum of e^(rate height)) > 1, drawing digits of U until it is certain."""
+    # Equal heights have one exponential, which is then computed once.
     distinct, counts = np.unique(heights, return_counts=True)
     while True:
         low, high = weight(distinct.tolist(), counts.tolist(), rate, u.length * 31 // 100 + 20)
         down, up = contexts(u.length + 40)  # enough for the digits of U, exactly
         scale = Decimal(1 << u.length)
+        # U lies between word/scale and (word + 1)/scale: only what holds at both ends is certain.
         if down.multiply(Decimal(u.word), down.add(1, low)) >= scale:
             return True
         if up.multiply(Decimal(u.word + 1), up.add(1, high)) <= scale:
@@ -246,6 +274,7 @@ def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -
     for height, count in zip(heights, counts, strict=True):
         one = exp_bounds(rate * abs(height), digits)
         if height > 0:
+            # The bounds are those of e^(-rate |height|): the reciprocal exchanges lower and upper.
             one = down.divide(1, one[1]), up.divide(1, one[0])
         low, high = down.add(low, down.multiply(count, one[0])), up.add(high, up.multiply(count, one[1]))
     return low, high
@@ -274,7 +303,10 @@ CLAIMS = (
     ),
     Claim(
         name="GumbelSparseVector",
-        statement="For monotone answers each threshold with its positive has a loss in an interval of 3/2 of its pure epsilon.",
+        statement=(
+            "For monotone answers each threshold with its positive has a loss in an interval of 3/2 of its "
+            "pure epsilon."
+        ),
         references=("durfee2023, Thm 1",),
         proof="gumbel-sparse-vector.md",
         neighbours=(

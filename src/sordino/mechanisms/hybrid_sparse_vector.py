@@ -1,8 +1,12 @@
-"""The largest answers above a noisy threshold, at most k, each with its gap to that threshold: a sparse vector on the sorted list.
+"""The largest answers above a noisy threshold, at most k, each with its gap to that threshold.
 
-Claim: with t answers above the threshold the release is (epsilon_0 + t b)-private, so epsilon-private [ding2022, Alg. 5 and Lemma 8].
+It is a sparse vector on the sorted list.
+
+Claim: with t answers above the threshold the release is (epsilon_0 + t b)-private, so epsilon-private
+[ding2022, Alg. 5 and Lemma 8].
 Proof: docs/proofs/hybrid-sparse-vector.md.
-Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete Laplace, on the grid.
+Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete
+Laplace, on the grid.
 Floats: the split is chosen with them, from public parameters; no comparison and no cost is.
 """
 
@@ -59,10 +63,11 @@ Found = tuple[NDArray[np.int64], Steps]
 
 @final
 class HybridSparseVector(Mechanism):
-    """Select the largest of n private answers, at most k, that lie above a public threshold, and estimate each; others are not paid for.
+    """Select the largest of n private answers above a public threshold, at most k, and estimate each.
 
-    Unlike `HybridTopK` it always says how far each item lies above the threshold, with more noise. Unlike `SparseVector` it looks at
-    all answers and returns the best of them, not the first.
+    What is not selected is not paid for. Unlike `HybridTopK` it always says how far each item lies above the
+    threshold, with more noise. Unlike `SparseVector` it looks at all answers and returns the best of them,
+    not the first.
 
     Raises
     ------
@@ -95,14 +100,16 @@ class HybridSparseVector(Mechanism):
     split: Number | Literal["variance"] = parameter(
         WordOr(("variance",), SHARE),
         (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least variance of a gap."
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least variance "
+            "of a gap."
         ),
         default="variance",
     )
     domain_size: int | None = parameter(
         DOMAIN,
         (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
+            "positions."
         ),
         default=None,
     )
@@ -131,6 +138,7 @@ class HybridSparseVector(Mechanism):
             positive_epsilon=kappa * moves * rate,
         )
         self._set(cost=self.spent(k))
+        # Refuse a threshold beyond the clamp now, not at the first release.
         _ = self._cut
 
     @cached_property
@@ -151,8 +159,8 @@ class HybridSparseVector(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
-            domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in the domain.
+            Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
@@ -172,6 +180,7 @@ class HybridSparseVector(Mechanism):
         asked = self.domain_size or steps.size
         items, lifts = rules.play(steps, asked, entropy)
         kept = [(item, lift) for item, lift in zip(items.tolist(), lifts.tolist(), strict=True) if item >= 0]
+        # The gap has the noise of the item less that of the threshold: estimates subtract the public mean.
         center = (self.noise.mean - self.threshold_noise.mean) * float(self.step)
         return Positives(
             indices=np.array([item for item, _ in kept], dtype=np.int64),
@@ -210,7 +219,10 @@ class HybridSparseVector(Mechanism):
         )
 
     def _decide_domain(self, given: Listed, entropy: Entropy, limit: Noise, law: Noise) -> Found:
-        """Return the items and the lifts where only some items of the domain are listed: most zeros are never drawn."""
+        """Return the items and the lifts where only some items of the domain are listed.
+
+        The noise of most zeros is never drawn.
+        """
         steps, positions = given
         size = cast("int", self.domain_size)
         threshold = self._cut.steps + limit.sample(1, entropy)
@@ -224,10 +236,10 @@ class HybridSparseVector(Mechanism):
 
 
 def decide(noisy: Steps, threshold: Steps, k: int) -> Found:
-    """Return the `k` largest noisy values that reach the noisy threshold, and by how much, both shape (..., k), in steps.
+    """Return the `k` largest items that reach the noisy threshold, and their lifts above it in steps.
 
-    Noisy values have shape (..., n), the threshold (..., 1). Best first, the smaller position among equals; after the last one that
-    reaches it there is -1 instead of an item, and 0.
+    Both have shape (..., k). Noisy values have shape (..., n), the threshold (..., 1). Best first, the
+    smaller position among equals; after the last one that reaches it there is -1 instead of an item, and 0.
     """
     order = largest(noisy, k)
     lifts = _above(np.take_along_axis(noisy, order, axis=-1), threshold)
@@ -235,7 +247,10 @@ def decide(noisy: Steps, threshold: Steps, k: int) -> Found:
 
 
 def _above(noisy: Steps, threshold: Steps) -> Steps:
-    """Return how far noisy values lie above the noisy threshold, exactly: Python integers where 64 bits might not do."""
+    """Return how far noisy values lie above the noisy threshold, exactly.
+
+    They are Python integers where 64 bits might not do.
+    """
     near = threshold.dtype != object and threshold.min() > -_FAR and threshold.max() < _FAR
     return noisy - threshold if near else noisy.astype(object) - threshold
 
@@ -250,7 +265,10 @@ _WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (
 CLAIMS = (
     Claim(
         name="HybridSparseVector",
-        statement="Each release, gaps included, is private for what it spent: the threshold, and each item above it.",
+        statement=(
+            "Each release, gaps included, is private for what it spent: the threshold, and each item above "
+            "it."
+        ),
         references=_REFERENCES,
         proof="hybrid-sparse-vector.md",
         neighbours=(

@@ -1,9 +1,13 @@
-"""Noisy top-k that stops at a public threshold: the threshold competes as one more item, and what lies below it is not paid for.
+"""Noisy top-k that stops at a public threshold.
 
-Claim: with s items before the threshold the release is (2s + 1) bound rate private, (s + 1) bound rate for monotone lists; with k items
-epsilon-private [ding2022, Alg. 4 and Lemma 7; sharper for lists that are not monotone].
+The threshold competes as one more item, with noise of its own, and what lies below it is not paid for.
+
+Claim: with s items before the threshold the release is (2s + 1) bound rate private, (s + 1) bound rate for
+monotone lists; with k items epsilon-private [ding2022, Alg. 4 and Lemma 7; sharper for lists that are not
+monotone].
 Proof: docs/proofs/hybrid-top-k.md.
-Noise: one-sided geometric or discrete Laplace, rate epsilon/(k spread) a unit of the answers, on every item and on the threshold.
+Noise: one-sided geometric or discrete Laplace, rate epsilon/(k spread) a unit of the answers, on every item
+and on the threshold.
 Floats: none after the answers are on the grid; gaps are whole steps.
 """
 
@@ -53,10 +57,11 @@ Found = tuple[NDArray[np.int64], Steps]
 
 @final
 class HybridTopK(Mechanism):
-    """Select the largest of n private answers, at most k, as long as they lie above a public threshold; those missing are not paid for.
+    """Select the largest of n private answers, at most k, as long as they lie above a public threshold.
 
-    The threshold competes as one more item, with noise of its own. It ends the list where it stands, and costs as an item does, or half
-    of that where answers move both ways.
+    Items that are missing from the k are not paid for. The threshold competes as one more item, with noise of
+    its own. It ends the list where it stands, and costs as an item does, or half of that where answers move
+    both ways.
 
     Raises
     ------
@@ -79,8 +84,8 @@ class HybridTopK(Mechanism):
     epsilon: Number = parameter(
         POSITIVE,
         (
-            "Budget of the whole selection; spent in full only if k items come before the "
-            "threshold (or, for a monotone list, k - 1)."
+            "Budget of the whole selection; spent in full only if k items come before the threshold (or, for "
+            "a monotone list, k - 1)."
         ),
     )
     sensitivity: Sensitivity = parameter(EACH_ANSWER, EACH_ANSWER_MEANS)
@@ -90,7 +95,8 @@ class HybridTopK(Mechanism):
     domain_size: int | None = parameter(
         DOMAIN,
         (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
+            "positions."
         ),
         default=None,
     )
@@ -110,6 +116,7 @@ class HybridTopK(Mechanism):
         )
         rate = fit_rate(budget / (k * spread), "HybridTopK")
         self._set(noise=LAWS[family_of(self.noise)](rate), step=step, cost=Pure(epsilon=k * spread * rate))
+        # Refuse a threshold beyond the clamp now, not at the first release.
         _ = self._cut
 
     @cached_property
@@ -118,13 +125,16 @@ class HybridTopK(Mechanism):
         return cut_at("HybridTopK.threshold", self.threshold, Fraction(0), self.step)
 
     def spent(self, selected: int) -> Pure:
-        """Return the cost of a release with so many items; fewer than k means that the threshold ended the list.
+        """Return the cost of a release with so many items.
 
-        A full list costs k spreads of noise. A threshold that ends the list moves less than an answer may: it stands still.
+        Fewer than k means that the threshold ended the list. A full list costs k spreads of noise. A
+        threshold that ends the list costs less than an item may, because it stands still while answers move.
         """
         if selected >= self.k:
             return self.cost
         monotone = self.sensitivity.monotone
+        # Each item shifts by at most a spread and the threshold by at most the bound: half a spread, where
+        # answers move both ways.
         share = Fraction(selected + 1, self.k) if monotone else Fraction(2 * selected + 1, 2 * self.k)
         return Pure(epsilon=share * self.cost.epsilon_)
 
@@ -137,8 +147,8 @@ class HybridTopK(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
-            domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in the domain.
+            Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
@@ -150,11 +160,13 @@ class HybridTopK(Mechanism):
         fresh_entropy(entropy, "HybridTopK.release")
         rules = self.rules
         steps = rules.steps(answers, positions)
+        # In a list the last value is the threshold, which is no answer; `draws` takes one draw more for it.
         items, gaps = rules.play(steps, self.domain_size or steps.size - 1, entropy)
         selected = int(np.count_nonzero(items >= 0))
         crossed = selected < self.k
         kept = gaps[:selected]
-        # Above the threshold on the grid by the sum of the gaps down to it: as whole numbers, then once as floats.
+        # An item lies above the threshold by the sum of the gaps from it down. The sum is taken in whole
+        # numbers and rounded to a float once.
         estimates = (
             from_steps(self._cut.steps + np.cumsum(kept[::-1])[::-1], self.step)
             if crossed
@@ -173,7 +185,10 @@ class HybridTopK(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made: the threshold is one more item, which takes the last draw of a list, the first of a domain."""
+        """How a release is made: the threshold is one more item.
+
+        Its noise is the last draw of a list, and the first of a domain.
+        """
 
         def draws(n: int) -> Draws:
             return ((self.noise, n + 1),)
@@ -200,7 +215,10 @@ class HybridTopK(Mechanism):
         )
 
     def _decide_domain(self, given: Listed, entropy: Entropy, law: Noise) -> Found:
-        """Return the items and the gaps where only some items of the domain are listed: most zeros are never drawn."""
+        """Return the items and the gaps where only some items of the domain are listed.
+
+        The noise of most zeros is never drawn.
+        """
         steps, positions = given
         size = cast("int", self.domain_size)
         threshold = self._cut.steps + law.sample(1, entropy)
@@ -214,16 +232,18 @@ class HybridTopK(Mechanism):
 
 
 def decide(noisy: Steps, k: int) -> Found:
-    """Return the items that come before the threshold, best first, at most `k`, and the gaps in steps, both shape (..., k).
+    """Return the items before the threshold, best first, at most `k`, and the gaps in steps.
 
-    The threshold is the last value: it loses all ties, so an item at the noisy threshold comes before it. From the threshold on there
-    is -1 instead of an item. Each gap is the lead over whatever comes next, the threshold included; in the place of the threshold
-    stands its margin over the best item after it, then 0. Of `k` items the last gap is the margin, as in noisy top-k.
+    Both have shape (..., k). The threshold is the last value: it loses all ties, so an item at the noisy
+    threshold comes before it. From the threshold on there is -1 instead of an item. Each gap is the lead over
+    whatever comes next, the threshold included; in the place of the threshold stands its margin over the best
+    item after it, then 0. Of `k` items the last gap is the margin, as in noisy top-k.
     """
     order, gaps = noisy_top_k.decide(noisy, k)
     here = order == noisy.shape[-1] - 1
     ended = np.logical_or.accumulate(here, axis=-1)
-    # The margin of the threshold: whoever comes next would have won a tie. In the last place it has been taken off already.
+    # The margin of the threshold, which loses all ties: whoever comes next would have won a tie, so one step
+    # is taken off. In the last place `noisy_top_k.decide` has done that already.
     gaps[..., :-1] -= here[..., :-1]
     return np.where(ended, -1, order), np.where(ended & ~here, 0, gaps)
 
@@ -232,7 +252,10 @@ _EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step
 CLAIMS = (
     Claim(
         name="HybridTopK",
-        statement="Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above the threshold, epsilon with k.",
+        statement=(
+            "Each release is private for what it spent: (2s + 1)/(2k) epsilon with s items above the "
+            "threshold, epsilon with k."
+        ),
         references=("ding2022, Lemma 7",),
         proof="hybrid-top-k.md",
         neighbours=(
@@ -245,7 +268,10 @@ CLAIMS = (
     ),
     Claim(
         name="HybridTopK",
-        statement="The same for monotone lists, where s items above the threshold cost (s + 1)/k epsilon, also over a public domain.",
+        statement=(
+            "The same for monotone lists, where s items above the threshold cost (s + 1)/k epsilon, also "
+            "over a public domain."
+        ),
         references=("ding2022, Lemma 7",),
         proof="hybrid-top-k.md",
         neighbours=(

@@ -1,9 +1,10 @@
-"""Noisy top-k with all gaps, in one shot.
+"""Noisy top-k: the k largest of n answers and the gaps between them, all from one draw of noise an answer.
 
-Claim: epsilon-differentially private with the ordered indices, all inner gaps and the margin [ding2022, Thm 3; corrected proof].
+Claim: epsilon-differentially private with the ordered indices, all inner gaps and the margin
+[ding2022, Thm 3; corrected proof].
 Proof: docs/proofs/noisy-top-k.md.
-Noise: one-sided geometric ("exponential" on the grid) or discrete Laplace, rate epsilon/(k spread) a unit of the answers; for Gumbel
-noise one race after the other, indices only (docs/proofs/exponential-mechanism.md).
+Noise: one-sided geometric ("exponential" on the grid) or discrete Laplace, rate epsilon/(k spread) a unit of
+the answers; for Gumbel noise one race after the other, indices only (docs/proofs/exponential-mechanism.md).
 Floats: none after the answers are on the grid; gaps are whole steps.
 """
 
@@ -48,7 +49,7 @@ _WHOLE = Fraction(1)
 
 @final
 class NoisyTopK(Mechanism):
-    """Select the k largest of n private answers and report how far each lies above the next, at no extra cost.
+    """Select the k largest of n private answers, and say how far each lies above the next at no extra cost.
 
     Raises
     ------
@@ -69,8 +70,8 @@ class NoisyTopK(Mechanism):
     noise: Converted[Literal["exponential", "laplace", "gumbel"] | Family, Family] = parameter(
         one_of_the_laws("exponential", "laplace", "gumbel"),
         (
-            "One-sided noise (smaller, the default) or two-sided. Gumbel noise releases indices only, as "
-            "k exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
+            "One-sided noise (smaller, the default) or two-sided. Gumbel noise releases indices only, as k "
+            "exponential mechanisms do; they compose to a smaller zCDP, epsilon^2/(8k) instead of "
             "epsilon^2/2, and so to a smaller epsilon at a delta."
         ),
         default="exponential",
@@ -78,8 +79,8 @@ class NoisyTopK(Mechanism):
     domain_size: int | None = parameter(
         DOMAIN,
         (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with "
-            "their positions. Not for Gumbel noise."
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
+            "positions. Not for Gumbel noise."
         ),
         default=None,
     )
@@ -94,11 +95,13 @@ class NoisyTopK(Mechanism):
         checked_size(self.domain_size, "NoisyTopK", k)
         if family == "gumbel" and self.domain_size is not None:
             raise InvalidParameter(
-                f"NoisyTopK.domain_size must be None with Gumbel noise; got {self.domain_size}. Use noise='exponential'."
+                f"NoisyTopK.domain_size must be None with Gumbel noise; got {self.domain_size}. Use "
+                "noise='exponential'."
             )
         step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "NoisyTopK")
         bound = bound_in_steps(self.sensitivity, step, "NoisyTopK")
         spread = bound if self.sensitivity.monotone else 2 * bound
+        # The proof raises k draws of noise by at most a spread each: k spreads share the budget.
         rate = fit_rate(budget / (k * spread), "NoisyTopK")
         if family == "gumbel":  # k selections of bounded range, one after the other
             cost: Cost = repeat(BoundedRange(epsilon=spread * rate), k)
@@ -115,8 +118,8 @@ class NoisyTopK(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
-            domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in the domain.
+            Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
@@ -142,7 +145,10 @@ class NoisyTopK(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made: the largest noisy answers win; with Gumbel noise it is a race, whose draws have no end."""
+        """How a release is made: the largest noisy answers win.
+
+        They do not describe Gumbel noise: there it is a race, whose number of draws has no limit.
+        """
 
         def draws(n: int) -> Draws:
             return ((cast("OneSided", self.noise), n),)
@@ -161,25 +167,33 @@ class NoisyTopK(Mechanism):
     def _decide_domain(
         self, given: Listed, entropy: Entropy, law: OneSided
     ) -> tuple[NDArray[np.int64], Steps]:
-        """Return the winners and the gaps where only some items of the domain are listed: most zeros are never drawn."""
+        """Return the winners and the gaps where only some items of the domain are listed.
+
+        The noise of most zeros is never drawn.
+        """
         steps, positions = given
         size = cast("int", self.domain_size)
+        # One more than k, because the margin compares with the best loser.
         noisy, places = noisy_domain(steps, positions, size, law, min(self.k + 1, size), entropy)
         winners, gaps = decide(noisy, self.k)
         return places[winners], gaps
 
 
 def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
-    """Return the positions of the `k` largest noisy values, largest first, and the gaps between them in steps.
+    """Return the positions of the `k` largest noisy values, largest first, and the gaps in steps.
 
-    One list, shape (n,), or many short ones in rows, shape (..., n): the audit plays all noise at once through this very function.
-    Among equals the smaller position wins: a public priority. The last gap is the margin: how far the last winner lies above the
-    smallest value with which it would still have won. That is the value of the best loser, or one step more where the best loser wins
-    ties against it. (The raw last gap tells on which side of the priority the best loser stands; that costs a (k+1)-th share of epsilon.)
+    One list, shape (n,), or many short ones in rows, shape (..., n): the audit plays all noise at once
+    through this very function. Among equals the smaller position wins: a public priority. The last gap is the
+    margin: how far the last winner lies above the smallest value with which it would still have won. That is
+    the value of the best loser, or one step more where the best loser wins ties against it. (The raw last gap
+    tells on which side of the priority the best loser stands; that costs a (k+1)-th share of epsilon.)
     """
+    # The best loser comes along, for the margin.
     order = largest(noisy, k + 1)
     values = np.take_along_axis(noisy, order, axis=-1)
     gaps = values[..., :-1] - values[..., 1:]
+    # Where the best loser wins ties against the last winner, one step is taken off. The raw gap would tell
+    # the order of the two, which costs more.
     if order.shape[-1] > k:
         gaps[..., k - 1] -= order[..., k] < order[..., k - 1]
     return order[..., :k], gaps
@@ -190,7 +204,9 @@ _OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace
 CLAIMS = (
     Claim(
         name="NoisyTopK",
-        statement="The ordered indices, the inner gaps and the margin together are epsilon-differentially private.",
+        statement=(
+            "The ordered indices, the inner gaps and the margin together are epsilon-differentially private."
+        ),
         references=("ding2022, Thm 3", "mckenna2020, Thm 1"),
         proof="noisy-top-k.md",
         neighbours=(
@@ -208,7 +224,10 @@ CLAIMS = (
     ),
     Claim(
         name="NoisyTopK",
-        statement="The same holds where a raw last gap would cost (k + 1)/k of the budget, and where k = n, so that nobody is left over.",
+        statement=(
+            "The same holds where a raw last gap would cost (k + 1)/k of the budget, and where k = n, so "
+            "that nobody is left over."
+        ),
         references=("ding2022, Thm 3",),
         proof="noisy-top-k.md",
         neighbours=(
@@ -229,7 +248,10 @@ CLAIMS = (
     ),
     Claim(
         name="NoisyTopK",
-        statement="With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one after the other.",
+        statement=(
+            "With Gumbel noise the ordered indices are k selections of epsilon/k-bounded range one after the "
+            "other."
+        ),
         references=("durfee2019", "dong2020"),
         proof="exponential-mechanism.md",
         neighbours=(

@@ -1,9 +1,10 @@
 """Permute-and-flip: one selection that is never worse than the exponential mechanism.
 
-Claim: epsilon-differentially private; the law of a random order in which each item is taken with probability e^(-rate depth), its depth
-below the best [mckenna2020, Thm 1].
+Claim: epsilon-differentially private; it has the law of a random order in which each item is taken with
+probability e^(-rate depth), its depth below the best [mckenna2020, Thm 1].
 Proof: docs/proofs/permute-and-flip.md.
-Noise: one-sided geometric on every answer, rate epsilon/spread a unit of the answers; one uniform number chooses among equals.
+Noise: one-sided geometric on every answer, rate epsilon/spread a unit of the answers; one uniform number
+chooses among equals.
 Floats: none after the answers are on the grid.
 """
 
@@ -32,8 +33,9 @@ from sordino.sensitivity import COUNTING, Sensitivity
 class PermuteAndFlip(Mechanism):
     """Select one of n private answers, the larger ones more likely, by permute-and-flip.
 
-    Its expected loss of score is at most that of the exponential mechanism with the same budget, and down to half of it.
-    It is one selection of `NoisyTopK` without the margin, with equals in random instead of public order.
+    Its expected loss of score is at most that of the exponential mechanism with the same budget, and down to
+    half of it. It is one selection of `NoisyTopK` without the margin, with equals in random instead of public
+    order.
 
     Raises
     ------
@@ -84,6 +86,7 @@ class PermuteAndFlip(Mechanism):
         fresh_entropy(entropy, "PermuteAndFlip.release")
         steps = np.atleast_1d(to_steps(answers, self.step, "PermuteAndFlip"))
         noisy = add(steps, self.noise.sample(steps.size, entropy))
+        # One whole number, uniform over the items that share the largest noisy value, chooses among them.
         turn = uniform_below(int(np.count_nonzero(noisy == noisy.max())), 1, entropy)
         return Choice(
             index=int(decide(noisy, turn[0])), mechanism=self, cost=self.cost, simulated=entropy.simulated
@@ -93,11 +96,13 @@ class PermuteAndFlip(Mechanism):
 def decide(noisy: Steps, turn: Any) -> Any:
     """Return the position of the largest value, shape (n,), or of each of many lists in rows, shape (..., n).
 
-    Among m equals it is number `turn` modulo m, a whole number that is uniform on a multiple of m. The memoryless excess of items that
-    reach the best answer hides which of them was the best.
+    Among m equals it is the one numbered `turn` modulo m. `turn` is a whole number, uniform on a range whose
+    length is a multiple of m. Geometric noise has no memory: given that items reach the best answer, how far
+    they rise above it does not tell which of them was the best.
     """
     best = noisy == noisy.max(axis=-1, keepdims=True)
     counted: NDArray[np.intp] = np.cumsum(best, axis=-1)
+    # The last running count is m, the number of equals.
     wanted = np.asarray(turn % counted[..., -1])
     return (counted == wanted[..., None] + 1).argmax(axis=-1)
 

@@ -1,8 +1,12 @@
-"""Independent draws of places with probability proportional to e^(rate score): the race behind the exponential mechanism.
+"""The exact sampler behind the exponential mechanism: places with probability proportional to e^(rate score).
 
-Claim: arrivals are independent; each is place i with probability e^(rate q_i) over the sum of all, and its excess is geometric and
-independent of everything else. Proof: docs/proofs/exponential-mechanism.md, "The race".
-Noise: every try is a uniform place and a geometric level; it arrives if the level reaches the depth of the place below the highest.
+It is a race: places are tried at random until one arrives.
+
+Claim: arrivals are independent; each is place i with probability e^(rate q_i) over the sum of all, and its
+excess is geometric and independent of everything else.
+Proof: docs/proofs/exponential-mechanism.md, "The race".
+Noise: every try is a uniform place and a geometric level; it arrives if the level reaches the depth of the
+place below the highest.
 Floats: one chooses below which depth places are tried less often (any depth is right, a good one is fast).
 """
 
@@ -31,9 +35,10 @@ _FIRST, _MOST = 16, 1 << 17  # tries in the first block, and in the largest
 
 
 def decide(steps: Steps, places: NDArray[np.int64], levels: Steps) -> Steps:
-    """Return how far each try rises above what its place needs, in steps; it arrives if that is not negative, else it is drawn again.
+    """Return how far the level of each try rises above what its place needs, in steps.
 
-    The place of the highest score needs 0, every other as much as it lies deeper: P(level >= depth) = e^(-rate depth).
+    A try arrives if that is not negative; else it counts for nothing. The place of the highest score needs 0,
+    every other as much as it lies deeper: P(level >= depth) = e^(-rate depth).
     """
     excess: Steps = levels - (steps.max() - steps[places])
     return excess
@@ -49,11 +54,11 @@ class Race:
 
     @cached_property
     def _edge(self) -> int:
-        """Return the depth up to which places are tried by turns: all of them together weigh little below it."""
+        """Return the depth that separates near places from far ones, which are tried less often."""
         n = self.steps.size
-        return (
-            1 << 54 if n <= TOGETHER else math.ceil(math.log(n) / float(self.law.rate))
-        )  # 2^54: deeper than the clamp allows
+        # In a short list no place counts as far: 2^54 steps are deeper than the clamp allows.
+        # In a long one n places deeper than ln(n)/rate weigh at most as much as the best one alone.
+        return 1 << 54 if n <= TOGETHER else math.ceil(math.log(n) / float(self.law.rate))
 
     @cached_property
     def _near(self) -> NDArray[np.intp]:
@@ -65,12 +70,16 @@ class Race:
 
     @cached_property
     def _far_first(self) -> Probability:
-        """Return the share of the tries that are of a far place: their number times e^(-rate edge), against the number of near ones."""
+        """Return the probability that a try is of a far place.
+
+        Far places weigh their number times e^(-rate edge), near places their number.
+        """
         near, far = self._near.size, self.steps.size - self._near.size
 
         def bounds(digits: int) -> Bounds:
             down, up = contexts(digits)
-            low, high = exp_bounds(self.law.rate * self._edge, digits)  # x / (near + x) rises with x
+            low, high = exp_bounds(self.law.rate * self._edge, digits)
+            # x / (near + x) rises with x, so the lower bound of x gives the lower bound of the share.
             low, high = down.multiply(far, low), up.multiply(far, high)
             return down.divide(low, up.add(near, low)), up.divide(high, down.add(near, high))
 
@@ -84,16 +93,21 @@ class Race:
             excess = decide(self.steps, places, levels)
             arrived = np.flatnonzero(excess >= 0)
             yield places[arrived], excess[arrived]
+            # Larger blocks for a longer race: fewer calls, and a bounded amount of memory.
             tries = min(4 * tries, _MOST)
 
     def _tries(self, n: int, entropy: Entropy) -> Arrivals:
-        """Return `n` tries. A far place needs a level of at least `edge`; those that do not reach it are never drawn."""
+        """Return `n` tries, shape (n,) each.
+
+        A far place needs a level of at least `edge`; tries of far places that stay below it are never drawn.
+        """
         places = self._near[uniform_below(self._near.size, n, entropy)]
         levels = self.law.sample(n, entropy)
         if self._near.size < self.steps.size:
             far = np.flatnonzero(bernoulli(self._far_first, n, entropy))
             if far.size:
                 places[far] = self._far[uniform_below(self._far.size, far.size, entropy)]
+                # A geometric level that is known to reach the edge is the edge plus a geometric one.
                 levels[far] += self._edge
         return places, levels
 
@@ -103,9 +117,10 @@ class Race:
         return int(places[0]), int(excess[0])
 
 
-# ---- the k best, one race after the other ----------------------------------------------------------------------------
+# ---- the k best, one race after the other ----------------------------------------------------------------
 #
-# Claim: the ordered indices have the law of the k largest of answers with independent Gumbel noise, hence k selections of epsilon/k.
+# Claim: the ordered indices have the law of the k largest of answers with independent Gumbel noise, hence k
+# selections of epsilon/k.
 # Proof: docs/proofs/exponential-mechanism.md, "Top k".
 # Floats: only in the closed forms of the law, which is never sampled.
 
@@ -113,7 +128,10 @@ class Race:
 @final
 @dataclass(frozen=True)
 class Gumbel:
-    """The continuous law P(X <= x) = exp(-e^(-rate x)); rate > 0 in nats a step. Only indices are ever drawn from it."""
+    """The continuous law P(X <= x) = exp(-e^(-rate x)), with rate > 0 in nats a step.
+
+    No number is ever drawn from it, only the indices that it would give.
+    """
 
     rate: Fraction
     name: ClassVar[str] = "gumbel"
@@ -134,6 +152,7 @@ class Gumbel:
 
     def sf(self, x: Any) -> Any:
         """Probability of more than `x`."""
+        # Without `expm1` small probabilities would lose their digits.
         return -np.expm1(-np.exp(-float(self.rate) * np.asarray(x, dtype=np.float64)))
 
     def quantile(self, p: float) -> float:
@@ -142,7 +161,10 @@ class Gumbel:
 
 
 def select(steps: NDArray[np.int64], k: int, rate: Fraction, entropy: Entropy) -> NDArray[np.int64]:
-    """Return `k` different places, shape (k,): each next one with probability proportional to e^(rate score) among those left."""
+    """Return `k` different places, shape (k,), in the order in which they were drawn.
+
+    Each next one is drawn with probability proportional to e^(rate score) among those left.
+    """
     left = np.arange(steps.size)
     chosen = np.empty(k, dtype=np.int64)
     for turn in range(k):

@@ -1,4 +1,4 @@
-"""Randomized response on which answer is the largest.
+"""Randomized response: name the largest answer truthfully with a known probability, else any other one.
 
 Claim: epsilon-differentially private under any adjacency, whatever the answers do [warner1965].
 Proof: docs/proofs/randomized-response.md.
@@ -35,11 +35,13 @@ _HUGE = 1 << 1023
 
 @final
 class RandomizedResponse(Mechanism):
-    """Say which of n private answers is the largest, truthfully with probability e^epsilon/(n - 1 + e^epsilon), else any other one.
+    """Say which of n private answers is the largest, by randomized response.
 
-    It needs no statement about how far answers move, so it is right where none is known: scores without a bound, the output of a model.
-    Where a bound is known the exponential mechanism and permute-and-flip are better as soon as the lead of the largest answer is more
-    than a few spreads, or n is large: randomized response is right with a probability that only epsilon and n decide.
+    It is truthful with probability e^epsilon/(n - 1 + e^epsilon), else it names any other one. It needs no
+    statement about how far answers move, so it is right where none is known: scores without a bound, the
+    output of a model. Where a bound is known the exponential mechanism and permute-and-flip are better as
+    soon as the lead of the largest answer is more than a few spreads, or n is large: randomized response is
+    right with a probability that only epsilon and n decide.
 
     Raises
     ------
@@ -59,6 +61,7 @@ class RandomizedResponse(Mechanism):
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
+        # The largest answer stands one step above the others, so the rate a step is epsilon itself.
         rate = fit_rate(to_fraction(self.epsilon), "RandomizedResponse", stepped=False)
         self._set(rate=rate, cost=Pure(epsilon=rate))
 
@@ -73,7 +76,8 @@ class RandomizedResponse(Mechanism):
         Parameters
         ----------
         answers : array of numbers, shape (n,)
-            Private. Among equals the smaller position is the largest: a public priority. NaN counts as the lowest value.
+            Private. Among equals the smaller position is the largest: a public priority. NaN counts as the
+            lowest value.
         entropy : Entropy
             Where the noise comes from.
 
@@ -93,8 +97,9 @@ class RandomizedResponse(Mechanism):
 
 
 def standing(answers: Any) -> NDArray[np.int64]:
-    """Return 1 for the largest answer and 0 for all others, shape (n,): all that the noise ever meets."""
+    """Return 1 for the largest answer and 0 for all others, shape (n,): nothing else enters the draw."""
     array = np.atleast_1d(as_array(answers, "RandomizedResponse"))
+    # Python objects of mixed types may not compare with each other; their nearest floats do.
     if array.dtype == object:
         array = np.array([_as_float(value) for value in array.tolist()])
     stands = np.zeros(array.size, dtype=np.int64)
@@ -103,11 +108,11 @@ def standing(answers: Any) -> NDArray[np.int64]:
 
 
 def _as_float(value: Any) -> float:
-    """Return the float nearest to one Python object, -inf for NaN and for what is no number; it never raises."""
+    """Return the float nearest to one Python object, -inf for NaN and what is no number; it never raises."""
     if isinstance(value, Fraction) or is_whole(value):
-        exact = (
-            value if isinstance(value, Fraction) else int(value)
-        )  # integers of NumPy cannot even be compared with a large one
+        # An integer of NumPy cannot be compared with one as large as `_HUGE`.
+        exact = value if isinstance(value, Fraction) else int(value)
+        # Beyond the range of floats `float` would raise, and whether it raises would depend on private data.
         return math.inf if exact >= _HUGE else -math.inf if exact <= -_HUGE else float(exact)
     if not isinstance(value, float | np.floating | Decimal) or is_nan(value):
         return -math.inf
@@ -117,7 +122,9 @@ def _as_float(value: Any) -> float:
 CLAIMS = (
     Claim(
         name="RandomizedResponse",
-        statement="The index is epsilon-differentially private for any two lists of answers of the same length.",
+        statement=(
+            "The index is epsilon-differentially private for any two lists of answers of the same length."
+        ),
         references=("warner1965",),
         proof="randomized-response.md",
         neighbours=((RandomizedResponse(epsilon=1), (5, 0, 0), (0, 0, 9)),),

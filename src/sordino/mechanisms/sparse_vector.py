@@ -1,8 +1,12 @@
-"""The sparse vector with gaps: the first positives of a list or a stream, each test with fresh noise, what was not found is not paid for.
+"""The sparse vector with gaps: the first answers above a threshold in a list or a stream.
 
-Claim: for every transcript, (epsilon_0 + positives b)-private; all of them epsilon-private [ding2022, Thm 2 and Alg. 2; lyu2017].
+Each test has fresh noise, and what was not found is not paid for.
+
+Claim: for every transcript, (epsilon_0 + positives b)-private; all of them epsilon-private [ding2022, Thm 2
+and Alg. 2; lyu2017].
 Proof: docs/proofs/sparse-vector.md.
-Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete Laplace, on the grid.
+Noise: threshold of rate epsilon_0/bound, questions of rate b/spread, each one-sided geometric or discrete
+Laplace, on the grid.
 Floats: split and correction are chosen with them, from public parameters; no comparison and no cost is.
 """
 
@@ -84,17 +88,18 @@ class SparseVector(Mechanism):
     split: Number | Literal["variance", "success"] = parameter(
         WordOr(("variance", "success"), SHARE),
         (
-            "Share of the budget for the threshold, a number in (0, 1); or the one with the least "
-            "variance of a comparison; or the one with which a task most likely succeeds: "
-            "`correction_run` answers below the threshold by `correction_margin`, then one as far above, "
-            'again and again ("success" is searched for, which takes up to two seconds).'
+            "Share of the budget for the threshold, a number in (0, 1); or the one with the least variance "
+            "of a comparison; or the one with which a task most likely succeeds: `correction_run` answers "
+            'below the threshold by `correction_margin`, then one as far above, again and again ("success" '
+            "is searched for, which takes up to two seconds)."
         ),
         default="variance",
     )
     correction: Number | Literal["optimal"] | None = parameter(
         OrNone(WordOr(("optimal",), FINITE)),
         (
-            'Public number added to the threshold, so that a long run of answers below it is passed; "optimal": for the task.'
+            "Public number added to the threshold, so that a long run of answers below it is passed; "
+            '"optimal": for the task.'
         ),
         default=None,
     )
@@ -106,29 +111,32 @@ class SparseVector(Mechanism):
     correction_margin: Number | None = parameter(
         OrNone(NOT_NEGATIVE),
         (
-            'How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 with "success".'
+            "How far answers keep from the threshold, at least 0; 0 if not given, needed above 0 with "
+            '"success".'
         ),
         default=None,
     )
     passes: int = parameter(
         COUNT,
         (
-            "With more than one, answers that were below are asked again, in the same order, until enough are found."
+            "With more than one, answers that were below are asked again, in the same order, until enough "
+            "are found."
         ),
         default=1,
     )
     resample: bool = parameter(
         TRUTH,
         (
-            "Draw a new threshold after each positive. It costs more, and has its use in other "
-            "accountings than that of pure epsilons."
+            "Draw a new threshold after each positive. It costs more, and has its use in other accountings "
+            "than that of pure epsilons."
         ),
         default=False,
     )
     domain_size: int | None = parameter(
         DOMAIN,
         (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
+            "positions."
         ),
         default=None,
     )
@@ -139,7 +147,8 @@ class SparseVector(Mechanism):
         "The number that is added to every threshold, in the unit of the answers."
     )
     cost: Pure = derived(
-        "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are what it did spend."
+        "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are "
+        "what it did spend."
     )
     per_transcript: ClassVar[bool] = True
 
@@ -152,14 +161,17 @@ class SparseVector(Mechanism):
         )
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
         c, kappa = self.positives, 1 if self.sensitivity.monotone else 2
+        # With `resample` each positive ends a threshold, so that the budget pays for as many thresholds.
         stages = c if self.resample else 1
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         share, added = plan.share(Task(query, limit, kappa, c, self.resample), bound / budget)
         step, moves, threshold_rate, rate = divided(
             "SparseVector", self.sensitivity, budget, share, c, stages=stages
         )
+        # An optimal correction waits for the rates: it depends on the noise.
         if added is None:
             added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
+        # What the rates that are sampled cost, exactly, not what was asked for.
         self._set(
             noise=LAWS[query](rate),
             threshold_noise=LAWS[limit](threshold_rate),
@@ -172,7 +184,10 @@ class SparseVector(Mechanism):
         self.cut()  # refuse a threshold beyond the clamp now
 
     def spent(self, positives: int, thresholds: int = 1) -> Pure:
-        """Return the cost of a transcript with so many positives, in which questions met so many thresholds (1 unless `resample`)."""
+        """Return the cost of a transcript with so many positives, in which questions met so many thresholds.
+
+        That is 1 unless `resample`, or 0 if no question was asked.
+        """
         return Pure(epsilon=thresholds * self.threshold_epsilon + positives * self.positive_epsilon)
 
     def cut(self, threshold: Number | None = None) -> Cut:
@@ -181,7 +196,8 @@ class SparseVector(Mechanism):
         Raises
         ------
         InvalidParameter
-            If it is no finite number or lies, with the correction, beyond 2^52 steps, where answers are clamped.
+            If it is no finite number or lies, with the correction, beyond 2^52 steps, where answers are
+            clamped.
         """
         [only] = cuts_of(self, self.threshold if threshold is None else threshold)
         return only
@@ -222,17 +238,19 @@ class SparseVector(Mechanism):
         answers : array of numbers, shape (n,)
             Private. With a domain size: the answers that are not 0.
         thresholds : array of numbers, shape (n,), optional
-            Public: a threshold for each answer, instead of the one of the mechanism; the correction is added to each.
+            Public: a threshold for each answer, instead of the one of the mechanism; the correction is added
+            to each.
         positions : array of int, shape (n,)
-            Private; only with a domain size, where it is required: the position of each answer in the domain. Positions outside the
-            domain and repeated ones are dropped.
+            Private; only with a domain size, where it is required: the position of each answer in the domain.
+            Positions outside the domain and repeated ones are dropped.
         entropy : Entropy
             Where the noise comes from.
 
         Raises
         ------
         InvalidParameter
-            If the answers are not a list of at least one number, or thresholds or positions do not go with them.
+            If the answers are not a list of at least one number, or thresholds or positions do not go with
+            them.
         """
         fresh_entropy(entropy, "SparseVector.release")
         return released(self, answers, thresholds, positions, entropy)
@@ -254,8 +272,9 @@ class SparseVector(Mechanism):
         fresh_entropy(entropy, "SparseVector.open")
         if self.passes > 1 or self.domain_size is not None:
             raise InvalidParameter(
-                "SparseVector.open needs a mechanism with one pass and without a domain size, because a stream cannot go back; got "
-                f"passes={self.passes}, domain_size={self.domain_size}. Use release, or make a mechanism without them."
+                "SparseVector.open needs a mechanism with one pass and without a domain size, because a "
+                f"stream cannot go back; got passes={self.passes}, domain_size={self.domain_size}. Use "
+                "release, or make a mechanism without them."
             )
         return Stream(self, entropy)
 
@@ -265,7 +284,10 @@ _REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
 CLAIMS = (
     Claim(
         name="SparseVector",
-        statement="Each transcript, gaps included, is private for what it spent: the thresholds met and the positives found.",
+        statement=(
+            "Each transcript, gaps included, is private for what it spent: the thresholds met and the "
+            "positives found."
+        ),
         references=_REFERENCES,
         proof="sparse-vector.md",
         neighbours=(
@@ -290,7 +312,10 @@ CLAIMS = (
     ),
     Claim(
         name="SparseVector",
-        statement="The same with Laplace noise, with new thresholds after positives, and when answers are asked again.",
+        statement=(
+            "The same with Laplace noise, with new thresholds after positives, and when answers are asked "
+            "again."
+        ),
         references=_REFERENCES,
         proof="sparse-vector.md",
         neighbours=tuple(

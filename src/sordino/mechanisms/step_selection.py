@@ -1,8 +1,13 @@
-"""Selection by step noise: no noise on a window of the score is smaller that keeps the budget.
+"""Selection by step noise: each answer gets a geometric number of whole windows, the largest sum wins.
 
-Claim: epsilon-differentially private, whatever the number of answers [yamamoto2024, with another law of the noise].
+A window is how far two answers can move apart. Of all noise that keeps the budget, this moves a score the
+least.
+
+Claim: epsilon-differentially private, whatever the number of answers
+[yamamoto2024, with another law of the noise].
 Proof: docs/proofs/step-selection.md.
-Noise: whole windows, as many as a one-sided geometric variable of rate epsilon says; a window is as far as two answers move apart.
+Noise: whole windows, as many as a one-sided geometric variable of rate epsilon says; a window is as far as
+two answers move apart.
 Floats: none after the answers are on the grid.
 """
 
@@ -34,9 +39,10 @@ _ROOM = 1 << 61  # answers and noise below it add up in 64 bits
 class StepSelection(Mechanism):
     """Select one of n private answers, the larger ones more likely, with noise of whole windows.
 
-    A window is how far two answers can move apart between neighbours. The noise on each answer is a geometric number of windows, the
-    smallest noise that hides what one unit does to a single answer. A lead counts in whole windows: next to `PermuteAndFlip` it is better
-    where the largest answer leads by a window or little more, worse where it leads by a little less; see `success`.
+    A window is how far two answers can move apart between neighbors. The noise on each answer is a geometric
+    number of windows, the smallest noise that hides what one unit does to a single answer. A lead counts in
+    whole windows: next to `PermuteAndFlip` it is better where the largest answer leads by a window or little
+    more, worse where it leads by a little less; see `success`.
 
     Raises
     ------
@@ -56,20 +62,21 @@ class StepSelection(Mechanism):
     sensitivity: Sensitivity = parameter(
         EACH_ANSWER,
         (
-            'A statement about each answer (norm "each"), such as `COUNTING`. Of monotone answers a '
-            "window is the bound, else twice the bound."
+            'A statement about each answer (norm "each"), such as `COUNTING`. Of monotone answers a window '
+            "is the bound, else twice the bound."
         ),
     )
     noise: Geometric = derived("The law of the number of windows on each answer.")
     window: int = derived("Width of a window, in steps.")
     step: Fraction = derived(
-        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: "
-        "without a step of your own that is about 2^31 windows."
+        "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a "
+        "step of your own that is about 2^31 windows."
     )
     cost: Pure = derived("What a release spends: the rate of the noise, at most epsilon.")
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
+        # A rate a window, not a step: two answers move apart by at most one window, which costs epsilon.
         rate = fit_rate(to_fraction(self.epsilon), "StepSelection", stepped=False)
         step = step_for(self.sensitivity, self.sensitivity.spread**2, "StepSelection")
         bound = int(bound_in_steps(self.sensitivity, step, "StepSelection"))
@@ -77,7 +84,9 @@ class StepSelection(Mechanism):
         self._set(noise=Geometric(rate), window=window, step=step, cost=Pure(epsilon=rate))
 
     def success(self, answers: Any) -> float:
-        """Return the probability that the largest of these answers is selected, of equals the first: for answers that are public.
+        """Return the probability that the largest of these answers is selected, of equals the first.
+
+        It is for answers that are public.
 
         Parameters
         ----------
@@ -127,7 +136,7 @@ class StepSelection(Mechanism):
 
     @property
     def rules(self) -> Rules:
-        """How a release is made: so many windows are added to each answer as its draw says."""
+        """How a release is made: each answer gets as many windows as its draw says, and the largest wins."""
         return Rules(
             draws=lambda n: ((self.noise, n),),
             steps=lambda answers: np.atleast_1d(to_steps(answers, self.step, "StepSelection")),
@@ -136,7 +145,11 @@ class StepSelection(Mechanism):
 
 
 def decide(steps: NDArray[np.int64], windows: Steps, window: int) -> Any:
-    """Return the position of the largest answer with its noise; the numbers of windows may come in rows, shape (..., n)."""
+    """Return the position of the largest answer with its noise.
+
+    The numbers of windows may come in rows, shape (..., n).
+    """
+    # Beyond 64 bits a product would wrap around and change the order: Python integers do not.
     if windows.dtype == object or window * (int(windows.max()) + 1) >= _ROOM:
         windows = windows.astype(object)
     return add(steps, windows * window).argmax(axis=-1)

@@ -1,8 +1,12 @@
-"""Perturbation functions on a fixed grid: whole weights of a base, the same for every input, and of a bump that stands over the input.
+"""Perturbation functions on a fixed grid: whole weights of a base and of a bump.
 
-Claim: between any two inputs no output's probability changes by more than the factor `peak/floor`; the mean output of input c is
-`gain * c`, exactly, for every input. Proof: docs/proofs/composite.md, "On the grid".
-Floats: they shape the sine and the quartic before these become whole numbers, the same for every input; none meets an answer.
+The base is the same for every input, the bump stands over the input. `TwoPoints` is a second law, with two
+outputs only.
+
+Claim: between any two inputs no output's probability changes by more than the factor `peak/floor`; the mean
+output of input c is `gain * c`, exactly, for every input. Proof: docs/proofs/composite.md, "On the grid".
+Floats: they shape the sine and the quartic before these become whole numbers, the same for every input; none
+meets an answer.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ Cells = NDArray[np.int64]
 
 
 def read_only(array: Cells) -> Cells:
-    """Return the array, which nobody can change from here on: what is drawn depends on it."""
+    """Return the array, made read-only, because what is drawn depends on it."""
     array.flags.writeable = False
     return array
 
@@ -64,6 +68,7 @@ class Perturbation:
         """Weights of the outputs -reach..reach, symmetric and at least `floor`, shape (2 reach + 1,)."""
         places = np.arange(-self.reach, self.reach + 1) / self.reach
         above = np.floor(float((self.hump - 1) * self.floor) * (1 - places**4)).astype(np.int64)
+        # Floats need not come out symmetric. The smaller of two mirror images is, and the mean rests on that.
         return read_only(self.floor + np.maximum(np.minimum(above, above[::-1]), 0))
 
     @cached_property
@@ -119,12 +124,16 @@ class Perturbation:
         return read_only(np.cumsum(np.concatenate([self.base, self.bump])))
 
     def decide(self, inputs: Cells, turns: Cells) -> Cells:
-        """Return the outputs of `inputs`, shape (n,), for whole numbers `turns` that are uniform below the total weight."""
+        """Return the outputs of `inputs`, shape (n,).
+
+        `turns` are whole numbers, uniform below the total weight.
+        """
         outputs = self.base.size
-        start = inputs - (self.reach - self.inputs)  # the first output under the bump
-        if (
-            self.activation == "rectangle" and self.hump == 1
-        ):  # all weights of the base are alike, and all of the bump: no search
+        # The first output under the bump.
+        start = inputs - (self.reach - self.inputs)
+        # All weights of the base are equal, and all of the bump: a division finds the output without a
+        # search.
+        if self.activation == "rectangle" and self.hump == 1:
             above = turns - self.floor * outputs
             return np.where(
                 above < 0, turns // self.floor - self.reach, start + above // (self.peak - self.floor)
@@ -140,8 +149,9 @@ class Perturbation:
 @final
 @dataclass(frozen=True, kw_only=True)
 class TwoPoints:
-    """Outputs -1 and 1, inputs -inputs..inputs: the odds are linear in the input, and `peak : floor` at the ends [duchi2018].
+    """Outputs -1 and 1, inputs -inputs..inputs [duchi2018].
 
+    Their weights are linear in the input, and `peak : floor` at the ends.
     The mean output of input c is `gain * c`, exactly.
     """
 
@@ -165,7 +175,10 @@ class TwoPoints:
         return [self.total - up, up]
 
     def decide(self, inputs: Cells, turns: Cells) -> Cells:
-        """Return the outputs of `inputs`, shape (n,), for whole numbers `turns` that are uniform below the total weight."""
+        """Return the outputs of `inputs`, shape (n,).
+
+        `turns` are whole numbers, uniform below the total weight.
+        """
         up = self.peak * (self.inputs + inputs) + self.floor * (self.inputs - inputs)
         return np.where(turns < up, 1, -1)
 

@@ -1,7 +1,8 @@
-"""Real answers as whole numbers of a public grid, rounded up or down at random so that nothing is lost on average.
+"""Rounds real answers up or down at random to a public grid, so that the mean is the answer.
 
-Claim: the result is floor(p + U) for U uniform on [0, 1) and p = (answer - low)/step clamped to [0, cells]: its mean is p, exactly, and for
-the same U two answers that are d steps apart end at most ceil(d) apart. Proof: docs/proofs/folded.md, "Rounding".
+Claim: the result is floor(p + U) for U uniform on [0, 1) and p = (answer - low)/step clamped to [0, cells]:
+its mean is p, exactly, and for the same U two answers that are d steps apart end at most ceil(d) apart.
+Proof: docs/proofs/folded.md, "Rounding".
 Noise: one word an answer, more where 64 digits do not decide.
 Floats: a float may only propose; within a certified band of a whole number fractions decide.
 """
@@ -21,9 +22,8 @@ from sordino.grid import _is_nan as is_nan
 from sordino.grid import _is_whole as is_whole
 
 _WORD = 1 << 64
-_ROUNDED = (
-    2.0**-49
-)  # sixteen times what a subtraction, a division, an addition and their rounded ends can be off
+# Sixteen times what a subtraction, a division, an addition and their rounded ends can be off.
+_ROUNDED = 2.0**-49
 _DIGITS = 5000  # a decimal with an exponent beyond this is 0 or lies beyond every end
 
 Variance = TypeVar("Variance", float, Fraction)
@@ -32,24 +32,33 @@ Variance = TypeVar("Variance", float, Fraction)
 def round_at_random(
     array: NDArray[Any], low: Fraction, step: Fraction, cells: int, entropy: Entropy
 ) -> NDArray[np.int64]:
-    """Return numbers of 0..cells, of the shape of the answers, () or (n,); total: what is no number counts as the lowest."""
+    """Return numbers of 0..cells, of the shape of the answers, () or (n,).
+
+    It never raises: what is no number counts as the lowest.
+    """
     flat = array.ravel()
     words = entropy.words(flat.size)
     if flat.dtype == object:
         found, close = np.zeros(flat.size, dtype=np.int64), np.arange(flat.size)
     else:
         found, close = _proposed(flat, words, (float(low), float(low + cells * step)), float(step), cells)
+    # Where floats do not decide, fractions do. They use the same word, the first digits of the same U.
     for i in close.tolist():
         place = max(
             Fraction(0), min(Fraction(cells), (number(flat[i], low, low + cells * step) - low) / step)
         )
         whole = math.floor(place)
+        # floor(place + U) is one more than `whole` exactly if U is at least what is missing to the next
+        # number.
         found[i] = whole + reaches(int(words[i]), 1 - (place - whole), entropy)
     return found.reshape(array.shape)
 
 
 def between(here: Variance, there: Variance, part: Variance) -> Variance:
-    """Return the variance at this part of the way between two whole numbers with these variances: that of rounding to them is added."""
+    """Return the variance at this part of the way between two whole numbers with these variances.
+
+    The variance of rounding to them at random is included.
+    """
     return (1 - part) * here + part * there + part * (1 - part)
 
 
@@ -62,15 +71,18 @@ def largest_between(here: Variance, there: Variance) -> Variance:
 def _proposed(
     values: NDArray[Any], words: NDArray[np.uint64], ends: tuple[float, float], step: float, cells: int
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Return floor(p + U) in floats, and the positions where p + U is so close to a whole number that floats do not decide."""
+    """Return floor(p + U) in floats, and the positions where floats do not decide.
+
+    There p + U is too close to a whole number.
+    """
     with np.errstate(all="ignore"):
-        wide = values.astype(
-            np.float64
-        )  # rounding keeps the order, and what is rounded is within the band or beyond an end
+        # Rounding keeps the order, and what is rounded is within the band or beyond an end.
+        wide = values.astype(np.float64)
         inside = np.clip(np.where(np.isnan(wide), -np.inf, wide), *ends)
         sums = (inside - ends[0]) / step + words.astype(np.float64) * 2.0**-64
         band = _ROUNDED * (max(map(abs, ends)) / step + cells + 1)
         nearest = np.rint(sums)
+        # A comparison with NaN is false, so that one would count as close.
         close = np.flatnonzero(~(np.abs(sums - nearest) > band))
         return np.clip(np.floor(sums), 0, cells).astype(np.int64), close
 
@@ -83,13 +95,17 @@ def number(value: Any, low: Fraction, high: Fraction) -> Fraction:
         return low
     if math.isinf(value):
         return high if value > 0 else low
+    # Written out as a fraction it would have as many digits as its exponent says.
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
         return Fraction(0) if value.adjusted() < 0 else high if value > 0 else low
     return Fraction(*value.as_integer_ratio())
 
 
 def reaches(word: int, least: Fraction, entropy: Entropy) -> bool:
-    """Return whether the uniform number that begins with these 64 digits is at least `least`, drawing more digits on equality."""
+    """Return whether the uniform number that begins with these 64 digits is at least `least`.
+
+    More digits are drawn while they equal those of `least`.
+    """
     while True:
         least *= _WORD
         digits = math.floor(least)

@@ -1,6 +1,9 @@
-"""A declared range in cells of a grid: values to inputs, at random and without bias; outputs to numbers; variances in real units.
+"""A declared range as cells of a grid: turns values into inputs of the noise, and its outputs into numbers.
 
-Claim: what is released has the law of the noise for the input that a value was rounded to. Proof: docs/proofs/composite.md, "Real values".
+Values are rounded to inputs at random and without bias. Variances are given in the unit of the values.
+
+Claim: what is released has the law of the noise for the input that a value was rounded to.
+Proof: docs/proofs/composite.md, "Real values".
 Floats: the outputs are the floats nearest to public fractions.
 """
 
@@ -46,7 +49,7 @@ class CellNoise(Protocol):
 
     @property
     def largest_variance(self) -> Fraction:
-        """No place has a larger one."""
+        """The largest variance over all places."""
         ...
 
     def law(self, c: int) -> list[Fraction]:
@@ -91,12 +94,12 @@ class RangeGrid:
 
     @cached_property
     def outputs(self) -> NDArray[np.float64]:
-        """All that can be released, as floats."""
+        """All numbers that can be released, as floats."""
         (a, b), (c, d) = self.middle.as_integer_ratio(), self.step.as_integer_ratio()
         ratios = (output.as_integer_ratio() for output in self.noise.outputs)
-        outputs = np.array(
-            [(a * d * q + c * b * p) / (b * d * q) for p, q in ratios]
-        )  # of whole numbers: each rounded once
+        # A quotient of whole numbers is rounded once.
+        outputs = np.array([(a * d * q + c * b * p) / (b * d * q) for p, q in ratios])
+        # Releases are read from this list: nobody may change it.
         outputs.flags.writeable = False
         return outputs
 
@@ -121,7 +124,11 @@ class RangeGrid:
         return float(self.noise.variance_at((value - self.middle) / self.step) * self.step**2)
 
     def law(self, place: Fraction) -> list[Fraction]:
-        """Return the probability of each output for a place of 0..2 inputs, in cells from the lower end: rounding included."""
+        """Return the probability of each output for a place, rounding to inputs included.
+
+        The place is counted in cells from the lower end, from 0 to twice `inputs`.
+        """
+        # The upper end has no next input: it counts as the end of the cell before it.
         whole = min(math.floor(place), 2 * self.noise.inputs - 1)
         part, here = place - whole, self.noise.law(whole - self.noise.inputs)
         if not part:
@@ -136,7 +143,8 @@ class RangeGrid:
         array = as_array(value, owner)
         if array.ndim:
             raise InvalidParameter(
-                f"{owner}.release needs one number; got a list. Use reports where each number is the only one of its person."
+                f"{owner}.release needs one number; got a list. Use reports where each number is the only "
+                "one of its person."
             )
         return float(self._drawn(array.reshape(-1), entropy)[0]), self.standard_error
 
@@ -152,7 +160,10 @@ class RangeGrid:
 
 
 def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, owner: str) -> None:
-    """Raise `InvalidParameter` unless the ends are a range, and a statement, if there is one, is about a move across all of it."""
+    """Raise `InvalidParameter` unless the ends are a range.
+
+    A statement, if there is one, must be about a move across all of it.
+    """
     low, high = to_fraction(lower), to_fraction(upper)
     if high <= low:
         raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}; got {shown(high)}.")
@@ -165,7 +176,8 @@ def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, o
     bound = to_fraction(sensitivity.bound)
     if bound < high - low:
         raise InvalidParameter(
-            f"{owner} is private where the query takes values in a range no wider than the bound, as where each person reports one value; "
-            f"got a range of {shown(high - low)} and a bound of {shown(bound)}. FoldedMechanism has no such condition; or leave the "
-            "statement out: the noise is that of the range."
+            f"{owner} is private where the query takes values in a range no wider than the bound, as where "
+            f"each person reports one value; got a range of {shown(high - low)} and a bound of "
+            f"{shown(bound)}. FoldedMechanism has no such condition; or leave the statement out: the noise "
+            "is that of the range."
         )

@@ -1,1 +1,1 @@
-"""What mechanisms with a noisy threshold share: thresholds, branches, how a budget is split, streams, and runs of zeros."""
+"""What mechanisms with a noisy threshold share: thresholds, branches, splits, streams, and runs of zeros."""

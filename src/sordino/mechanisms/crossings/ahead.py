@@ -1,7 +1,7 @@
 """Noise drawn in blocks and handed out one by one: each value once, then wiped.
 
-Claim: the values handed out are independent draws of the law, and none is handed out twice. A block is drawn from words that were drawn
-for it alone. Proof: docs/proofs/sparse-vector.md, "Streams".
+Claim: the values handed out are independent draws of the law, and none is handed out twice. A block is drawn
+from words that were drawn for it alone. Proof: docs/proofs/sparse-vector.md, "Streams".
 Floats: none.
 """
 
@@ -25,19 +25,20 @@ class Ahead:
         self._block: memoryview | list[int] = []
 
     def __repr__(self) -> str:
-        return "Ahead()"  # what was drawn is nobody's business
+        # Nothing of what was drawn may show.
+        return "Ahead()"
 
     def take(self) -> int:
         """Return the next draw."""
         if self._at == len(self._block):
-            renew(
-                self._entropy
-            )  # hours may have passed since the last block, and copies of this memory may have been made
+            # Hours may have passed since the last block, and copies of this memory may have been made.
+            renew(self._entropy)
             drawn = self._law.sample(self._size, self._entropy)
             self._block = drawn.tolist() if drawn.dtype == object else drawn.data
             self._at, self._size = 0, min(2 * self._size, self._most)
         at = self._at
-        self._at = at + 1  # before it is read: an interrupt may lose a draw, and never hands it out again
+        # Before the draw is read: an interrupt may then lose a draw, but never hands one out twice.
+        self._at = at + 1
         value: int = self._block[at]
         self._block[at] = 0
         return value

@@ -1,6 +1,7 @@
-"""What is public of a sparse vector: how its budget is divided, its branches, what each of them costs and asks for, on which grid.
+"""The public numbers of a sparse vector: its grid, how its budget is divided, and what each branch costs.
 
-Claim: none about privacy: rates, prices, boundaries and thresholds are public numbers. The proofs are those of the mechanisms.
+Claim: none about privacy: rates, prices, boundaries and thresholds are public numbers. The proofs are those
+of the mechanisms.
 Floats: in the default boundaries, from public parameters.
 """
 
@@ -26,13 +27,16 @@ _MOST = 32  # branches; a branch has at most 2^32 tokens
 
 
 def family_of(noise: Any) -> Family:
-    """Return the name of a family of laws that was checked; before `derive` a field holds the name, after it the law."""
+    """Return the name of a family of laws; before `derive` a field holds the name, after it the law."""
     family: Family = getattr(noise, "name", noise)
     return family
 
 
 def _tokens(value: Any) -> tuple[int, ...] | None:
-    """Return the tokens of each branch: 1, 2, 4, ... for a number of branches, else as they are given, if they rise."""
+    """Return the tokens of each branch, or None if the value does not name any.
+
+    They are 1, 2, 4, ... for a number of branches, else as they are given, if they rise.
+    """
     if isinstance(value, list | tuple):
         listed = tuple(COUNT.convert(each) for each in value)
         rising = listed and None not in listed and all(a < b for a, b in pairwise(listed))
@@ -42,7 +46,8 @@ def _tokens(value: Any) -> tuple[int, ...] | None:
 
 
 BRANCHES = Constraint(
-    f"a whole number from 1 to {_MOST}, or rising whole numbers of tokens up to 2^{_MOST}, one for each branch",
+    f"a whole number from 1 to {_MOST}, or rising whole numbers of tokens up to 2^{_MOST}, one for each "
+    "branch",
     _tokens,
     (1, 2, 5, (1, 3)),
     (0, -1, 1.5, True, None, 33, (), (2, 1), (1, 1), (0, 1), ("1",)),
@@ -50,7 +55,7 @@ BRANCHES = Constraint(
 
 
 class Branching(Protocol):
-    """A mechanism that tests each answer in branches, the cheapest first, as lists and streams see it: public numbers and laws."""
+    """The public numbers and laws of a mechanism that tests each answer in branches, the cheapest first."""
 
     @property
     def threshold(self) -> Number:
@@ -145,7 +150,8 @@ def divided(
 ) -> Division:
     """Divide a budget: a share for so many thresholds, the rest for so many positives of so many tokens each.
 
-    Both rates are rounded down, that of the threshold first, so that together they never cost more than the budget.
+    Both rates are rounded down, that of the threshold first, so that together they never cost more than the
+    budget.
 
     Raises
     ------
@@ -154,9 +160,11 @@ def divided(
     """
     bound, kappa = POSITIVE("Sensitivity.bound", sensitivity.bound), 1 if sensitivity.monotone else 2
     scale = min(bound * stages / (budget * share), kappa * bound * positives / (budget * (1 - share)))
+    # The smaller of the scales of threshold and questions chooses the grid: fine enough for both.
     step = step_for(sensitivity, scale**2, owner)
     moves = bound_in_steps(sensitivity, step, owner)
     limit = fit_rate(budget * share / (stages * moves), owner)
+    # What the rounded rate of the threshold does not spend goes to the questions.
     left = budget - stages * moves * limit
     return Division(step, moves, limit, fit_rate(left / (positives * tokens * kappa * moves), owner))
 
@@ -183,9 +191,11 @@ def centers(mechanism: Branching) -> list[float]:
 
 
 def far(law: Noise, last: Noise) -> int:
-    """Return the boundary of a branch in steps: two standard deviations of its noise, counted from the mean, which is not that of the last.
+    """Return the boundary of a branch in steps: two standard deviations of its noise.
 
-    With this a branch is no likelier to fire by mistake than it is in the paper, which centers its noise; a public number either way.
+    The difference between its mean and that of the last branch is added. The paper centers its noise instead;
+    so a branch is no likelier to fire by mistake than it is there. The boundary is a public number either
+    way.
     """
     return 0 if law == last else math.ceil(2 * math.sqrt(law.variance) + law.mean - last.mean)
 

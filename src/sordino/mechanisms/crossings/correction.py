@@ -1,6 +1,9 @@
-"""The public number added to a threshold so that a run of answers below it is passed and the next one above it is found.
+"""The best correction: the public number added to a threshold so that a task is most likely done.
 
-Claim: none about privacy: a correction is a public constant. Source: [liu2024, Sec. 4.3], with closed forms for every pair of laws.
+The task is to pass a run of answers below the threshold and to find the next one above it.
+
+Claim: none about privacy: a correction is a public constant. Source: [liu2024, Sec. 4.3], with closed forms
+for every pair of laws.
 Floats: everything here; the mechanism turns the result into a whole threshold once.
 """
 
@@ -13,16 +16,15 @@ from typing import Literal
 Family = Literal["exponential", "laplace"]
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_SIGNS: dict[str, tuple[int, ...]] = {
-    "exponential": (1,),
-    "laplace": (1, -1),
-}  # a Laplace variable is an exponential one of random sign
+# A Laplace variable is an exponential one of random sign.
+_SIGNS: dict[str, tuple[int, ...]] = {"exponential": (1,), "laplace": (1, -1)}
 
 
 def reaches(z: float, query: tuple[Family, float], threshold: tuple[Family, float]) -> float:
-    """Return P(X - Y >= z) for noise X of a query and Y of the threshold, each a family with its scale (continuous laws).
+    """Return P(X - Y >= z) for noise X of a query and Y of the threshold, each a family with its scale.
 
-    Sums of positive terms, also where both scales agree; one sign of each variable at a time.
+    The laws are continuous. Sums of positive terms, also where both scales agree; one sign of each variable
+    at a time.
     """
     (x, s), (y, b) = query, threshold
     terms = [_reaches(z, s * i, b * j) for i in _SIGNS[x] for j in _SIGNS[y]]
@@ -37,7 +39,10 @@ def stays(z: float, query: tuple[Family, float], threshold: tuple[Family, float]
 
 
 def _reaches(z: float, s: float, b: float) -> float:
-    """Return P(E - F >= z), where E / s and F / b are standard exponential and a scale below 0 turns its variable round."""
+    """Return P(E - F >= z), where E / s and F / b are standard exponential.
+
+    A scale below 0 changes the sign of its variable.
+    """
     if s < 0 < b:
         return 1 - _sum_reaches(-z, -s, b)
     if b < 0 < s:
@@ -51,6 +56,7 @@ def _sum_reaches(z: float, s: float, b: float) -> float:
     """Return P(E + F >= z) for exponential variables of scales s and b, equal or not."""
     if z <= 0:
         return 1.0
+    # Written so that no digits are lost where both scales are nearly equal.
     near, far = sorted((z / s, z / b))
     d = far - near
     psi = math.exp(-near) * (-math.expm1(-d) / d if d else 1.0)  # (e^-near - e^-far) / (far - near)
@@ -62,8 +68,9 @@ def best_correction(
 ) -> float:
     """Return the correction that makes it likeliest that `run` answers stay below and the next one is found.
 
-    The probability is P(X - Y < r + margin)^run P(X - Y >= r - margin), for answers that keep `margin` from the threshold, each looked
-    at alone [liu2024]. Without margin the best r is where a share 1/(run + 1) crosses; exponential noise on both sides has a closed form.
+    The probability is P(X - Y < r + margin)^run P(X - Y >= r - margin), for answers that keep `margin` from
+    the threshold, each looked at alone [liu2024]. Without margin the best r is where a share 1/(run + 1)
+    crosses; exponential noise on both sides has a closed form.
 
     Parameters
     ----------
@@ -81,7 +88,8 @@ def best_correction(
             if run * s >= b
             else b * math.log(run * scale / ((run + 1) * b))
         )
-        if margin == 0 or crossing >= 2 * margin:  # both tails are one exponential: the margin only shifts it
+        # Here both tails are one exponential, so that the margin only shifts the best correction.
+        if margin == 0 or crossing >= 2 * margin:
             return crossing - margin
     else:
         goal = -math.log(run + 1)

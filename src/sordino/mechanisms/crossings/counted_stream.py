@@ -1,6 +1,7 @@
-"""A stream in which every question counts: a stream that ends after a public number of questions, releases no gaps and refunds nothing.
+"""A stream that ends after a public number of questions, releases no gaps and refunds nothing.
 
-Claim: it says of each answer what a list would have said, and no more; it answers at most `questions` of them.
+Claim: it says of each answer what a list would have said, and no more; it answers at most `questions` of
+them.
 Proof: docs/proofs/gaussian-sparse-vector.md, "Streams".
 Floats: none.
 """
@@ -70,7 +71,7 @@ class Counting(Protocol):
 
 @dataclass(frozen=True)
 class _Plain:
-    """The mechanism as a stream asks it: one branch, one threshold; what it costs is none of the stream's business."""
+    """The mechanism as a stream asks it: one branch and one threshold, whose cost is not counted here."""
 
     threshold: Any
     tokens: int
@@ -82,15 +83,16 @@ class _Plain:
     resample: ClassVar[bool] = False
     exact: ClassVar[bool] = True
 
-    def spent(self, tokens: int, thresholds: int = 1) -> Pure:  # noqa: ARG002 - nothing is counted by transcripts
+    def spent(self, tokens: int, thresholds: int = 1) -> Pure:  # noqa: ARG002 - nothing is counted here
         return _NOTHING
 
 
 @final
 class CountedStream:
-    """An open sparse vector whose questions count: answers come one at a time; the method `open` of a `GaussianSparseVector` makes it.
+    """An open sparse vector whose questions count: answers come one at a time and each gets a verdict.
 
-    It closes when enough was found or asked, or its `with` block is left. Threads may share it, processes may not.
+    The method `open` of a `GaussianSparseVector` makes it. It closes when enough was found or asked, or its
+    `with` block is left. Threads may share it, processes may not.
 
     Attributes
     ----------
@@ -125,9 +127,8 @@ class CountedStream:
         )
         self._stream = Stream(cast("Any", plain), entropy)
         self._busy = False
-        self._lock = (
-            threading.RLock()
-        )  # reentrant, so that a signal handler in the middle of a question does not wait for itself
+        # Reentrant, so that a signal handler in the middle of a question does not wait for itself.
+        self._lock = threading.RLock()
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -184,24 +185,27 @@ class CountedStream:
         Raises
         ------
         StreamClosed
-            If enough was found or asked, the stream was left or belongs to another process, or a signal handler asks in the middle of
-            another question. Nothing is answered.
+            If enough was found or asked, the stream was left or belongs to another process, or a signal
+            handler asks in the middle of another question. Nothing is answered.
         InvalidParameter
             If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
         """
         if threshold is not None:
             self.mechanism.cut(threshold)
-        if (
-            self._process != os.getpid()
-        ):  # a fork may have copied the lock while it was held; the stream within refuses
+        # A fork may have copied the lock while it was held, so it must not wait for it: the stream within
+        # refuses.
+        if self._process != os.getpid():
             self._stream.ask(answer)
         with self._lock:
             if self._busy:
                 raise StreamClosed(BUSY)
             try:
                 self._busy = True
-                if self.closed:  # also if an interrupt came between the last question and its end
+                # Also if an interrupt came between the last question and its end. The stream within then
+                # refuses.
+                if self.closed:
                     self._stream.close()
+                # The first question owes the whole cost, the others nothing more.
                 first = not self._stream.asked
                 said = self._stream.ask(answer, threshold)
                 if self.closed:
@@ -223,5 +227,8 @@ class CountedStream:
         )
 
     def close(self) -> None:
-        """End the stream and wipe its noise; a question that a signal handler interrupts is answered yet."""
+        """End the stream and wipe its noise.
+
+        A question that a signal handler interrupts is still answered.
+        """
         self._stream.close()

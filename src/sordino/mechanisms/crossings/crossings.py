@@ -1,7 +1,11 @@
-"""What a sparse vector decides: which noisy answers reach the noisy threshold, by which test, until no test can be paid for.
+"""The decisions of a sparse vector: which noisy answers reach the noisy threshold, and in which branch.
 
-Claim: for the same noise, `crossings` and the fold of `step` give the same transcript. Proof: docs/proofs/adaptive-sparse-vector.md.
-Noise: one draw for each threshold, drawn when its first question is asked; one for each test of each question; none serves twice.
+It goes on until no branch can be paid for.
+
+Claim: for the same noise, `crossings` and the fold of `step` give the same transcript.
+Proof: docs/proofs/adaptive-sparse-vector.md.
+Noise: one draw for each threshold, drawn when its first question is asked; one for each test of each
+question; none serves twice.
 Floats: none.
 """
 
@@ -21,13 +25,17 @@ from sordino.mechanisms.crossings.ahead import Ahead
 from sordino.noise import Sampler
 
 _BLOCK = 1 << 16
-_WINDOW = 1 << 10  # with a new threshold after each positive, so many are searched first
+# With a new threshold after each positive, so many are searched first.
+_WINDOW = 1 << 10
 _AHEAD = 1 << 12
 _FAR = 1 << 60
 
 
 class State(NamedTuple):
-    """What a sparse vector remembers between two questions. `threshold` is private, the counts follow from the outputs."""
+    """What a sparse vector remembers between two questions.
+
+    `threshold` is private, the counts follow from the outputs.
+    """
 
     left: int
     """How many tokens may still be spent."""
@@ -38,33 +46,39 @@ class State(NamedTuple):
 
 
 def affordable(prices: Sequence[int], left: int) -> int:
-    """Return how many branches can still be paid for: prices are rising whole numbers of tokens, so these are the first ones."""
+    """Return how many branches can still be paid for.
+
+    Prices are rising whole numbers of tokens, so these are the first ones.
+    """
     return bisect_right(prices, left)
 
 
 def step(
     state: State, noisy: Sequence[int], prices: Sequence[int], *, resample: bool
 ) -> tuple[State, tuple[int, int] | None]:
-    """Return what follows one question: the state; which branch fired and how far it lies above the noisy threshold (None: below).
+    """Return the state after one question, and the branch that fired with its lift above the noisy threshold.
 
-    `noisy` is answer plus noise less the public threshold, in steps, once for each branch that can be paid for; the state has a threshold.
+    The latter is None if no branch fired. `noisy` is answer plus noise less the public threshold, in steps,
+    once for each branch that can be paid for; the state has a threshold.
     """
     threshold = state.threshold or 0
     for branch, value in enumerate(noisy):
         if value >= threshold:
+            # The first branch that succeeds ends the question: the others are not asked.
             left = state.left - prices[branch]
             return State(left, None if resample else threshold, state.stages), (branch, value - threshold)
     return state, None
 
 
 def decide(noisy: Sequence[Steps], threshold: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return where noisy values stand that reach the noisy threshold in some branch, and their first such branch."""
+    """Return the places of values that reach the noisy threshold in some branch, and their first branch."""
     reached = [values >= threshold for values in noisy]
     anywhere = reached[0].copy()
     for more in reached[1:]:
         anywhere |= more
     hits = np.flatnonzero(anywhere)
     branches = np.full(hits.size, len(noisy) - 1, dtype=np.intp)
+    # From the last branch to the first, so that the first one is what remains.
     for branch in range(len(noisy) - 2, -1, -1):
         branches[reached[branch][hits]] = branch
     return hits, branches
@@ -73,7 +87,8 @@ def decide(noisy: Sequence[Steps], threshold: int) -> tuple[NDArray[np.intp], ND
 def paid(branches: NDArray[np.intp], prices: Sequence[int], left: int) -> tuple[NDArray[np.intp], int]:
     """Return which of the hits are positives, one after the other, and the tokens left then.
 
-    A hit of a branch that the tokens no longer cover is no hit: the branches before it, which they do cover, have failed.
+    A hit of a branch that the tokens no longer cover is no positive: that branch is not asked any more, and
+    the cheaper ones before it have failed.
     """
     costs, rest, kept = (
         np.array(prices, dtype=np.int64),
@@ -82,7 +97,8 @@ def paid(branches: NDArray[np.intp], prices: Sequence[int], left: int) -> tuple[
     )
     while (open_ := affordable(prices, left)) and (rest := rest[branches[rest] < open_]).size:
         spent = np.cumsum(costs[branches[rest]])
-        # Until less is left than the dearest open branch costs, every hit can be paid for: one round for each branch, at most.
+        # Until less is left than the dearest open branch costs, every hit can be paid for. So there is at
+        # most one round for each branch.
         last = int(np.searchsorted(spent, min(left - prices[open_ - 1], _FAR), side="right"))
         now = rest[: last + 1]
         kept.append(now)
@@ -107,7 +123,7 @@ def lifted(
 
 
 class Part(NamedTuple):
-    """Some positives, one after the other, shape (t,) each: where they stand, which branch fired, the lift in steps; and the pass."""
+    """Some positives of one pass, in order, shape (t,) each: their places, branches and lifts in steps."""
 
     places: NDArray[np.int64]
     branches: NDArray[np.intp]
@@ -118,7 +134,10 @@ class Part(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """The positives in the order found, shape (t,) each (lifts in steps); how many questions were asked, with how many thresholds."""
+    """The positives in the order found, shape (t,) each, with lifts in steps.
+
+    `asked` and `stages` say how many questions were asked, and how many thresholds they met.
+    """
 
     places: NDArray[np.int64]
     branches: NDArray[np.int64]
@@ -171,9 +190,11 @@ def crossings(
     """
     found: list[Part] = []
     left, asked, stages, n = tokens, 0, 0, heights[0].size
+    # Thresholds are drawn a few ahead: each but the last ends with a positive, which costs a token at least.
     drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _AHEAD)), None
     waiting = np.arange(n)
     for number in range(1, passes + 1):
+        # Later passes ask only what was below in all passes before.
         rest = heights if number == 1 else [height[waiting] for height in heights]
         fired: list[NDArray[np.int64]] = []
         for start in range(0, waiting.size, _BLOCK):
@@ -184,10 +205,12 @@ def crossings(
             ]
             at, window = 0, _WINDOW if resample else _BLOCK
             while open_ and at < size:
+                # Only with its first question: a threshold that no question met costs nothing.
                 if threshold is None:
                     threshold, stages = drawn.take(), stages + 1
                 part = [values[at : at + window] for values in noisy[:open_]]
                 hits, branches = decide(part, threshold)
+                # The next questions meet another threshold: later hits were compared with the wrong one.
                 if resample:
                     hits, branches = hits[:1], branches[:1]
                 kept, left = paid(branches, prices, left)
@@ -199,6 +222,8 @@ def crossings(
                 )
                 fired.append(start + at + hits)
                 open_ = affordable(prices, left)
+                # The answers after the last positive meet the next threshold with the noise they have: it has
+                # decided nothing so far.
                 if hits.size and (resample or not open_):
                     at, window, threshold = at + int(hits[-1]) + 1, _WINDOW, None
                 else:

@@ -1,9 +1,11 @@
-"""Noisy values of a public domain in which all but a few answers are 0, without touching every item.
+"""The largest noisy values of a public domain of mostly zeros, drawn without touching every item.
 
-Claim: the pairs (position, value) returned contain the m largest under the public priority, with the law of the dense computation.
+Claim: the pairs (position, value) returned contain the m largest under the public priority, with the law of
+the dense computation.
 Proof: docs/proofs/noisy-top-k.md, "Implicit zeros".
 Noise: binomial numbers of zero items above a falling level, then memoryless draws above it.
-Floats: the first level is chosen with one (any level is right, a good one is fast); everything else is whole or certified.
+Floats: the first level is chosen with one (any level is right, a good one is fast); everything else is whole
+or certified.
 """
 
 from __future__ import annotations
@@ -31,28 +33,29 @@ Listed = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def listed(answers: Any, positions: Any, step: Fraction, owner: str) -> Listed:
-    """Return the listed answers as steps with their positions; an empty list is an answer like any other."""
+    """Return the listed answers as steps with their positions; an empty list is allowed."""
     lengths = [
         len(part) if hasattr(part, "__len__") and getattr(part, "ndim", 1) == 1 else -1
         for part in (answers, positions)
     ]
     if lengths[0] < 0 or lengths[0] != lengths[1]:
         raise InvalidParameter(
-            f"{owner}.release with a domain size needs positions: a list of whole numbers, one for each answer."
+            f"{owner}.release with a domain size needs positions: a list of whole numbers, one for each "
+            "answer."
         )
     if not lengths[0]:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    if type(positions) is np.ndarray and positions.dtype.kind in "iu":  # no masks
-        at = positions.astype(
-            np.int64, copy=False
-        )  # one beyond 2^63 turns negative and stays outside of every domain
+    # Exactly an array, no subclass of it: a mask would be lost.
+    if type(positions) is np.ndarray and positions.dtype.kind in "iu":
+        # A position from 2^63 on turns negative, and so stays outside of every domain.
+        at = positions.astype(np.int64, copy=False)
     else:
         at = to_steps(positions, Fraction(1), owner)
     return to_steps(answers, step, owner), at
 
 
 def dense(answers: Any, positions: Any, k: int, step: Fraction, owner: str) -> NDArray[np.int64]:
-    """Return the answers of a list without a domain as steps, if there are at least `k` and nobody gave positions."""
+    """Return the answers of a list without a domain as steps; refuse positions and fewer than `k` answers."""
     if positions is not None:
         raise InvalidParameter(f"{owner}.release takes positions only when domain_size was given.")
     steps = np.atleast_1d(to_steps(answers, step, owner))
@@ -69,7 +72,8 @@ def noisy_domain(
     Parameters
     ----------
     steps, positions : arrays of int, shape (n,)
-        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1 and repeated ones are dropped.
+        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1 and
+        repeated ones are dropped.
     size : int
         Public number of items of the domain.
     law : Geometric or DiscreteLaplace
@@ -83,9 +87,11 @@ def noisy_domain(
         dense[positions] = steps
         return add(dense, law.sample(size, entropy)), np.arange(size)
     values = add(steps, law.sample(steps.size, entropy))
+    # A listed item with m larger listed ones is not among the m largest of the domain.
     kept = _contenders(values, m)
     ranks, noise = _zeros_above(size - steps.size, law, m, values[kept], entropy)
     everywhere = np.concatenate([positions[kept], _places(ranks, positions)])
+    # In the order of the positions, because the smaller position wins among equals.
     order = np.argsort(everywhere, kind="stable")
     return np.concatenate([values[kept], noise])[order], everywhere[order]
 
@@ -93,7 +99,8 @@ def noisy_domain(
 def distinct(
     steps: NDArray[np.int64], positions: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the listed answers inside the domain in the order of their positions, of repeated ones the first; copies only if it must."""
+    """Return the listed answers inside the domain in the order of positions, of repeated ones the first."""
+    # Sorted positions are not copied; `unique` is slower, and only repeated ones need it.
     if not _rising(positions):
         order = np.argsort(positions)
         ordered = positions[order]
@@ -109,7 +116,7 @@ def _rising(positions: NDArray[np.int64]) -> bool:
 
 
 def _contenders(values: Steps, m: int) -> NDArray[np.intp]:
-    """Return where the values stand that are not below the m-th largest: whoever is not among them is not among the m largest."""
+    """Return the places of the values that are not below the m-th largest: the m largest are among them."""
     n = values.size
     if n <= m or values.dtype == object:
         return np.arange(n)
@@ -117,10 +124,11 @@ def _contenders(values: Steps, m: int) -> NDArray[np.intp]:
 
 
 def _places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where items stand that are not listed, given how many such items come before each.
+    """Return the positions of items that are not listed, given how many such items come before each.
 
-    The r-th one stands r places after the start plus one place for every listed item before it, of which the i-th has positions[i] - i
-    items that are not listed before it: halving finds how many of these numbers, which never fall, are at most r.
+    The r-th one stands r places after the start, and one more for every listed item before it. The i-th
+    listed item has positions[i] - i items that are not listed before it. These numbers never fall, so halving
+    finds how many of them are at most r.
     """
     before, beyond = np.zeros(ranks.size, dtype=np.int64), np.full(ranks.size, positions.size)
     for _ in range(positions.size.bit_length()):
@@ -134,7 +142,10 @@ def _places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[n
 def _zeros_above(
     zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entropy
 ) -> tuple[NDArray[np.int64], Steps]:
-    """Return ranks and noise of all zero items at or above some level that `m` items reach (all zero items if there is none)."""
+    """Return ranks and noise of all zero items at or above some level that `m` items reach.
+
+    If there is no such level, they are all zero items.
+    """
     rate = float(law.rate)
     level = _first_level(zeros, m, rate)
     stride = max(1, math.ceil(1 / rate))
@@ -144,13 +155,11 @@ def _zeros_above(
     above: int | None = None
     while True:
         rest = zeros - used.size
-        p = (
-            None if isinstance(law, Geometric) and level == 0 else _between(law, level, above)
-        )  # None: all of the rest
+        # None: all of the rest, because one-sided noise is never below 0.
+        p = None if isinstance(law, Geometric) and level == 0 else _between(law, level, above)
         if above is not None and above - level == 1 and _first_suffice(p, rest, m):
-            fresh = _first_hits(
-                zeros, p, used, m, entropy
-            )  # all hits tie at this level: only the first m can matter
+            # All hits of a band of one step are equal, so by priority only the first m can matter.
+            fresh = _first_hits(zeros, p, used, m, entropy)
             drawn: Steps = np.full(fresh.size, level)
         else:
             hits = _hits(rest, p, entropy)
@@ -161,16 +170,18 @@ def _zeros_above(
         noise.append(drawn)
         ranks.append(fresh)
         used = np.concatenate([used, fresh])
+        # Once m items, listed ones included, reach the level, no item below it is among the m largest.
         reached = used.size + int(np.count_nonzero(listed >= level))
         if reached >= m or used.size == zeros:
             return np.concatenate(ranks), np.concatenate(noise)
         above, level = level, level - stride if isinstance(law, DiscreteLaplace) else max(0, level - stride)
-        if level < 0 < above:  # the law bends at 0: stop there first
+        # Two-sided noise has another law below 0 than above, so no band may lie on both sides.
+        if level < 0 < above:
             level = 0
 
 
 def _first_level(zeros: int, m: int, rate: float) -> int:
-    """Return a level that about four times as many zero items reach as are needed; any level gives the same law."""
+    """Return a level that about four times as many zero items reach as needed; any has the same law."""
     return max(0, math.ceil(math.log(zeros / (4 * m)) / rate)) if zeros > 4 * m else 0
 
 
@@ -183,7 +194,8 @@ def _between(law: OneSided, level: int, above: int | None) -> Enclosure:
 
     def bounds(digits: int) -> Bounds:
         down, up = contexts(2 * digits)
-        a, b = lower(2 * digits), upper(2 * digits)  # differences cancel: work with twice the digits
+        # Differences lose leading digits: they are taken with twice as many.
+        a, b = lower(2 * digits), upper(2 * digits)
         low = down.divide(max(down.subtract(a[0], b[1]), Decimal(0)), up.subtract(1, b[0]))
         high = up.divide(up.subtract(a[1], b[0]), down.subtract(1, b[1]))
         return low, min(high, Decimal(1))
@@ -198,7 +210,9 @@ def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy
         return level + geometric.sample(n, entropy)
     offsets = geometric.sample(n, entropy)
     missing = np.flatnonzero(offsets >= above - level)
-    while missing.size:  # one that no word holds does not fit here either
+    while missing.size:
+        # Draws beyond the band are drawn again. One too large for 64 bits is first cut to the end of the
+        # band, where it does not fit either.
         offsets[missing] = np.minimum(geometric.sample(missing.size, entropy), above - level)
         missing = missing[offsets[missing] >= above - level]
     return level + offsets if level >= 0 else above - 1 - offsets
@@ -206,15 +220,18 @@ def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy
 
 def _fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) -> NDArray[np.int64]:
     """Return a uniform set of `n` numbers below `zeros` that are not in `used`."""
-    if 2 * used.size > zeros:  # few are left: choose among those
+    # Where few are left, choose among those: most draws of the loop below would be rejected.
+    if 2 * used.size > zeros:
         left = np.setdiff1d(np.arange(zeros), used, assume_unique=True)
         return left[_fresh_ranks(left.size, n, used[:0], entropy)]
     free = zeros - used.size
-    if 2 * n > free:  # most of them: leave out a uniform set instead
+    # Where most are wanted, leave out a uniform set instead.
+    if 2 * n > free:
         left_out = np.concatenate([used, _fresh_ranks(zeros, free - n, used, entropy)])
         return np.setdiff1d(np.arange(zeros), left_out, assume_unique=True)
     fresh = np.zeros(0, dtype=np.int64)
-    while fresh.size < n:  # numbers in the order drawn, each kept unless it came before
+    # Numbers in the order drawn, each kept unless it came before or is used.
+    while fresh.size < n:
         drawn = np.concatenate([fresh, uniform_below(zeros, n - fresh.size, entropy)])
         _, first = np.unique(drawn, return_index=True)
         kept = drawn[np.sort(first)]
@@ -225,7 +242,8 @@ def _fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) 
 def _hits(n: int, p: Enclosure | None, entropy: Entropy) -> int:
     """Return how many of `n` items hit with probability `p` each (None: all of them).
 
-    Counted are the misses if they are fewer. A chance next to 1 need then only be known as far as the draw asks for.
+    The misses are counted instead if they are fewer on average. Then a chance next to 1 need only be known as
+    far as the draw asks for.
     """
     if p is None:
         return n
@@ -244,7 +262,7 @@ def _complement(p: Enclosure) -> Enclosure:
 
 
 def _first_suffice(p: Enclosure | None, rest: int, m: int) -> bool:
-    """Tell whether the first `m` hits are found sooner than all hits are listed; a matter of speed only."""
+    """Tell whether finding the first `m` hits is faster than listing all hits; a matter of speed only."""
     return rest * _share(p) > 8 * m
 
 
@@ -260,11 +278,15 @@ def _share(p: Enclosure | None) -> float:
 def _first_hits(
     zeros: int, p: Enclosure | None, used: NDArray[np.int64], m: int, entropy: Entropy
 ) -> NDArray[np.int64]:
-    """Return the first `m` numbers below `zeros`, not in `used`, that hit with probability `p` each (fewer if there are no more)."""
+    """Return the first `m` numbers below `zeros`, not in `used`, that hit with probability `p` each.
+
+    They are fewer if there are no more.
+    """
     free, block, none = zeros - used.size, _block(p, m), np.zeros(0, dtype=np.int64)
     found, start = none, 0
     while found.size < m and start < free:
         length = min(block, free - start)
+        # The number of hits in a block is binomial; given the number, they are a uniform set.
         hits = _hits(length, p, entropy)
         found = np.concatenate([found, start + np.sort(_fresh_ranks(length, hits, none, entropy))])
         start += length

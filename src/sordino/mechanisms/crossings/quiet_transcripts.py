@@ -1,4 +1,4 @@
-"""Lists of answers as a sparse vector without gaps meets them, and what it found as it is released.
+"""Prepares a list for a sparse vector without gaps, and packs what it found into a release.
 
 Claim: a release says which answers were above and how many were asked, and nothing else.
 Proof: docs/proofs/gaussian-sparse-vector.md; docs/proofs/gumbel-sparse-vector.md.

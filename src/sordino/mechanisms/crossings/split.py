@@ -1,6 +1,7 @@
 """How a sparse vector divides its budget between threshold and questions.
 
-Claim: none about privacy: shares are public constants. Sources: [lyu2017; ding2022; liu2024], for every pair of laws.
+Claim: none about privacy: shares are public constants. Sources: [lyu2017; ding2022; liu2024], for every pair
+of laws.
 Floats: everything here; a share is rounded to 20 binary digits, and the mechanism counts with that fraction.
 """
 
@@ -25,7 +26,10 @@ _FAR = Fraction(1 << 60)
 
 
 class Task(NamedTuple):
-    """What is to be found: `run` answers `margin` below the threshold, then one as far above, c times; in units of bound/epsilon."""
+    """What is to be found: `run` answers `margin` below the threshold, then one as far above, and so on.
+
+    There are `positives` such rounds; `margin` is in units of bound/epsilon.
+    """
 
     query: Family
     threshold: Family
@@ -46,7 +50,7 @@ class Plan(NamedTuple):
 
     @classmethod
     def checked(cls, owner: str, split: Any, correction: Any, run: Any, margin: Any) -> Plan:
-        """Return the plan, or raise `InvalidParameter` naming the parameter, or the two that exclude each other."""
+        """Return the plan, or raise `InvalidParameter`, which names the parameters that are at fault."""
         if isinstance(split, str):
             one_of("variance", "success")(f"{owner}.split", split)
         else:
@@ -64,8 +68,8 @@ class Plan(NamedTuple):
         wanted = split == "success" or correction == "optimal"
         if wanted and run is None:
             raise InvalidParameter(
-                f"{owner}.correction_run must be given with correction='optimal' and split='success': how many answers below come "
-                "before one above."
+                f"{owner}.correction_run must be given with correction='optimal' and split='success': how "
+                "many answers below come before one above."
             )
         if split == "success" and not found.margin:
             raise InvalidParameter(
@@ -73,14 +77,16 @@ class Plan(NamedTuple):
             )
         if not wanted and (run is not None or margin is not None):
             raise InvalidParameter(
-                f"{owner}.correction_run and correction_margin must only be given with correction='optimal' or split='success'."
+                f"{owner}.correction_run and correction_margin must only be given with correction='optimal' "
+                "or split='success'."
             )
         return found
 
     def share(self, task: Task, unit: Fraction) -> tuple[Fraction, Fraction | None]:
-        """Return the share of the threshold, and the correction unless it is still to be chosen for that share (then None).
+        """Return the share of the threshold, and the correction.
 
-        `unit` is bound/epsilon, in the unit of the answers.
+        The correction is None if it is still to be chosen for that share. `unit` is bound/epsilon, in the
+        unit of the answers.
         """
         fixed = None if isinstance(self.correction, str) else self.correction
         if isinstance(self.split, Fraction):
@@ -103,20 +109,23 @@ class Plan(NamedTuple):
 
 def _scaled(number: Fraction) -> float:
     """Return a public number as a float; beyond 2^60 scales of noise nothing changes any more."""
+    # A fraction that is larger still might not fit a float.
     return float(max(min(number, _FAR), -_FAR))
 
 
 def _tidy(share: float) -> Fraction:
     """Return the share with its first 20 binary digits, in (0, 1)."""
+    # A short fraction, because the shares become part of rational rates; never 0 and never 1.
     mantissa, exponent = math.frexp(share)
     kept = max(1, min((1 << _DIGITS) - 1, round(math.ldexp(mantissa, _DIGITS))))
     return Fraction(kept, 1 << _DIGITS) * Fraction(2) ** exponent
 
 
 def variance_share(task: Task) -> float:
-    """Return the share of the budget for the threshold(s) with the least variance of noisy answer less noisy threshold.
+    """Return the share of the budget for the thresholds with the least variance of a comparison.
 
-    Questions get w = (kappa^2 c^2 A_q / A_0)^(1/3) times as much, with A the variance at scale 1; without c for new thresholds.
+    That is the variance of noisy answer less noisy threshold. Questions get w = (kappa^2 c^2 A_q / A_0)^(1/3)
+    times as much, with A the variance at scale 1; without c for new thresholds.
     """
     c = 1 if task.resample else task.positives
     return 1 / (1 + math.cbrt(task.kappa**2 * c**2 * _VARIANCE[task.query] / _VARIANCE[task.threshold]))
@@ -126,7 +135,8 @@ def variance_share(task: Task) -> float:
 def success_share(task: Task, correction: float | None) -> tuple[float, float]:
     """Return the share, and the correction if None is given, that make finding all of the task likeliest.
 
-    The true probability is maximized, with one threshold for all questions of a stage. It need not have one peak: a grid comes first.
+    The true probability is maximized, with one threshold for all questions of a stage. It may have more than
+    one peak, so a grid is searched first.
     """
 
     def best(log_w: float) -> tuple[float, float]:
@@ -160,9 +170,12 @@ def scales(task: Task, share: float) -> tuple[float, float]:
 
 
 def log_success(task: Task, share: float, r: float) -> float:
-    """Return the log probability that all questions of the task are answered rightly, by quadrature over the threshold.
+    """Return the log probability that all questions of the task are answered correctly.
 
-    One stage: E[(F(r + rho + margin)^run (1 - F(r + rho - margin)))^c] with F of the questions; a new rho each time: c such stages.
+    It is an integral over the noise of the threshold, by quadrature.
+
+    One stage: E[(F(r + rho + margin)^run (1 - F(r + rho - margin)))^c] with F of the questions; a new rho
+    each time: c such stages.
     """
     s, b = scales(task, share)
     rho, weight = _nodes(
@@ -175,6 +188,7 @@ def log_success(task: Task, share: float, r: float) -> float:
     inside[possible] = task.run * below[possible] + above[possible]
     stages = 1 if task.resample else task.positives
     terms = stages * inside + np.log(weight)
+    # The largest term is taken out before the sum, so that small probabilities do not underflow.
     top = float(terms.max())
     if top == -math.inf:
         return top
@@ -188,7 +202,8 @@ def _logs(family: Family, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
         if family == "exponential":
             x = np.maximum(x, 0.0)
             return np.log(-np.expm1(-x)), -x
-        half = np.log(0.5) - np.abs(x)  # the smaller tail
+        # The smaller tail; the larger one is computed from it, so that neither loses digits.
+        half = np.log(0.5) - np.abs(x)
         rest = np.log1p(-np.exp(half))
         return np.where(x < 0, half, rest), np.where(x < 0, rest, half)
 
@@ -196,7 +211,11 @@ def _logs(family: Family, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
 def _nodes(
     b: float, kinks: tuple[float, ...], *, two_sided: bool, width: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes and weights (density included) of a Gauss rule on panels that no kink of the integrand lies inside."""
+    """Return nodes and weights, density included, of a Gauss rule on panels.
+
+    No kink of the integrand lies inside a panel.
+    """
+    # Noise beyond 40 scales has a probability of about e^-40.
     low, high = (-40 * b if two_sided else 0.0), 40 * b
     ends = sorted({low, 0.0, high, *(kink for kink in kinks if low < kink < high)})
     panels = [np.linspace(a, z, max(2, min(257, 2 + math.ceil((z - a) / width)))) for a, z in pairwise(ends)]

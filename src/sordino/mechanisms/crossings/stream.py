@@ -1,4 +1,4 @@
-"""A stream of questions: the thin shell around a pure step, with noise drawn ahead and wiped as it is used.
+"""A stream of questions to a sparse vector: answers come one at a time, noise is drawn ahead and wiped.
 
 Claim: the transcript is the fold of `step` over the answers; each draw of noise serves once, in one process.
 Proof: docs/proofs/sparse-vector.md, "Streams"; docs/proofs/adaptive-sparse-vector.md.
@@ -34,10 +34,11 @@ BUSY = "This stream is answering a question; a signal handler cannot ask it, too
 
 @final
 class Stream:
-    """An open sparse vector: answers come one at a time and each gets a verdict; the method `open` of a mechanism makes it.
+    """An open sparse vector: answers come one at a time and each gets a verdict.
 
-    It closes when no further positive can be paid for or its `with` block is left. Share it between threads if you like, not between
-    processes: a copy would give the same noise to other questions, so a fork of the process is refused, and so is a pickle.
+    The method `open` of a mechanism makes it. It closes when no further positive can be paid for or its
+    `with` block is left. Share it between threads if you like, not between processes: a copy would give the
+    same noise to other questions, so a fork of the process is refused, and so is a pickle.
 
     Attributes
     ----------
@@ -84,7 +85,8 @@ class Stream:
         self._thresholds = Ahead(mechanism.threshold_noise, entropy, 1, 1)
         self._noise = [Ahead(law, entropy, _FIRST, _MOST) for law in mechanism.branch_noise]
         self._simulated = entropy.simulated
-        # What a verdict adds to what was spent: by the branch that fired (last: none), and whether it is the first to meet its threshold.
+        # What a verdict adds to what was spent: by the branch that fired (the last row: none), and by whether
+        # it is the first to meet its threshold.
         self._charges = tuple(
             tuple(mechanism.spent(tokens, first) for first in (0, 1)) for tokens in (*self._prices, 0)
         )
@@ -92,9 +94,8 @@ class Stream:
         self._asked = 0
         self._closed = False
         self._busy = False
-        self._lock = (
-            threading.RLock()
-        )  # reentrant, so that a signal handler in the middle of a question does not wait for itself
+        # Reentrant, so that a signal handler in the middle of a question does not wait for itself.
+        self._lock = threading.RLock()
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -142,7 +143,8 @@ class Stream:
         answer : number
             Private. Anything: what is no number, or NaN, is the lowest value.
         threshold : number, optional
-            Public threshold of this question, instead of the one of the mechanism; the correction is added to either.
+            Public threshold of this question, instead of the one of the mechanism; the correction is added to
+            either.
 
         Returns
         -------
@@ -151,11 +153,12 @@ class Stream:
         Raises
         ------
         StreamClosed
-            If no further positive can be paid for, the stream was left or belongs to another process, or a signal handler asks in the
-            middle of another question. Nothing is answered.
+            If no further positive can be paid for, the stream was left or belongs to another process, or a
+            signal handler asks in the middle of another question. Nothing is answered.
         InvalidParameter
             If the threshold is no finite number, or beyond 2^52 steps. Nothing is answered.
         """
+        # A wrong threshold is refused before any noise is taken.
         cuts = self._common if threshold is None else cuts_of(self.mechanism, threshold)
         height = self._step.of(answer)
         self._check_process()
@@ -167,7 +170,8 @@ class Stream:
                 fired, first = self._answered(height, cuts)
             finally:
                 self._busy = False
-                if self._closed:  # perhaps by a signal handler in the meantime
+                # A signal handler may have closed the stream during the question, and could not wipe it then.
+                if self._closed:
                     self._wipe()
         branch, lift = (None, 0) if fired is None else fired
         cost = self._charges[-1 if branch is None else branch][first]
@@ -187,7 +191,7 @@ class Stream:
         )
 
     def _answered(self, height: int, cuts: tuple[Cut, ...]) -> tuple[tuple[int, int] | None, bool]:
-        """Return which branch fired and how far it rose, if one did; and whether the question was the first to meet its threshold."""
+        """Return the branch that fired and its lift (or None), and whether the threshold was a new one."""
         open_ = self._open()
         if not open_:
             raise StreamClosed(_CLOSED)
@@ -195,12 +199,14 @@ class Stream:
         first = state.threshold is None
         if first:
             state = State(state.left, self._thresholds.take(), state.stages + 1)
-        # Each branch that can be paid for takes a draw, whichever fires: question i meets the i-th draw of each, as it does in a list.
+        # Each branch that can be paid for takes a draw, whichever fires. So question i meets the i-th draw of
+        # each, as it does in a list.
         noisy = [
             height - cut.steps + noise.take() for cut, noise in zip(cuts, self._noise[:open_], strict=False)
         ]
         self._state, fired = step(state, noisy, self._prices, resample=self.mechanism.resample)
         self._asked += 1
+        # After a positive some branches may be too dear for what is left: their noise is not needed any more.
         if fired is not None:
             self._wipe(self._open())
         return fired, first
@@ -208,11 +214,11 @@ class Stream:
     def close(self) -> None:
         """End the stream: the noise of the threshold and the noise drawn ahead are wiped.
 
-        A signal handler may call it in the middle of a question: that one is answered yet, and no other one.
+        A signal handler may call it in the middle of a question: that one is still answered, and no other
+        one.
         """
-        if (
-            self._process != os.getpid()
-        ):  # a fork wipes its copy; the lock may have been held when it was made
+        # A fork only wipes its copy, without the lock, which may have been held when the fork was made.
+        if self._process != os.getpid():
             self._wipe()
             return
         with self._lock:
@@ -232,7 +238,8 @@ class Stream:
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise StreamClosed(
-                "This stream belongs to the process that opened it, not to a fork of it. Nothing was answered."
+                "This stream belongs to the process that opened it, not to a fork of it. Nothing was "
+                "answered."
             )
 
     def _check_open(self) -> None:
@@ -241,7 +248,10 @@ class Stream:
             raise StreamClosed(_CLOSED)
 
     def _open(self) -> int:
-        """Return how many branches may be asked: none either if an interrupt came between the last positive and the wiping."""
+        """Return how many branches may be asked.
+
+        It is 0 as well if an interrupt came between the last positive and the wiping: the tokens decide, too.
+        """
         return 0 if self._closed else affordable(self._prices, self._state.left)
 
 
@@ -264,8 +274,10 @@ class _InSteps:
             answer = float(answer)
             if -self._limit < answer < self._limit:
                 scaled = math.floor(answer * self._inverse)
-                return -1 if not scaled and answer < 0 else scaled  # an underflow still lies below zero
-            return CLAMP if answer > 0 else -CLAMP  # NaN is not above 0
+                # A negative answer whose product underflows to 0 still lies below zero.
+                return -1 if not scaled and answer < 0 else scaled
+            # NaN is not above 0, so it becomes the lowest value.
+            return CLAMP if answer > 0 else -CLAMP
         if kind is int or kind is np.int64:
             whole = int(answer)
             return max(

@@ -1,7 +1,11 @@
-"""The first of many answers that reaches a noisy threshold, each test with fresh noise; runs of equal answers are skipped, not played.
+"""The first of many answers that reaches a noisy threshold, each test with fresh noise.
 
-Claim: with the rates times the change of one unit as e1 and e2, positions are private for what the functions below say [durfee2023].
-Proof: docs/proofs/above-threshold.md; that runs are skipped without changing the law: docs/proofs/samplers.md.
+Runs of equal answers are skipped at once instead of tested one by one.
+
+Claim: with the rates times the change of one unit as e1 and e2, positions are private for what the functions
+below say [durfee2023].
+Proof: docs/proofs/above-threshold.md; that runs are skipped without changing the law:
+docs/proofs/samplers.md.
 Noise: threshold and answers each one-sided geometric, of any two rates, on one lattice of whole numbers.
 Floats: none.
 """
@@ -41,7 +45,9 @@ class ThresholdScan:
     noise: Geometric
 
     def first(self, answers: Steps, lengths: NDArray[np.int64] | None, entropy: Entropy) -> int | None:
-        """Return the position of the first answer that reaches the threshold, counted from 0 over all tests; None if none does.
+        """Return the position of the first answer that reaches the threshold, or None if none does.
+
+        Positions are counted from 0 over all tests.
 
         Parameters
         ----------
@@ -54,18 +60,22 @@ class ThresholdScan:
         """
         runs = np.ones(answers.size, dtype=np.int64) if lengths is None else lengths
         level = self.threshold + int(self.threshold_noise.sample(1, entropy)[0])
+        # Both within 2^61 steps, so that their difference fits 64 bits.
         if level <= _REACH and answers.dtype != object:
             return first_success(level - answers, runs, self.noise.rate, entropy)
         return self._far([max(level - answer, 0) for answer in answers.tolist()], runs, entropy)
 
     def _far(self, depths: list[int], runs: NDArray[np.int64], entropy: Entropy) -> int | None:
-        """Return the first success at depths of any size: one at 2^61 steps is kept by one more coin, e^(-rate (what is missing))."""
+        """Return the first success at depths of any size.
+
+        Depths beyond 2^61 steps are cut there. A success at such a depth is kept with the probability
+        e^(-rate (what was cut)), else the search goes on after it.
+        """
         near, start = np.array([min(depth, _REACH) for depth in depths], dtype=np.int64), 0
         ends = np.cumsum(runs)
         while True:
-            left = np.clip(
-                ends - start, 0, runs
-            )  # of each run, what comes after the last success that was not kept
+            # Of each run, what comes after the last success that was not kept.
+            left = np.clip(ends - start, 0, runs)
             found = first_success(near, left, self.noise.rate, entropy)
             if found is None:
                 return None
@@ -83,7 +93,9 @@ def general_cost(threshold_epsilon: Fraction, answer_epsilon: Fraction) -> Pure:
 def monotone_cost(
     threshold_epsilon: Fraction, answer_epsilon: Fraction, *, orientation: str | None = None
 ) -> Range:
-    """Return the cost where all answers move in one direction: a loss in [-e2, e1 + e2] if they rise, mirrored if they fall.
+    """Return the cost where all answers move in one direction.
+
+    The loss lies in [-e2, e1 + e2] if they rise, in the mirror image if they fall.
 
     Parameters
     ----------
@@ -102,10 +114,11 @@ def nested_cost(
     *,
     orientation: str | None = None,
 ) -> Range:
-    """Return the cost where answers count records below rising edges, less an offset for every record, and units come or go.
+    """Return the cost where answers count records below rising edges, less an offset for every record.
 
-    One more record lowers the answers at edges up to its value by `offset` units of change, and raises those beyond by the rest of one.
-    The loss is in [-max(offset e2, (1 - offset) e1), offset e1 + e2] if it is the first data set that has the record.
+    Neighbors have one unit more or less. One more record lowers the answers at edges up to its value by
+    `offset` units of change, and raises those beyond by the rest of one. The loss is in
+    [-max(offset e2, (1 - offset) e1), offset e1 + e2] if it is the first data set that has the record.
 
     Parameters
     ----------
@@ -114,7 +127,8 @@ def nested_cost(
     offset : Fraction
         In [0, 1]; with 0 the threshold of the count itself is fixed.
     orientation : str, optional
-        The public condition that decides which data set is the longer one, see `Range`; only where the caller proves it.
+        The public condition that decides which data set is the longer one, see `Range`; only where the caller
+        proves it.
     """
     low = max(offset * answer_epsilon, (1 - offset) * threshold_epsilon)
     return Range(low=low, high=offset * threshold_epsilon + answer_epsilon, orientation=orientation)

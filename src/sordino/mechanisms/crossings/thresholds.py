@@ -1,4 +1,6 @@
-"""Public thresholds as whole numbers of steps, correction included: rounded up, before any answer is compared with them.
+"""Public thresholds as whole numbers of steps, rounded up before any answer is compared with them.
+
+Corrections are included.
 
 Claim: none about privacy; a threshold is a public number, which may depend on earlier outputs.
 Floats: none; a float means its shortest decimal.
@@ -20,18 +22,21 @@ On = TypeVar("On")
 
 
 class Cut(NamedTuple):
-    """A threshold on the grid: in steps, and how far that lies above the threshold itself, in the unit of the answers."""
+    """A threshold on the grid in steps, and how far that lies above the threshold itself, in answer units."""
 
     steps: int
     above: Fraction
 
     def gap(self, lift: int, step: Fraction) -> float:
-        """Return how far an answer `lift` steps above lies above the threshold itself: exact, rounded once (a quotient of integers)."""
+        """Return how far an answer `lift` steps above the cut lies above the threshold itself.
+
+        It is a quotient of integers: exact, rounded once.
+        """
         top = lift * step.numerator * self.above.denominator + self.above.numerator * step.denominator
         return top / (step.denominator * self.above.denominator)
 
     def value(self, lift: int, step: Fraction) -> float:
-        """Return where an answer `lift` steps above lies: exact, rounded once."""
+        """Return where an answer `lift` steps above the cut lies: exact, rounded once."""
         return (lift + self.steps) * step.numerator / step.denominator
 
 
@@ -41,9 +46,11 @@ def cut_at(name: str, threshold: Any, correction: Fraction, step: Fraction) -> C
     Raises
     ------
     InvalidParameter
-        If the threshold is no finite number or lies, with the correction, beyond 2^52 steps, where answers are clamped.
+        If the threshold is no finite number or lies, with the correction, beyond 2^52 steps, where answers
+        are clamped.
     """
     plain = FINITE(name, threshold)
+    # Rounded up, while answers are rounded down: an answer below the threshold stays below on the grid.
     steps = -(-(plain + correction) // step)
     if abs(steps) > CLAMP:
         raise InvalidParameter(
@@ -65,7 +72,8 @@ def cuts_at(name: str, thresholds: Any, n: int, cut: Callable[[Any], On]) -> lis
     )
     if not listed or len(thresholds) != n:
         raise InvalidParameter(f"{name} must be a list of {n} numbers, one for each answer.")
-    # NumPy's narrow floats have a shortest decimal of their own: they are converted one by one, as what they are.
+    # NumPy's narrow floats have a shortest decimal of their own, which `tolist` would lose: they are
+    # converted one by one.
     plain = isinstance(thresholds, np.ndarray) and thresholds.dtype in {
         np.dtype(np.int64),
         np.dtype(np.float64),
@@ -76,7 +84,9 @@ def cuts_at(name: str, thresholds: Any, n: int, cut: Callable[[Any], On]) -> lis
         if type(value) not in {int, float}:
             cuts.append(cut(value))
             continue
-        if (type(value), value) not in known:  # NaN is never known, and refused
+        # By type as well, because 1 and 1.0 are one key. NaN is never found here, so `cut` sees and refuses
+        # it.
+        if (type(value), value) not in known:
             known[type(value), value] = cut(value)
         cuts.append(known[type(value), value])
     return cuts

@@ -1,6 +1,7 @@
-"""Lists of answers as a sparse vector meets them, and what it found as it is released.
+"""Runs a sparse vector over a list or over a public domain of mostly zeros, and packs what it found.
 
-Claim: a release is a public function of the transcript. Proof: docs/proofs/sparse-vector.md; docs/proofs/adaptive-sparse-vector.md.
+Claim: a release is a public function of the transcript. Proof: docs/proofs/sparse-vector.md;
+docs/proofs/adaptive-sparse-vector.md.
 Floats: gaps and estimates are rounded to one after the noise.
 """
 
@@ -41,7 +42,9 @@ Cuts = tuple[Cut, ...]
 def prepared(
     mechanism: Branching, answers: Any, thresholds: Any, positions: Any
 ) -> tuple[Callable[..., Transcript], Callable[[int], Cuts]]:
-    """Return what only waits for noise (`thresholds` and `queries`, laws; `entropy`), and the thresholds of each place.
+    """Return a function that makes the transcript, and one that gives the thresholds of each place.
+
+    The first only waits for noise: `thresholds` and `queries` (laws), and `entropy`.
 
     Raises
     ------
@@ -83,14 +86,19 @@ def ask_all(
 
 
 def rules_of(mechanism: Branching) -> Rules:
-    """Return how a sparse vector makes a release: noise of the threshold, and for each question noise in every branch."""
+    """Return how a sparse vector makes a release.
+
+    There is noise of the threshold, and for each question noise in every branch.
+    """
 
     def draws(n: int) -> Draws:
         asked = n * mechanism.passes
+        # A new threshold follows each positive, and each positive costs at least the cheapest branch.
         thresholds = min(mechanism.tokens // mechanism.branch_tokens[0], asked) if mechanism.resample else 1
         return ((mechanism.threshold_noise, thresholds), *((law, asked) for law in mechanism.branch_noise))
 
     def spent_by(output: Sequence[int]) -> Pure:
+        # The layout of `_written`: three counts, then three columns of so many positives before the branches.
         branches = output[3 + 3 * output[2] :]
         return mechanism.spent(sum(mechanism.branch_tokens[branch] for branch in branches), output[1])
 
@@ -105,7 +113,11 @@ def rules_of(mechanism: Branching) -> Rules:
 
 
 def _written(found: Transcript) -> tuple[int, ...]:
-    """Return a transcript as numbers: asked, thresholds met, positives, and of these the places, lifts, passes and branches."""
+    """Return a transcript as whole numbers.
+
+    They are how many questions were asked, thresholds met and positives found, then the places, lifts, passes
+    and branches of the positives.
+    """
     columns = (found.places, found.lifts, found.passes, found.branches)
     return (found.asked, found.stages, found.places.size, *np.concatenate(columns).tolist())
 
@@ -133,7 +145,8 @@ def released(
     values = [
         cut.value(lift, step) - means[branch] for lift, cut, branch in zip(lifts, cuts, branches, strict=True)
     ]
-    first = found.passes == 1  # a gap of a later pass says nothing about its answer
+    # A gap of a later pass says nothing about its answer: it would mislead, though it costs nothing.
+    first = found.passes == 1
     return Positives(
         indices=found.places,
         gaps=np.where(first, np.array(gaps, dtype=np.float64), np.nan),
@@ -147,12 +160,13 @@ def released(
     )
 
 
-# ---- runs of zeros ---------------------------------------------------------------------------------------------------
+# ---- runs of zeros ---------------------------------------------------------------------------------------
 # The crossings of a public domain in which all but a few answers are 0, without asking every item.
 #
-# Claim: the transcript has the law of the dense computation. Proof: docs/proofs/adaptive-sparse-vector.md, "Implicit zeros".
-# Noise: in each branch the number of zero items of a run that cross is binomial; which ones, a uniform subset of those that crossed in none
-# before; their noise above the level, memoryless.
+# Claim: the transcript has the law of the dense computation. Proof: docs/proofs/adaptive-sparse-vector.md,
+# "Implicit zeros".
+# Noise: in each branch the number of zero items of a run that cross is binomial; which ones, a uniform subset
+# of those that crossed in none before; their noise above the level, memoryless.
 # Floats: only the length of a run (any length is right, a good one is fast).
 
 
@@ -181,7 +195,8 @@ def domain_crossings(
     Parameters
     ----------
     steps, positions : arrays of int, shape (n,)
-        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1 and repeated ones are dropped.
+        The answers that are not 0 and where they stand in the domain. Positions outside 0..size-1 and
+        repeated ones are dropped.
     size : int
         Public number of items of the domain.
     cuts : int for each branch
@@ -203,6 +218,8 @@ def domain_crossings(
         if threshold is None:
             threshold, stages = drawn.take(), stages + 1
         branches = list(zip(cuts[:open_], queries[:open_], strict=True))
+        # The run ends where the branch that crosses most often is expected to have given enough. Its length
+        # is chosen before its noise is drawn, so that the law does not depend on it.
         end = start + min(
             _length(law, cut + threshold, size - start, 1 if resample else left) for cut, law in branches
         )
@@ -213,15 +230,18 @@ def domain_crossings(
         noisy = [add(steps[low:high] - cut, law.sample(high - low, entropy)) for cut, law in branches]
         hits, fired = decide(noisy, threshold)
         zeros = _zero_hits(end - start - listed.size, threshold, branches, entropy)
-        # The r-th zero item of the run stands r places after its start plus one place for every listed item before it.
+        # The r-th zero item of the run stands r places after its start, and one more for every listed item
+        # before it.
         ahead = np.searchsorted(listed - start - np.arange(listed.size), zeros.places, side="right")
         places = np.concatenate([listed[hits], start + zeros.places + ahead])
         lifts = np.concatenate([lifted(noisy, fired, hits, threshold), zeros.lifts])
+        # A positive ends the threshold with `resample`: what comes after it is dropped and asked anew.
         order = np.argsort(places)[: 1 if resample else None]
         which = np.concatenate([fired, zeros.branches])[order]
         kept, left = paid(which, prices, left)
         order, which = order[kept], which[kept]
         found.append(Part(places[order], which, lifts[order]))
+        # Where a positive ended the threshold or the tokens, the items after it were not asked.
         over = order.size and (resample or not affordable(prices, left))
         start = int(places[order[-1]]) + 1 if over else end
         threshold = None if resample and order.size else threshold
@@ -231,18 +251,24 @@ def domain_crossings(
 
 def _length(law: Law, level: int, rest: int, most: int) -> int:
     """Return how many items to ask together: about twice as many as give what is still wanted."""
+    # Any length gives the same law, so floats may choose it. The cap keeps the divisor above 0.
     wanted = min(2 * most + 8, _HITS)
     chance = math.exp(-min(float(law.rate) * max(level, 0), 700.0))
     return min(rest, math.ceil(wanted / chance) if wanted / chance < rest else rest)
 
 
 def _zero_hits(n: int, threshold: int, branches: Sequence[tuple[int, Law]], entropy: Entropy) -> Part:
-    """Return which of `n` zero items in a row reach the noisy threshold, as ranks below n, in which branch first, and their lifts."""
+    """Return which of `n` zero items in a row reach the noisy threshold, as ranks below n.
+
+    With them come the first branch that each reaches it in, and the lifts.
+    """
     used = np.zeros(0, dtype=np.int64)
     parts: list[Part] = []
     for branch, (cut, law) in enumerate(branches):
+        # Only items that crossed in no earlier branch are tested in this one.
         level, free = cut + threshold, n - used.size
-        if float(law.rate) * level < math.log(2):  # most of them do
+        # Where most of them may cross, their noise is drawn item by item.
+        if float(law.rate) * level < math.log(2):
             noise = [law.sample(free, entropy)]
             hits, only = decide(noise, level)
             ranks, lifts = (
@@ -252,7 +278,8 @@ def _zero_hits(n: int, threshold: int, branches: Sequence[tuple[int, Law]], entr
         else:
             count = binomial(free, law.at_least(level), entropy) if free else 0
             ranks = np.sort(_fresh_ranks(n, count, used, entropy)) if count else np.zeros(0, dtype=np.int64)
-            lifts = Geometric(law.rate).sample(count, entropy)  # memoryless
+            # The level is at least 1 here: above it both laws are the level plus a geometric variable.
+            lifts = Geometric(law.rate).sample(count, entropy)
         used = np.concatenate([used, ranks])
         parts.append(Part(ranks, np.full(ranks.size, branch), lifts))
     fired, above = (

@@ -1,6 +1,9 @@
-"""A private smooth bound of sensitivity as one number between two public ones: total, and a rule of the bound alone.
+"""Clamps a private smooth bound of sensitivity between two public numbers.
 
-Claim: the result lies in [floor, ceiling]; if a bound is off by a share of its size, so is the result, at most.
+It never raises because of a value, and the result depends on the bound alone.
+
+Claim: the result lies in [floor, ceiling]; if a bound is off by a share of its size, so is the result, at
+most.
 Proof: docs/proofs/step-selection.md, "The scale".
 Floats: 53 binary digits of an array of numbers are kept; fractions and decimals are exact.
 """
@@ -32,16 +35,17 @@ def checked_limits(floor: Number, ceiling: Number, owner: str, unit_of: str) -> 
         raise InvalidParameter(f"{owner}.ceiling must be at least the floor {shown(low)}; got {shown(high)}.")
     if low < 1 / MOST_BOUND or high > MOST_BOUND:
         raise InvalidParameter(
-            f"{owner}.floor and ceiling must lie between 2^-500 and 2^500; got {shown(low)} and {shown(high)}. Change the unit of the "
-            f"{unit_of}."
+            f"{owner}.floor and ceiling must lie between 2^-500 and 2^500; got {shown(low)} and "
+            f"{shown(high)}. Change the unit of the {unit_of}."
         )
     return low, high
 
 
 def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fraction, owner: str) -> Fraction:
-    """Return the largest of the bounds, one for all or one for each of `size` scores, clamped to [floor, ceiling].
+    """Return the largest of the bounds, clamped to [floor, ceiling].
 
-    What is no number, NaN among it, counts as the ceiling.
+    There is one bound for all or one for each of `size` scores. What is no number, NaN among it, counts as
+    the ceiling.
 
     Raises
     ------
@@ -51,16 +55,18 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
     try:
         bounds = np.atleast_1d(as_array(smooth_bound, owner))
     except InvalidParameter:
+        # Refused below, with the message about bounds.
         bounds = np.zeros(0)
     if bounds.size not in {1, size}:
         raise InvalidParameter(
-            f"{owner}.release.smooth_bound must be a number, or a list of one for each of the {size} scores; got something of another "
-            "shape or type."
+            f"{owner}.release.smooth_bound must be a number, or a list of one for each of the {size} scores; "
+            "got something of another shape or type."
         )
     if bounds.dtype == object:
         return max(_clamped(value, floor, ceiling) for value in bounds.tolist())
     with np.errstate(over="ignore"):
-        largest = float(bounds.astype(np.float64).max())  # NaN if there is one
+        # NaN if there is one: then the ceiling counts.
+        largest = float(bounds.astype(np.float64).max())
     return _clamped(largest, floor, ceiling)
 
 
@@ -72,6 +78,7 @@ def _clamped(value: Any, floor: Fraction, ceiling: Fraction) -> Fraction:
         return ceiling
     if math.isinf(value):
         return ceiling if value > 0 else floor
+    # Written out as a fraction it would have as many digits as its exponent says.
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
         return ceiling if value > 1 else floor
     return max(floor, min(ceiling, Fraction(*value.as_integer_ratio())))

@@ -1,6 +1,7 @@
 """Private scores as floats, made total by rule: NaN and what is no number are the lowest value.
 
-Claim: each float is a function of its own value; nothing raises that depends on a value. Proof: docs/proofs/smooth-selection.md, "Floats".
+Claim: each float is a function of its own value; nothing raises that depends on a value.
+Proof: docs/proofs/smooth-selection.md, "Floats".
 Floats: other types are rounded to the nearest float.
 """
 
@@ -31,6 +32,7 @@ def floats_of(scores: Any, size: int, owner: str) -> NDArray[np.float64]:
         )
     if array.dtype == object:
         return np.array([as_float(value) for value in array.tolist()])
+    # A wider float beyond all floats becomes an infinity, without a warning that would tell.
     with np.errstate(over="ignore"):
         floats = array.astype(np.float64)
     return np.where(np.isnan(floats), -np.inf, floats)

@@ -1,11 +1,11 @@
-"""What a number with noise in proportion to a smooth bound loses at most, and the noise that a budget buys.
+"""The accounting of `SmoothMechanism`: its largest loss, and the noise that a budget buys.
 
-Claim: with scale S/alpha, S beta-smooth and at least the local sensitivity, and generalized Cauchy noise of power gamma the loss is at most
-`loss_bound`; it is attained. `largest_alpha` has a loss of at most epsilon.
+Claim: with scale S/alpha, S beta-smooth and at least the local sensitivity, and generalized Cauchy noise of
+power gamma the loss is at most `loss_bound`; it is attained. `largest_alpha` has a loss of at most epsilon.
 Proof: docs/proofs/smooth-mechanism.md [nissim2007, yamamoto2024, tightened].
 Noise: none.
-Floats: suprema are enclosed by slopes on both sides of the one place where they are attained; each function is assumed to err by less
-than 1e-14, and bounds are raised by more.
+Floats: suprema are enclosed by slopes on both sides of the one place where they are attained; each function
+is assumed to err by less than 1e-14, and bounds are raised by more.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ _LEAST = 1e-6
 
 
 def loss_bound(alpha: float, beta: float, gamma: float) -> float:
-    """Return an upper bound of the loss between neighbours, in nats, less than 1e-9 of it (and 1e-12) above it.
+    """Return an upper bound of the loss between neighbors, in nats.
 
-    It is convex in the logarithm of the ratio of the scales where these rise, and where they fall: one of three ratios has the largest.
+    It is less than 1e-9 of the loss (and 1e-12) above it. The loss is convex in the logarithm of the ratio of
+    the scales where these rise, and where they fall: one of three ratios has the largest.
     """
     return max(_supremum(alpha, ratio, gamma) for ratio in (-beta, 0.0, beta))
 
 
 def _supremum(alpha: float, ratio: float, gamma: float) -> float:
-    """Return an upper bound of sup over z > 0 of ln (1 + w^gamma)/(1 + z^gamma) - ratio, w = s z + shift, ratio = ln s.
+    """Return an upper bound of sup over z > 0 of ln (1 + w^gamma)/(1 + z^gamma) - ratio.
 
-    Its derivative has the sign of s - (z/w)^(gamma - 1) - shift z^(gamma - 1), which changes once. Everything is a logarithm here.
+    Here w = s z + shift and ratio = ln s. The derivative by z has the sign of
+    s - (z/w)^(gamma - 1) - shift z^(gamma - 1), which changes once. Everything is a logarithm here.
     """
     power, shift = gamma - 1, math.log(alpha) + min(0.0, ratio)
     low, high = (ratio - _log_sum(shift, -power * shift)) / power, (ratio - shift) / power
@@ -42,7 +44,8 @@ def _supremum(alpha: float, ratio: float, gamma: float) -> float:
             shift + power * z
         )
         low, high = (z, high) if rises else (low, z)
-    ends = low - _NEAR, high + _NEAR  # the comparison may err where both powers are nearly equal
+    # The comparison above may err where both powers are nearly equal, so the interval is widened.
+    ends = low - _NEAR, high + _NEAR
     moved = tuple(_log_sum(ratio + z, shift) for z in ends)
     largest = (
         max(_log_sum(0.0, gamma * w) - _log_sum(0.0, gamma * z) for z, w in zip(ends, moved, strict=True))
@@ -51,9 +54,9 @@ def _supremum(alpha: float, ratio: float, gamma: float) -> float:
     up = tuple(
         gamma * math.exp(ratio + z - w) / (1 + _power(-gamma * w)) for z, w in zip(ends, moved, strict=True)
     )
-    down = tuple(
-        gamma / (1 + _power(-gamma * z)) for z in ends
-    )  # how fast both parts rise with ln z: the faster, the larger z
+    down = tuple(gamma / (1 + _power(-gamma * z)) for z in ends)
+    # `up` and `down` say how fast both parts rise with ln z, faster the larger z is. So opposite ends bound
+    # the slope of their difference.
     steep = max(up[1] - down[0], down[1] - up[0], 0.0)
     return largest + steep * (ends[1] - ends[0]) + _ERROR * (1 + abs(largest))
 
@@ -70,17 +73,22 @@ def _power(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def largest_alpha(epsilon: float, beta: float, gamma: float) -> float:
-    """Return an alpha whose loss is at most epsilon, less than a millionth below the largest; 0 if beta leaves nothing."""
+    """Return an alpha whose loss is at most epsilon, less than a millionth below the largest.
+
+    It is 0 if beta leaves nothing.
+    """
     budget = min(epsilon, _MOST)
     if budget <= power_loss(beta, gamma):
         return 0.0
     if gamma == 2:
         return cauchy_alpha(budget, beta) * (1 - 1e-12)
     slope = math.exp(math.log(gamma - 1) * (gamma - 1) / gamma)
-    low = (budget - power_loss(beta, gamma)) / slope * (1 - 1e-12)  # first the shift, then the scale
+    # This alpha is safe: it pays for the shift and for the scale one after the other.
+    low = (budget - power_loss(beta, gamma)) / slope * (1 - 1e-12)
     if budget < _LEAST:
         return max(0.0, low)
     high = 2 * low
+    # `low` is always affordable, so what is returned is rounded to the safe side.
     while high < math.inf and loss_bound(high, beta, gamma) <= budget:
         low, high = high, 2 * high
     while high > low * (1 + 1e-7):
@@ -97,7 +105,8 @@ def power_loss(beta: float, gamma: float) -> float:
 def cauchy_alpha(epsilon: float, beta: float) -> float:
     """Return the alpha with which Cauchy noise loses epsilon exactly, beta < epsilon.
 
-    min(2 sinh(epsilon/2), sqrt(2 e^beta (cosh epsilon - cosh beta))): the second one counts beyond beta = ln(2 cosh epsilon - 1).
+    min(2 sinh(epsilon/2), sqrt(2 e^beta (cosh epsilon - cosh beta))): the second one counts beyond beta =
+    ln(2 cosh epsilon - 1).
     """
     scales = math.sqrt(math.sinh((epsilon + beta) / 2)) * math.sqrt(math.sinh((epsilon - beta) / 2))
     return 2 * min(math.sinh(epsilon / 2), math.exp(beta / 2) * scales)

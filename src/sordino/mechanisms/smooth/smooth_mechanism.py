@@ -1,11 +1,11 @@
 """One number with noise in proportion to a smooth bound of the local sensitivity.
 
-Claim: epsilon-differentially private if the bound is at least the local sensitivity and beta-smooth; for Cauchy noise the loss is attained
-[nissim2007, tightened].
+Claim: epsilon-differentially private if the bound is at least the local sensitivity and beta-smooth; for
+Cauchy noise the loss is attained [nissim2007, tightened].
 Proof: docs/proofs/smooth-mechanism.md.
 Noise: Cauchy, or of density proportional to 1/(1 + z^4), times bound/alpha.
-Floats: value, bound and noise are floats; the claim is about ideal arithmetic (`exact` is False). Released are multiples of a public power
-of two.
+Floats: value, bound and noise are floats; the claim is about ideal arithmetic (`exact` is False). Released
+are multiples of a public power of two.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ from sordino.releases import SmoothValue
 from sordino.remnants import no_remnants
 
 _POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
-_MOST = Fraction(1000)  # nats: larger budgets buy no less noise, and no two scales are farther apart
+# In nats: larger budgets buy no less noise, and no two scales are farther apart.
+_MOST = Fraction(1000)
 _INFLATED = 1 + 2.0**-40
-"""Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
+"""Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
 _ROUNDED = 2.0**-40
 """What is added to beta, for the roundings of whoever computed the bound."""
 
 
 @final
 class SmoothMechanism(Mechanism):
-    """Release a number with noise that follows a smooth bound of how far one unit moves it on data like these.
+    """Release a number with noise that follows a smooth bound of how far one unit moves it.
 
-    The bound S is private, too: at least the largest change of the number between the data and a neighbour, and at most e^beta times the
-    bound of any neighbour; `sd.smooth` makes such bounds. Where data are far from their worst case, S is far below the global sensitivity,
-    and the noise with it.
+    The bound S is private, too. It is at least the largest change of the number between the data and a
+    neighbor, and at most e^beta times the bound of any neighbor; `sd.smooth` makes such bounds. Where data
+    are far from their worst case, S is far below the global sensitivity, and so is the noise.
 
     Raises
     ------
@@ -58,12 +59,14 @@ class SmoothMechanism(Mechanism):
     Warns
     -----
     HeavyTailWarning
-        Where the noise has no variance (law="cauchy"). ``warnings.simplefilter("ignore", sd.HeavyTailWarning)`` silences it.
+        Where the noise has no variance (law="cauchy"). ``warnings.simplefilter("ignore",
+        sd.HeavyTailWarning)`` silences it.
 
     Notes
     -----
-    Nothing that depends on the bound may be shown: a release has no standard error. Neighbours are data sets of as many units of which one
-    is replaced, as in all of `sd.smooth`; a ledger for another adjacency refuses the mechanism.
+    Nothing that depends on the bound may be shown: a release has no standard error. Neighbors are data sets
+    of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for another adjacency
+    refuses the mechanism.
 
     Examples
     --------
@@ -82,30 +85,32 @@ class SmoothMechanism(Mechanism):
     beta: Number = parameter(
         NOT_NEGATIVE,
         (
-            "How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below epsilon/3 for the quartic law. 0 only where "
-            "floor = ceiling: a bound that is the same for all data. With Cauchy noise anything up to "
-            "ln(2 cosh(epsilon) - 1) costs nothing."
+            "How smooth the bound is, in nats a unit: below epsilon for Cauchy noise, below epsilon/3 for "
+            "the quartic law. 0 only where floor = ceiling: a bound that is the same for all data. With "
+            "Cauchy noise anything up to ln(2 cosh(epsilon) - 1) costs nothing."
         ),
     )
     ceiling: Number = parameter(
         POSITIVE,
         (
-            "Public: larger bounds are lowered to it, in the unit of the number. It must be at least the global sensitivity, or nothing is "
-            "private; 2^500 at most."
+            "Public: larger bounds are lowered to it, in the unit of the number. It must be at least the "
+            "global sensitivity, or nothing is private; 2^500 at most."
         ),
     )
     floor: Number = parameter(
         POSITIVE,
         (
-            "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least. The grid of the releases is about a millionth "
-            "of it (of floor/alpha, where that is more), and their range reaches at least 2^31 times as far on both sides of 0."
+            "Public: smaller bounds are raised to it; at most the ceiling, 2^-500 at least. The grid of the "
+            "releases is about a millionth of it (of floor/alpha, where that is more), and their range "
+            "reaches at least 2^31 times as far on both sides of 0."
         ),
     )
     law: Literal["cauchy", "quartic"] = parameter(
         one_of("cauchy", "quartic"),
         (
-            '"cauchy" takes the smoother bounds and less noise in the middle, but has neither mean nor variance: a few releases in a '
-            'hundred are far off. "quartic", with density proportional to 1/(1 + z^4), has a standard deviation of S/alpha.'
+            '"cauchy" takes the smoother bounds and less noise in the middle, but has neither mean nor '
+            'variance: a few releases in a hundred are far off. "quartic", with density proportional to 1/(1 '
+            "+ z^4), has a standard deviation of S/alpha."
         ),
         default="cauchy",
     )
@@ -126,27 +131,33 @@ class SmoothMechanism(Mechanism):
         power = _POWERS[self.law]
         if smooth == 0 and low < high:
             raise InvalidParameter(
-                "SmoothMechanism.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be the same for all data; got "
-                f"{shown(self.beta)}. Give the beta of your bound, or floor = ceiling, the constant."
+                "SmoothMechanism.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be "
+                f"the same for all data; got {shown(self.beta)}. Give the beta of your bound, or floor = "
+                "ceiling, the constant."
             )
         steep = steepness(smooth, low, high)
+        # Lowered a little, because the budget is rounded to a float.
         alpha = largest_alpha(float(min(budget, _MOST)) * (1 - 2.0**-50), steep, float(power))
         if alpha <= 0:
             raise InvalidParameter(
-                f"SmoothMechanism.beta must leave a part of epsilon for the number; got {shown(self.beta)}, of which {self.law} noise "
-                f"loses {power_loss(steep, float(power)):.6g} of epsilon {shown(budget)}. Lower beta, or raise epsilon."
+                f"SmoothMechanism.beta must leave a part of epsilon for the number; got {shown(self.beta)}, "
+                f"of which {self.law} noise loses {power_loss(steep, float(power)):.6g} of epsilon "
+                f"{shown(budget)}. Lower beta, or raise epsilon."
             )
         if high / Fraction(alpha) > MOST_BOUND**2:
             raise InvalidParameter(
                 "SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change the unit."
             )
+        # From public numbers alone: the grid must not tell the private bound.
         step = chosen_step((low * max(Fraction(1), 1 / Fraction(alpha))) ** 2)
         if power <= 3:
             warnings.warn(
-                "Cauchy noise has neither mean nor variance: a few releases in a hundred are far off, and averages of releases do not "
-                "settle. law='quartic' has both; ignore sordino.HeavyTailWarning to silence this.",
+                "Cauchy noise has neither mean nor variance: a few releases in a hundred are far off, and "
+                "averages of releases do not settle. law='quartic' has both; ignore "
+                "sordino.HeavyTailWarning to silence this.",
                 HeavyTailWarning,
-                stacklevel=4,  # whoever calls the constructor, which calls the check of a declared object, which calls this
+                # The caller of the constructor, which calls the check of a declared object, which calls this.
+                stacklevel=4,
             )
         end = float(CLAMP * step)
         self._set(
@@ -166,7 +177,8 @@ class SmoothMechanism(Mechanism):
         value : number
             Private. It is moved into `output_range`; NaN, and what is no number, counts as the lowest value.
         smooth_bound : number
-            Private, in the unit of the number. It is moved into [floor, ceiling]; NaN, and what is no number, counts as the ceiling.
+            Private, in the unit of the number. It is moved into [floor, ceiling]; NaN, and what is no number,
+            counts as the ceiling.
         entropy : Entropy
             Where the noise comes from.
 
@@ -183,14 +195,17 @@ class SmoothMechanism(Mechanism):
         fresh_entropy(entropy, "SmoothMechanism.release")
         if as_array(value, "SmoothMechanism").ndim:
             raise InvalidParameter(
-                "SmoothMechanism.release needs a single number; got a list. Each number needs a release of its own."
+                "SmoothMechanism.release needs a single number; got a list. Each number needs a release of "
+                "its own."
             )
         low, high = to_fraction(self.floor), to_fraction(self.ceiling)
         scale = float(clamped_bound(smooth_bound, 1, low, high, "SmoothMechanism")) * _INFLATED / self.alpha
+        # Clamping moves no two values apart.
         [inside] = np.clip(floats_of(value, 1, "SmoothMechanism"), *self.output_range)
         with np.errstate(over="ignore"):
             noisy = float(inside + scale * self.noise.sample_signed(1, entropy)[0])
         released = decide(noisy, float(self.step), self.output_range)
+        # No standard error, which would tell the private bound.
         return SmoothValue(
             value=released, mechanism=self, cost=self.cost, simulated=entropy.simulated, exact=False
         )
@@ -203,7 +218,10 @@ def decide(noisy: float, step: float, ends: tuple[float, float]) -> float:
 
 
 def steepness(beta: Fraction, low: Fraction, high: Fraction) -> float:
-    """Return the logarithm of the largest ratio of the scales of neighbours, rounded up: a clamped bound has its limits, too."""
+    """Return the logarithm of the largest ratio of the scales of neighbors, rounded up.
+
+    A clamped bound never differs by more than the factor high/low.
+    """
     if low == high:
         return 0.0
     ratio = high / low
@@ -219,7 +237,10 @@ def _at(beta: float, law: Literal["cauchy", "quartic"]) -> SmoothMechanism:
 CLAIMS = (
     Claim(
         name="SmoothMechanism",
-        statement="A number with Cauchy noise in proportion to a beta-smooth bound of its local sensitivity is epsilon-private.",
+        statement=(
+            "A number with Cauchy noise in proportion to a beta-smooth bound of its local sensitivity is "
+            "epsilon-private."
+        ),
         references=("nissim2007", "yamamoto2024, Thm 1"),
         proof="smooth-mechanism.md",
         neighbours=(

@@ -1,10 +1,11 @@
 """Selection with noise in proportion to a smooth bound of the local sensitivity.
 
-Claim: epsilon-differentially private if the bound is at least the local sensitivity of every score and beta-smooth [yamamoto2024, Thms 2
-and 3, corrected and tightened].
+Claim: epsilon-differentially private if the bound is at least the local sensitivity of every score and
+beta-smooth [yamamoto2024, Thms 2 and 3, corrected and tightened].
 Proof: docs/proofs/smooth-selection.md.
 Noise: generalized Cauchy of power gamma, times bound/alpha: magnitudes (one-sided) or signed.
-Floats: scores, bound and noise are floats; the claim is about ideal arithmetic (`exact` is False). Only a position is released.
+Floats: scores, bound and noise are floats; the claim is about ideal arithmetic (`exact` is False). Only a
+position is released.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from sordino.releases import Choice
 from sordino.remnants import no_remnants
 
 INFLATED = 1 + 2.0**-40
-"""Bounds are raised by this factor before they scale noise: more than all roundings on the way change them."""
+"""Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
 _CLAMP = 2.0**52
 _HUGE = Fraction(1 << 1000)
 """A budget beyond buys no less noise, a beta beyond leaves nothing of any budget."""
@@ -41,11 +42,12 @@ _MOST_CANDIDATES = 1 << 53
 
 @final
 class SmoothSelection(Mechanism):
-    """Select the largest of m private scores, with noise that follows a smooth bound of how far they move on data like these.
+    """Select the largest of m private scores, with noise that follows a smooth bound of how far they move.
 
-    The bound S is private, too: a number with S >= the local sensitivity of every score, and S <= e^beta times that of any neighbouring
-    data set. Where data are far from their worst case, it is far below the global sensitivity, and the noise with it. The
-    noise has a heavy tail, because a scale that differs between neighbours shows in lighter ones.
+    The bound S is private, too. It is at least the local sensitivity of every score, and at most e^beta times
+    the bound of any neighboring data set. Where data are far from their worst case, it is far below the
+    global sensitivity, and so is the noise. The noise has a heavy tail, because a scale that differs between
+    neighbors shows in lighter ones.
 
     Raises
     ------
@@ -54,9 +56,10 @@ class SmoothSelection(Mechanism):
 
     Notes
     -----
-    Neighbours are data sets of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for another adjacency refuses the
-    mechanism. Nothing that depends on the bound may be shown: no standard error, no gap. The scale of each score must be the same: a scale
-    for each score is not private with any accounting of this kind (see the proof page), so of several bounds the largest counts.
+    Neighbors are data sets of as many units of which one is replaced, as in all of `sd.smooth`; a ledger for
+    another adjacency refuses the mechanism. Nothing that depends on the bound may be shown: no standard
+    error, no gap. The scale of each score must be the same: a scale for each score is not private with any
+    accounting of this kind (see the proof page), so of several bounds the largest counts.
 
     Examples
     --------
@@ -71,14 +74,15 @@ class SmoothSelection(Mechanism):
     epsilon: Number = parameter(POSITIVE, "Budget of the selection.")
     beta: Number = parameter(
         NOT_NEGATIVE,
-        "How smooth the bound is, in nats a record. 0 only where floor = ceiling: a bound that is the same for all data sets.",
+        "How smooth the bound is, in nats a record. 0 only where floor = ceiling: a bound that is the same "
+        "for all data sets.",
     )
     candidates: int = parameter(COUNT, "Number of scores, at most 2^53: public, because noise depends on it.")
     ceiling: Number = parameter(
         POSITIVE,
         (
-            "Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the global sensitivity, or nothing is "
-            "private; 2^500 at most."
+            "Public: larger bounds are lowered to it, in the unit of the scores. It must be at least the "
+            "global sensitivity, or nothing is private; 2^500 at most."
         ),
     )
     floor: Number = parameter(
@@ -97,8 +101,8 @@ class SmoothSelection(Mechanism):
     accounting: Accounting = parameter(
         one_of("tight", "published"),
         (
-            '"tight": the least loss that is proved here. "published": that of the paper, for comparison; its noise is larger. Two-sided '
-            "noise has one accounting."
+            '"tight": the least loss that is proved here. "published": that of the paper, for comparison; '
+            "its noise is larger. Two-sided noise has one accounting."
         ),
         default="tight",
     )
@@ -117,17 +121,20 @@ class SmoothSelection(Mechanism):
         law = GeneralizedCauchy(to_fraction(self.gamma))
         if smooth == 0 and low < high:
             raise InvalidParameter(
-                "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be the same for all data sets; "
-                f"got {shown(self.beta)}. Give the beta of your bound, or floor = ceiling, the constant."
+                "SmoothSelection.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be "
+                f"the same for all data sets; got {shown(self.beta)}. Give the beta of your bound, or floor "
+                "= ceiling, the constant."
             )
         steep = steepness(smooth, low, high, self.accounting)
+        # Lowered a little, because the budget is rounded to a float.
         most = float(min(budget, _HUGE)) * (1 - 2.0**-50)
         alpha = largest_alpha(most, steep, count, law, self.sided, self.accounting)
         if alpha <= 0:
             least = scale_loss(steep, count, law, self.sided, self.accounting)
             raise InvalidParameter(
-                f"SmoothSelection.beta must leave a part of epsilon for the scores; got {shown(self.beta)}, of which the noise of {count} "
-                f"candidates with gamma {shown(law.gamma)} loses {least:.6g} of epsilon {shown(budget)}. Lower beta, or raise epsilon."
+                f"SmoothSelection.beta must leave a part of epsilon for the scores; got {shown(self.beta)}, "
+                f"of which the noise of {count} candidates with gamma {shown(law.gamma)} loses {least:.6g} "
+                f"of epsilon {shown(budget)}. Lower beta, or raise epsilon."
             )
         self._set(alpha=alpha, noise=law, cost=Pure(epsilon=budget))
 
@@ -140,8 +147,8 @@ class SmoothSelection(Mechanism):
         scores : array of numbers, shape (candidates,)
             Private. They are clamped to 2^52 ceilings from 0; NaN counts as the lowest value.
         smooth_bound : number, or array of numbers, shape (candidates,)
-            Private, in the unit of the scores; the largest counts. It is clamped to [floor, ceiling]; NaN and what is no number count as
-            the ceiling.
+            Private, in the unit of the scores; the largest counts. It is clamped to [floor, ceiling]; NaN and
+            what is no number count as the ceiling.
         entropy : Entropy
             Where the noise comes from.
 
@@ -159,6 +166,7 @@ class SmoothSelection(Mechanism):
         end = _CLAMP * float(to_fraction(self.ceiling))
         values = np.clip(floats_of(scores, self.candidates, "SmoothSelection"), -end, end)
         scale = scale_of(self, smooth_bound)
+        # Of the differences to the largest score: an addend that all scores share then costs no digits.
         draw = self.noise.sample if self.sided == "one" else self.noise.sample_signed
         with np.errstate(over="ignore"):
             scaled = (values - values.max()) / scale
@@ -182,10 +190,10 @@ def decide(scaled: NDArray[np.float64], noise: NDArray[np.float64]) -> int:
 
 
 def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Accounting) -> float:
-    """Return the logarithm of the largest ratio of the scales of neighbours, rounded up.
+    """Return the logarithm of the largest ratio of the scales of neighbors, rounded up.
 
-    A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings of whoever computed the
-    bound.
+    A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings
+    of whoever computed the bound.
     """
     steep = float(min(beta, _HUGE)) + 2.0**-40 if beta else 0.0
     if accounting == "published":
@@ -193,14 +201,16 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Account
     return min(steep, math.log(high / low) + 2.0**-40) if low < high else 0.0
 
 
-# ---- what a selection costs ------------------------------------------------------------------------------------------
+# ---- what a selection costs ------------------------------------------------------------------------------
 # What selection with noise in proportion to a smooth bound loses at most, and the noise that a budget buys.
 #
-# Claim: `loss_bound` is at least the loss of the largest of m scores, each plus S/alpha times generalized Cauchy noise, S beta-smooth.
+# Claim: `loss_bound` is at least the loss of the largest of m scores, each plus S/alpha times generalized
+# Cauchy noise, S beta-smooth.
 # Proof: docs/proofs/smooth-selection.md [yamamoto2024, corrected].
 # Noise: none.
-# Floats: suprema are enclosed cell by cell with what the hazard's shape says of slopes, so that a grid decides nothing; each log of a
-# survival function is assumed to err by less than 1e-12, and every bound is raised by more than that.
+# Floats: suprema are enclosed cell by cell with what the hazard's shape says of slopes, so that a grid
+# decides nothing; each log of a survival function is assumed to err by less than 1e-12, and every bound is
+# raised by more than that.
 
 
 Sided = Literal["one", "two"]
@@ -222,11 +232,14 @@ _CELLS = 4096
 
 
 def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, float]:
-    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + shift), and about how fast it rises with the shift.
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + shift), and its slope by the shift.
 
-    With y = e^beta z + shift and p(z) = z r(z), which rises (r the hazard), the derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a
-    cell it lies between what the ends say. From `_far` on it is negative, and below the first node both survival functions fall.
+    The slope is approximate. With y = e^beta z + shift and p(z) = z r(z), which rises (r the hazard), the
+    derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a cell it lies between what the ends say. From
+    `_far` on it is negative, and below the first node both survival functions fall.
     """
+    # Simple and never too small: the scale costs at most (g - 1) beta, the shift itself times the largest
+    # hazard.
     plain = float(law.gamma - 1) * beta + max(0.0, shift) * law.hazard_bound
     if shift <= 0 or plain < _LEAST:
         return plain * (1 + _ERROR), law.hazard_bound
@@ -235,11 +248,14 @@ def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, 
     at = _Nodes.of(law, beta, shift, np.exp(nodes))
     start = _Nodes.of(law, beta, shift, np.zeros(1))
     best = max(start.best(), at.best())
+    # Below the first node the numerator is at most 1, and the denominator at least its value at the node.
     most = max(best[0], float(at.loss[0] - at.own[0]))
     left, right = at.take(slice(None, -1)), at.take(slice(1, None))
     for _ in range(_ROUNDS):
         above = _cell_bounds(left, right)
+        # Only cells that may hold a value well above the best one found are cut further.
         open_ = above > best[0] * (1 + _CLOSE) + 2 * _ERROR
+        # The others count with their bound.
         most = max(most, float(above[~open_].max(initial=0.0)))
         if not open_.any():
             break
@@ -248,19 +264,26 @@ def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, 
         best = max(best, at.best())
         left, right = at.take(slice(None, -1)), at.take(slice(1, None))
     else:
+        # After the last round the cells that are still open count with their bounds, too.
         most = max(most, float(_cell_bounds(left, right).max()))
     return min(most + _ERROR, plain * (1 + _ERROR)), best[1]
 
 
 def _far(law: GeneralizedCauchy, beta: float, shift: float) -> float:
-    """Return a place from which on the ratio falls: there e^beta z^(1 - g) + shift z^-g <= shift, by p(z) >= (g - 1)(1 - z^-g)."""
+    """Return a place from which on the ratio falls.
+
+    There e^beta z^(1 - g) + shift z^-g <= shift, by p(z) >= (g - 1)(1 - z^-g).
+    """
     g = float(law.gamma)
     return 2 * max(2.0, float((2 * math.exp(beta) / shift) ** (1 / (g - 1))))
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Places with the log ratio there, and the two rising parts of which its derivative by x = ln z is the difference."""
+    """Places with the log ratio there, and the two rising parts of its derivative by x = ln z.
+
+    The derivative is the difference of these parts.
+    """
 
     x: Floats
     loss: Floats
@@ -291,7 +314,10 @@ class _Nodes:
 
 
 def _cell_bounds(left: _Nodes, right: _Nodes) -> Floats:
-    """Return upper bounds of the log ratio over cells: where two lines meet that are as steep as the parts allow."""
+    """Return upper bounds of the log ratio over cells.
+
+    Through the ends of a cell go two lines that are as steep as the parts allow: they meet above all values.
+    """
     width = right.x - left.x
     up = np.maximum(right.rises - left.falls, 0.0) + _ERROR
     down = np.maximum(right.falls - left.rises, 0.0) + _ERROR
@@ -301,27 +327,37 @@ def _cell_bounds(left: _Nodes, right: _Nodes) -> Floats:
 
 
 def kappa(law: GeneralizedCauchy, shift: float) -> float:
-    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(z + shift): what it costs a winner to stand `shift` lower."""
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(z + shift).
+
+    It is what it costs a winner to stand `shift` lower.
+    """
     return sup_loss(law, 0.0, shift)[0]
 
 
 def k1(alpha: float, beta: float, law: GeneralizedCauchy) -> float:
-    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + 2 alpha): the loss where the scale of the neighbour is smaller."""
+    """Return an upper bound of sup over z >= 0 of ln Q(z)/Q(e^beta z + 2 alpha).
+
+    It bounds the loss where the scale of the neighbor is smaller.
+    """
     return sup_loss(law, beta, 2 * alpha)[0]
 
 
 def k2(alpha: float, beta: float, candidates: int, law: GeneralizedCauchy) -> float:
-    """Return an upper bound of the loss where the scale of the neighbour is larger, by a factor of 1/s, s from e^-beta to 1.
+    """Return an upper bound of the loss where the scale of the neighbor is larger.
 
-    It is the largest value over s of kappa(2 alpha s) + min(D_m ln(1/s), ln m), which is convex in ln s up to where ln m is reached, and
-    only falls beyond: one of the two ends has it.
+    It is larger by a factor of 1/s, with s from e^-beta to 1. The bound is the largest value over s of
+    kappa(2 alpha s) + min(D_m ln(1/s), ln m), which is convex in ln s up to where ln m is reached, and only
+    falls beyond: one of the two ends has it.
     """
     factor, losers = dilation(beta, candidates, law)
     return max(kappa(law, 2 * alpha), kappa(law, 2 * alpha * factor) + losers)
 
 
 def dilation(beta: float, candidates: int, law: GeneralizedCauchy) -> tuple[float, float]:
-    """Return the factor s at which `k2` is attained, a little above, and the share of the losers in it, rounded up."""
+    """Return the smallest factor s that `k2` needs to look at, and what the losers cost there.
+
+    Both are rounded up a little.
+    """
     most = d_m(candidates, law) * beta
     all_of_them = math.log(candidates)
     if most <= all_of_them:
@@ -330,7 +366,10 @@ def dilation(beta: float, candidates: int, law: GeneralizedCauchy) -> tuple[floa
 
 
 def d_m(candidates: int, law: GeneralizedCauchy) -> float:
-    """Return D_m: how fast the probability of winning falls at most if all scores grow by a factor, per unit of its logarithm."""
+    """Return D_m, a bound of how fast the probability of winning falls if all scores change by a factor.
+
+    It is per unit of the logarithm of that factor.
+    """
     if candidates == 1:
         return 0.0
     g = float(law.gamma)
@@ -339,9 +378,10 @@ def d_m(candidates: int, law: GeneralizedCauchy) -> float:
 
 
 def _under_a_line(candidates: int, law: GeneralizedCauchy) -> float:
-    """Return the least (m - 1) a + b ln m of the lines a + b Lambda that were tried, Lambda = -ln F: any line above psi would do.
+    """Return the least (m - 1) a + b ln m of the lines a + b Lambda that were tried, Lambda = -ln F.
 
-    psi and Lambda both fall, so over a cell psi is at most what it is at the left end, Lambda at least what it is at the right one.
+    Any line that is nowhere below psi is right. psi and Lambda both fall, so over a cell psi is at most what
+    it is at the left end, Lambda at least what it is at the right one.
     """
     psi, logs = _elasticities(law)
 
@@ -349,7 +389,8 @@ def _under_a_line(candidates: int, law: GeneralizedCauchy) -> float:
         return (candidates - 1) * float((psi - slope * logs).max()) + slope * math.log(candidates)
 
     low, high = 1e-3, 8.0 * float(law.gamma)
-    for _ in range(40):  # the height is convex in the slope
+    # The height is convex in the slope.
+    for _ in range(40):
         one, two = (low * (high / low) ** part for part in (0.4, 0.6))
         low, high = (low, two) if height(one) < height(two) else (one, high)
     return height(low) * (1 + 1e-10)
@@ -357,7 +398,10 @@ def _under_a_line(candidates: int, law: GeneralizedCauchy) -> float:
 
 @lru_cache(maxsize=64)
 def mean_elasticity(law: GeneralizedCauchy) -> float:
-    """Return an upper bound of E psi(Z), psi(z) = z f(z)/F(z), less than 1e-3 above it: over a cell psi is at most its left end's."""
+    """Return an upper bound of E psi(Z), psi(z) = z f(z)/F(z), less than 1e-3 above it.
+
+    psi falls, so over a cell it is at most its value at the left end.
+    """
     psi, logs = _elasticities(law)
     below = np.concatenate([[0.0], np.exp(-logs)])
     return float((psi * np.diff(below)).sum()) * (1 + 1e-10)
@@ -365,7 +409,10 @@ def mean_elasticity(law: GeneralizedCauchy) -> float:
 
 @lru_cache(maxsize=64)
 def _elasticities(law: GeneralizedCauchy) -> tuple[Floats, Floats]:
-    """Return for each of the cells from 0 to infinity psi at its left end, where it is largest, and -ln F at its right end."""
+    """Return for each cell from 0 to infinity psi at its left end and -ln F at its right end.
+
+    At the left end psi is largest, at the right end -ln F is smallest.
+    """
     u = np.arange(1, _CELLS) / _CELLS
     z = u * (1 - u) ** (-1 / (float(law.gamma) - 1))
     below = law.cdf(z)
@@ -401,9 +448,8 @@ def loss_bound(
     m = max(2, candidates)
     if accounting == "tight" and sided == "one" and law.gamma >= 2:
         factor, losers = dilation(beta, m, law)
-        return max(
-            k1(alpha, beta, law), kappa(law, 2 * alpha * factor) + losers
-        )  # the other end of k2 is at most k1
+        # The other end of `k2`, kappa(2 alpha), is at most `k1`.
+        return max(k1(alpha, beta, law), kappa(law, 2 * alpha * factor) + losers)
     fixed = dilations(beta, m, law, sided, accounting)
     if accounting == "tight" and sided == "one":
         return kappa(law, 2 * alpha) + fixed
@@ -413,7 +459,10 @@ def loss_bound(
 def dilations(
     beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
 ) -> float:
-    """Return what the change of scale costs under the accountings that pay for it apart from the scores, rounded up."""
+    """Return what the change of scale costs in accountings that pay for it and for the scores apart.
+
+    It is rounded up.
+    """
     m, g = max(2, candidates), float(law.gamma)
     if sided == "two":
         return m * max(1.0, g - 1) * beta * (1 + _ERROR)
@@ -436,7 +485,10 @@ def scale_loss(
 def largest_alpha(
     epsilon: float, beta: float, candidates: int, law: GeneralizedCauchy, sided: Sided, accounting: Accounting
 ) -> float:
-    """Return an alpha whose `loss_bound` is at most epsilon, less than a millionth below the largest; 0 if beta leaves nothing."""
+    """Return an alpha whose `loss_bound` is at most epsilon, less than a millionth below the largest.
+
+    It is 0 if beta leaves nothing.
+    """
     m = max(2, candidates)
     epsilon *= 1 - _ERROR
     if accounting == "tight" and sided == "one" and law.gamma >= 2:
@@ -452,8 +504,12 @@ def largest_alpha(
 
 
 def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
-    """Return a shift whose `sup_loss` is at most the budget, less than a millionth below the largest, by Newton's steps and secants."""
+    """Return a shift whose `sup_loss` is at most the budget, less than a millionth below the largest.
+
+    It is found by Newton's steps and secants.
+    """
     budget = min(budget, _MOST, _MOST * float(law.gamma - 1)) * (1 - _ERROR)
+    # This shift is safe, and `low` is replaced only by shifts whose enclosed loss is within the budget.
     low = (budget - float(law.gamma - 1) * beta) / law.hazard_bound * (1 - 1e-9)
     if low <= 0:
         return 0.0
@@ -462,6 +518,7 @@ def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
         if budget - found <= 4 * _CLOSE * budget + 2 * _ERROR or high - low <= 1e-9 * low:
             break
         tried = low + (budget - found) / slope
+        # A step beyond a shift that is known to be too large is replaced by a secant, kept in between.
         if tried >= high:
             tried = low + (high - low) * min(0.9, max(0.1, (budget - found) / (over - found)))
         loss, rise = sup_loss(law, beta, tried)
@@ -476,7 +533,10 @@ _PAIR: dict[str, Any] = {"epsilon": 1, "candidates": 2, "ceiling": 8, "floor": 0
 CLAIMS = (
     Claim(
         name="SmoothSelection",
-        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound (one-sided noise).",
+        statement=(
+            "The index is epsilon-differentially private where scores move by at most a beta-smooth bound "
+            "(one-sided noise)."
+        ),
         references=("yamamoto2024, Thm 3",),
         proof="smooth-selection.md",
         neighbours=((SmoothSelection(beta=0.1, **_PAIR), (5, 0, 1), (4, 1, 1.10517)),),

@@ -1,9 +1,11 @@
 """Selection by step noise in proportion to a private smooth bound of the sensitivity.
 
-Claim: epsilon-differentially private for scores that move by at most a beta-smooth bound [yamamoto2024; another noise and another cost].
+Claim: epsilon-differentially private for scores that move by at most a beta-smooth bound
+[yamamoto2024; another noise and another cost].
 Proof: docs/proofs/step-selection.md.
 Noise: the height of a geometric level, times the bound: one draw of rate `rate` for each score.
-Floats: none after scores and bound are on their grids; a bound may be off by a share of 2^-41, scores by floor/2^22 each.
+Floats: none after scores and bound are on their grids; a bound may be off by a share of 2^-41, scores by
+floor/2^22 each.
 """
 
 from __future__ import annotations
@@ -43,22 +45,24 @@ _MOST_LEVELS = 1 << 20
 
 @final
 class SmoothStepSelection(Mechanism):
-    """Select the largest of `candidates` private scores, with noise in proportion to a smooth bound of how far they move.
+    """Select the largest of `candidates` private scores, with noise in proportion to a smooth bound.
 
-    For scores that could move far for some data, but do not for most: a smooth bound S says how far one unit can move any score *at these
-    data*, and itself changes by a factor of at most e^beta between neighbours. The noise is the least that hides the winner's own move;
-    that all losers feel the change of the scale costs the rest of the budget, nothing if the scale is public (`floor` equal to `ceiling`).
+    It is for scores that could move far for some data, but do not for most. A smooth bound S says how far one
+    unit can move any score *at these data*, and itself changes by a factor of at most e^beta between
+    neighbors. The noise is the least that hides the winner's own move. The change of the scale shows in the
+    noise of all losers, which costs the rest of the budget, or nothing if the scale is public (`floor` equal
+    to `ceiling`).
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, `floor` is above `ceiling`, beta is 0 while the bound may change, or epsilon is so
-        small that noise would have millions of levels.
+        If a parameter does not satisfy its constraint, `floor` is above `ceiling`, beta is 0 while the bound
+        may change, or epsilon is so small that noise would have millions of levels.
 
     Notes
     -----
-    The bound is a statement about neighbours, on your word: data sets of as many units of which one is replaced, as in all of `sd.smooth`.
-    A ledger for another adjacency refuses the mechanism.
+    The bound is a statement about neighbors, on your word: data sets of as many units of which one is
+    replaced, as in all of `sd.smooth`. A ledger for another adjacency refuses the mechanism.
 
     Examples
     --------
@@ -73,8 +77,9 @@ class SmoothStepSelection(Mechanism):
     epsilon: Number = parameter(
         POSITIVE,
         (
-            "Budget of the selection. The losers' share is at most ln(candidates), and close to nothing from epsilon = "
-            "ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then `SmoothSelection` may be better."
+            "Budget of the selection. The losers' share is at most ln(candidates), and close to nothing from "
+            "epsilon = ln(candidates)/2 + 2 or so on. Well below that most of the budget is theirs; then "
+            "`SmoothSelection` may be better."
         ),
     )
     beta: Number = parameter(
@@ -93,7 +98,8 @@ class SmoothStepSelection(Mechanism):
     noise: Geometric = derived("That law.")
     split: Shares = derived("What the winner costs, and what all losers cost together, in nats.")
     step: Fraction = derived(
-        "Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores beyond 2^52 steps are clamped."
+        "Width of the grid of the scores, the power of two in (floor/2^21, floor/2^20]. Scores beyond 2^52 "
+        "steps are clamped."
     )
     cost: Pure = derived("What a release spends: the sum of both shares, at most epsilon.")
     adjacency: ClassVar[str] = "replace-one"
@@ -107,8 +113,9 @@ class SmoothStepSelection(Mechanism):
             )
         if not smooth and low < high:
             raise InvalidParameter(
-                f"{_OWNER}.beta must be above 0 unless floor and ceiling are the same; got 0: a bound that no unit changes is one public "
-                "number. Give it as both floor and ceiling, or give the beta of your bound."
+                f"{_OWNER}.beta must be above 0 unless floor and ceiling are the same; got 0: a bound that "
+                "no unit changes is one public number. Give it as both floor and ceiling, or give the beta "
+                "of your bound."
             )
         step = step_for(Sensitivity(bound=low, monotone=False, adjacency="replace-one"), low**2, _OWNER)
         split = _split(to_fraction(self.epsilon), self.candidates, ratio_for(smooth, low, high))
@@ -126,7 +133,9 @@ class SmoothStepSelection(Mechanism):
         return heights(ratio_for(*self._numbers))
 
     def atoms(self, n: int) -> tuple[float, ...]:
-        """Return how much noise the first `n` levels stand for, in scales: 0, 2, and so on, each more than e^beta times the one before.
+        """Return how much noise the first `n` levels stand for, in scales.
+
+        They are 0, 2, and so on, each more than e^beta times the one before.
 
         Raises
         ------
@@ -144,7 +153,9 @@ class SmoothStepSelection(Mechanism):
         return tuple(height / (1 << DIGITS) for height in self.heights(levels))
 
     def success(self, scores: Any, *, smooth_bound: Any) -> float:
-        """Return the probability that the largest of these scores is selected, of equals the first: for scores that are public.
+        """Return the probability that the largest of these scores is selected, of equals the first.
+
+        It is for scores that are public.
 
         Parameters
         ----------
@@ -179,11 +190,11 @@ class SmoothStepSelection(Mechanism):
         Parameters
         ----------
         scores : array of numbers, shape (candidates,)
-            Private; a score may be off by floor/2^22, what floats lose. NaN counts as the lowest value. Among equals, noise included, the
-            smaller position wins: a public priority.
+            Private; a score may be off by floor/2^22, what floats lose. NaN counts as the lowest value. Among
+            equals, noise included, the smaller position wins: a public priority.
         smooth_bound : number or array of numbers, shape (candidates,)
-            Private, the largest counts. It may be off by a share of 2^-41, or miss what is asked of it by 2^-40: what floats lose. What is
-            no number counts as the ceiling.
+            Private, the largest counts. It may be off by a share of 2^-41, or miss what is asked of it by
+            2^-40: what floats lose. What is no number counts as the ceiling.
         entropy : Entropy
             Where the noise comes from.
 
@@ -200,6 +211,7 @@ class SmoothStepSelection(Mechanism):
         fresh_entropy(entropy, f"{_OWNER}.release")
         steps, scale = self.on_grids(scores, smooth_bound)
         levels = self.noise.sample(steps.size, entropy)
+        # Only the best candidate of each level can win, so the sums of the others need not be computed.
         ahead = champions(steps, levels)
         index = int(ahead[decide(steps[ahead], levels[ahead][None, :], scale, self.heights)[0]])
         return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
@@ -210,7 +222,10 @@ class SmoothStepSelection(Mechanism):
         return to_fraction(self.beta), to_fraction(self.floor), to_fraction(self.ceiling)
 
     def on_grids(self, scores: Any, smooth_bound: Any) -> tuple[NDArray[np.int64], int]:
-        """Return the scores in steps, shape (candidates,), and the scale in steps/2^24: the bound and two steps, rounded up. Private."""
+        """Return the scores in steps, shape (candidates,), and the scale in steps/2^24. Both are private.
+
+        The scale is the bound and two steps, rounded up.
+        """
         steps = np.atleast_1d(to_steps(scores, self.step, _OWNER))
         if steps.size != self.candidates:
             raise InvalidParameter(
@@ -218,6 +233,7 @@ class SmoothStepSelection(Mechanism):
             )
         _, low, high = self._numbers
         bound = clamped_bound(smooth_bound, self.candidates, low, high, _OWNER)
+        # Widened, because flooring the scores and the rounding of whoever computed them add to their moves.
         return steps, math.ceil((bound * (1 + _BOUND_ERROR) / self.step + 2) * (1 << _SCALE_DIGITS))
 
 
@@ -225,24 +241,32 @@ def _split(budget: Fraction, candidates: int, ratio: Fraction) -> Shares:
     """Return the shares of the budget, or raise `InvalidParameter` if a release would need too many atoms."""
     if ratio == 1:
         return Shares(fit_rate(budget, _OWNER, stepped=False), Fraction(0))
-    if levels_needed(ratio, budget) <= _MOST_LEVELS:  # else it would take long to find out
+    # A smaller rate needs more levels. Where all of the budget needs too many, it is not divided: it would
+    # take long.
+    if levels_needed(ratio, budget) <= _MOST_LEVELS:
         split = divided(budget, candidates, _OWNER)
         if levels_needed(ratio, split.winner) <= _MOST_LEVELS:
             return split
     raise InvalidParameter(
-        f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so little: with {shown(budget)} noise would "
-        "have more than a million levels. Raise epsilon, or lower the number of candidates."
+        f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so little: with "
+        f"{shown(budget)} noise would have more than a million levels. Raise epsilon, or lower the number of "
+        "candidates."
     )
 
 
 def champions(steps: NDArray[np.int64], levels: Steps) -> NDArray[np.intp]:
-    """Return for each level that occurs the position of its largest score, of equals the first: nobody else can win."""
+    """Return for each level that occurs the position of its largest score, of equals the first.
+
+    No other candidate can win.
+    """
     if levels.dtype == object:
         found: dict[int, int] = {}
         for i, level in enumerate(levels.tolist()):
             if level not in found or steps[i] > steps[found[level]]:
                 found[level] = i
         return np.array(sorted(found.values()), dtype=np.intp)
+    # Stable: within a level candidates stay in the order of their positions. Numbers of 16 bits are sorted in
+    # linear time.
     order = np.argsort(levels.astype(np.uint16) if int(levels.max()) < 1 << 16 else levels, kind="stable")
     begins = np.flatnonzero(np.diff(levels[order], prepend=-1))
     values = steps[order]
@@ -253,31 +277,40 @@ def champions(steps: NDArray[np.int64], levels: Steps) -> NDArray[np.intp]:
 
 
 def decide(steps: NDArray[np.int64], levels: Steps, scale: int, heights: Heights) -> NDArray[np.intp]:
-    """Return the position of the largest score with its noise, of equals the first, for each row of levels, shape (N, n)."""
+    """Return the position of the largest score with its noise, of equals the first.
+
+    There is one for each row of levels, which have shape (N, n).
+    """
     n = steps.size
     drawn, at = np.unique(levels, return_inverse=True)
     noise = [scale * height for height in heights([int(level) for level in drawn.tolist()])]
-    each = at.reshape(levels.shape) * n + np.arange(n)  # a number for each candidate at each level
+    # A number for each candidate at each level: each sum is computed once, however often it occurs in the
+    # rows.
+    each = at.reshape(levels.shape) * n + np.arange(n)
     pairs, rows = np.unique(each, return_inverse=True)
     whose = pairs % n
     listed = zip(steps[whose].tolist(), (pairs // n).tolist(), whose.tolist(), strict=True)
     sums = [((step << _UNIT_DIGITS) + noise[level], -place) for step, level, place in listed]
+    # The sums may not fit 64 bits: Python integers are ranked once, and the rows compare ranks.
     ranks = np.empty(len(sums), dtype=np.int64)
     ranks[sorted(range(len(sums)), key=sums.__getitem__)] = np.arange(len(sums))
     best: NDArray[np.intp] = ranks[rows.reshape(levels.shape)].argmax(axis=1)
     return best
 
 
-# ---- how a budget is shared ------------------------------------------------------------------------------------------
-# How step noise under a private scale divides its budget: what the winner pays, and what all losers pay together.
+# ---- how a budget is shared ------------------------------------------------------------------------------
+# How step noise under a private scale divides its budget: what the winner pays, and what all losers pay
+# together.
 #
-# Claim: if `affordable`, losers whose noise follows a scale that differs between neighbours cost no more than what is spared for them.
+# Claim: if `affordable`, losers whose noise follows a scale that differs between neighbors cost no more than
+# what is spared for them.
 # Proof: docs/proofs/step-selection.md, "All losers together".
 # Floats: they only propose a rate; decimals with directed rounding decide.
 
 
 _DIGITS = 40
-_DENSE = 128  # up to here levels are looked at one by one, beyond in groups, each about this fraction of what is before it
+# Up to here levels are looked at one by one, beyond in groups, each about 1/128 of what is before it.
+_DENSE = 128
 _NATS = 36.0  # the levels beyond are one group
 _TRIED = 64  # rates that are tried from the budget downwards
 _SLOWEST = 2.0**-30
@@ -286,7 +319,10 @@ Floats = NDArray[np.float64]
 
 
 class Shares(NamedTuple):
-    """The parts of the cost, in nats: what one move costs the winner, the rate of the noise, and what it costs all losers together."""
+    """The parts of the cost, in nats.
+
+    A move costs the winner the rate of the noise, and all losers together the rest.
+    """
 
     winner: Fraction
     losers: Fraction
@@ -294,7 +330,7 @@ class Shares(NamedTuple):
 
 @lru_cache(maxsize=256)
 def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
-    """Return the largest rate found, a multiple of 2^-40, that leaves enough for the losers of so many candidates.
+    """Return the largest rate found that leaves enough for the losers, a multiple of 2^-40.
 
     Raises
     ------
@@ -308,6 +344,8 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
         raise InvalidParameter(
             f"{owner}.epsilon must be at most 2^40; got {shown(budget)}. With so much there is no noise left."
         )
+    # Floats propose the largest rate. It is lowered by more and more until decimals agree that it is
+    # affordable.
     units, less = math.floor(_proposed(float(budget), candidates) * RATE_DENOMINATOR), 1
     while units > _SLOWEST * RATE_DENOMINATOR:
         rate = Fraction(units, RATE_DENOMINATOR)
@@ -315,17 +353,18 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
             return Shares(rate, budget - rate)
         units, less = units - less, 2 * less
     raise InvalidParameter(
-        f"{owner}.epsilon must be larger for {candidates} candidates: noise of a rate above 2^-30 would cost more than {shown(budget)}. "
-        "Raise epsilon, or lower the number of candidates."
+        f"{owner}.epsilon must be larger for {candidates} candidates: noise of a rate above 2^-30 would cost "
+        f"more than {shown(budget)}. Raise epsilon, or lower the number of candidates."
     )
 
 
 def affordable(rate: Fraction, spare: Fraction, candidates: int) -> bool:
     """Return whether it is certain that all losers together cost at most `spare` nats.
 
-    With n losers, theta = e^-spare and p_k = (1 - q) q^k it is enough that sum_k p_k v_k >= 0, either for v_k = rho_k - theta, rho_k =
-    ((1 - q^(k+2))/(1 - q^(k+3)))^n, or for the least value v_k of e^-Y (e^(-psi_k min(Y, n l_(k+3))) - theta) over 0 <= Y <= n l_(k+1),
-    where l_j = -ln(1 - q^j) and psi_k = l_(k+2)/l_(k+3) - 1. Both rise with k: a group counts with its first value.
+    With n losers, theta = e^-spare and p_k = (1 - q) q^k it is enough that sum_k p_k v_k >= 0 for one of two
+    v_k. One is v_k = rho_k - theta with rho_k = ((1 - q^(k+2))/(1 - q^(k+3)))^n. The other is the least value
+    of e^-Y (e^(-psi_k min(Y, n l_(k+3))) - theta) over 0 <= Y <= n l_(k+1), where l_j = -ln(1 - q^j) and
+    psi_k = l_(k+2)/l_(k+3) - 1. Both rise with k: a group counts with its first value.
     """
     down, up = contexts(_DIGITS)
     losers, theta = candidates - 1, exp_bounds(spare, _DIGITS)[1]
@@ -336,6 +375,7 @@ def affordable(rate: Fraction, spare: Fraction, candidates: int) -> bool:
         beyond = (Decimal(0), Decimal(0)) if after is None else exp_bounds(rate * after, _DIGITS)
         mass = max(Decimal(0), down.subtract(first[0], beyond[1])), up.subtract(first[1], beyond[0])
         gain, least = _values(rate, k, losers, theta)
+        # The sums are lower bounds: what is negative counts with the larger mass.
         plain = down.add(plain, down.multiply(mass[gain < 0], gain))
         weighed = down.add(weighed, down.multiply(mass[least < 0], least))
     return plain >= 0 or weighed >= 0
@@ -345,21 +385,23 @@ def _values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[Decima
     """Return lower bounds of both v_k."""
     down, up = contexts(_DIGITS)
     two, three = _lost(rate, k + 2), _lost(rate, k + 3)
-    kept = down.next_minus(
-        down.exp(up.multiply(losers, up.subtract(two[1], three[0])).copy_negate())
-    )  # rho_k
+    # rho_k. `exp` is rounded to nearest in any context, so the next decimal below is taken.
+    kept = down.next_minus(down.exp(up.multiply(losers, up.subtract(two[1], three[0])).copy_negate()))
     gain = down.subtract(max(kept, Decimal(0)), theta)
-    if gain >= 0:  # no Y is worse than the largest
+    # Then no Y is worse than the largest.
+    if gain >= 0:
         deep = down.next_minus(down.exp(up.multiply(losers, _lost(rate, k + 1)[1]).copy_negate()))
         return gain, max(Decimal(0), down.multiply(deep, gain))
-    if three[0] <= 0:  # beyond all digits
+    # Beyond all digits: there is nothing to divide by.
+    if three[0] <= 0:
         return gain, gain
     psi = up.subtract(up.divide(two[1], three[0]), 1)
-    worst = down.divide(
-        down.next_minus(down.ln(down.divide(down.add(1, psi), theta))), psi
-    )  # the Y that is worst if all are allowed
+    # The Y that is worst if all are allowed.
+    worst = down.divide(down.next_minus(down.ln(down.divide(down.add(1, psi), theta))), psi)
     everyone = down.multiply(losers, three[0])
-    if worst >= up.multiply(losers, three[1]):  # and it is not reached
+    # It is not reached: the least value is where `min` stops. The gain is negative, so its factor is rounded
+    # up.
+    if worst >= up.multiply(losers, three[1]):
         return gain, down.multiply(up.next_plus(up.exp(everyone.copy_negate())), gain)
     share = up.multiply(theta, up.divide(psi, down.add(1, psi)))
     return gain, up.multiply(share, up.next_plus(up.exp(worst.copy_negate()))).copy_negate()
@@ -390,7 +432,8 @@ def _likely(rate: float, spare: float, candidates: int) -> bool:
     tails = np.exp(-rate * k)
     mass = np.append(-tails[:-1] * np.expm1(-rate * np.diff(k)), tails[-1])
     one, two, three = (-np.log1p(-np.exp(-rate * (k + j))) for j in (1, 2, 3))
-    with np.errstate(all="ignore"):  # where nothing is lost there is nothing to divide
+    # Where nothing is lost the divisor is 0.
+    with np.errstate(all="ignore"):
         psi = two / three - 1
         gain: Floats = np.exp(-losers * (two - three)) - theta
         worst = (np.log1p(psi) + spare) / psi
@@ -424,7 +467,9 @@ _PRIVATE = SmoothStepSelection(epsilon=1.125, beta=0.5, candidates=3, ceiling=4,
 CLAIMS = (
     Claim(
         name="SmoothStepSelection",
-        statement="The index is epsilon-differentially private where scores move by at most a beta-smooth bound.",
+        statement=(
+            "The index is epsilon-differentially private where scores move by at most a beta-smooth bound."
+        ),
         references=("yamamoto2024",),
         proof="step-selection.md",
         neighbours=(  # scores, and their smooth bound

@@ -1,7 +1,9 @@
-"""The atoms of step noise under a scale that is private: how many, how high, rounded so that one move crosses one of them.
+"""The atoms of step noise under a private scale: the heights of its levels, rounded to a grid.
 
-Claim: `ratio_for` is at least (1 + ROOM) times the largest factor by which the scale moves; heights a satisfy a_0 = 0 and
-a_(j+1) >= ratio a_j + 2, in units of 2^-32, up to where a level decides alone.
+They are rounded so that one move crosses one of them.
+
+Claim: `ratio_for` is at least (1 + ROOM) times the largest factor by which the scale moves; heights a satisfy
+a_0 = 0 and a_(j+1) >= ratio a_j + 2, in units of 2^-32, up to where a level decides alone.
 Proof: docs/proofs/step-selection.md, "Rounding".
 Floats: none.
 """
@@ -27,9 +29,8 @@ FINE = 1 << 20
 
 _RATIO_DIGITS = 48
 _PRECISION = 40
-_STEEP = (
-    2 * CLAMP // FINE + 1
-) << DIGITS  # a level so far above the next one decides alone, whatever the scores and the scale
+# A level so far above the one below it decides alone, whatever the scores and the scale.
+_STEEP = (2 * CLAMP // FINE + 1) << DIGITS
 
 Heights = Callable[[Sequence[int]], list[int]]
 """From numbers of levels, any, to heights above 0 in units of 2^-32 scales."""
@@ -37,13 +38,15 @@ Heights = Callable[[Sequence[int]], list[int]]
 
 @lru_cache(maxsize=256)
 def ratio_for(beta: Fraction, floor: Fraction, ceiling: Fraction) -> Fraction:
-    """Return min(e^beta, ceiling/floor) (1 + ROOM), rounded up to 48 binary digits; 1 where the scale is one public number."""
+    """Return min(e^beta, ceiling/floor) (1 + ROOM), rounded up to 48 binary digits.
+
+    It is 1 where the scale is one public number.
+    """
     if floor == ceiling:
         return Fraction(1)
     widest = ceiling / floor
-    if (
-        beta < widest.numerator.bit_length() - widest.denominator.bit_length() + 1
-    ):  # else e^beta > 2^beta >= ceiling/floor
+    # Otherwise e^beta > 2^beta >= ceiling/floor, and e^beta need not be computed.
+    if beta < widest.numerator.bit_length() - widest.denominator.bit_length() + 1:
         widest = min(widest, 1 / Fraction(exp_bounds(beta, _PRECISION)[0]))
     unit = 1 << _RATIO_DIGITS
     return Fraction(-(-widest * (1 + ROOM) * unit // 1), unit)
@@ -56,6 +59,7 @@ def heights(ratio: Fraction) -> Heights:
     steps = int(ratio * (1 << _RATIO_DIGITS))
 
     def at(levels: Sequence[int]) -> list[int]:
+        # Their number is a power of two, so that the cache holds few lists.
         known = _atoms(steps, 1 << max(levels, default=0).bit_length())
         last = len(known) - 1
         return [known[level] if level <= last else known[last] + (level - last) * _STEEP for level in levels]
@@ -68,6 +72,7 @@ def _atoms(ratio: int, count: int) -> tuple[int, ...]:
     """Return the first `count` atoms, or fewer: up to the first that a level alone decides about."""
     found, up, two = [0], (1 << _RATIO_DIGITS) - 1, 2 << DIGITS
     while len(found) < count:
+        # Each from the rounded one before it, and rounded up: otherwise they might not be far enough apart.
         found.append(((found[-1] * ratio + up) >> _RATIO_DIGITS) + two)
         if found[-1] - found[-2] >= _STEEP:
             break
@@ -75,5 +80,8 @@ def _atoms(ratio: int, count: int) -> tuple[int, ...]:
 
 
 def levels_needed(ratio: Fraction, rate: Fraction) -> int:
-    """Return about how many atoms a release computes, ratio above 1: those that noise reaches, or after which a level decides alone."""
+    """Return about how many atoms a release computes, for a ratio above 1.
+
+    They are those that noise reaches, or those after which a level decides alone, if these are fewer.
+    """
     return math.ceil(min(64 / rate, 23 / (ratio - 1) + 1))

@@ -1,7 +1,7 @@
 """How likely the best of public scores wins under step noise: closed forms in floats, for plans.
 
-Claim: `success` is P(the best of these scores wins), up to the rounding of floats and 1e-12. Proof: docs/proofs/step-selection.md,
-"How likely the best one wins".
+Claim: `success` is P(the best of these scores wins), up to the rounding of floats and 1e-12.
+Proof: docs/proofs/step-selection.md, "How likely the best one wins".
 Floats: everything here; nothing about privacy depends on it.
 """
 
@@ -23,7 +23,9 @@ _LEVELS = 1 << 20
 def success(
     steps: NDArray[np.int64], rate: Fraction, heights: Callable[[Sequence[int]], Sequence[int | Fraction]]
 ) -> float:
-    """Return the probability that the largest score wins, among equals the first, with noise `heights` of a geometric level.
+    """Return the probability that the largest score wins, among equals the first.
+
+    The noise of each score is the height of a geometric level.
 
     Parameters
     ----------
@@ -36,7 +38,9 @@ def success(
     """
     best = int(steps.argmax())
     others = np.delete(int(steps[best]) - steps.astype(np.int64), best)
-    before = np.arange(others.size) < best  # they win where they are equal, noise included
+    # Those before the best one win where they are equal, noise included.
+    before = np.arange(others.size) < best
+    # Others of equal depth and equal priority have the same factor: it is computed once.
     kinds, times = np.unique(2 * others + before, return_counts=True)
     depths, strict = (kinds // 2).astype(np.float64), kinds % 2 == 1
     reach = min(_LEVELS, math.ceil(_NATS / float(rate)) + 1)
