@@ -1,7 +1,7 @@
 """The command `sordino`: what it prints on stdout and its exit code are the release; everything else is the data holder's.
 
-Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6 a claim is broken, 1 a bug, 130
-interrupted.
+Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6 a claim is
+broken, 1 a bug, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -104,11 +104,12 @@ shape_options = stacked(
 def above(ctx: click.Context, /, source: str, **options: Any) -> None:
     """Release which items of a public domain more than T distinct units touch, in the order of the domain.
 
-    Items below cost nothing. SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or postgresql://...#TABLE.
+    Items below cost nothing. SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or
+    postgresql://...#TABLE.
 
-    With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at once. Labels and the number of
-    fields are public; answers move by at most --sensitivity S between neighbours (all in one direction: --monotone). It ends with the
-    input, or when enough was found.
+    With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at
+    once. Labels and the number of fields are public; answers move by at most --sensitivity S between
+    neighbours (all in one direction: --monotone). It ends with the input, or when enough was found.
     """
     stream = source == "-"
     for name in OF_TABLES if stream else OF_STREAMS:
@@ -151,7 +152,7 @@ def above(ctx: click.Context, /, source: str, **options: Any) -> None:
     write_rows(options["form"], columns, rows, facts, [BEFORE_SELECTION, low, *notes])
 
 
-# ---- streams ---------------------------------------------------------------------------------------------------------
+# ---- streams -----------------------------------------------------------------------------------------------
 # Answers on standard input, each with its verdict at once: the loop of `sordino above -`.
 #
 # What is written depends on labels and verdicts alone. Verdicts are flushed before more input is waited for.

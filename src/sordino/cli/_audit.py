@@ -69,8 +69,8 @@ PLACE = "{}"
 def audit(name: str | None, *, everything: bool, command: str | None, **options: Any) -> None:
     """Check claims of privacy: NAME of this library, --all of them, or those of a program with --command.
 
-    Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists what no audit looked at, and why. What
-    is audited is run on inputs that you make up: never on real data.
+    Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists what no
+    audit looked at, and why. What is audited is run on inputs that you make up: never on real data.
     """
     which = exactly_one({"NAME": name, "--all": everything or None, "--command": command}, "what is audited")
     own = {"--a": "input_a", "--b": "input_b"} | {

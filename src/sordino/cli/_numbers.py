@@ -112,8 +112,8 @@ _COLUMN = click.option("--column", metavar="COL", required=True, help="Column of
 def quantile(source: str, **options: Any) -> None:
     """Release quantiles of a column of numbers.
 
-    With --user each unit counts for at most --max-rows M rows. With --by COL every group gets an equal part of --epsilon: the part of one
-    of G groups (2 G under replace-one) that a unit may be in.
+    With --user each unit counts for at most --max-rows M rows. With --by COL every group gets an equal part
+    of --epsilon: the part of one of G groups (2 G under replace-one) that a unit may be in.
     """
     q = options["q"]
     _run("quantile", source, options, q=q[0] if len(q) == 1 else q, size_hint=options["size_hint"])
@@ -131,8 +131,8 @@ def quantile(source: str, **options: Any) -> None:
 def total(source: str, **options: Any) -> None:
     """Release the sum of a column of numbers.
 
-    Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at most 0. With --user and --by as for
-    quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at most 0. With
+    --user and --by as for quantile.
     """
     _run("sum", source, options)
 
@@ -149,8 +149,9 @@ def total(source: str, **options: Any) -> None:
 def mean(source: str, **options: Any) -> None:
     """Release the mean of a column of numbers.
 
-    Where to clip is found privately; with --bounded it is --lower and --cap, and the number of rows must be public: --row-is-unit,
-    --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as for quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap, and the number of rows must be
+    public: --row-is-unit, --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as
+    for quantile.
     """
     _run("mean", source, options)
 

@@ -32,7 +32,8 @@ def write_rows(
 ) -> None:
     """Write rows with the facts about them (JSON), rows that repeat the facts nobody may lose (CSV), or a table with notes below.
 
-    Numbers in a table have one digit after the point if they are about `counts`, else at least six digits in all.
+    Numbers in a table have one digit after the point if they are about `counts`, else at least six digits in
+    all.
     """
     chosen = chosen_format(form)
     if chosen == "json":

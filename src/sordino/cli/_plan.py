@@ -164,8 +164,8 @@ def accuracy(mechanism: str, **options: Any) -> None:
 def selector(candidates: int, **options: Any) -> None:
     """Say which mechanism selects the best of M private scores most often, and why.
 
-    The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect. Without --sensitivity nothing is known
-    about how far scores move.
+    The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect. Without
+    --sensitivity nothing is known about how far scores move.
     """
     from sordino.plan import choose_selector
 

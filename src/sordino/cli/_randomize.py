@@ -88,9 +88,9 @@ REPLACED = click.option(
 def randomize(source: str, **options: Any) -> None:
     """Release a noisy report of every row of a column: local privacy, each row with noise of its own.
 
-    SOURCE is a file, a DuckDB table, or "-" for CSV on standard input. Writes the column alone, as CSV, one line for each row, in their
-    order, in a range that is wider by a known factor, and without bias. No row is dropped: what is no number counts as the middle of
-    the range before noise.
+    SOURCE is a file, a DuckDB table, or "-" for CSV on standard input. Writes the column alone, as CSV, one
+    line for each row, in their order, in a range that is wider by a known factor, and without bias. No row is
+    dropped: what is no number counts as the middle of the range before noise.
     """
     if options["where"] is not None:
         raise InvalidParameter(

@@ -29,7 +29,7 @@ from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
 from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
 
-# ---- markers ---------------------------------------------------------------------------------------------------------
+# ---- markers -----------------------------------------------------------------------------------------------
 # `sordino select --statistic tdt`: the most significant markers of a genome, from private counts in families.
 
 MARKERS = "Markers, their number and their labels, and the number of families are taken as public; only the counts are private."
@@ -237,11 +237,13 @@ LABELS = "Candidates, their number and their labels are taken as public; only th
 def select(scores: Path, **options: Any) -> None:
     """Release the best of the candidates in SCORES.csv: each line is one, and only its score is private.
 
-    A score that is no finite number counts as the lowest. Any score moves by at most --sensitivity S between neighbours.
+    A score that is no finite number counts as the lowest. Any score moves by at most --sensitivity S between
+    neighbours.
 
-    With --statistic tdt each line is a marker of a genome, and only the counts in the columns --b and --c are private: how often
-    heterozygous parents transmitted each allele. Neighbours are data of as many families of which one was replaced. What is no count
-    becomes one by rule. Nothing is said about how far scores move: that is known.
+    With --statistic tdt each line is a marker of a genome, and only the counts in the columns --b and --c are
+    private: how often heterozygous parents transmitted each allele. Neighbours are data of as many families
+    of which one was replaced. What is no count becomes one by rule. Nothing is said about how far scores
+    move: that is known.
     """
     if options["statistic"] is not None:
         select_markers(scores, options)

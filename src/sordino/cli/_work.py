@@ -117,8 +117,8 @@ def payer_of(
 ) -> Iterator[Payer]:
     """Charge a mechanism for what comes through a pipe or was computed by somebody else; nothing was read so far.
 
-    The account is the one that was named: whether it is about the people behind these answers cannot be seen from here, only whether
-    it protects the `unit` of a release that has one.
+    The account is the one that was named: whether it is about the people behind these answers cannot be seen
+    from here, only whether it protects the `unit` of a release that has one.
     """
     ledger = ledger_of(options)
     if ledger is None:

@@ -1,7 +1,7 @@
 """How many records are in each bucket of a grid: one pass, any size, merged by addition.
 
-Claim: the counts are the sum of one vector for each record, which is a function of this record and public parameters alone. Proof:
-docs/proofs/bucket-counts.md.
+Claim: the counts are the sum of one vector for each record, which is a function of this record and public
+parameters alone. Proof: docs/proofs/bucket-counts.md.
 Floats: what is computed with a value proposes its bucket only; exact comparisons with the edges decide.
 """
 
@@ -38,8 +38,8 @@ class BucketCounts:
     grid : BucketGrid
         Public.
     counts : array of int64, shape (K + 1,)
-        Records in each bucket, from 0 to 2^60 / (K + 1): other numbers become the nearer end, each alone. So the sums of all hold, too,
-        and a record moves at most one count, by at most one. Private.
+        Records in each bucket, from 0 to 2^60 / (K + 1): other numbers become the nearer end, each alone. So
+        the sums of all hold, too, and a record moves at most one count, by at most one. Private.
 
     Raises
     ------
@@ -82,8 +82,8 @@ class BucketCounts:
         Parameters
         ----------
         values : array or list of numbers, shape (n,)
-            Private: floats, whole numbers, truth values, or objects such as decimals; a memory map of any size is read in blocks.
-            What is missing or no number is in the lowest bucket.
+            Private: floats, whole numbers, truth values, or objects such as decimals; a memory map of any
+            size is read in blocks. What is missing or no number is in the lowest bucket.
         grid : BucketGrid
             Public.
 
@@ -131,8 +131,8 @@ class BucketCounts:
     def runs_up(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the records below edge 0, 1, ..., K - 1 in runs of equal numbers: the numbers, rising, and the length of each run.
 
-        Both have shape (m,), where m - 1 is the number of non-empty buckets other than the first and the last one; the lengths add up
-        to K.
+        Both have shape (m,), where m - 1 is the number of non-empty buckets other than the first and the last
+        one; the lengths add up to K.
         """
         return _runs(self.counts)
 
@@ -189,12 +189,14 @@ def _decimal_edges(grid: BucketGrid) -> list[Decimal]:
     return [Decimal(edge) for edge in grid.edges.tolist()]
 
 
-# ---- where values lie ------------------------------------------------------------------------------------------------
-# The bucket of each record: a rising function of the value proposes a place, comparisons with the edges decide.
+# ---- where values lie --------------------------------------------------------------------------------------
+# The bucket of each record: a rising function of the value proposes a place, comparisons with the edges
+# decide.
 #
-# Claim: the place is the number of edges that are at most the value, exactly, for floats of any width and whole numbers of 64 bits. Proof:
-# docs/proofs/bucket-counts.md.
-# Floats: subtraction, conversion and the digits of a float only have to rise with the value; nothing that they round can misplace it.
+# Claim: the place is the number of edges that are at most the value, exactly, for floats of any width and
+# whole numbers of 64 bits. Proof: docs/proofs/bucket-counts.md.
+# Floats: subtraction, conversion and the digits of a float only have to rise with the value; nothing that
+# they round can misplace it.
 
 
 _MOST_CELLS = 1 << 16  # a table of them stays in the processor's cache
@@ -215,8 +217,8 @@ def counts_of(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
 class _Cells:
     """A rising function from numbers to whole numbers 0, 1, ...: the leading binary digits of the distance from a public origin.
 
-    Distances from `near` to `far` are told apart, on both sides of the origin if `mirrored`; nearer and farther ones fall into the first
-    and the last cell of their side, and NaN into the lowest cell of all.
+    Distances from `near` to `far` are told apart, on both sides of the origin if `mirrored`; nearer and
+    farther ones fall into the first and the last cell of their side, and NaN into the lowest cell of all.
     """
 
     origin: float

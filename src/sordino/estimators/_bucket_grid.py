@@ -1,8 +1,8 @@
 """Edges that cut the numbers into buckets: public, computed once, the same on every machine.
 
 Claim: the bucket of a record is a function of this record alone. Proof: docs/proofs/bucket-counts.md.
-Floats: edges come out of decimal arithmetic that is specified to the last digit, and are rounded once; which bucket a value is in is
-decided by comparison with them, which is exact.
+Floats: edges come out of decimal arithmetic that is specified to the last digit, and are rounded once; which
+bucket a value is in is decided by comparison with them, which is exact.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _ARITHMETIC = Context(prec=50, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN
 class BucketGrid:
     """Which bucket a record is in: bucket i holds the values from edge i - 1 up to, and without, edge i.
 
-    With K edges there are K + 1 buckets: bucket 0 lies below the first edge, bucket K at and above the last one. Two grids are equal
-    if their edges are.
+    With K edges there are K + 1 buckets: bucket 0 lies below the first edge, bucket K at and above the last
+    one. Two grids are equal if their edges are.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ class BucketGrid:
     Attributes
     ----------
     nulls : str
-        "lowest": what is missing (NULL, NaN, None) or no number is in bucket 0, as minus infinity is. Plus infinity is in bucket K.
+        "lowest": what is missing (NULL, NaN, None) or no number is in bucket 0, as minus infinity is. Plus
+        infinity is in bucket K.
 
     Raises
     ------
@@ -86,8 +87,9 @@ class BucketGrid:
     def geometric(cls, *, lower: Number | None, cap: Number, growth: Number, unit: Number = 1) -> BucketGrid:
         """Return the grid with edges lower + unit (growth^i - 1) for i = 1, 2, ... below `cap`, and `cap` itself.
 
-        Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the factor `growth`. With `lower=None`
-        values have both signs: edges -cap, ..., -unit (growth - 1), 0, unit (growth - 1), ..., cap.
+        Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the factor
+        `growth`. With `lower=None` values have both signs: edges -cap, ..., -unit (growth - 1), 0, unit
+        (growth - 1), ..., cap.
 
         Parameters
         ----------
@@ -103,7 +105,8 @@ class BucketGrid:
         Raises
         ------
         InvalidParameter
-            If a parameter is out of its range, the cap is not above `lower`, or there would be more than 2^20 edges.
+            If a parameter is out of its range, the cap is not above `lower`, or there would be more than 2^20
+            edges.
 
         Examples
         --------

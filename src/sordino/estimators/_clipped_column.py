@@ -1,6 +1,7 @@
 """What a sum, a mean and other figures of a column without a guessed bound have in common: first a clip, then totals with noise.
 
-Claim: clip and totals together cost at most epsilon, for units with at most `rows_per_unit` records [durfee2023, Sec. 6.3].
+Claim: clip and totals together cost at most epsilon, for units with at most `rows_per_unit` records
+[durfee2023, Sec. 6.3].
 Proof: docs/proofs/clipped-sum.md.
 Noise: that of `ClipSearch`, then that of `TotalNoise`.
 Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
@@ -108,7 +109,8 @@ class ClippedColumn(Mechanism):
             sides=sides,
             lower=lower,
             cap=cap,
-            # As many records as the noise grows by when the clip rises by one: beyond the best clip there are about so many.
+            # As many records as the noise grows by when the clip rises by one: beyond the best clip there are
+            # about so many.
             tail=math.ceil(self.rows_per_unit / (budget - share)),
             rows_per_unit=self.rows_per_unit,
             adjacency=self.adjacency,

@@ -1,7 +1,7 @@
 """The mean of a column without a guessed bound: a clip that is found privately, then the mean of the clipped records with noise.
 
-Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records [durfee2023, Sec. 6.3;
-kulesza2024].
+Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records
+[durfee2023, Sec. 6.3; kulesza2024].
 Proof: docs/proofs/clipped-mean.md.
 Noise: one-sided geometric for the clip, discrete Laplace for one total or for two, all on whole numbers.
 Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
@@ -32,10 +32,11 @@ from sordino.remnants import no_remnants
 class ClippedMean(ClippedColumn):
     """Average a private column whose range nobody knows.
 
-    A share of the budget finds the clip, as for `ClippedSum`. Where the number of records is public, the rest goes to the sum of the
-    clipped records. Where it is not, it goes to two totals at once: the distances of the records from the lower end, and from the upper
-    end. One record adds the width of the clip to both together, so the two share one budget without dividing it; their sum tells the
-    number of records, their ratio the mean.
+    A share of the budget finds the clip, as for `ClippedSum`. Where the number of records is public, the rest
+    goes to the sum of the clipped records. Where it is not, it goes to two totals at once: the distances of
+    the records from the lower end, and from the upper end. One record adds the width of the clip to both
+    together, so the two share one budget without dividing it; their sum tells the number of records, their
+    ratio the mean.
 
     Raises
     ------
@@ -44,12 +45,14 @@ class ClippedMean(ClippedColumn):
 
     Notes
     -----
-    Missing values (NULL, NaN, None) do not count, unless the number of records is public: then they count as 0, moved into the clip.
+    Missing values (NULL, NaN, None) do not count, unless the number of records is public: then they count as
+    0, moved into the clip.
 
-    The two totals have half the variance of a sum of distances from the middle and a number of records with half the budget each, for
-    every mean and every clip. The defaults are choices, not claims: see `ClippedSum`. In exact laws of the clip with simulated noise
-    (the same columns of 1000 records, epsilon 0.1, 1 and 2) a share of 0.35 for the clip was at most 1.4 times as far off as the
-    best of 0.15, 0.25, 0.35 and 0.5; 0.25 up to 2 times, 0.5 up to 1.7 times.
+    The two totals have half the variance of a sum of distances from the middle and a number of records with
+    half the budget each, for every mean and every clip. The defaults are choices, not claims: see
+    `ClippedSum`. In exact laws of the clip with simulated noise (the same columns of 1000 records, epsilon
+    0.1, 1 and 2) a share of 0.35 for the clip was at most 1.4 times as far off as the best of 0.15, 0.25,
+    0.35 and 0.5; 0.25 up to 2 times, 0.5 up to 1.7 times.
 
     Examples
     --------
@@ -129,11 +132,11 @@ class ClippedMean(ClippedColumn):
         Parameters
         ----------
         total : int or None
-            Private: the sum of max(low, min(high, floor(value / step))) over the records, with the numbers of `clip`. None, the sum
-            over no records, is 0.
+            Private: the sum of max(low, min(high, floor(value / step))) over the records, with the numbers of
+            `clip`. None, the sum over no records, is 0.
         records : int
-            How many records these are: without the missing ones, and private; under `size_is_public` all of them, and public, where
-            a missing one has added `clip.missing`.
+            How many records these are: without the missing ones, and private; under `size_is_public` all of
+            them, and public, where a missing one has added `clip.missing`.
         clip : Clip
             What `clip_from` of this mean released.
         entropy : Entropy

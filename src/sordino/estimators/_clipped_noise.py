@@ -1,6 +1,7 @@
 """Noise for sums of whole steps: exact discrete Laplace, on a grid that is fine for the noise and as coarse as the sampler likes.
 
-Claim: totals that move by at most `bound` record steps in the L1 norm are released with at most epsilon. Proof: docs/proofs/clipped-sum.md.
+Claim: totals that move by at most `bound` record steps in the L1 norm are released with at most epsilon.
+Proof: docs/proofs/clipped-sum.md.
 Noise: discrete Laplace, from `LaplaceMechanism`.
 Floats: none; totals are Python integers of any size.
 """

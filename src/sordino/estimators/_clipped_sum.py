@@ -1,6 +1,7 @@
 """The sum of a column without a guessed bound: a clip that is found privately, then the sum of the clipped records with noise.
 
-Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records [durfee2023, Sec. 6.3].
+Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records
+[durfee2023, Sec. 6.3].
 Proof: docs/proofs/clipped-sum.md.
 Noise: one-sided geometric for the clip, discrete Laplace for the sum, both on whole numbers.
 Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
@@ -29,9 +30,10 @@ from sordino.remnants import no_remnants
 class ClippedSum(ClippedColumn):
     """Add up a private column whose range nobody knows.
 
-    A share of the budget finds an edge that few records reach; each record is moved below it, rounded down to a whole number of small
-    steps, and the sum of these gets noise of the size of the clip. Nothing but a cap has to be known, and only as a safeguard: now and
-    then (about once in a thousand times) the search runs far past the largest record, and the cap ends it.
+    A share of the budget finds an edge that few records reach; each record is moved below it, rounded down to
+    a whole number of small steps, and the sum of these gets noise of the size of the clip. Nothing but a cap
+    has to be known, and only as a safeguard: now and then (about once in a thousand times) the search runs
+    far past the largest record, and the cap ends it.
 
     Raises
     ------
@@ -40,14 +42,15 @@ class ClippedSum(ClippedColumn):
 
     Notes
     -----
-    Missing values (NULL, NaN, None) add nothing. The search aims at rows_per_unit / epsilon-of-the-sum records beyond the clip, where
-    cutting off a little more costs as much as it saves in noise.
+    Missing values (NULL, NaN, None) add nothing. The search aims at rows_per_unit / epsilon-of-the-sum
+    records beyond the clip, where cutting off a little more costs as much as it saves in noise.
 
-    The defaults are choices, not claims. In exact expected errors on samples of 200, 1000 and 10,000 records of six columns (ages, hours,
-    ratings, pages, a lognormal and a Pareto law), epsilon 0.1 to 2, a share of 0.35 was at most 1.5 times as far off as the best share
-    for that column and budget, 0.25 up to 2.1 times and 0.5 up to 1.7 times. The threshold gets twice the rate of the counts, which makes
-    overshoots rare. They still weigh: an error of the size of cap / epsilon, once in a thousand times, is part of the expected error,
-    and a cap that is a million times too large dominates it. The median error does not notice.
+    The defaults are choices, not claims. In exact expected errors on samples of 200, 1000 and 10,000 records
+    of six columns (ages, hours, ratings, pages, a lognormal and a Pareto law), epsilon 0.1 to 2, a share of
+    0.35 was at most 1.5 times as far off as the best share for that column and budget, 0.25 up to 2.1 times
+    and 0.5 up to 1.7 times. The threshold gets twice the rate of the counts, which makes overshoots rare.
+    They still weigh: an error of the size of cap / epsilon, once in a thousand times, is part of the expected
+    error, and a cap that is a million times too large dominates it. The median error does not notice.
 
     Examples
     --------
@@ -124,8 +127,8 @@ class ClippedSum(ClippedColumn):
         Parameters
         ----------
         total : int or None
-            Private: the sum of max(low, min(high, floor(value / step))) over all records that are not missing, with the numbers of
-            `clip`. None, the sum over no records, is 0.
+            Private: the sum of max(low, min(high, floor(value / step))) over all records that are not
+            missing, with the numbers of `clip`. None, the sum over no records, is 0.
         clip : Clip
             What `clip_from` of this sum released.
         entropy : Entropy

@@ -1,7 +1,7 @@
 """A sum or a mean of clipped records: the number, and what is known of it.
 
-Claim: `interval` covers the figure of the clipped records, `true_interval` that of the records themselves, each with at least its
-confidence. Proof: docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md.
+Claim: `interval` covers the figure of the clipped records, `true_interval` that of the records themselves,
+each with at least its confidence. Proof: docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md.
 Floats: exact fractions of what was released, rounded once.
 """
 
@@ -32,13 +32,14 @@ class ClippedValue(Release):
     clip : tuple of float
         The ends (low, high) that records were moved into.
     capped : bool
-        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large as the cap then.
+        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large as the cap
+        then.
     standard_error : float
-        Standard deviation of the noise, given the clip; says nothing of what clipping cut off. Of a mean under add-remove an
-        approximation for many records, at the released numbers.
+        Standard deviation of the noise, given the clip; says nothing of what clipping cut off. Of a mean
+        under add-remove an approximation for many records, at the released numbers.
     interval : tuple of float
-        Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from the exact law of the noise, also for
-        few records.
+        Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from the exact
+        law of the noise, also for few records.
 
     Examples
     --------
@@ -75,16 +76,18 @@ class ClippedValue(Release):
     def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
         """Return the ends of an interval for the sum or mean of the records as they are, not clipped.
 
-        How far the largest records reach is what no private number can tell: an end is infinite unless a public statement closes it.
-        Where `lower` was 0 or more and no record lies below it, the lower end is finite. With `within_cap` both are.
+        How far the largest records reach is what no private number can tell: an end is infinite unless a
+        public statement closes it. Where `lower` was 0 or more and no record lies below it, the lower end is
+        finite. With `within_cap` both are.
 
         Parameters
         ----------
         confidence : number
             In (0, 1).
         within_cap : bool
-            Say True only if it is public that all records lie between `lower` (with None: minus the cap) and the cap. Then as many of
-            them as the search may have left beyond the clip are counted as if they lay there.
+            Say True only if it is public that all records lie between `lower` (with None: minus the cap) and
+            the cap. Then as many of them as the search may have left beyond the clip are counted as if they
+            lay there.
 
         Raises
         ------
@@ -93,7 +96,8 @@ class ClippedValue(Release):
 
         Notes
         -----
-        A finite upper end is one for records that are rounded down to whole steps (of about the clip over 2^32), as they were added.
+        A finite upper end is one for records that are rounded down to whole steps (of about the clip over
+        2^32), as they were added.
         """
         wrong = 1 - SHARE("ClippedValue.true_interval.confidence", confidence)
         TRUTH("ClippedValue.true_interval.within_cap", within_cap)
@@ -129,8 +133,8 @@ def clipped_ends(
 ) -> Ends:
     """Return between which numbers the figure of the clipped records lies, with a probability of at least 1 - `wrong`.
 
-    One total: the exact quantiles of its noise. Two totals, of the distances from either end: the shares that they do not refute.
-    Not `two_sided`: only the lower end holds, at the same level.
+    One total: the exact quantiles of its noise. Two totals, of the distances from either end: the shares that
+    they do not refute. Not `two_sided`: only the lower end holds, at the same level.
     """
     if len(noisy) == 2:
         rate, slack = float(noise.mechanism.noise.rate), 1 + noise.rounded
@@ -176,11 +180,12 @@ def _floats(ends: Ends) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-# ---- the interval of a share -----------------------------------------------------------------------------------------
-# Where the share of one total in two lies, from both with noise: an interval by inverting a test, exact for every number of records.
+# ---- the interval of a share -------------------------------------------------------------------------------
+# Where the share of one total in two lies, from both with noise: an interval by inverting a test, exact for
+# every number of records.
 #
-# Claim: the share u/(u + v) of whole u, v >= 0, u + v > 0, is between the ends with at least the stated confidence. Proof:
-# docs/proofs/clipped-mean.md, "Intervals".
+# Claim: the share u/(u + v) of whole u, v >= 0, u + v > 0, is between the ends with at least the stated
+# confidence. Proof: docs/proofs/clipped-mean.md, "Intervals".
 # Floats: distances are exact fractions; the tail of two Laplace variables is rounded in its last digits.
 
 

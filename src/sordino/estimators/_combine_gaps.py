@@ -1,7 +1,8 @@
 """The best linear unbiased estimates from a selection's free gaps and fresh measurements of the selected items.
 
-Claim: minimum variance among linear unbiased estimates for fixed indices [ding2022, Thm 4, generalized]. After selection the noise of
-the winners is not centered: the estimates are "before selection", their variance is no error bar. Proof: docs/proofs/combine-gaps.md.
+Claim: minimum variance among linear unbiased estimates for fixed indices [ding2022, Thm 4, generalized].
+After selection the noise of the winners is not centered: the estimates are "before selection", their variance
+is no error bar. Proof: docs/proofs/combine-gaps.md.
 Floats: post-processing in doubles.
 """
 
@@ -60,24 +61,27 @@ class Estimates:
 def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimates:
     """Combine the gaps of `selection` with `measurements` of the selected items into one estimate for each item.
 
-    The estimates are unbiased **before selection only**, that is for items that were fixed in advance. An item that was found was found
-    partly because its noise was high, so after selection its estimate is too high on average, the more so the further the answer lies
-    below where it was found, and the variance is no error bar. For intervals take `interval` of the measurements, or `lower_bound`.
+    The estimates are unbiased **before selection only**, that is for items that were fixed in advance. An
+    item that was found was found partly because its noise was high, so after selection its estimate is too
+    high on average, the more so the further the answer lies below where it was found, and the variance is no
+    error bar. For intervals take `interval` of the measurements, or `lower_bound`.
 
     Parameters
     ----------
     selection : TopK, HybridTop or Positives
-        What `NoisyTopK`, `HybridTopK`, `SparseVector`, `AdaptiveSparseVector` or `HybridSparseVector` released. After a threshold the
-        gaps have estimates of their own, which share the noise of that threshold; it is estimated along. Positives of later passes have
-        no gap: their measurement stands alone.
+        What `NoisyTopK`, `HybridTopK`, `SparseVector`, `AdaptiveSparseVector` or `HybridSparseVector`
+        released. After a threshold the gaps have estimates of their own, which share the noise of that
+        threshold; it is estimated along. Positives of later passes have no gap: their measurement stands
+        alone.
     measurements : Value or Values
-        What `LaplaceMechanism` or `GaussianMechanism` released: `measurements.values[i]` belongs to `selection.indices[i]`; NaN means
-        not measured. The noise must be independent of the selection's.
+        What `LaplaceMechanism` or `GaussianMechanism` released: `measurements.values[i]` belongs to
+        `selection.indices[i]`; NaN means not measured. The noise must be independent of the selection's.
 
     Raises
     ------
     InvalidParameter
-        If the lengths differ, the selection has no gaps, or its gaps say nothing without a measurement and nothing was measured.
+        If the lengths differ, the selection has no gaps, or its gaps say nothing without a measurement and
+        nothing was measured.
 
     Notes
     -----
@@ -149,7 +153,8 @@ def _known(selection: Any) -> _Known:
         raise InvalidParameter(
             "combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise."
         )
-    # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which nothing is known.
+    # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which nothing is
+    # known.
     inner = selection.gaps[: k - 1]
     deviations = np.full(k, math.sqrt(mechanism.noise.variance) * step)
     return _Known(np.append(np.cumsum(inner[::-1])[::-1], 0.0), deviations, math.inf)

@@ -45,15 +45,17 @@ class Difference:
     def lowest(self, lift: int, wrong: Fraction) -> int | None:
         """Return the lowest height that is not refuted by a lift, for a share `wrong` in (0, 1) of all lifts that such an answer has.
 
-        The height of an answer is how far it lies above its threshold, the lift how far its noisy value lies above the noisy threshold:
-        height plus Z, which is at least 0 for an answer that is found. A height x is refuted if P(Z >= lift - x | Z >= -x) <= wrong; if
-        it is, all lower ones are. None if no height is refuted.
+        The height of an answer is how far it lies above its threshold, the lift how far its noisy value lies
+        above the noisy threshold: height plus Z, which is at least 0 for an answer that is found. A height x
+        is refuted if P(Z >= lift - x | Z >= -x) <= wrong; if it is, all lower ones are. None if no height is
+        refuted.
         """
 
         def stands(x: int) -> bool:
             return not _certain(lambda digits: self._spare(lift - x, -x, wrong, digits))
 
-        # A lift that even the lowest answers have more often than that: as far below as one likes it is the slowest tail that is left.
+        # A lift that even the lowest answers have more often than that: as far below as one likes it is the
+        # slowest tail that is left.
         slowest = (
             self.query.rate
             if self.threshold.name == "exponential"
@@ -129,8 +131,8 @@ def _first(true: Callable[[int], bool], low: int, high: int) -> int:
 def _upper(first: Law, second: Law, z: int, digits: int) -> Bounds:
     """Return bounds of P(X - Y >= z) for z >= 0, X of the first and Y of the second law.
 
-    A discrete Laplace variable is a geometric one with probability 1/(1 + r), else -1 less a geometric one. If X < 0 <= Y, nothing is
-    left; the other signs give differences and a sum of geometric variables.
+    A discrete Laplace variable is a geometric one with probability 1/(1 + r), else -1 less a geometric one.
+    If X < 0 <= Y, nothing is left; the other signs give differences and a sum of geometric variables.
     """
     enclosed = _Enclosed(digits)
     above, below = enclosed.signs(first), enclosed.signs(second)

@@ -1,7 +1,8 @@
 """Where a released number's true answer lies: exact quantiles of the noise, nothing normal about it.
 
-Claim: the interval covers each true answer with at least the stated confidence, given everything released before the noise was drawn,
-so also after a selection made with other noise. Proof: docs/proofs/intervals.md. Floats: rounding of the last bit.
+Claim: the interval covers each true answer with at least the stated confidence, given everything released
+before the noise was drawn, so also after a selection made with other noise. Proof: docs/proofs/intervals.md.
+Floats: rounding of the last bit.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     Returns
     -------
     low, high : float, or arrays of shape (n,)
-        In the unit of the answers (for answers between two grid points: of the grid point below; of a `FoldedMechanism` without a step:
-        of the one that the answer was rounded to). After folded noise both lie in the range of the answers, and an answer beyond
-        that range counts as its end.
+        In the unit of the answers (for answers between two grid points: of the grid point below; of a
+        `FoldedMechanism` without a step: of the one that the answer was rounded to). After folded noise both
+        lie in the range of the answers, and an answer beyond that range counts as its end.
 
     Raises
     ------

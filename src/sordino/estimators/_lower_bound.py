@@ -1,7 +1,8 @@
 """How large an answer that was found above a noisy threshold is at least: exact quantiles of the noise, on the grid.
 
-Claim: for each question P(found and bound wrong) <= 1 - confidence; with `selective` P(bound wrong | found) <= 1 - confidence
-[ding2022, Lemma 3, with the tail that one-sided noise needs]. Proof: docs/proofs/lower-bounds.md.
+Claim: for each question P(found and bound wrong) <= 1 - confidence; with `selective` P(bound wrong | found)
+<= 1 - confidence [ding2022, Lemma 3, with the tail that one-sided noise needs]. Proof:
+docs/proofs/lower-bounds.md.
 Floats: what is read from a release is a whole number of steps again; the bound is rounded down to a float.
 """
 
@@ -30,10 +31,11 @@ def lower_bound(
 ) -> Any:
     """Return a lower bound of each answer that was found above a noisy threshold, at no cost.
 
-    By default the bound is right for a question **before it is known whether it is found**: with probability at most 1 - confidence
-    the question is found and its bound is wrong. Among many questions that are far below the threshold a few are found all the same,
-    and *their* bounds are wrong. With `selective` at most a share 1 - confidence of the findings of each question has a wrong bound;
-    that bound is lower, and there is none where the answer lies too close to its noisy threshold.
+    By default the bound is right for a question **before it is known whether it is found**: with probability
+    at most 1 - confidence the question is found and its bound is wrong. Among many questions that are far
+    below the threshold a few are found all the same, and *their* bounds are wrong. With `selective` at most a
+    share 1 - confidence of the findings of each question has a wrong bound; that bound is lower, and there is
+    none where the answer lies too close to its noisy threshold.
 
     Parameters
     ----------
@@ -42,14 +44,15 @@ def lower_bound(
     confidence : number
         In (0, 1).
     selective : bool
-        Whether the bound holds given that the answer was found. Only for `SparseVector`, where it is proved: for lists (whose order and
-        thresholds were fixed before), and for verdicts of a stream with `positives=1` or `resample`.
+        Whether the bound holds given that the answer was found. Only for `SparseVector`, where it is proved:
+        for lists (whose order and thresholds were fixed before), and for verdicts of a stream with
+        `positives=1` or `resample`.
 
     Returns
     -------
     float, or array of shape (t,)
-        In the unit of the answers; one number for a verdict. -inf where nothing can be said: not above, no gap (a later pass, or a
-        hybrid that did not meet its threshold), or too small a gap.
+        In the unit of the answers; one number for a verdict. -inf where nothing can be said: not above, no
+        gap (a later pass, or a hybrid that did not meet its threshold), or too small a gap.
 
     Raises
     ------
@@ -58,8 +61,8 @@ def lower_bound(
 
     Notes
     -----
-    Each bound holds for its own question with the stated confidence, all of them together with less. Where a question has several
-    branches, 1 - confidence is divided among them.
+    Each bound holds for its own question with the stated confidence, all of them together with less. Where a
+    question has several branches, 1 - confidence is divided among them.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The mean of many numbers from one noisy report of each: post-processing of local releases.
 
-Claim: unbiased for the mean of the numbers, each moved into the range; `interval` covers that mean with at least its confidence, for any
-number of reports and whatever the numbers are. Proof: docs/proofs/reports.md.
+Claim: unbiased for the mean of the numbers, each moved into the range; `interval` covers that mean with at
+least its confidence, for any number of reports and whatever the numbers are. Proof: docs/proofs/reports.md.
 Floats: post-processing in doubles.
 """
 
@@ -35,11 +35,13 @@ class ReportsMean:
     value : float
         The mean of the reports, in the unit of the numbers: unbiased, and perhaps beyond the range.
     standard_error : float
-        Of less than 100 reports the largest standard deviation that the mean can have. Of more an estimate from their spread, if that is
-        less; it counts how the numbers themselves differ as well, as if they were a sample: for their own mean it is on the large side.
+        Of less than 100 reports the largest standard deviation that the mean can have. Of more an estimate
+        from their spread, if that is less; it counts how the numbers themselves differ as well, as if they
+        were a sample: for their own mean it is on the large side.
     interval : tuple of float
-        Covers the mean of the numbers with at least the confidence, for every number of reports and whatever the numbers are; within the
-        range. It is some 40 % wider than 1.96 standard errors, because nothing in it is an approximation.
+        Covers the mean of the numbers with at least the confidence, for every number of reports and whatever
+        the numbers are; within the range. It is some 40 % wider than 1.96 standard errors, because nothing in
+        it is an approximation.
     reports : int
         How many.
 
@@ -73,8 +75,8 @@ def mean_of_reports(
     Parameters
     ----------
     reports : Values, or array of numbers of shape (n,)
-        What `reports` of a `CompositeMechanism` or `CompositeTable`, or `Session.randomize`, released; or these numbers alone, such as
-        the column that `sordino randomize` wrote.
+        What `reports` of a `CompositeMechanism` or `CompositeTable`, or `Session.randomize`, released; or
+        these numbers alone, such as the column that `sordino randomize` wrote.
     mechanism : CompositeMechanism or CompositeTable, optional
         What made them, if they are numbers alone.
     confidence : number
@@ -87,8 +89,8 @@ def mean_of_reports(
 
     Notes
     -----
-    The noise of different reports must be independent, as it is in these releases. Records without a number, and those of a unit beyond its
-    bound, were reported as the middle of the range, and count as that.
+    The noise of different reports must be independent, as it is in these releases. Records without a number,
+    and those of a unit beyond its bound, were reported as the middle of the range, and count as that.
 
     Examples
     --------

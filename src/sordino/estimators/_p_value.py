@@ -1,6 +1,7 @@
 """How surely the selected answer is the best one, from the lead that the exponential mechanism released.
 
-Claim: if another answer is at least as large, then P(p_value <= alpha) <= alpha for every alpha, also given that this one was selected.
+Claim: if another answer is at least as large, then P(p_value <= alpha) <= alpha for every alpha, also given
+that this one was selected.
 Proof: docs/proofs/exponential-mechanism.md, "The p-value". Floats: rounding of the last bits, upward.
 """
 
@@ -27,8 +28,9 @@ def p_value(choice: Choice) -> float:
     Returns
     -------
     float
-        min(1, 2/(1 + e^g)), the gap g in nats (gap/step times the rate). It is at most alpha from g = ln(2/alpha - 1) on: 3.66 nats for
-        0.05. Among answers between two grid points it is about the grid points. It is rounded up, and never 0.
+        min(1, 2/(1 + e^g)), the gap g in nats (gap/step times the rate). It is at most alpha from g =
+        ln(2/alpha - 1) on: 3.66 nats for 0.05. Among answers between two grid points it is about the grid
+        points. It is rounded up, and never 0.
 
     Raises
     ------

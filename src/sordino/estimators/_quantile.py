@@ -1,11 +1,12 @@
 """A quantile of a column whose range nobody knows: the first edge of a geometric grid with enough records behind it, found with noise.
 
-Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2, (1 - q) e1), q e1 + e2] under
-add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates times the rows of a unit [durfee2023, Lemma B.1]; permute-and-flip
-over the buckets is epsilon-private [mckenna2020, Thm 1].
+Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2, (1 - q)
+e1), q e1 + e2] under add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates times the rows of a
+unit [durfee2023, Lemma B.1]; permute-and-flip over the buckets is epsilon-private [mckenna2020, Thm 1].
 Proof: docs/proofs/quantile.md.
 Noise: one-sided geometric on a lattice of 1/b records, q = a/b; runs of empty buckets cost no draws.
-Floats: the edges, which are public, and what is computed from the edge or bucket that was found; no count, no cost and no comparison.
+Floats: the edges, which are public, and what is computed from the edge or bucket that was found; no count, no
+cost and no comparison.
 """
 
 from __future__ import annotations
@@ -54,12 +55,14 @@ class QuantileValue(Release):
     value : float
         An edge of the grid, or with permute-and-flip the middle between two edges; in the unit of the values.
     capped : bool
-        True if the quantile may lie beyond the cap (with `lower=None`: beyond either end); the value is that end then.
+        True if the quantile may lie beyond the cap (with `lower=None`: beyond either end); the value is that
+        end then.
     rank_error_low, rank_error_high : float
-        With probability at least 95% the rank of the value lies between target + low and target + high, in records; low <= 0 <= high.
-        Records that share the bucket of the target rank, or the bucket next to the value on the side of the target, count as lying at
-        the target; with permute-and-flip those that share the bucket of the value, and no others. The rank itself is not public where
-        the number of records is not.
+        With probability at least 95% the rank of the value lies between target + low and target + high, in
+        records; low <= 0 <= high. Records that share the bucket of the target rank, or the bucket next to the
+        value on the side of the target, count as lying at the target; with permute-and-flip those that share
+        the bucket of the value, and no others. The rank itself is not public where the number of records is
+        not.
 
     Examples
     --------
@@ -205,7 +208,8 @@ class Quantile(ColumnQuantiles):
         Parameters
         ----------
         values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no values at all.
+            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no
+            values at all.
         entropy : Entropy
             Where the noise comes from.
 
@@ -245,7 +249,8 @@ class Quantile(ColumnQuantiles):
     def errors(self, edge: int, place: int = 0) -> tuple[float, float]:
         """Return the rank errors, low and high, of what part number `place` found: a function of public values alone.
 
-        `edge` is the edge where a search ended; of a bucket, which is chosen among all, they do not depend on it.
+        `edge` is the edge where a search ended; of a bucket, which is chosen among all, they do not depend on
+        it.
         """
         part = self.parts[place]
         wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
@@ -285,8 +290,9 @@ def counted(values: Any, grid: BucketGrid, owner: str) -> Runs:
 def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
     """Return whether an edge says that the quantile may lie beyond the cap, or with both signs beyond either end.
 
-    Upward an edge is reached if enough records lie below it, downward if enough lie at or above it: the first and the last edge say
-    different things. A bucket says what its upper edge says upward; the last one has none, as a search that reached no edge.
+    Upward an edge is reached if enough records lie below it, downward if enough lie at or above it: the first
+    and the last edge say different things. A bucket says what its upper edge says upward; the last one has
+    none, as a search that reached no edge.
     """
     return edge >= grid.size - (not upward) or (signed and edge < upward)
 

@@ -1,6 +1,7 @@
 """How a quantile is searched for, and what that costs: choices that read public parameters and a public size hint, never a record.
 
-Claim: what `Plan` returns costs what it says. Proof: docs/proofs/quantile.md, which also says where the rules of choice come from.
+Claim: what `Plan` returns costs what it says. Proof: docs/proofs/quantile.md, which also says where the rules
+of choice come from.
 Floats: logarithms of public numbers; they choose, and no cost depends on them.
 """
 
@@ -62,8 +63,9 @@ def upward(q: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bo
 def correction(rate: Fraction, threshold_rate: Fraction, growth: Fraction, size_hint: int | None) -> float:
     """Return by how many records the threshold is raised, so that a search ends near its target on average.
 
-    Where more than `rate` edges come on each record, the largest noise of many tests ends a search early, and that of the threshold
-    late. The edges for each record are guessed: `size_hint` records over values that differ by a factor e. Rates in nats a record.
+    Where more than `rate` edges come on each record, the largest noise of many tests ends a search early, and
+    that of the threshold late. The edges for each record are guessed: `size_hint` records over values that
+    differ by a factor e. Rates in nats a record.
     """
     if size_hint is None:
         return 0.0

@@ -1,7 +1,7 @@
 """Records in blocks: any array of numbers, of any size, as arrays that hold each value unchanged.
 
-Claim: nothing but the kind of the array (public) says how a value is read, and no value sways how another one is. Proof:
-docs/proofs/bucket-counts.md.
+Claim: nothing but the kind of the array (public) says how a value is read, and no value sways how another one
+is. Proof: docs/proofs/bucket-counts.md.
 Floats: none is made from a whole number or a decimal.
 """
 
@@ -68,7 +68,8 @@ def _array(values: Any) -> NDArray[Any] | None:
         return np.asarray(values)
     if declared is not None and not any(name in str(declared).lower() for name in _NUMERIC):
         return None
-    # A column of another library: one missing value may turn all its whole numbers into floats, so they are taken one by one.
+    # A column of another library: one missing value may turn all its whole numbers into floats, so they are
+    # taken one by one.
     array = np.asarray(values)
     lossless = array.dtype.kind != "f" or any(name in str(declared).lower() for name in _FLOATING)
     return array if lossless else _listed(_python_values(values))

@@ -1,7 +1,7 @@
 """Where to clip: the first rising edge that few records reach, found by a noisy threshold; shared by `ClippedSum` and `ClippedMean`.
 
-Claim: the clip costs a loss in [-e2, e1 + e2] if units come or go, with e1 and e2 the rates times `rows_per_unit`; under replace-one what
-`ClipSearch.cost` says [durfee2023].
+Claim: the clip costs a loss in [-e2, e1 + e2] if units come or go, with e1 and e2 the rates times
+`rows_per_unit`; under replace-one what `ClipSearch.cost` says [durfee2023].
 Proof: docs/proofs/clipped-sum.md.
 Noise: one-sided geometric on the whole numbers; the threshold has twice the rate of the counts.
 Floats: edges are public floats; clips become whole numbers of a public power of two.
@@ -53,7 +53,8 @@ class Clip(Release):
     step : Fraction
         A power of two, in the unit of the values.
     tests : tuple of (int or None)
-        For each search, how many edges were tested until one was found; None if none was and the cap is the clip.
+        For each search, how many edges were tested until one was found; None if none was and the cap is the
+        clip.
     """
 
     low: int
@@ -91,8 +92,8 @@ class ClipSearch:
     grid : BucketGrid
         Its edges are tested.
     sides : {"above", "magnitude", "both"}
-        "above": the lower end is `lower`. "magnitude": one search over distances from 0, and a clip on both sides. "both": one
-        search on either side of 0. The last two need a grid for values of both signs.
+        "above": the lower end is `lower`. "magnitude": one search over distances from 0, and a clip on both
+        sides. "both": one search on either side of 0. The last two need a grid for values of both signs.
     lower, cap : Fraction
         Between which the clip lies in any case.
     tail : int
@@ -151,7 +152,8 @@ class ClipSearch:
     def runs(self, counts: BucketCounts) -> tuple[Runs, ...]:
         """Return for each search what is tested, edge by edge away from 0 (from `lower`): answers in runs of equal ones, and lengths.
 
-        Private. Negative values below the grid share their bucket with missing ones, and are not seen by a search on that side.
+        Private. Negative values below the grid share their bucket with missing ones, and are not seen by a
+        search on that side.
         """
         if getattr(counts, "grid", None) != self.grid:
             raise InvalidParameter(
@@ -196,7 +198,8 @@ class ClipSearch:
     def beyond(self, tests: int, wrong: Fraction) -> float:
         """Return how many records lie at or beyond the edge that was found at most, with a probability of at least 1 - `wrong`.
 
-        All edges together: noise of at least ln(pi^2 k^2 / (6 wrong)) / rate at test k has a probability of at most 6 wrong / (pi k)^2.
+        All edges together: noise of at least ln(pi^2 k^2 / (6 wrong)) / rate at test k has a probability of
+        at most 6 wrong / (pi k)^2.
         """
         return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(self.scan.noise.rate)
 

@@ -1,10 +1,12 @@
 """Several quantiles of one column: the middle one splits the records, and each half goes on with its own, level by level.
 
-Claim: a record is in one search of each level, so L levels cost a noisy number of records and L times e under add-remove, L times 2e
-under replace-one, e the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec. B.3; kaplan2022].
+Claim: a record is in one search of each level, so L levels cost a noisy number of records and L times e under
+add-remove, L times 2e under replace-one, e the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec.
+B.3; kaplan2022].
 Proof: docs/proofs/quantiles.md.
 Noise: one-sided geometric on whole counts; discrete Laplace on the number of records where that is private.
-Floats: the edges, which are public, and what is computed from the edges that were found; no count, no cost and no comparison.
+Floats: the edges, which are public, and what is computed from the edges that were found; no count, no cost
+and no comparison.
 """
 
 from __future__ import annotations
@@ -84,8 +86,9 @@ class QuantileValues(tuple[QuantileValue, ...]):
 class Place(NamedTuple):
     """Where the records were split, or an end of the grid.
 
-    `number` counts the quantiles from 1 (0 and m + 1 are the ends), `edge` the edges from 0 (-1 and K are the ends); the rank of the
-    edge lies between its target + `low` and its target + `high`. `upward` says whether it was looked for in this direction.
+    `number` counts the quantiles from 1 (0 and m + 1 are the ends), `edge` the edges from 0 (-1 and K are the
+    ends); the rank of the edge lies between its target + `low` and its target + `high`. `upward` says whether
+    it was looked for in this direction.
     """
 
     number: int
@@ -111,7 +114,8 @@ def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
 class Quantiles(ColumnQuantiles):
     """Release several quantiles of a column in ceil(log2(m + 1)) searches' budget, without a range to guess.
 
-    For one quantile take `Quantile`. Where very many records share one value, a quantile may come out as its neighbor among `q`.
+    For one quantile take `Quantile`. Where very many records share one value, a quantile may come out as its
+    neighbor among `q`.
 
     Raises
     ------
@@ -191,7 +195,8 @@ class Quantiles(ColumnQuantiles):
         Parameters
         ----------
         values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no values at all.
+            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no
+            values at all.
         entropy : Entropy
             Where the noise comes from.
 
@@ -240,7 +245,8 @@ class Quantiles(ColumnQuantiles):
     ) -> tuple[int, RankSearch | None, bool]:
         """Return what comes next between two places, a function of what is public.
 
-        The number of the middle quantile, the search for it (None if no edge lies between the places), and whether it goes upward.
+        The number of the middle quantile, the search for it (None if no edge lies between the places), and
+        whether it goes upward.
         """
         middle = (below.number + above.number) // 2
         upward = self._upward(below.number, middle, above.number)
@@ -259,8 +265,9 @@ class Quantiles(ColumnQuantiles):
     def _upward(self, low: int, middle: int, high: int) -> bool:
         """Return whether to search from the lower place up.
 
-        From an end of the grid, if only one place is one and the walk is safe: the rank of an end is exact, that of a place found may be
-        off by all the records that share its value. Else from the place that is farther away in records.
+        From an end of the grid, if only one place is one and the walk is safe: the rank of an end is exact,
+        that of a place found may be off by all the records that share its value. Else from the place that is
+        farther away in records.
         """
         under, over = self._shares[middle] - self._shares[low], self._shares[high] - self._shares[middle]
         from_bottom, from_top = low == 0, high == len(self._shares) - 1
@@ -310,7 +317,8 @@ def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:
     """Return the cost of the searches of one level, in all of which one unit may have rows; `e` is the rate for a whole unit."""
     if adjacency == "add-remove":
         return nested_cost(e, e)
-    # One row that moves within a search: a loss in [-e, 2e] or its mirror image, which also bounds two searches with [-e, e] each.
+    # One row that moves within a search: a loss in [-e, 2e] or its mirror image, which also bounds two
+    # searches with [-e, e] each.
     return Range(low=e, high=2 * e) if rows == 1 else Pure(epsilon=2 * e)
 
 

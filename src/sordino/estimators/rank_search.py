@@ -28,8 +28,8 @@ _MOST = 1 << 60
 class Runs(NamedTuple):
     """What a search looks at; private.
 
-    `below` holds the records below each edge in runs of equal numbers, `lengths` how many edges each run has and `ends` how many there
-    are up to its end, all of shape (m,); `records` is the number of all records.
+    `below` holds the records below each edge in runs of equal numbers, `lengths` how many edges each run has
+    and `ends` how many there are up to its end, all of shape (m,); `records` is the number of all records.
     """
 
     below: Ints
@@ -75,7 +75,8 @@ class RankSearch:
     Attributes
     ----------
     upward : bool
-        From the lowest edge up, counting records below each; or from the highest down, counting records at or above each.
+        From the lowest edge up, counting records below each; or from the highest down, counting records at or
+        above each.
     first, last : int
         The edges `first` to `last` - 1 are tested; at least one.
     low, high : int
@@ -83,7 +84,8 @@ class RankSearch:
     weight, drop : int
         The lattice: `weight` steps for each record counted, less `drop` steps for every record there is.
     target : int
-        What the answers are to reach, in lattice steps; the threshold of `scan` may be moved from there by a public correction.
+        What the answers are to reach, in lattice steps; the threshold of `scan` may be moved from there by a
+        public correction.
     scan : ThresholdScan
         Threshold and noise, in lattice steps.
     """
@@ -119,8 +121,8 @@ class RankSearch:
     def errors(self, edge: int, wrong: float) -> tuple[float, float]:
         """Return how many records too few and too many may lie behind the edge (`short`, `over`), each but with probability `wrong`.
 
-        Behind an edge that was reached there are at least target - short records of those that are counted; behind the one tested
-        before it at most target + over. An end that was not reached has no `short`: 0.
+        Behind an edge that was reached there are at least target - short records of those that are counted;
+        behind the one tested before it at most target + over. An end that was not reached has no `short`: 0.
         """
         shift = (self.scan.threshold - self.target) / self.weight
         over = shift - math.log(wrong) / (float(self.scan.threshold_noise.rate) * self.weight)
@@ -138,15 +140,16 @@ class RankSearch:
 class RankFlip:
     """A choice among all buckets by permute-and-flip: the better a bucket, the fewer records lie between it and the target rank.
 
-    A bucket holds all ranks from the records before it to those before the next one. So a value that many records share is as good as
-    its ranks are near, and is told from the empty buckets beside it.
+    A bucket holds all ranks from the records before it to those before the next one. So a value that many
+    records share is as good as its ranks are near, and is told from the empty buckets beside it.
 
     Attributes
     ----------
     weight, drop : int
         The lattice: u = weight records below an edge - drop records is how far it lies beyond the target.
     rate : Fraction
-        In nats a step of the depth of a bucket: the distance of 0 from the interval between u of its lower and u of its upper edge.
+        In nats a step of the depth of a bucket: the distance of 0 from the interval between u of its lower
+        and u of its upper edge.
     """
 
     weight: int

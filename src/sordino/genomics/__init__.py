@@ -1,7 +1,7 @@
 """The markers of a genome that are most associated, from the counts of a transmission disequilibrium test in families.
 
-Neighbours are data of as many families of which one was replaced by any other. Counts are private; how many markers and families there are
-is public.
+Neighbours are data of as many families of which one was replaced by any other. Counts are private; how many
+markers and families there are is public.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which method selects the most significant marker: a rule about how many markers and families there are, the budget, and nothing else.
 
-Claim: none about privacy: whatever is chosen is private, and the choice looks at nothing private. Proof: docs/proofs/most-significant.md,
-"The public design".
+Claim: none about privacy: whatever is chosen is private, and the choice looks at nothing private. Proof:
+docs/proofs/most-significant.md, "The public design".
 Floats: figures of public numbers are compared; equal inputs give equal choices.
 """
 
@@ -51,9 +51,9 @@ def choose_method(
 ) -> Method:
     """Choose how the most significant marker is selected, and with which parameters, before any count is seen.
 
-    Each method is asked how likely it selects the best marker of made-up families: markers without effect, for which two parents of three
-    are heterozygous. The likeliest is chosen; of equally likely ones the simplest. "damped", which compares another statistic, is left out
-    unless it is asked for.
+    Each method is asked how likely it selects the best marker of made-up families: markers without effect,
+    for which two parents of three are heterozygous. The likeliest is chosen; of equally likely ones the
+    simplest. "damped", which compares another statistic, is left out unless it is asked for.
 
     Parameters
     ----------
@@ -64,17 +64,21 @@ def choose_method(
     epsilon : number
         Budget of the selection of one marker, in (0, inf).
     scale : {"sqrt", "raw"}
-        The statistic: abs(b - c) / sqrt(b + c), or its square. Both have the same best marker; the square needs more noise.
+        The statistic: abs(b - c) / sqrt(b + c), or its square. Both have the same best marker; the square
+        needs more noise.
     method : str, optional
-        "damped": `StepSelection` of `damped_tdt`; "step": `StepSelection` of the statistic with its global sensitivity; "smooth-step":
-        `SmoothStepSelection`, and "heavy-tail": `SmoothSelection`, both with the smooth bound of `sordino.smooth.tdt`;
-        "randomized-response": `RandomizedResponse`. All but "heavy-tail" are exact.
+        "damped": `StepSelection` of `damped_tdt`; "step": `StepSelection` of the statistic with its global
+        sensitivity; "smooth-step": `SmoothStepSelection`, and "heavy-tail": `SmoothSelection`, both with the
+        smooth bound of `sordino.smooth.tdt`; "randomized-response": `RandomizedResponse`. All but
+        "heavy-tail" are exact.
     beta : number, optional
         For "smooth-step" and "heavy-tail": another one than that of the rule.
     damping : number, optional
-        Asks for "damped", with another damping than that of the rule: fewer transmissions b + c than any marker of interest has.
+        Asks for "damped", with another damping than that of the rule: fewer transmissions b + c than any
+        marker of interest has.
     exact : bool
-        Whether to leave out "heavy-tail", whose guarantee is about ideal arithmetic: ledgers refuse it unless told otherwise.
+        Whether to leave out "heavy-tail", whose guarantee is about ideal arithmetic: ledgers refuse it unless
+        told otherwise.
 
     Returns
     -------
@@ -252,7 +256,7 @@ def _success(method: Method, design: Families, best: Any) -> float:
     )
 
 
-# ---- simulated families ----------------------------------------------------------------------------------------------
+# ---- simulated families ------------------------------------------------------------------------------------
 # Made-up families: what a method is chosen on. They are the same ones each time, and nobody's.
 #
 # Claim: none; nothing private is here. Proof: docs/proofs/most-significant.md, "The public design".

@@ -1,6 +1,7 @@
 """How one marker is selected: a statistic, a bound of how far one family moves it, and a mechanism.
 
-Claim: a release of `Method.mechanism` on `Method.private` costs its epsilon: each statistic moves by no more than the mechanism was told.
+Claim: a release of `Method.mechanism` on `Method.private` costs its epsilon: each statistic moves by no more
+than the mechanism was told.
 Proof: docs/proofs/most-significant.md.
 Floats: as in the statistics and bounds.
 """

@@ -1,6 +1,7 @@
 """A test statistic that one family moves by little whatever the data are: markers with few transmissions are held back.
 
-Claim: one family moves `damped_tdt` by at most `BOUND`, for all data. Proof: docs/proofs/most-significant.md, "The damped statistic".
+Claim: one family moves `damped_tdt` by at most `BOUND`, for all data. Proof: docs/proofs/most-significant.md,
+"The damped statistic".
 Floats: `BOUND` has room for their rounding.
 """
 
@@ -39,20 +40,21 @@ BOUND = 4 + ROUNDING
 def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker: a statistic that one family moves by at most 4.
 
-    Of markers with at least `damping` transmissions b + c it is sqrt(damping) times abs(b - c) / sqrt(b + c), the square root of the TDT
-    statistic, and orders them alike. A marker with fewer counts as if it had so many: its statistic is lowered, and that is what bounds
-    how far it can move.
+    Of markers with at least `damping` transmissions b + c it is sqrt(damping) times abs(b - c) / sqrt(b + c),
+    the square root of the TDT statistic, and orders them alike. A marker with fewer counts as if it had so
+    many: its statistic is lowered, and that is what bounds how far it can move.
 
     Parameters
     ----------
     b, c : array of int, shape (m,), or a number
-        Private: how often heterozygous parents transmitted the one and the other allele. What is no such count becomes one by rule: NaN
-        and what is below 0 become 0, b at most 2 * families, c at most what b leaves of that; fractions are rounded down.
+        Private: how often heterozygous parents transmitted the one and the other allele. What is no such
+        count becomes one by rule: NaN and what is below 0 become 0, b at most 2 * families, c at most what b
+        leaves of that; fractions are rounded down.
     families : int
         How many families there are, at most 2^28: public.
     damping : number
-        From how many transmissions on a marker counts in full, in (0, inf): public. Fewer than any marker of interest has: more make
-        rare alleles count less, fewer need more noise.
+        From how many transmissions on a marker counts in full, in (0, inf): public. Fewer than any marker of
+        interest has: more make rare alleles count less, fewer need more noise.
 
     Returns
     -------

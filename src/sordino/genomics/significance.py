@@ -42,14 +42,16 @@ def most_significant(
 ) -> Choice | TopK:
     """Release which marker has the largest transmission disequilibrium, or which k have.
 
-    Neighbours are data of as many families of which one was replaced by any other, which may change both counts of all markers.
+    Neighbours are data of as many families of which one was replaced by any other, which may change both
+    counts of all markers.
 
     Parameters
     ----------
     b, c : array of int, shape (m,)
-        Private: for each marker how often heterozygous parents transmitted the one and the other allele. A family has two parents, so
-        b + c is at most 2 * families; what is no such count becomes one by rule, in silence: NaN and what is below 0 become 0, b at most
-        2 * families, c at most what b leaves of that; fractions are rounded down. How many markers there are is public.
+        Private: for each marker how often heterozygous parents transmitted the one and the other allele. A
+        family has two parents, so b + c is at most 2 * families; what is no such count becomes one by rule,
+        in silence: NaN and what is below 0 become 0, b at most 2 * families, c at most what b leaves of that;
+        fractions are rounded down. How many markers there are is public.
     families : int
         How many families there are: public, from 1 to 2^28.
     epsilon : number

@@ -1,6 +1,7 @@
 """How good a mechanism will be: a margin, and the probability that its answer is wrong by more, for the hardest answers.
 
-Claim: `beta` is at least the probability of failure for all answers that keep the margin. Proof: docs/proofs/accuracy.md.
+Claim: `beta` is at least the probability of failure for all answers that keep the margin. Proof:
+docs/proofs/accuracy.md.
 Floats: beta is rounded up; margins are compared with the grid as fractions.
 """
 
@@ -62,9 +63,11 @@ class Accuracy:
     beta : float
         At least the probability of failure, in [0, 1].
     answers : int
-        How many answers there are (selection), how many lie below before each positive (sparse vector), or how many lie below (hybrids).
+        How many answers there are (selection), how many lie below before each positive (sparse vector), or
+        how many lie below (hybrids).
     positives : int or None
-        How many positives are to be found, each after so many answers below (hybrids: k); None for a selection.
+        How many positives are to be found, each after so many answers below (hybrids: k); None for a
+        selection.
     statement : str
         The guarantee, in one sentence.
 
@@ -88,38 +91,44 @@ def accuracy(
 ) -> Accuracy:
     """Say how likely a mechanism errs by a margin, or which margin it keeps; from its exact law on the grid, before any data is seen.
 
-    A `SparseVector` is right if, again and again until all positives are found, `answers` answers that lie at least `alpha` below the
-    threshold are all said to be below, and then one that lies at least `alpha` above it is found; in the first pass, and also if answers
-    are chosen after earlier verdicts. An `AdaptiveSparseVector` is asked the same, `at_least` times; in which branch it finds them does
-    not matter. A hybrid is right if `answers` answers that lie at least `alpha` below the threshold are all left out and all others, at
-    most k that lie at least `alpha` above it, are selected. A selection among `answers` answers is right if every selected one lies less
-    than `alpha` below the best (for `NoisyTopK`: below the k-th best). All are the exact probabilities for the hardest answers, not
-    products over questions: all questions of a stage meet one threshold. Answers of a selection lie within the clamp: beyond it they are
+    A `SparseVector` is right if, again and again until all positives are found, `answers` answers that lie at
+    least `alpha` below the threshold are all said to be below, and then one that lies at least `alpha` above
+    it is found; in the first pass, and also if answers are chosen after earlier verdicts. An
+    `AdaptiveSparseVector` is asked the same, `at_least` times; in which branch it finds them does not matter.
+    A hybrid is right if `answers` answers that lie at least `alpha` below the threshold are all left out and
+    all others, at most k that lie at least `alpha` above it, are selected. A selection among `answers`
+    answers is right if every selected one lies less than `alpha` below the best (for `NoisyTopK`: below the
+    k-th best). All are the exact probabilities for the hardest answers, not products over questions: all
+    questions of a stage meet one threshold. Answers of a selection lie within the clamp: beyond it they are
     equal.
 
     Parameters
     ----------
-    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, HybridTopK, HybridSparseVector, \
+    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, HybridTopK,
+    HybridSparseVector, \
 ExponentialMechanism, PermuteAndFlip or NoisyTopK
-        `NoisyTopK` with Laplace noise for k = 1 only. For a hybrid with Laplace noise and k > 1 `beta` is a bound that is not attained.
+        `NoisyTopK` with Laplace noise for k = 1 only. For a hybrid with Laplace noise and k > 1 `beta` is a
+        bound that is not attained.
     answers : int
-        From 1 to 2^52; for a selection at least k, for a domain its size. A `GaussianSparseVector` must have questions enough.
+        From 1 to 2^52; for a selection at least k, for a domain its size. A `GaussianSparseVector` must have
+        questions enough.
     alpha : number, optional
         The margin, in the unit of the answers: at least 0, above 0 for a selection. Either this or `beta`.
     beta : number, optional
-        In [1e-9, 1): the probability of failure that is accepted. What is found is the least margin that is a whole number of steps, as
-        the next float whose shortest decimal is no smaller.
+        In [1e-9, 1): the probability of failure that is accepted. What is found is the least margin that is a
+        whole number of steps, as the next float whose shortest decimal is no smaller.
 
     Returns
     -------
     Accuracy
-        Its `beta` is rounded up: by less than 1e-10 a threshold, and by about a millionth where the step is far below the noise, or
-        the noise is Gaussian.
+        Its `beta` is rounded up: by less than 1e-10 a threshold, and by about a millionth where the step is
+        far below the noise, or the noise is Gaussian.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, nothing is proved for the mechanism, or no margin within the clamp will do.
+        If a parameter does not satisfy its constraint, nothing is proved for the mechanism, or no margin
+        within the clamp will do.
 
     Examples
     --------
@@ -185,8 +194,9 @@ def _least_steps(task: Asked, accepted: Fraction) -> int:
     return high
 
 
-# ---- tasks -----------------------------------------------------------------------------------------------------------
-# What is asked of each mechanism when its accuracy is stated: which answers shall be found, and how likely that fails at a margin.
+# ---- tasks -------------------------------------------------------------------------------------------------
+# What is asked of each mechanism when its accuracy is stated: which answers shall be found, and how likely
+# that fails at a margin.
 #
 # Claim: the failure at a margin is at least that of all answers that keep it. Proof: docs/proofs/accuracy.md.
 # Floats: a failure is rounded up; margins are compared with the grid as fractions.
@@ -294,7 +304,8 @@ def _(mechanism: HybridSparseVector, answers: int) -> Asked:
 def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise, answers: int) -> Asked:
     """Return the task of a hybrid: the answers below are left out, at most k others are selected.
 
-    With k - 1 others, or fewer, those below must stay below the noisy threshold; with k of them, below the least of the k.
+    With k - 1 others, or fewer, those below must stay below the noisy threshold; with k of them, below the
+    least of the k.
     """
     k = mechanism.k
     cut = cut_at("plan.accuracy.threshold", mechanism.threshold, Fraction(0), mechanism.step).steps
@@ -396,11 +407,13 @@ def _above(x: float) -> float:
     return min(1.0, x * (1 + _ROUNDING) + _ROUNDING)
 
 
-# ---- selections ------------------------------------------------------------------------------------------------------
-# The probability of failure at a public margin where it is hardest, from above: closed forms of the exact laws.
+# ---- selections --------------------------------------------------------------------------------------------
+# The probability of failure at a public margin where it is hardest, from above: closed forms of the exact
+# laws.
 #
-# Claim: each function bounds the probability that an item is selected that lies `gap` steps or more below those it should be among (that
-# a task fails), for all answers; it is attained where all others lie exactly so low. Proof: docs/proofs/accuracy.md.
+# Claim: each function bounds the probability that an item is selected that lies `gap` steps or more below
+# those it should be among (that a task fails), for all answers; it is attained where all others lie exactly
+# so low. Proof: docs/proofs/accuracy.md.
 # Floats: none; decimals with directed rounding.
 
 

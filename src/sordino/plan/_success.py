@@ -1,7 +1,8 @@
 """The probability that noisy comparisons with one noisy threshold all come out right, from below, on the grid.
 
-Claim: `expected` is at most E[prod P(X_i < Y - h_i)^n_i * P(some branch: X_j >= Y - g_j)^times] for independent noise X and Y, and
-within 2^-33 of it (relative) where a step is not much finer than the noise. Proof: docs/proofs/accuracy.md.
+Claim: `expected` is at most E[prod P(X_i < Y - h_i)^n_i * P(some branch: X_j >= Y - g_j)^times] for
+independent noise X and Y, and within 2^-33 of it (relative) where a step is not much finer than the noise.
+Proof: docs/proofs/accuracy.md.
 Floats: everything here, with a margin that covers their rounding.
 """
 
@@ -45,7 +46,8 @@ def success(run: int, stages: int, low: int, high: int, query: Noise, threshold:
     run, stages : int
         At least 0, at least 1.
     low, high : int
-        How far the answers that shall stay below, and the one that shall not, lie above the public threshold, in steps.
+        How far the answers that shall stay below, and the one that shall not, lie above the public threshold,
+        in steps.
     query, threshold : Geometric, DiscreteLaplace or DiscreteGaussian
         The noise of one question and of the threshold, in steps.
     """
@@ -64,7 +66,8 @@ def expected(
     passed : sequence of Question
         What shall stay below.
     found : sequence of Question
-        The branches of one answer that shall not: it is tested in one after the other until it reaches the threshold.
+        The branches of one answer that shall not: it is tested in one after the other until it reaches the
+        threshold.
     times : int
         How many such answers there are, at least 0.
     """
@@ -110,8 +113,9 @@ def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
 def _gaussian_tails(law: DiscreteGaussian, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return bounds of P(X >= x), x >= 1: sums of a narrow law, integrals of a wide one.
 
-    Where the density is convex, from one standard deviation on, a trapezoid lies above it and a midpoint below; elsewhere a midpoint errs
-    by at most an eighth of its second derivative, rate/4 over the whole line.
+    Where the density is convex, from one standard deviation on, a trapezoid lies above it and a midpoint
+    below; elsewhere a midpoint errs by at most an eighth of its second derivative, rate/4 over the whole
+    line.
     """
     rate, at = float(law.rate), x.astype(np.float64)
     if 2 * law.rate * _WIDE**2 > 1:
@@ -169,8 +173,9 @@ def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question])
 def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -> float:
     """Return a lower bound of the sum of e^base (sum of e^ways)^times over all whole numbers from the first node to the last.
 
-    Between nodes base and each way are concave, above their chords; the log of a sum of exponentials of chords is convex, above its
-    tangent in the middle. What is left is the exponential of a line, and adds up to a geometric series.
+    Between nodes base and each way are concave, above their chords; the log of a sum of exponentials of
+    chords is convex, above its tangent in the middle. What is left is the exponential of a line, and adds up
+    to a geometric series.
     """
     height = base + times * np.logaddexp.reduce(ways, axis=0)
     length = np.diff(x).astype(np.float64)

@@ -1,7 +1,7 @@
 """Which mechanism selects one of m candidates best: a rule about public numbers, and why.
 
-Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at nothing private. Proof:
-docs/proofs/choosing-a-selector.md.
+Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at nothing
+private. Proof: docs/proofs/choosing-a-selector.md.
 Floats: figures are compared; equal inputs give equal choices.
 """
 
@@ -117,9 +117,10 @@ def choose_selector(
 ) -> Selector:
     """Choose the mechanism that selects the best of m private scores most often, from what is public about them.
 
-    Compared are `RandomizedResponse`; with a sensitivity also `StepSelection` and `PermuteAndFlip`; with a smooth bound also
-    `SmoothStepSelection` and `SmoothSelection`. Each is asked how likely it selects the best of made-up scores. Nothing private is looked
-    at, so the choice costs nothing; made from the data it would be another release.
+    Compared are `RandomizedResponse`; with a sensitivity also `StepSelection` and `PermuteAndFlip`; with a
+    smooth bound also `SmoothStepSelection` and `SmoothSelection`. Each is asked how likely it selects the
+    best of made-up scores. Nothing private is looked at, so the choice costs nothing; made from the data it
+    would be another release.
 
     Parameters
     ----------
@@ -128,18 +129,22 @@ def choose_selector(
     epsilon : number
         Budget of the selection, in (0, inf).
     sensitivity : Sensitivity, optional
-        How far any one score moves between neighbours, for all data (norm "each"). Without it only `RandomizedResponse` is left.
+        How far any one score moves between neighbours, for all data (norm "each"). Without it only
+        `RandomizedResponse` is left.
     beta : number, optional
         If there is a smooth bound: how smooth it is, in nats a record. It needs `typical` and `floor`.
     floor : number, optional
         Smaller smooth bounds are raised to it.
     typical : number, optional
-        About how large the smooth bound will be: a public guess; if it is wrong, the choice may be a bad one, and no less private.
+        About how large the smooth bound will be: a public guess; if it is wrong, the choice may be a bad one,
+        and no less private.
     exact : bool
-        Whether to leave out `SmoothSelection`, whose guarantee is about ideal arithmetic: ledgers refuse it unless told otherwise.
+        Whether to leave out `SmoothSelection`, whose guarantee is about ideal arithmetic: ledgers refuse it
+        unless told otherwise.
     scores : array of float, shape (m,) or (rows, m), optional
-        Made-up scores like those that are expected, or public ones from elsewhere, one row for each try. Without them: magnitudes of
-        standard normal numbers, such as the abs(z) of m tests of which none has an effect.
+        Made-up scores like those that are expected, or public ones from elsewhere, one row for each try.
+        Without them: magnitudes of standard normal numbers, such as the abs(z) of m tests of which none has
+        an effect.
 
     Returns
     -------
@@ -153,8 +158,8 @@ def choose_selector(
 
     Notes
     -----
-    The scale of scores decides more than the mechanism does: a statistic that moves less is selected with less noise. Select by abs(z), not
-    by its square.
+    The scale of scores decides more than the mechanism does: a statistic that moves less is selected with
+    less noise. Select by abs(z), not by its square.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """How likely the best of made-up scores is selected, by any mechanism that selects one: to compare mechanisms before data are seen.
 
-Claim: none about privacy; the probabilities are right to about a thousandth. Proof: docs/proofs/choosing-a-selector.md, "Figures".
+Claim: none about privacy; the probabilities are right to about a thousandth. Proof:
+docs/proofs/choosing-a-selector.md, "Figures".
 Floats: everything here.
 """
 

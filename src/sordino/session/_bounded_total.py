@@ -1,7 +1,7 @@
 """A sum, or a mean of a public number of records, released within a declared range and without bias: no private clip is looked for.
 
-Claim: the sum of clipped records moves between neighbors by what `apart` says, a mean by that over the number of records; the mean of a
-release is that figure, exactly, wherever the figure lies in the declared range.
+Claim: the sum of clipped records moves between neighbors by what `apart` says, a mean by that over the number
+of records; the mean of a release is that figure, exactly, wherever the figure lies in the declared range.
 Proof: docs/proofs/bounded-figures.md.
 Noise: folded discrete Laplace, from `FoldedMechanism`; one uniform number rounds the figure to its grid.
 Floats: none before the release.
@@ -58,9 +58,11 @@ class BoundedValue(Release):
     value : float
         The noisy sum or mean of the clipped records, in the unit of the values; on average it is that figure.
     standard_error : float
-        The largest standard deviation of a release over the range: the one at the figure would tell where it lies.
+        The largest standard deviation of a release over the range: the one at the figure would tell where it
+        lies.
     interval : tuple of float
-        Covers the figure with a probability of at least 95 %, if it lies in the range; from the exact law of the noise.
+        Covers the figure with a probability of at least 95 %, if it lies in the range; from the exact law of
+        the noise.
     clip : tuple of float
         The public ends that each record was moved into.
     bounds : tuple of float
@@ -102,7 +104,8 @@ class BoundedTotal:
     Parameters
     ----------
     kind : {"sum", "mean"}
-        A mean is over all records, how many they are is public, and a missing one counts as 0, moved into the clip.
+        A mean is over all records, how many they are is public, and a missing one counts as 0, moved into the
+        clip.
     epsilon : number
         Budget of the whole release.
     adjacency : {"add-remove", "replace-one"}

@@ -193,7 +193,8 @@ def plan_histogram(
         values = counts.at(np.arange(len(counts.labels)))
         if not values.size:
             raise DataSourceError.after_charge()
-        # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the budget.
+        # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the
+        # budget.
         mechanism = planned or _noise("histogram", epsilon, question.joint(values.size), bounds)
         fresh = payer.release(mechanism, values, entropy=entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)

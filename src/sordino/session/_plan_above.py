@@ -53,7 +53,8 @@ def plan_above(
 ) -> Plan[AboveItems]:
     """Ask every item in the order of the domain, then measure what was found, if a share of the budget was set aside for it.
 
-    What is measured, and so with how much noise, is chosen by what was found; the measurement stays within its share.
+    What is measured, and so with how much noise, is chosen by what was found; the measurement stays within
+    its share.
     """
     check_listable("above.positives", options["positives"], question)
     rest = epsilon * (measure_share or 0)

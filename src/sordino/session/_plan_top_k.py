@@ -29,8 +29,9 @@ def plan_top_k(
 ) -> Plan[TopItems]:
     """Choose with gaps, then measure what was chosen.
 
-    With a threshold the selection says how many there are. The measurement is chosen after that, for so many items, and stays within
-    what was reserved for it: an adaptive choice between mechanisms of the same epsilon, made by what was released before.
+    With a threshold the selection says how many there are. The measurement is chosen after that, for so many
+    items, and stays within what was reserved for it: an adaptive choice between mechanisms of the same
+    epsilon, made by what was released before.
     """
     size = size_of(question)
     if size is not None and k > size:

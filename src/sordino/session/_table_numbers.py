@@ -1,7 +1,8 @@
 """An estimator of numbers over a table: for all rows, or for each group of rows with noise of its own.
 
-Claim: with every unit in at most G groups the releases of all groups together, each of an estimator for add-remove, cost what G of them
-do under add-remove, and G times twice the pure epsilon of one under replace-one. Proof: docs/proofs/groups.md.
+Claim: with every unit in at most G groups the releases of all groups together, each of an estimator for
+add-remove, cost what G of them do under add-remove, and G times twice the pure epsilon of one under
+replace-one. Proof: docs/proofs/groups.md.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class GroupRow:
     item : str
         The label of the group.
     release : object
-        Its release, as without groups: a `QuantileValue`, a tuple of them, a `ClippedValue` or a `BoundedValue`. Its cost is that of
-        the group alone.
+        Its release, as without groups: a `QuantileValue`, a tuple of them, a `ClippedValue` or a
+        `BoundedValue`. Its cost is that of the group alone.
     """
 
     item: str
@@ -112,7 +113,8 @@ class TableNumbers:
             return cost
         if self.adjacency == "add-remove":
             return repeat(cost, self.groups_per_unit)
-        # Who leaves a group and who joins it may do so in the same one: two steps in a row, of which only the pure bound is known.
+        # Who leaves a group and who joins it may do so in the same one: two steps in a row, of which only the
+        # pure bound is known.
         return repeat(Pure(epsilon=2 * Fraction(cost.pure())), self.groups_per_unit)
 
     @property

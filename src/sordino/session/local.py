@@ -1,7 +1,7 @@
 """A report of every record, each with its own noise: what is charged, and how blocks of records become blocks of reports.
 
-Claim: replacing the numbers of one unit, M of whose records count, changes the law of M reports by a factor of at most e^epsilon each, and
-nothing else. Proof: docs/proofs/reports.md.
+Claim: replacing the numbers of one unit, M of whose records count, changes the law of M reports by a factor
+of at most e^epsilon each, and nothing else. Proof: docs/proofs/reports.md.
 """
 
 from __future__ import annotations

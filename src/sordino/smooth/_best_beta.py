@@ -31,8 +31,8 @@ def best_beta(
     Parameters
     ----------
     bound_at : callable
-        Takes a beta, returns the smooth bound of *public* data: simulated ones, or those of an earlier study. Read off the private data,
-        beta would tell something about them.
+        Takes a beta, returns the smooth bound of *public* data: simulated ones, or those of an earlier study.
+        Read off the private data, beta would tell something about them.
     epsilon : number
         Budget of the release.
     law : {"cauchy", "quartic"}

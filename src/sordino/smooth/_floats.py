@@ -1,7 +1,7 @@
 """Rounding outward: a computed bound is a true one.
 
-Claim: if a bound is beta-smooth for `inner(beta, error)`, its floats, off by a share of `error` at most, are beta-smooth for `beta` after
-`outward`, which never lowers them.
+Claim: if a bound is beta-smooth for `inner(beta, error)`, its floats, off by a share of `error` at most, are
+beta-smooth for `beta` after `outward`, which never lowers them.
 Proof: docs/proofs/smooth-bounds.md, "Floats".
 Floats: this is the file about them.
 """

@@ -20,8 +20,9 @@ def mean(*_values: Any, **_parameters: Any) -> NoReturn:
     Raises
     ------
     InvalidParameter
-        Always: one record moves the mean of values in [lower, upper] by up to (upper - lower) / n within a step of *any* data, so that no
-        smooth bound is much below that. `ClippedMean`, and `LaplaceMechanism` where the limits are known, need no bound.
+        Always: one record moves the mean of values in [lower, upper] by up to (upper - lower) / n within a
+        step of *any* data, so that no smooth bound is much below that. `ClippedMean`, and `LaplaceMechanism`
+        where the limits are known, need no bound.
 
     Examples
     --------

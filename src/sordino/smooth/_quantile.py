@@ -1,7 +1,7 @@
 """Quantiles of numbers within public limits, and smooth bounds of how far one record moves them.
 
-Claim: `quantile` is a beta-smooth upper bound of the local sensitivity of `quantile_statistic` if one record is replaced: without rounding
-its smooth sensitivity, the smallest such bound [nissim2007].
+Claim: `quantile` is a beta-smooth upper bound of the local sensitivity of `quantile_statistic` if one record
+is replaced: without rounding its smooth sensitivity, the smallest such bound [nissim2007].
 Proof: docs/proofs/smooth-bounds.md, "Quantiles".
 Floats: rounded outward, beta lowered by what rounding can do.
 """
@@ -34,13 +34,14 @@ def quantile(
 ) -> float:
     """Return a smooth bound of how far one record can move a quantile of `values`: the smallest one.
 
-    Neighbours are lists of as many records that differ in one of them. The median (q=0.5) of a list that is dense around it hardly moves,
-    whatever the limits are.
+    Neighbours are lists of as many records that differ in one of them. The median (q=0.5) of a list that is
+    dense around it hardly moves, whatever the limits are.
 
     Parameters
     ----------
     values : array of float, shape (n,)
-        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number, becomes `lower`.
+        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number,
+        becomes `lower`.
     lower, upper : number
         Public limits.
     beta : number
@@ -128,10 +129,12 @@ def _rank(q: Number | None, rank: int | None, n: int, owner: str) -> int:
     return place
 
 
-# ---- the spread of order statistics ----------------------------------------------------------------------------------
-# The largest gap between two numbers of a sorted list on both sides of a place, less the better the farther apart they stand.
+# ---- the spread of order statistics ------------------------------------------------------------------------
+# The largest gap between two numbers of a sorted list on both sides of a place, less the better the farther
+# apart they stand.
 #
-# Claim: `largest_gap` is max over i <= m <= j, i < j, of (x_j - x_i) e^(-decay (j - i - 1)), in time O(n log n) [nissim2007].
+# Claim: `largest_gap` is max over i <= m <= j, i < j, of (x_j - x_i) e^(-decay (j - i - 1)), in time O(n log
+# n) [nissim2007].
 # Proof: docs/proofs/smooth-bounds.md, "Quantiles".
 # Floats: logarithms; off by a share of `ERROR` at most.
 
@@ -145,8 +148,9 @@ Positions = NDArray[np.intp]
 def largest_gap(padded: Floats, place: int, decay: float) -> float:
     """Return the largest weighted gap around `place` in a sorted list.
 
-    The best partner of a left end does not move to the left when the left end moves to the right. So the partners of every other left
-    end confine those between them, level by level: each level looks at each right end about once.
+    The best partner of a left end does not move to the left when the left end moves to the right. So the
+    partners of every other left end confine those between them, level by level: each level looks at each
+    right end about once.
     """
     left, right = padded[: place + 1], padded[place:]
     partner = np.zeros(left.size, dtype=np.intp)

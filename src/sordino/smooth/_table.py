@@ -1,9 +1,10 @@
 """Any statistic of a small contingency table: its local sensitivity and the smallest smooth bound, from a list of all tables.
 
-Claim: `Table.bound` is a beta-smooth upper bound of the local sensitivity of `Table.statistic` if one record is replaced: without
-rounding its smooth sensitivity, the smallest such bound.
+Claim: `Table.bound` is a beta-smooth upper bound of the local sensitivity of `Table.statistic` if one record
+is replaced: without rounding its smooth sensitivity, the smallest such bound.
 Proof: docs/proofs/smooth-bounds.md, "Any table".
-Floats: differences of the floats that the statistic returns, rounded outward; beta lowered by what rounding can do.
+Floats: differences of the floats that the statistic returns, rounded outward; beta lowered by what rounding
+can do.
 """
 
 from __future__ import annotations
@@ -76,8 +77,9 @@ class Table:
         Parameters
         ----------
         counts : array of int, shape `shape`
-            What is no table of so many records becomes one by rule, cell by cell in reading order: rounded down, NaN and what is below 0 as
-            0, at most what is left of the records; the last cell gets what is left.
+            What is no table of so many records becomes one by rule, cell by cell in reading order: rounded
+            down, NaN and what is below 0 as 0, at most what is left of the records; the last cell gets what
+            is left.
 
         Returns
         -------
@@ -134,17 +136,19 @@ def table(
 ) -> Table:
     """Return a statistic of contingency tables with its smallest smooth bounds: all tables are listed once.
 
-    Neighbours are as many records of which one is replaced by another: one unit moves from one cell to another one.
+    Neighbours are as many records of which one is replaced by another: one unit moves from one cell to
+    another one.
 
     Parameters
     ----------
     statistic : callable
-        Takes all tables as an array of floats, shape (m, rows, columns); returns m finite numbers. `chi_square` for example.
+        Takes all tables as an array of floats, shape (m, rows, columns); returns m finite numbers.
+        `chi_square` for example.
     shape : tuple of int
         Rows and columns: public.
     records : int, or sequence of int
-        How many records there are: public. A list says how many there are in each row, as cases and controls in a study: a record then
-        stays in its row, and its row is public.
+        How many records there are: public. A list says how many there are in each row, as cases and controls
+        in a study: a record then stays in its row, and its row is public.
     beta : number
         How fast the bound may change, in [0, inf), in nats a record: public. 0 makes it the ceiling.
 
@@ -155,7 +159,8 @@ def table(
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, a statistic is not finite, or there are more than 524288 tables.
+        If a parameter does not satisfy its constraint, a statistic is not finite, or there are more than
+        524288 tables.
 
     Examples
     --------
@@ -247,7 +252,8 @@ def chi_square(tables: Any) -> Floats:
     Returns
     -------
     array of float, shape (m,)
-        The sum of (observed - expected)^2 / expected over all cells, without a correction; 0 where nothing is expected.
+        The sum of (observed - expected)^2 / expected over all cells, without a correction; 0 where nothing is
+        expected.
 
     Examples
     --------
@@ -263,10 +269,11 @@ def chi_square(tables: Any) -> Floats:
     return found
 
 
-# ---- all tables of a size --------------------------------------------------------------------------------------------
+# ---- all tables of a size ----------------------------------------------------------------------------------
 # All contingency tables of so many records, and which one record leads from one to another.
 #
-# Claim: `Tables` lists every table once, `place` finds it again, and `moves` holds all pairs of tables that differ in one record.
+# Claim: `Tables` lists every table once, `place` finds it again, and `moves` holds all pairs of tables that
+# differ in one record.
 # Proof: docs/proofs/smooth-bounds.md, "Any table".
 # Floats: none.
 
@@ -338,7 +345,8 @@ def _ranks(counts: Counts, total: int) -> Counts:
     left = np.full(len(counts), total)
     found = np.zeros(len(counts), dtype=np.int64)
     for cell in range(cells - 1):
-        # those with a smaller number here: all that put `left` into the rest, less those that put `left - number` there
+        # those with a smaller number here: all that put `left` into the rest, less those that put `left -
+        # number` there
         others = cells - cell
         ways = np.array(
             [math.comb(records + others - 1, records) for records in range(total + 1)], dtype=np.int64

@@ -1,6 +1,7 @@
 """Transmission disequilibrium tests: the statistic, how far one family can move it, and smooth bounds of that.
 
-Claim: `tdt` is a beta-smooth upper bound of the local sensitivity of `tdt_statistic` if one family is replaced, at most `tdt_ceiling`.
+Claim: `tdt` is a beta-smooth upper bound of the local sensitivity of `tdt_statistic` if one family is
+replaced, at most `tdt_ceiling`.
 Proof: docs/proofs/smooth-bounds.md, "Transmission disequilibrium tests".
 Floats: rounded outward, beta lowered by what rounding can do.
 """
@@ -40,14 +41,16 @@ def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"
     Parameters
     ----------
     b, c : array of int, shape (m,), or a number
-        Private: how often heterozygous parents transmitted the one and the other allele. A family has two parents, so b + c is at most
-        twice the number of families; what is no such count becomes one by rule: NaN and what is below 0 become 0, b at most
-        2 * families, c at most what b leaves of that; fractions are rounded down.
+        Private: how often heterozygous parents transmitted the one and the other allele. A family has two
+        parents, so b + c is at most twice the number of families; what is no such count becomes one by rule:
+        NaN and what is below 0 become 0, b at most 2 * families, c at most what b leaves of that; fractions
+        are rounded down.
     families : int
         How many families there are: public.
     scale : {"sqrt", "raw"}
-        "sqrt" is abs(b - c) / sqrt(b + c), "raw" its square, which is what is published as the statistic. Both order markers alike; the
-        square root moves by at most 2 with one family, and by at most 4 / sqrt(b + c).
+        "sqrt" is abs(b - c) / sqrt(b + c), "raw" its square, which is what is published as the statistic.
+        Both order markers alike; the square root moves by at most 2 with one family, and by at most 4 /
+        sqrt(b + c).
 
     Returns
     -------
@@ -118,23 +121,25 @@ def tdt(
 ) -> Any:
     """Return a smooth bound of how far one family can move the statistic of each marker.
 
-    Neighbours are data sets of the same families but for one, which may be replaced by any other. The largest bound of all markers is
-    smooth as well.
+    Neighbours are data sets of the same families but for one, which may be replaced by any other. The largest
+    bound of all markers is smooth as well.
 
     Parameters
     ----------
     b, c : array of int, shape (m,), or a number
         Private counts, as for `tdt_statistic`.
     families : int
-        How many families there are: public. At most 2000 for scale "raw", where all tables are enumerated once.
+        How many families there are: public. At most 2000 for scale "raw", where all tables are enumerated
+        once.
     beta : number
         How fast the bound may change, in [0, inf), in nats a family: public. 0 makes it the ceiling.
     scale : {"sqrt", "raw"}
-        The statistic that is bounded. On the scale "sqrt" the bound is a formula in b + c, for any number of families and any beta.
+        The statistic that is bounded. On the scale "sqrt" the bound is a formula in b + c, for any number of
+        families and any beta.
     method : {"exact", "distance"}
-        For scale "raw": "exact" is the smallest of all smooth bounds, for any beta, from a table of all tables that is kept. "distance" is
-        ceiling * e^(-beta d), where d is the distance to the tables with a local sensitivity above 6 [yamamoto2024, Thm 5]: a smooth
-        bound for small beta only, and a larger one.
+        For scale "raw": "exact" is the smallest of all smooth bounds, for any beta, from a table of all
+        tables that is kept. "distance" is ceiling * e^(-beta d), where d is the distance to the tables with a
+        local sensitivity above 6 [yamamoto2024, Thm 5]: a smooth bound for small beta only, and a larger one.
 
     Returns
     -------
@@ -144,7 +149,8 @@ def tdt(
     Raises
     ------
     InvalidParameter
-        If a public parameter, or the shape of the counts, is not as it must be; if beta is too large for the method "distance".
+        If a public parameter, or the shape of the counts, is not as it must be; if beta is too large for the
+        method "distance".
 
     Examples
     --------
@@ -180,7 +186,8 @@ def tdt(
 def _root_bounds(total: Counts, decay: float) -> Floats:
     """Return max over t of e^(-decay t) 4 / sqrt(max(total - 2 t, 4)).
 
-    The logarithm is convex in t up to where the maximum sets in, so an end of that stretch is the best t, or the first one after it.
+    The logarithm is convex in t up to where the maximum sets in, so an end of that stretch is the best t, or
+    the first one after it.
     """
     size = np.maximum(total, 4)
     last = (size - 4) // 2  # total - 2 t is 4 or 5
@@ -208,11 +215,12 @@ def _as_given(values: Any) -> Any:
     return values if np.ndim(values) else float(values)
 
 
-# ---- by distance -----------------------------------------------------------------------------------------------------
-# How many families away the nearest table is at which the statistic of a transmission disequilibrium test moves by more than 6.
+# ---- by distance -------------------------------------------------------------------------------------------
+# How many families away the nearest table is at which the statistic of a transmission disequilibrium test
+# moves by more than 6.
 #
-# Claim: one family changes `distance` by at most 1, and `admissible` is a beta for which ceiling * e^(-beta distance) is at least the local
-# sensitivity of every table: both are checked on all tables.
+# Claim: one family changes `distance` by at most 1, and `admissible` is a beta for which ceiling * e^(-beta
+# distance) is at least the local sensitivity of every table: both are checked on all tables.
 # Proof: docs/proofs/smooth-bounds.md, "Distances".
 # Floats: `admissible` is rounded down.
 
@@ -226,7 +234,8 @@ _NEAREST = np.iinfo(np.int64).max
 def distance(b: Counts, c: Counts) -> Counts:
     """Return the number of families to be replaced until a table is reached at which the statistic moves by more than 6.
 
-    These tables have none, one or two transmissions of the rarer allele, or few of both; each kind has its nearest one.
+    These tables have none, one or two transmissions of the rarer allele, or few of both; each kind has its
+    nearest one.
     """
     more, less = np.maximum(b, c), np.minimum(b, c)
     none = np.maximum(np.maximum(_halves(less), _halves(9 - more)), 0)
@@ -272,13 +281,14 @@ def _cut(table: Counts, i: int, j: int) -> Counts:
     return table[max(0, -i) : size - max(0, i), max(0, -j) : size - max(0, j)]
 
 
-# ---- by table --------------------------------------------------------------------------------------------------------
+# ---- by table ----------------------------------------------------------------------------------------------
 # The smallest smooth bound of a transmission disequilibrium test, for all its tables at once.
 #
-# Claim: `smallest_bounds` is at least the local sensitivity, and moves by a factor of at most e^beta with one family;
-# without rounding it is the smooth sensitivity, the smallest such bound.
+# Claim: `smallest_bounds` is at least the local sensitivity, and moves by a factor of at most e^beta with one
+# family; without rounding it is the smooth sensitivity, the smallest such bound.
 # Proof: docs/proofs/smooth-bounds.md, "The smallest bound by two sweeps".
-# Floats: in logarithms; whether the result is smooth is checked on every move, and beta is lowered by what the check lets pass.
+# Floats: in logarithms; whether the result is smooth is checked on every move, and beta is lowered by what
+# the check lets pass.
 
 
 _PAD = 2  # no move goes farther
@@ -353,11 +363,13 @@ def _is_closed(logs: Floats, decay: float, families: int) -> bool:
     return True
 
 
-# ---- moves -----------------------------------------------------------------------------------------------------------
-# Tables (b, c) of a transmission disequilibrium test: how a family moves them, and how far the statistic moves then.
+# ---- moves -------------------------------------------------------------------------------------------------
+# Tables (b, c) of a transmission disequilibrium test: how a family moves them, and how far the statistic
+# moves then.
 #
-# Claim: the tables of two data sets that differ in one family differ by one of 18 moves, or not at all; `local_table` is the largest change
-# of the statistic over the moves that lead to a table of as many families.
+# Claim: the tables of two data sets that differ in one family differ by one of 18 moves, or not at all;
+# `local_table` is the largest change of the statistic over the moves that lead to a table of as many
+# families.
 # Proof: docs/proofs/smooth-bounds.md, "Tables of families".
 # Floats: differences are whole numbers over whole numbers, one division.
 

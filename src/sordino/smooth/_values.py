@@ -56,7 +56,8 @@ def as_floats(values: Any, owner: str) -> Floats:
     Raises
     ------
     InvalidParameter
-        If they are not a number, or a list or one-dimensional array of at least one number (their shape and type are public).
+        If they are not a number, or a list or one-dimensional array of at least one number (their shape and
+        type are public).
     """
     try:
         array = as_array(values, owner)
@@ -77,7 +78,8 @@ def clipped(values: Any, low: float, high: float, owner: str) -> Floats:
     Raises
     ------
     InvalidParameter
-        If they are not a list or one-dimensional array of at least one number (their shape and type are public).
+        If they are not a list or one-dimensional array of at least one number (their shape and type are
+        public).
     """
     array = as_floats(values, owner)
     if array.ndim != 1:

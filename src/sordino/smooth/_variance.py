@@ -1,9 +1,10 @@
 """The population variance of numbers within public limits, and smooth bounds of how far one record moves it.
 
-Claim: `variance` is a beta-smooth upper bound of the local sensitivity of `variance_statistic` if one record is replaced, at most
-`variance_ceiling`.
+Claim: `variance` is a beta-smooth upper bound of the local sensitivity of `variance_statistic` if one record
+is replaced, at most `variance_ceiling`.
 Proof: docs/proofs/smooth-bounds.md, "Variances".
-Floats: rounded outward, beta lowered by what rounding can do; sums are rounded once, and do not depend on the order of the records.
+Floats: rounded outward, beta lowered by what rounding can do; sums are rounded once, and do not depend on the
+order of the records.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ _STATISTIC_ERROR = 2.0**-48
 def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> float:
     """Return a smooth bound of how far one record can move the population variance of `values`.
 
-    Neighbours are lists of as many records that differ in one of them. At best, where the mean lies in the middle, the bound is a quarter
-    of the ceiling: do not expect more from it.
+    Neighbours are lists of as many records that differ in one of them. At best, where the mean lies in the
+    middle, the bound is a quarter of the ceiling: do not expect more from it.
 
     Parameters
     ----------
     values : array of float, shape (n,)
-        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number, becomes `lower`.
+        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number,
+        becomes `lower`.
     lower, upper : number
         Public limits.
     beta : number
