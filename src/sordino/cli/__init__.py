@@ -24,12 +24,13 @@ from sordino.constraints import is_unicode
 from sordino.remnants import sweep
 
 BUG = (
-    "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged stays charged. "
-    "Please report what you did, without data."
+    "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged stays "
+    "charged. Please report what you did, without data."
 )
 SYSTEM = "The operating system refused a file or folder that sordino needs. Nothing more is released; whatever was charged stays charged."
 INTERRUPTED = "Interrupted. Nothing more is released; whatever was charged stays charged."
-_COMMANDS = {  # name: module (and its name there) and help; importing a module may load an engine, and `--help` must not
+# Name: module (and its name there) and help; importing a module may load an engine, and `--help` must not.
+_COMMANDS = {
     "top": ("_top", "Release the items that the most units touch."),
     "above": ("_above", "Release the items, or the answers of a stream, that lie above a threshold."),
     "count": ("_counts", "Release the number of rows, or of distinct units."),
@@ -128,14 +129,12 @@ def _end(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if _heard or isinstance(
-        error, click.Abort | KeyboardInterrupt
-    ):  # an engine that is interrupted raises errors of its own
+    # An engine that is interrupted raises errors of its own.
+    if _heard or isinstance(error, click.Abort | KeyboardInterrupt):
         say(INTERRUPTED)
         return 130
-    if isinstance(
-        error, BrokenPipeError | SystemExit
-    ):  # click leaves this way when the reader of stdout has gone
+    # Click leaves this way when the reader of stdout has gone.
+    if isinstance(error, BrokenPipeError | SystemExit):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     if isinstance(error, click.ClickException):
@@ -168,11 +167,12 @@ def _let_go(place: int, stream: Any) -> None:
 
 def main() -> None:
     """Run the command and leave with its exit code."""
+    # All alike: private folders are removed on the way out.
     for number in (
         signal.SIGINT,
         signal.SIGTERM,
         signal.SIGHUP,
-    ):  # all alike: private folders are removed on the way out
+    ):
         # nohup, and shells for what runs in the background, ask that a signal stays ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _hear)

@@ -160,8 +160,8 @@ def above(ctx: click.Context, /, source: str, **options: Any) -> None:
 
 Line = Callable[[Answer, Verdict], str]
 LOWEST = (
-    "By rule, all that stands behind the first delimiter of a line is its answer, and what is no decimal number (1,5 with a comma is none) "
-    "counts as the lowest; how many do is private."
+    "By rule, all that stands behind the first delimiter of a line is its answer, and what is no decimal "
+    "number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
 STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "simulated")
 

@@ -81,7 +81,8 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
     ]
     if which != "--command" and given:
         raise InvalidParameter(
-            f"{given[0]} needs --command: claims of this library are audited exactly, on neighbours that they name."
+            f"{given[0]} needs --command: claims of this library are audited exactly, on neighbours that "
+            "they name."
         )
     reports = _claims(name, options["quiet"]) if command is None else [_program(command, options)]
     controls = _controls(options["quiet"]) if everything else []
@@ -165,7 +166,8 @@ def _program(command: str, options: dict[str, Any]) -> Any:
     )
     if not chosen_quiet(options["quiet"]):
         say(
-            "Runs must be independent, each with fresh noise, and the inputs made up: their releases are not charged."
+            "Runs must be independent, each with fresh noise, and the inputs made up: their releases are "
+            "not charged."
         )
     with shown_progress(options["quiet"]) as progress:
         return audits.statistical(
@@ -212,7 +214,8 @@ def _write(
     if controls:
         right = sum(control["broken"] == control["known_broken"] for control in controls)
         lines.append(
-            f"{right} of {len(controls)} controls judged as known, {sum(c['broken'] for c in controls)} of them convicted."
+            f"{right} of {len(controls)} controls judged as known, {sum(c['broken'] for c in controls)} of "
+            "them convicted."
         )
     write_lines([*lines, *(visible(str(each)) for each in left_out)])
 

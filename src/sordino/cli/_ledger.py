@@ -110,7 +110,10 @@ def verify(url: str, account: str, head: str | None, form: str | None) -> None:
     facts = found.to_dict()
     rows = [{"problem": problem} for problem in facts.pop("problems")]
     notes = [
-        f"Account {account}: {found.events} events, {'all agree' if found.sound else 'they do not agree'}. Head {found.head}."
+        (
+            f"Account {account}: {found.events} events, "
+            f"{'all agree' if found.sound else 'they do not agree'}. Head {found.head}."
+        )
     ]
     write_rows(form, ("problem",), rows, facts, notes)
     found.raise_if_broken()
@@ -227,9 +230,12 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
         f", delta {statement['delta']:.12g}" if statement["delta"] else ""
     )
     notes = [
-        f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent {statement['spent']:.12g}, "
-        f"remaining {statement['remaining']:.12g}.",
-        f"Protects: {statement['unit']}, {statement['adjacency']}, {promised}. Source: {statement['source']}.",
+        f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent "
+        f"{statement['spent']:.12g}, remaining {statement['remaining']:.12g}.",
+        (
+            f"Protects: {statement['unit']}, {statement['adjacency']}, {promised}. Source: "
+            f"{statement['source']}."
+        ),
         *([f"A share of account {statement['parent']}."] if statement["parent"] else []),
         *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
     ]

@@ -52,9 +52,8 @@ def write_lines(lines: Iterable[str]) -> None:
     """Write lines to stdout."""
     try:
         for line in lines:
-            click.echo(
-                line, color=True
-            )  # as it stands: off a terminal click would take colors out of a label
+            # As it stands: off a terminal click would take colors out of a label.
+            click.echo(line, color=True)
         sys.stdout.flush()
     except BrokenPipeError:
         raise

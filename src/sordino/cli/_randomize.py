@@ -33,8 +33,9 @@ from sordino.session import LocalReports
 from sordino.session.local import local_reports
 
 KEPT = (
-    "By rule, every line gives one line: what has no number counts as the middle of the range, and so does what has no unit, as where a "
-    "delimiter stands in that column, even in quotes. Public: how many lines there are, their order, and which of them are of one unit."
+    "By rule, every line gives one line: what has no number counts as the middle of the range, and so does "
+    "what has no unit, as where a delimiter stands in that column, even in quotes. Public: how many lines "
+    "there are, their order, and which of them are of one unit."
 )
 REPLACED = click.option(
     "--adjacency",
@@ -94,8 +95,8 @@ def randomize(source: str, **options: Any) -> None:
     """
     if options["where"] is not None:
         raise InvalidParameter(
-            "--where must not be given to randomize: how many lines come out is public, and which rows a predicate keeps is not. "
-            "Randomize all rows."
+            "--where must not be given to randomize: how many lines come out is public, and which rows a "
+            "predicate keeps is not. Randomize all rows."
         )
     options["row_is_unit"] = options["row_is_unit"] or options["user"] is None
     given = {name: options[name] for name in ("lower", "upper", "epsilon", "activation", "tuned_for")}

@@ -34,8 +34,8 @@ from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
 
 MARKERS = "Markers, their number and their labels, and the number of families are taken as public; only the counts are private."
 NO_COUNT = (
-    "By rule, all that stands between the public fields of a line are its two counts, and what is no decimal number (1,5 with a comma is "
-    "none) counts as 0; how many do is private."
+    "By rule, all that stands between the public fields of a line are its two counts, and what is no "
+    "decimal number (1,5 with a comma is none) counts as 0; how many do is private."
 )
 APPROXIMATE = (
     "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
@@ -55,7 +55,10 @@ statistic_options = stacked(
     click.option(
         "--statistic",
         type=click.Choice(["tdt"]),
-        help="Compute the score: tdt, of a transmission disequilibrium test; then --b, --c and --families are needed.",
+        help=(
+            "Compute the score: tdt, of a transmission disequilibrium test; then --b, --c and --families "
+            "are needed."
+        ),
     ),
     click.option("--b", metavar="COL", help="With tdt: column of private counts of one allele."),
     click.option("--c", metavar="COL", help="With tdt: column of those of the other one, beside it."),
@@ -69,12 +72,18 @@ statistic_options = stacked(
         "--damping",
         type=NUMBER,
         metavar="D",
-        help="With tdt: hold back markers with fewer than D transmissions, which needs less noise [default: compare the test itself].",
+        help=(
+            "With tdt: hold back markers with fewer than D transmissions, which needs less noise [default: "
+            "compare the test itself]."
+        ),
     ),
     click.option(
         "--allow-approximate",
         is_flag=True,
-        help="With tdt: also consider noise whose guarantee holds in ideal arithmetic only; without it all noise is exact.",
+        help=(
+            "With tdt: also consider noise whose guarantee holds in ideal arithmetic only; without it all "
+            "noise is exact."
+        ),
     ),
 )
 
@@ -100,7 +109,8 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     for name, flag in _FOREIGN.items():
         if _given(options[name]):
             raise InvalidParameter(
-                f"{flag} does not go with --statistic: the score, how far it moves and the method follow from it."
+                f"{flag} does not go with --statistic: the score, how far it moves and the method follow "
+                "from it."
             )
     for name, flag in _NEEDED.items():
         if options[name] is None:
@@ -212,8 +222,8 @@ NOTES = {
     ],
 }
 LOWEST = (
-    "By rule, all that stands between the public fields of a line is its score, and what is no decimal number (1,5 with a comma is none) "
-    "counts as the lowest; how many do is private."
+    "By rule, all that stands between the public fields of a line is its score, and what is no decimal "
+    "number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
 LABELS = "Candidates, their number and their labels are taken as public; only the scores are private."
 

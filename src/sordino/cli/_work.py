@@ -74,7 +74,8 @@ def entropy_of(*, seed: int | None, synthetic: bool, ledger_url: str | None) -> 
         return SYSTEM
     if not synthetic:
         raise InvalidParameter(
-            "--seed makes noise predictable and needs --synthetic, which declares that SOURCE holds no real data."
+            "--seed makes noise predictable and needs --synthetic, which declares that SOURCE holds no real "
+            "data."
         )
     if ledger_url is not None:
         raise InvalidParameter(

@@ -64,12 +64,11 @@ class BucketCounts:
             raise InvalidParameter(f"BucketCounts.grid must be a BucketGrid; got {shown(self.grid)}.")
         if counts.dtype.kind not in "ui" or counts.shape != (self.grid.size + 1,):
             raise InvalidParameter(
-                f"BucketCounts.counts must be {self.grid.size + 1} whole numbers, one more than there are edges; got "
-                f"{counts.dtype} of shape {counts.shape}."
+                f"BucketCounts.counts must be {self.grid.size + 1} whole numbers, one more than there are "
+                f"edges; got {counts.dtype} of shape {counts.shape}."
             )
-        kept = np.minimum(counts, _MOST // counts.size).astype(
-            np.int64
-        )  # a limit on sums would let a record move some of them only
+        # A limit on sums would let a record move some of them only.
+        kept = np.minimum(counts, _MOST // counts.size).astype(np.int64)
         np.maximum(kept, 0, out=kept)
         kept.flags.writeable = False
         object.__setattr__(self, "counts", kept)
@@ -242,16 +241,14 @@ class _Cells:
     def of(self, values: NDArray[Any]) -> NDArray[np.int64]:
         with np.errstate(all="ignore"):
             distance = np.subtract(values.astype(np.float64, copy=False), self.origin)
-            np.fmax(
-                distance, -self.far if self.mirrored else self.near, out=distance
-            )  # NaN becomes the lowest
+            # NaN becomes the lowest.
+            np.fmax(distance, -self.far if self.mirrored else self.near, out=distance)
             left = distance < 0 if self.mirrored else None
             if left is not None:
                 np.maximum(np.abs(distance, out=distance), self.near, out=distance)
             np.minimum(distance, self.far, out=distance)
-        cells: NDArray[np.int64] = distance.view(
-            np.int64
-        )  # the digits of positive floats are ordered as the floats are
+        # The digits of positive floats are ordered as the floats are.
+        cells: NDArray[np.int64] = distance.view(np.int64)
         cells >>= self.shift
         cells -= self._digits(self.near)
         if left is not None:

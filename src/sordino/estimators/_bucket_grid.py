@@ -77,8 +77,8 @@ class BucketGrid:
         fit = edges.ndim == 1 and 1 <= edges.size <= MOST_EDGES and bool(np.isfinite(edges).all())
         if not fit or not (edges[1:] > edges[:-1]).all():
             raise InvalidParameter(
-                f"BucketGrid.edges must be 1 to {MOST_EDGES} finite numbers, strictly increasing; got other ones. "
-                "BucketGrid.geometric makes some."
+                f"BucketGrid.edges must be 1 to {MOST_EDGES} finite numbers, strictly increasing; got other "
+                "ones. BucketGrid.geometric makes some."
             )
         edges.flags.writeable = False
         object.__setattr__(self, "edges", edges)
@@ -184,6 +184,6 @@ def _check_number(lower: Fraction | None, cap: Fraction, growth: Fraction, unit:
     if reach > c.multiply(step, Decimal(most)):
         needed = f"about {math.ceil(c.divide(reach, step))}" if step else "many more"
         raise InvalidParameter(
-            f"BucketGrid.growth must leave at most {most} edges up to the cap; got {shown(growth)}, which makes {needed}. "
-            "Raise the growth or the unit, or lower the cap."
+            f"BucketGrid.growth must leave at most {most} edges up to the cap; got {shown(growth)}, which "
+            f"makes {needed}. Raise the growth or the unit, or lower the cap."
         )

@@ -52,15 +52,16 @@ class ClippedColumn(Mechanism):
     cap: Number = parameter(
         FINITE,
         (
-            "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most releases do not notice a generous one; "
-            "see the notes of `ClippedSum`."
+            "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most releases "
+            "do not notice a generous one; see the notes of `ClippedSum`."
         ),
     )
     lower: Number | None = parameter(
         OrNone(FINITE),
         (
-            "Public: no record counts as less. From 0 on it is the lower end of the clip; the closer to the values, the less noise. None: "
-            "minus the cap; then, and for every number below 0, there is a search on either side of 0."
+            "Public: no record counts as less. From 0 on it is the lower end of the clip; the closer to the "
+            "values, the less noise. None: minus the cap; then, and for every number below 0, there is a "
+            "search on either side of 0."
         ),
         default=0.0,
     )
@@ -68,14 +69,18 @@ class ClippedColumn(Mechanism):
     unit: Number = parameter(
         POSITIVE,
         (
-            "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit (growth - 1) apart. Where typical values "
-            "are far from 1, give their order of magnitude, as far as it is public."
+            "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit (growth - "
+            "1) apart. Where typical values are far from 1, give their order of magnitude, as far as it is "
+            "public."
         ),
         default=1.0,
     )
     rows_per_unit: int = parameter(
         COUNT,
-        "How many records a unit has at most. You bound them; see `Session.sum` for a table where sordino does.",
+        (
+            "How many records a unit has at most. You bound them; see `Session.sum` for a table where "
+            "sordino does."
+        ),
         default=1,
     )
     clip_share: Number = parameter(SHARE, "Which share of epsilon finds the clip.", default=0.35)
@@ -142,7 +147,8 @@ class ClippedColumn(Mechanism):
         """Raise `InvalidParameter` unless the clip is what `clip_from` of the same parameters released."""
         if not isinstance(clip, Clip) or clip.mechanism != self.search:
             raise InvalidParameter(
-                f"{type(self).__name__}.{method} needs the Clip that clip_from of the same parameters released; got another one."
+                f"{type(self).__name__}.{method} needs the Clip that clip_from of the same parameters "
+                "released; got another one."
             )
 
     def result(

@@ -66,8 +66,9 @@ class ClippedMean(ClippedColumn):
     size_is_public: bool | None = parameter(
         OrNone(TRUTH),
         (
-            "Whether the number of records is public: only under replace-one, where a unit is one record and none was left out because of "
-            "what it holds. None: True under replace-one with `rows_per_unit=1`."
+            "Whether the number of records is public: only under replace-one, where a unit is one record "
+            "and none was left out because of what it holds. None: True under replace-one with "
+            "`rows_per_unit=1`."
         ),
         default=None,
     )
@@ -80,16 +81,15 @@ class ClippedMean(ClippedColumn):
             self._set(size_is_public=could_be)
         if self.size_is_public and not could_be:
             raise InvalidParameter(
-                "ClippedMean.size_is_public must be False under add-remove and for units with several records: the number of records is "
-                "private there."
+                "ClippedMean.size_is_public must be False under add-remove and for units with several "
+                "records: the number of records is private there."
             )
         self.check_noise()
 
     def noise_for(self, clip: Clip) -> TotalNoise:
         """Return the noise of the totals for this clip; its bound is how far those of neighbors may be apart, in the L1 norm."""
-        exchanged = (
-            self.adjacency == "replace-one" and not self.size_is_public
-        )  # one unit goes and another one comes
+        # One unit goes and another one comes.
+        exchanged = self.adjacency == "replace-one" and not self.size_is_public
         return TotalNoise(
             epsilon=self.total_epsilon,
             bound=self.rows_per_unit * (clip.high - clip.low) * (2 if exchanged else 1),
@@ -198,7 +198,10 @@ _BELOW = 8 - 2**-40  # just below an edge: beyond all edges before, and added ne
 CLAIMS = (
     Claim(
         name="ClippedMean",
-        statement="Clip and mean together are epsilon-differentially private for units with at most rows_per_unit records.",
+        statement=(
+            "Clip and mean together are epsilon-differentially private for units with at most rows_per_unit "
+            "records."
+        ),
         references=("durfee2023, Sec. 6.3", "kulesza2024"),
         proof="clipped-mean.md",
         neighbours=(

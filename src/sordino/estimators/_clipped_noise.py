@@ -20,7 +20,8 @@ from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import Adjacency, Sensitivity
 
 _COARSEST = Fraction(1 << 900)
-_SCALE_BITS = 28  # the noise is about 2^28 grid steps wide, which rates with denominators up to 2^40 follow to a thousandth
+# The noise is about 2^28 grid steps wide, which rates with denominators up to 2^40 follow to a thousandth.
+_SCALE_BITS = 28
 
 
 @final
@@ -51,8 +52,8 @@ class TotalNoise:
     def __post_init__(self) -> None:
         if not 1 / _COARSEST <= self.record_step <= _COARSEST:
             raise InvalidParameter(
-                "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and unit they would be smaller or larger. "
-                "Change the unit of the values."
+                "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and unit they "
+                "would be smaller or larger. Change the unit of the values."
             )
 
     @cached_property

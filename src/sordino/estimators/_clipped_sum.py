@@ -64,8 +64,8 @@ class ClippedSum(ClippedColumn):
     lower: Number | None = parameter(
         OrNone(FINITE),
         (
-            "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: minus the cap; then, and for every number "
-            "below 0, there is a clip on either side."
+            "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: minus the "
+            "cap; then, and for every number below 0, there is a clip on either side."
         ),
         default=0.0,
     )
@@ -76,7 +76,8 @@ class ClippedSum(ClippedColumn):
         super().derive()
         if self.search.lower > 0:
             raise InvalidParameter(
-                f"ClippedSum.lower must be at most 0, or None, because a sum gains nothing from a larger one; got {shown(self.lower)}."
+                "ClippedSum.lower must be at most 0, or None, because a sum gains nothing from a larger "
+                f"one; got {shown(self.lower)}."
             )
         self.check_noise()
 
@@ -155,13 +156,16 @@ class ClippedSum(ClippedColumn):
         )
 
 
-_BELOW = (
-    8 - 2**-40
-)  # just below an edge, which is where a record loses most: it is beyond all edges before, and added nearly whole
+# Just below an edge, which is where a record loses most: it is beyond all edges before, and added nearly
+# whole.
+_BELOW = 8 - 2**-40
 CLAIMS = (
     Claim(
         name="ClippedSum",
-        statement="Clip and sum together are epsilon-differentially private for units with at most rows_per_unit records.",
+        statement=(
+            "Clip and sum together are epsilon-differentially private for units with at most rows_per_unit "
+            "records."
+        ),
         references=("durfee2023, Sec. 6.3",),
         proof="clipped-sum.md",
         neighbours=(

@@ -220,9 +220,8 @@ class ShareTest:
 
     def refutes(self, low: int, high: int) -> bool:
         """Return whether all shares from `low` to `high`, in units of 2^-64, are refuted: each says that the totals are too far apart."""
-        ends = [
-            self.first * _ONE - share * (self.first + self.second) for share in (low, high)
-        ]  # linear in the share
+        # Linear in the share.
+        ends = [self.first * _ONE - share * (self.first + self.second) for share in (low, high)]
         away = min(ends) if self.one_sided or min(ends) > 0 else -max(ends)
         distance = away / _ONE - self.slack
         if distance <= 0:
@@ -235,9 +234,8 @@ class ShareTest:
         if self.first + self.second <= 0:  # nothing but noise: the share at which they balance means nothing
             return Fraction(0), Fraction(1)
         low, high = self._end(upper=False), self._end(upper=True)
-        if (
-            low is None or high is None
-        ):  # the true share is refuted, too: any answer is as wrong, and this one is sensible
+        # The true share is refuted, too: any answer is as wrong, and this one is sensible.
+        if low is None or high is None:
             return replace(self, first=max(0, self.first), second=max(0, self.second)).ends()
         return Fraction(low, _ONE), Fraction(high, _ONE)
 

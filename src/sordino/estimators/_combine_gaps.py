@@ -105,7 +105,8 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
         )
     if math.isinf(known.level) and np.isnan(measured).all():
         raise InvalidParameter(
-            "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say how high a list lies."
+            "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say how high a "
+            "list lies."
         )
     # In units of the largest deviation, so that squares neither overflow nor vanish together.
     scale = (
@@ -144,9 +145,8 @@ def _known(selection: Any) -> _Known:
             np.array([law.query.variance for law in laws])[branches],
             laws[0].threshold.variance,
         )
-        if getattr(
-            mechanism, "resample", False
-        ):  # each positive has met a threshold of its own: nothing is shared
+        # Each positive has met a threshold of its own: nothing is shared.
+        if getattr(mechanism, "resample", False):
             variances, level = variances + level, 0.0
         return _Known(selection.estimates, np.sqrt(variances) * step, math.sqrt(level) * step)
     if selection.gaps.size < k - 1:
@@ -165,9 +165,8 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
     both = np.isfinite(u) & np.isfinite(v)
     weights = np.where(both, 1 / (u + v), 0.0)
     total = float(weights.sum())
-    spread = (
-        1 / total if math.isinf(level) else level / (1 + level * total)
-    )  # variance of the level that is left
+    # Variance of the level that is left.
+    spread = 1 / total if math.isinf(level) else level / (1 + level * total)
     shift = spread * float((weights * np.where(both, measured - d, 0.0)).sum())
     of_gap, of_measurement = 1 / u, 1 / v
     precision = of_gap + of_measurement
@@ -192,5 +191,6 @@ def _read(measurements: Any) -> tuple[Floats, float]:
         if isinstance(error, float | int) and 0 <= error < math.inf:
             return values, float(error)
     raise InvalidParameter(
-        "combine_gaps.measurements must be what LaplaceMechanism or GaussianMechanism released, with a standard error."
+        "combine_gaps.measurements must be what LaplaceMechanism or GaussianMechanism released, with a "
+        "standard error."
     )

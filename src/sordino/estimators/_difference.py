@@ -91,9 +91,8 @@ def differences(found: Any) -> tuple[Difference, ...]:
 def _at_least(law: Difference, z: int, digits: int) -> Bounds:
     if z >= 0:
         return _upper(law.query, law.threshold, z, digits)
-    return _Enclosed(digits).less(
-        _ONE, _upper(law.threshold, law.query, 1 - z, digits)
-    )  # -Z is such a difference, too
+    # -Z is such a difference, too.
+    return _Enclosed(digits).less(_ONE, _upper(law.threshold, law.query, 1 - z, digits))
 
 
 @lru_cache(maxsize=256)

@@ -56,15 +56,13 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
             "interval.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism released."
         )
     law, step = mechanism.noise, float(mechanism.step)
-    reach = (
-        -law.quantile(float((1 - share) / 2)) * step
-    )  # the law is symmetric: P(|noise| > reach) <= 1 - confidence
+    # The law is symmetric: P(|noise| > reach) <= 1 - confidence.
+    reach = -law.quantile(float((1 - share) / 2)) * step
     values = released.value if isinstance(released, Value) else released.values
     if not isinstance(mechanism, FoldedMechanism):
         return values - reach, values + reach
     low, high = (end * step for end in mechanism.ends)
-    unfolded = np.clip(
-        values, low, high
-    )  # what lies beyond an end stands for that end, and for all that was beyond it
+    # What lies beyond an end stands for that end, and for all that was beyond it.
+    unfolded = np.clip(values, low, high)
     ends = np.maximum(low, unfolded - reach), np.minimum(high, unfolded + reach)
     return ends if isinstance(released, Values) else (float(ends[0]), float(ends[1]))

@@ -112,9 +112,8 @@ def _bound(law: Difference, seen: _Seen, wrong: Fraction, step: Fraction, select
         steps = seen.value - seen.lift + lowest
     else:
         steps = seen.value - law.reach(wrong)
-    return (
-        -math.inf if steps <= -CLAMP else _rounded_down(steps * step)
-    )  # the lowest value stands for everything below it
+    # The lowest value stands for everything below it.
+    return -math.inf if steps <= -CLAMP else _rounded_down(steps * step)
 
 
 def _rounded_down(number: Fraction) -> float:
@@ -163,11 +162,12 @@ def _check_selective(found: Any) -> None:
     mechanism = found.mechanism
     if not isinstance(mechanism, SparseVector):
         raise InvalidParameter(
-            f"lower_bound.selective must be False for what {type(mechanism).__name__} found: being found depends there on more than one "
-            "test. Measure the answer afresh and take its interval."
+            f"lower_bound.selective must be False for what {type(mechanism).__name__} found: being found "
+            "depends there on more than one test. Measure the answer afresh and take its interval."
         )
     if isinstance(found, Verdict) and mechanism.positives > 1 and not mechanism.resample:
         raise InvalidParameter(
-            "lower_bound.selective must be False for a stream with several positives and one threshold, whose later questions may be "
-            "chosen by what was found. Use positives=1 or resample=True, or release a list."
+            "lower_bound.selective must be False for a stream with several positives and one threshold, "
+            "whose later questions may be chosen by what was found. Use positives=1 or resample=True, or "
+            "release a list."
         )

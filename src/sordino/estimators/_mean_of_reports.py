@@ -126,7 +126,8 @@ def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporte
         reports, mechanism = reports.values, reports.mechanism
     if not isinstance(mechanism, Reporter):
         raise InvalidParameter(
-            "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the reports."
+            "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the "
+            "reports."
         )
     numbers = np.asarray(reports)
     if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "fiu":
@@ -137,8 +138,8 @@ def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporte
     if not _can_come_out(numbers, mechanism):
         least, most = mechanism.output_range
         raise InvalidParameter(
-            f"mean_of_reports.reports must be numbers that the mechanism can release, from {least:.12g} to {most:.12g}; some are not, so "
-            "another mechanism made them."
+            f"mean_of_reports.reports must be numbers that the mechanism can release, from {least:.12g} to "
+            f"{most:.12g}; some are not, so another mechanism made them."
         )
     return numbers, mechanism
 

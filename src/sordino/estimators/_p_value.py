@@ -47,7 +47,8 @@ def p_value(choice: Choice) -> float:
     gap = _gap(choice)
     if gap is None:
         raise InvalidParameter(
-            "p_value needs a Choice with a gap, which an ExponentialMechanism(gap=True) releases about two answers or more."
+            "p_value needs a Choice with a gap, which an ExponentialMechanism(gap=True) releases about two "
+            "answers or more."
         )
     lead = gap / float(choice.mechanism.step) * float(choice.mechanism.rate)
     small = math.exp(-lead)  # 2/(1 + e^g) = 2 e^-g/(1 + e^-g), without an overflow

@@ -94,15 +94,16 @@ class ColumnQuantiles(Mechanism):
     cap: Number = parameter(
         FINITE,
         (
-            "Public; the largest value that is released, and with `lower=None` its negative the smallest. It can be generous: the steps "
-            "up to it cost little. In the unit of the values, as `lower` and `unit`."
+            "Public; the largest value that is released, and with `lower=None` its negative the smallest. "
+            "It can be generous: the steps up to it cost little. In the unit of the values, as `lower` and "
+            "`unit`."
         ),
     )
     growth: Number = parameter(
         GROWTH,
         (
-            "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, at least 1.0005, tells single records "
-            "apart; finer is no use."
+            "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, at least "
+            "1.0005, tells single records apart; finer is no use."
         ),
         default=1.01,
     )
@@ -114,8 +115,9 @@ class ColumnQuantiles(Mechanism):
     size_hint: int | None = parameter(
         OrNone(COUNT),
         (
-            "About how many records there are, as far as that is public; it never has to be right, and nothing reads the real number. It "
-            "chooses directions and how `lower=None` is searched, and corrects thresholds where edges are crowded."
+            "About how many records there are, as far as that is public; it never has to be right, and "
+            "nothing reads the real number. It chooses directions and how `lower=None` is searched, and "
+            "corrects thresholds where edges are crowded."
         ),
         default=None,
     )
@@ -164,13 +166,16 @@ class Quantile(ColumnQuantiles):
 
     q: Number = parameter(
         PROPORTION,
-        "The share of the records below the value; taken as the nearest fraction with a denominator of at most 2^20.",
+        (
+            "The share of the records below the value; taken as the nearest fraction with a denominator of "
+            "at most 2^20."
+        ),
     )
     method: Literal["above-threshold", "permute-and-flip"] | None = parameter(
         OrNone(one_of("above-threshold", "permute-and-flip")),
         (
-            "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / (2 rows_per_unit) >= ln(edges) + 5, else "
-            "above-threshold."
+            "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / (2 "
+            "rows_per_unit) >= ln(edges) + 5, else above-threshold."
         ),
         default=None,
     )
@@ -180,8 +185,9 @@ class Quantile(ColumnQuantiles):
         default=1,
     )
     parts: tuple[RankSearch | RankFlip, ...] = derived(
-        "What is done, in this order: one search over all edges or one choice among all buckets; with `lower=None` and no size hint that "
-        "allows one search, a search through what is not negative, and if that ends at once one through what is not positive."
+        "What is done, in this order: one search over all edges or one choice among all buckets; with "
+        "`lower=None` and no size hint that allows one search, a search through what is not negative, and "
+        "if that ends at once one through what is not positive."
     )
 
     def derive(self) -> None:
@@ -255,17 +261,15 @@ class Quantile(ColumnQuantiles):
         part = self.parts[place]
         wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
         if isinstance(part, RankFlip):
-            farther = part.error(
-                self.grid.size, 1 - CONFIDENCE
-            )  # of K + 1 buckets K at most do not hold the target
+            # Of K + 1 buckets K at most do not hold the target.
+            farther = part.error(self.grid.size, 1 - CONFIDENCE)
             return -farther, farther
         short, over = part.errors(edge, wrong)
         if part.upward:
             return 0.0 - short, over
         before = self.parts[0]
-        if (
-            place and edge == part.last - 1 and isinstance(before, RankSearch)
-        ):  # both searches ended at once: each bounds one side
+        # Both searches ended at once: each bounds one side.
+        if place and edge == part.last - 1 and isinstance(before, RankSearch):
             return 0.0 - before.errors(before.first, wrong)[0], short
         return 0.0 - over, short
 
@@ -281,8 +285,8 @@ def counted(values: Any, grid: BucketGrid, owner: str) -> Runs:
     counts = values if isinstance(values, BucketCounts) else BucketCounts.of(values, grid=grid)
     if counts.grid != grid:
         raise InvalidParameter(
-            f"{owner}.release needs counts over its own grid, {grid!r}; got counts over {counts.grid!r}. Count with "
-            f"BucketCounts.of(values, grid={owner.lower()}.grid)."
+            f"{owner}.release needs counts over its own grid, {grid!r}; got counts over {counts.grid!r}. "
+            f"Count with BucketCounts.of(values, grid={owner.lower()}.grid)."
         )
     return Runs.of(counts)
 
@@ -321,7 +325,10 @@ _SHORT: dict[str, Any] = {"adjacency": "add-remove", "lower": 0, "cap": 7, "grow
 CLAIMS = (
     Claim(
         name="Quantile",
-        statement="The edge that a search ends at is private for what the counts below rising edges, less q for every record, lose.",
+        statement=(
+            "The edge that a search ends at is private for what the counts below rising edges, less q for "
+            "every record, lose."
+        ),
         references=("durfee2023, Lemma B.1", "durfee2023, Cor. A.1 and A.2"),
         proof="quantile.md",
         neighbours=(

@@ -24,9 +24,8 @@ LARGER_FIRST = "add-remove, the larger data first"
 """Which of two neighbors comes first does not depend on the column, the quantile or the direction of a search."""
 
 _RARE = math.log(1000)  # a search may end before the first record once in a thousand
-_FEW = Fraction(
-    1, 20
-)  # below this share a search from the lowest edge passes too few records, if nothing is known of their number
+# Below this share a search from the lowest edge passes too few records, if nothing is known of their number.
+_FEW = Fraction(1, 20)
 _EULER = 0.5772156649015329  # the mean of a standard Gumbel variable: the largest of many exponential ones
 _LARGEST = Fraction(1 << 1000)
 

@@ -41,7 +41,8 @@ def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]
         kind = "" if _declared(values) is None else f" of {_declared(values)}"
         shape = "" if array is None or array.ndim == 1 else f" with {array.ndim} dimensions"
         raise InvalidParameter(
-            f"{owner} must be a one-dimensional array or list of numbers; got {type(values).__name__}{kind}{shape}."
+            f"{owner} must be a one-dimensional array or list of numbers; got "
+            f"{type(values).__name__}{kind}{shape}."
         )
     return (_block(array[start : start + size]) for start in range(0, array.size, size))
 

@@ -138,9 +138,8 @@ class ClipSearch:
         each = self.scan.noise.rate * self.rows_per_unit
         if self._exchanged:
             return Pure(epsilon=threshold + 2 * each)
-        if (
-            self.adjacency == "replace-one" and self.rows_per_unit > 1
-        ):  # counts may rise at one edge and fall at another
+        # Counts may rise at one edge and fall at another.
+        if self.adjacency == "replace-one" and self.rows_per_unit > 1:
             return Pure(epsilon=threshold + each)
         return monotone_cost(threshold, each)
 

@@ -104,8 +104,9 @@ def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
     shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_DENOMINATOR) for one in given]
     if not shares or any(one >= other for one, other in pairwise(shares)):
         raise InvalidParameter(
-            f"{name} must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; got "
-            f"{shown(value) if not shares else 'numbers in another order, or equal ones'}. For one quantile there is Quantile."
+            f"{name} must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; "
+            f"got {shown(value) if not shares else 'numbers in another order, or equal ones'}. For one "
+            "quantile there is Quantile."
         )
     return given
 
@@ -132,13 +133,16 @@ class Quantiles(ColumnQuantiles):
 
     q: Converted[Iterable[Number], tuple[Number, ...]] = parameter(
         _check_rising,
-        "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at most 2^20.",
+        (
+            "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at "
+            "most 2^20."
+        ),
     )
     size_is_public: bool | None = parameter(
         OrNone(TRUTH),
         (
-            "Whether neighbors have equally many records: only under replace-one with one row for each unit, if nothing filters or drops "
-            "rows. None: if the first two hold."
+            "Whether neighbors have equally many records: only under replace-one with one row for each "
+            "unit, if nothing filters or drops rows. None: if the first two hold."
         ),
         default=None,
     )
@@ -148,7 +152,8 @@ class Quantiles(ColumnQuantiles):
         "The law of the noise of the number of records; None where it is public."
     )
     threshold_correction: int = derived(
-        "By how many records thresholds are raised, so that searches end near their targets on average; 0 without a size hint."
+        "By how many records thresholds are raised, so that searches end near their targets on average; 0 "
+        "without a size hint."
     )
 
     def derive(self) -> None:
@@ -159,14 +164,13 @@ class Quantiles(ColumnQuantiles):
         is_public = same_size if self.size_is_public is None else self.size_is_public
         if is_public and not same_size:
             raise InvalidParameter(
-                "Quantiles.size_is_public must be False unless adjacency is 'replace-one' and rows_per_unit is 1: otherwise neighbors "
-                "have different numbers of records; got True."
+                "Quantiles.size_is_public must be False unless adjacency is 'replace-one' and rows_per_unit "
+                "is 1: otherwise neighbors have different numbers of records; got True."
             )
         levels = len(self.q).bit_length()
         part = to_fraction(self.epsilon) / (levels if is_public else levels + 1)
-        searches = (
-            1 if self.adjacency == "add-remove" else 2
-        )  # that a unit is in: where it was, and where it goes
+        # That a unit is in: where it was, and where it goes.
+        searches = 1 if self.adjacency == "add-remove" else 2
         rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
         cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
         size_noise = None
@@ -326,7 +330,10 @@ _FAR = 1 << 60
 CLAIMS = (
     Claim(
         name="Quantiles",
-        statement="All edges together are private for the noisy number of records, where it is not public, and the searches of each level.",
+        statement=(
+            "All edges together are private for the noisy number of records, where it is not public, and "
+            "the searches of each level."
+        ),
         references=("durfee2023, Lemma B.2 and Sec. B.3", "kaplan2022"),
         proof="quantiles.md",
         neighbours=(

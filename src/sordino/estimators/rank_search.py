@@ -165,13 +165,13 @@ class RankFlip:
         # Cutting off each distance alone moves none of them by more than it moved.
         u = np.clip(_steps(ends, self.weight, self.drop, runs.records), -_MOST, _MOST).astype(np.int64)
         depths, lengths = np.empty(u.size * 2 - 3, dtype=np.int64), np.ones(u.size * 2 - 3, dtype=np.int64)
-        depths[::2] = np.maximum(
-            np.maximum(u[:-1], -u[1:]), 0
-        )  # the buckets before each run of edges, and the last one
+        # The buckets before each run of edges, and the last one.
+        depths[::2] = np.maximum(np.maximum(u[:-1], -u[1:]), 0)
+        # The empty ones between two edges of a run.
         depths[1::2], lengths[1::2] = (
             np.abs(u[1:-1]),
             runs.lengths - 1,
-        )  # the empty ones between two edges of a run
+        )
         return depths, lengths
 
     def find(self, runs: Runs, entropy: Entropy) -> int:

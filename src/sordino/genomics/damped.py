@@ -73,9 +73,8 @@ def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     [21.213, 20.0, 4.0]
     """
     n = FAMILIES("genomics.damped_tdt.families", families)
-    least = float(
-        min(POSITIVE("genomics.damped_tdt.damping", damping), 2 * n)
-    )  # more than that no marker has
+    # More than that no marker has.
+    least = float(min(POSITIVE("genomics.damped_tdt.damping", damping), 2 * n))
     first, second = tables(b, c, n, "genomics.damped_tdt")
     total = np.maximum(first + second, 1).astype(np.float64)
     found = np.abs(first - second) * np.sqrt(np.minimum(1.0, least / total))

@@ -185,7 +185,8 @@ def _least_steps(task: Asked, accepted: Fraction) -> int:
     while task.failure(high * task.step) > accepted:
         if high > 4 * CLAMP:
             raise InvalidParameter(
-                "plan.accuracy.beta must be one that some margin within 2^52 steps reaches for this mechanism."
+                "plan.accuracy.beta must be one that some margin within 2^52 steps reaches for this "
+                "mechanism."
             )
         low, high = high, 2 * high
     while high - low > 1:
@@ -227,8 +228,9 @@ def asked(mechanism: Any, answers: int) -> Asked:  # noqa: ARG001 - registered f
         If nothing is proved for the mechanism, or it does not take so many answers.
     """
     raise InvalidParameter(
-        "plan.accuracy.mechanism must be a SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, HybridTopK, "
-        f"HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK; got {shown(mechanism)}."
+        "plan.accuracy.mechanism must be a SparseVector, AdaptiveSparseVector, GaussianSparseVector, "
+        "GumbelSparseVector, HybridTopK, HybridSparseVector, ExponentialMechanism, PermuteAndFlip or "
+        f"NoisyTopK; got {shown(mechanism)}."
     )
 
 
@@ -268,8 +270,8 @@ def _(mechanism: GaussianSparseVector, answers: int) -> Asked:
     c, cut, most = mechanism.positives, mechanism.cut().steps, mechanism.questions
     if most is not None and (answers + 1) * c > most:
         raise InvalidParameter(
-            f"plan.accuracy.answers must be small enough for {most} questions, of which {c} times one more than answers are asked; "
-            f"got {answers}."
+            f"plan.accuracy.answers must be small enough for {most} questions, of which {c} times one more "
+            f"than answers are asked; got {answers}."
         )
 
     def failure(low: int, high: int) -> float:
@@ -309,9 +311,8 @@ def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise
     """
     k = mechanism.k
     cut = cut_at("plan.accuracy.threshold", mechanism.threshold, Fraction(0), mechanism.step).steps
-    least = (
-        Geometric(k * law.rate) if isinstance(law, Geometric) else law if k == 1 else None
-    )  # the least noise of k answers
+    # The least noise of k answers.
+    least = Geometric(k * law.rate) if isinstance(law, Geometric) else law if k == 1 else None
 
     def failure(low: int, high: int) -> float:
         below, above = Question(law, low - cut, answers), Question(law, high - cut)

@@ -22,11 +22,12 @@ Floats = NDArray[np.float64]
 
 _NODES = 1 << 14
 _DEEP = 45.0  # what lies so many scales out is left out: e^-45 of the threshold at most
-_MARGIN = (
-    2.0**-34
-)  # of the sum: exponents below 745, each with a relative error below 2^-45, and the rounding of the sum
+# Of the sum: exponents below 745, each with a relative error below 2^-45, and the rounding of the sum.
+_MARGIN = 2.0**-34
 _SLACK = 2.0**-36  # of a Gaussian tail: sums of up to 40,000 floats, or one error function
-_WIDE = 1000  # standard deviations from which Gaussian tails are those of the continuous law, with bounds of the difference
+# Standard deviations from which Gaussian tails are those of the continuous law, with bounds of the
+# difference.
+_WIDE = 1000
 _LN2 = math.log(2)
 
 

@@ -179,11 +179,13 @@ def choose_selector(
     given = [name for name, value in smooth.items() if value is not None]
     if given and len(given) < len(smooth):
         raise InvalidParameter(
-            f"{owner} needs beta, floor and typical together, for a smooth bound; got only {' and '.join(given)}."
+            f"{owner} needs beta, floor and typical together, for a smooth bound; got only "
+            f"{' and '.join(given)}."
         )
     if given and sensitivity is None:
         raise InvalidParameter(
-            f"{owner}.sensitivity must say how far scores move for any data, above which no smooth bound is; got none."
+            f"{owner}.sensitivity must say how far scores move for any data, above which no smooth bound "
+            "is; got none."
         )
     design = _designed(scores, count, owner)
     made: list[Any] = [RandomizedResponse(epsilon=epsilon)]

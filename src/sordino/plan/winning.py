@@ -103,8 +103,8 @@ def winning(mechanism: Any, design: Design) -> float:  # noqa: ARG001 - register
         If the mechanism is none that is compared.
     """
     raise InvalidParameter(
-        "plan.choose_selector compares RandomizedResponse, PermuteAndFlip, StepSelection, SmoothStepSelection and SmoothSelection; got "
-        f"{shown(mechanism)}."
+        "plan.choose_selector compares RandomizedResponse, PermuteAndFlip, StepSelection, "
+        f"SmoothStepSelection and SmoothSelection; got {shown(mechanism)}."
     )
 
 

@@ -140,12 +140,14 @@ class BoundedTotal:
         low, high = (FINITE(f"{self.kind}.bounds", end) for end in self.bounds)
         if high - low < max(abs(low), abs(high)) * _WIDTH:
             raise InvalidParameter(
-                f"{self.kind}.bounds must be apart by 2^-30 of the larger one, at least; got {shown(low)} and {shown(high)}."
+                f"{self.kind}.bounds must be apart by 2^-30 of the larger one, at least; got {shown(low)} "
+                f"and {shown(high)}."
             )
         if self.kind == "sum" and self.apart > high - low:
             raise InvalidParameter(
-                f"sum.bounds must be at least as far apart as one unit can move the sum, {shown(self.apart)}; got {shown(low)} and "
-                f"{shown(high)}. Widen them, or lower the cap or max_rows."
+                "sum.bounds must be at least as far apart as one unit can move the sum, "
+                f"{shown(self.apart)}; got {shown(low)} and {shown(high)}. Widen them, or lower the cap or "
+                "max_rows."
             )
         _ = self.records  # what is too fine or too coarse is refused now
         _ = self.noise(1)

@@ -163,8 +163,8 @@ def _noise(
     bound = POSITIVE("bound", sensitivity.bound)
     if bound > (high - low) * (sensitivity.size or 1):
         raise InvalidParameter(
-            f"{name}.bounds must be at least as far apart as one unit can move a count, {shown(bound)}; got {shown(low)} and "
-            f"{shown(high)}."
+            f"{name}.bounds must be at least as far apart as one unit can move a count, {shown(bound)}; got "
+            f"{shown(low)} and {shown(high)}."
         )
     return FoldedMechanism(lower=low, upper=high, epsilon=epsilon, sensitivity=sensitivity)
 
@@ -185,9 +185,8 @@ def plan_histogram(
         )
     planned = None if size is None else _noise("histogram", epsilon, question.joint(size), bounds)
     if bounds is not None:
-        _ = _noise(
-            "histogram", epsilon, question.joint(1), bounds
-        )  # bounds that are refused are so before the charge
+        # Bounds that are refused are so before the charge.
+        _ = _noise("histogram", epsilon, question.joint(1), bounds)
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Histogram:
         values = counts.at(np.arange(len(counts.labels)))

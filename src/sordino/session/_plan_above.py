@@ -58,9 +58,8 @@ def plan_above(
     """
     check_listable("above.positives", options["positives"], question)
     rest = epsilon * (measure_share or 0)
-    given = {
-        name: value for name, value in options.items() if value is not None
-    }  # the others are left to the mechanism
+    # The others are left to the mechanism.
+    given = {name: value for name, value in options.items() if value is not None}
     find = finder(
         epsilon=epsilon - rest, sensitivity=question.sensitivity, domain_size=not_listed(question), **given
     )

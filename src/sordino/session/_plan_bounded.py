@@ -69,7 +69,8 @@ def plan_bounded(
     """Check the question and return the release: everything that is public has been looked at, and no row."""
     if {option: exact(value) for option, value in unused.items()} != _DEFAULTS:
         raise InvalidParameter(
-            f"{name}.growth and unit must not be given with bounds: no clip is looked for, `lower` and `cap` are it."
+            f"{name}.growth and unit must not be given with bounds: no clip is looked for, `lower` and "
+            "`cap` are it."
         )
     if name == "mean":
         _check_records(source, unit, rows)
@@ -132,6 +133,6 @@ def _check_records(source: Source, unit: PrivacyUnit, rows: Rows) -> None:
     }
     found = next(reason for reason, holds in reasons.items() if holds)
     raise InvalidParameter(
-        f"mean.bounds must go with a public number of rows (replace-one, each row a unit, nothing that drops or groups rows), but {found}. "
-        "Ask for a sum and a count with bounds, or for the mean without."
+        "mean.bounds must go with a public number of rows (replace-one, each row a unit, nothing that drops "
+        f"or groups rows), but {found}. Ask for a sum and a count with bounds, or for the mean without."
     )

@@ -49,9 +49,8 @@ def plan_top_k(
     measure_all = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(k))
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> TopItems:
-        if k > len(
-            counts.labels
-        ):  # labels that were assumed public are counted only now, and nothing more is said about rows
+        # Labels that were assumed public are counted only now, and nothing more is said about rows.
+        if k > len(counts.labels):
             raise DataSourceError.after_charge()
         top = payer.release(choose, counts.values, entropy=entropy, **places(counts))
         found, crossed = top.indices.size, None if threshold is None else top.crossed

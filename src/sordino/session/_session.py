@@ -690,8 +690,8 @@ class Session:
             )
         if isinstance(sensitivity, Sensitivity) and sensitivity.adjacency != self._desk.unit.adjacency:
             raise InvalidParameter(
-                f"watch.sensitivity must be for the adjacency of the session's unit, {self._desk.unit.adjacency!r}; got "
-                f"{sensitivity.adjacency!r}."
+                "watch.sensitivity must be for the adjacency of the session's unit, "
+                f"{self._desk.unit.adjacency!r}; got {sensitivity.adjacency!r}."
             )
         asked = {
             "threshold": threshold,

@@ -68,7 +68,8 @@ def bound(
     """
     if not callable(sensitivity_at):
         raise InvalidParameter(
-            f"smooth.bound.sensitivity_at must be a function of the data and a distance; got {shown(sensitivity_at)}."
+            "smooth.bound.sensitivity_at must be a function of the data and a distance; got "
+            f"{shown(sensitivity_at)}."
         )
     top, decay = checked_ceiling(ceiling, "smooth.bound"), inner(checked_beta(beta, "smooth.bound"))
     last = COUNT("smooth.bound.steps", steps)

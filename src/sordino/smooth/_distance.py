@@ -64,8 +64,8 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
     )
     if rate > limit:
         raise InvalidParameter(
-            f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it the formula is no upper bound; got "
-            f"{shown(rate)}."
+            f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it the formula "
+            f"is no upper bound; got {shown(rate)}."
         )
     away = as_floats(distance, owner)
     away = np.where(np.isfinite(away), np.maximum(away, 0.0), 0.0)

@@ -79,6 +79,7 @@ def count(*_values: Any, **_parameters: Any) -> NoReturn:
 
 def _refusal(name: str, sensitivity: str, instead: str) -> InvalidParameter:
     return InvalidParameter(
-        f"smooth.{name} must not be used: within a step of any data one record moves a {name} by as much as it ever does, {sensitivity}, "
-        f"so a smooth bound is hardly smaller and its noise is heavier. Use {instead}."
+        f"smooth.{name} must not be used: within a step of any data one record moves a {name} by as much as "
+        f"it ever does, {sensitivity}, so a smooth bound is hardly smaller and its noise is heavier. Use "
+        f"{instead}."
     )

@@ -166,9 +166,8 @@ def largest_gap(padded: Floats, place: int, decay: float) -> float:
             partner[rows], reached = _best_partners(left, right, rows, (partner[rows - stride], last), decay)
             best = max(best, float(reached.max()))
     nearest = padded[place - 1 : place + 2]
-    return max(
-        math.exp(best), float(np.diff(nearest).max())
-    )  # these two without a logarithm: the local sensitivity
+    # These two without a logarithm: the local sensitivity.
+    return max(math.exp(best), float(np.diff(nearest).max()))
 
 
 def _best_partners(

@@ -181,7 +181,8 @@ def table(
     found = _numbers(statistic(tables.reshape(-1, *shape).astype(np.float64)))
     if found.shape != (listed.size,) or not np.isfinite(found).all():
         raise InvalidParameter(
-            f"{owner}.statistic must return one finite number for each of {listed.size} tables; got something else."
+            f"{owner}.statistic must return one finite number for each of {listed.size} tables; got "
+            "something else."
         )
     moves = list(listed.moves(tables))
     local = np.zeros(listed.size)
@@ -224,8 +225,9 @@ def _listed(shape: Any, records: Any) -> Tables:
         found = Tables(totals=(COUNT("smooth.table.records", records),), cells=rows * columns)
     if found.size > LARGEST:
         raise InvalidParameter(
-            f"smooth.table lists every table, at most {LARGEST} of them; got a shape and records with {shown(found.size)}. Give a bound "
-            "for all distances to smooth.bound instead, or a distance to smooth.from_distance."
+            f"smooth.table lists every table, at most {LARGEST} of them; got a shape and records with "
+            f"{shown(found.size)}. Give a bound for all distances to smooth.bound instead, or a distance to "
+            "smooth.from_distance."
         )
     return found
 

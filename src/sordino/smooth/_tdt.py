@@ -169,8 +169,8 @@ def tdt(
         )
     if not roots and n > LARGEST:
         raise InvalidParameter(
-            f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables are enumerated; got {shown(families)}. "
-            "The scale 'sqrt' has no limit, and orders markers alike."
+            f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables are "
+            f"enumerated; got {shown(families)}. The scale 'sqrt' has no limit, and orders markers alike."
         )
     first, second = tables(b, c, n, "smooth.tdt")
     if roots:
@@ -203,8 +203,9 @@ def _distance_bounds(first: Counts, second: Counts, families: int, rate: Fractio
     limit = admissible(families, ceiling)
     if rate > limit:
         raise InvalidParameter(
-            f"smooth.tdt.beta must be at most {math.floor(limit * 1e9) / 1e9:.9f} for the method 'distance' and {families} families: "
-            f"above it the formula is no upper bound; got {shown(rate)}. The method 'exact' takes any beta."
+            f"smooth.tdt.beta must be at most {math.floor(limit * 1e9) / 1e9:.9f} for the method 'distance' "
+            f"and {families} families: above it the formula is no upper bound; got {shown(rate)}. The "
+            "method 'exact' takes any beta."
         )
     bounds: Floats = ceiling * np.exp(-inner(rate) * distance(first, second)) * OUTWARD
     return bounds

@@ -45,7 +45,8 @@ def limits(
         high = math.nextafter(high, -math.inf)
     if not low < high or not high - low <= widest:
         raise InvalidParameter(
-            f"{owner}.upper must be above lower, {shown(low)}, by at most {widest:.3g}; got {shown(high)}. Change the unit of the values."
+            f"{owner}.upper must be above lower, {shown(low)}, by at most {widest:.3g}; got {shown(high)}. "
+            "Change the unit of the values."
         )
     return low, high
 
@@ -63,7 +64,8 @@ def as_floats(values: Any, owner: str) -> Floats:
         array = as_array(values, owner)
     except InvalidParameter:
         raise InvalidParameter(
-            f"{owner} needs numbers, or lists or one-dimensional arrays of at least one number; got something else."
+            f"{owner} needs numbers, or lists or one-dimensional arrays of at least one number; got "
+            "something else."
         ) from None
     if array.dtype == object:
         found = [float_of(value) for value in array.ravel()]

@@ -42,6 +42,6 @@ def _whole(counts: Any, owner: str) -> Counts:
         return to_steps(counts, Fraction(1), owner)
     except InvalidParameter:
         raise InvalidParameter(
-            f"{owner} needs counts b and c that are numbers, or one-dimensional lists or arrays of numbers; got something of another "
-            "shape or type."
+            f"{owner} needs counts b and c that are numbers, or one-dimensional lists or arrays of numbers; "
+            "got something of another shape or type."
         ) from None
