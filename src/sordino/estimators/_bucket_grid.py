@@ -1,4 +1,4 @@
-"""Edges that cut the numbers into buckets: public, computed once, the same on every machine.
+"""The public edges that cut the numbers into buckets: computed once, and the same on every machine.
 
 Claim: the bucket of a record is a function of this record alone. Proof: docs/proofs/bucket-counts.md.
 Floats: edges come out of decimal arithmetic that is specified to the last digit, and are rounded once; which
@@ -85,7 +85,7 @@ class BucketGrid:
 
     @classmethod
     def geometric(cls, *, lower: Number | None, cap: Number, growth: Number, unit: Number = 1) -> BucketGrid:
-        """Return the grid with edges lower + unit (growth^i - 1) for i = 1, 2, ... below `cap`, and `cap` itself.
+        """Return the grid with edges lower + unit (growth^i - 1) for i = 1, 2, ..., below `cap`, and `cap`.
 
         Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the factor
         `growth`. With `lower=None` values have both signs: edges -cap, ..., -unit (growth - 1), 0, unit
@@ -162,7 +162,10 @@ def _geometric(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fr
 
 
 def _rising(origin: Fraction, growth: Fraction, unit: Fraction) -> Iterator[float]:
-    """Yield origin + unit (growth^i - 1) for i = 1, 2, ... in decimal arithmetic of 50 digits, each rounded once to a float."""
+    """Yield origin + unit (growth^i - 1) for i = 1, 2, ...
+
+    Computed in decimal arithmetic of 50 digits; each edge is rounded to a float once.
+    """
     c = _ARITHMETIC
     start, scale, first, factor = (_decimal(number) for number in (origin, unit, growth - 1, growth))
     power = first  # growth^i - 1 without cancellation: s -> s growth + (growth - 1)

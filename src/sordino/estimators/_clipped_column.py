@@ -1,4 +1,4 @@
-"""What a sum, a mean and other figures of a column without a guessed bound have in common: first a clip, then totals with noise.
+"""The common part of sums and means without a guessed bound: a private clip, then totals with noise.
 
 Claim: clip and totals together cost at most epsilon, for units with at most `rows_per_unit` records
 [durfee2023, Sec. 6.3].
@@ -43,7 +43,7 @@ _WRONG = Fraction(1, 20)  # how often an interval may miss
 
 
 class ClippedColumn(Mechanism):
-    """A share of the budget finds the clip; the rest of it pays for the noise on totals of the clipped records."""
+    """A mechanism in two stages: one share of the budget finds the clip, the rest pays for noisy totals."""
 
     epsilon: Number = parameter(POSITIVE, "Budget of the clip and of what is computed within it, together.")
     adjacency: Adjacency = parameter(
@@ -114,8 +114,8 @@ class ClippedColumn(Mechanism):
             sides=sides,
             lower=lower,
             cap=cap,
-            # As many records as the noise grows by when the clip rises by one: beyond the best clip there are
-            # about so many.
+            # When the clip rises by one, the noise grows by about so much. Beyond the best clip there are
+            # about as many records.
             tail=math.ceil(self.rows_per_unit / (budget - share)),
             rows_per_unit=self.rows_per_unit,
             adjacency=self.adjacency,
@@ -124,8 +124,10 @@ class ClippedColumn(Mechanism):
         self._set(search=search, total_epsilon=budget - share, cost=cost)
 
     def check_noise(self) -> None:
-        """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse: that of the narrowest or the widest."""
+        """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse."""
         searches = len(self.search.runs(BucketCounts.empty(self.grid)))
+        # Steps and scales are monotone in the clip, so the narrowest and the widest clip stand for all. What
+        # is refused is refused here, before any data are seen.
         for tests in (1, None):
             _ = self.noise_for(self.search.clip((tests,) * searches, simulated=True)).mechanism
 
@@ -140,7 +142,7 @@ class ClippedColumn(Mechanism):
 
     @no_remnants
     def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
-        """Find the clip, with fresh noise: the first stage of `release`, for counts that an engine made over `grid`."""
+        """Find the clip, with fresh noise, from counts over `grid`: the first stage of `release`."""
         return self.search.release(counts, entropy=entropy)
 
     def check_clip(self, clip: Any, method: str) -> None:
@@ -162,7 +164,10 @@ class ClippedColumn(Mechanism):
         records: int | None,
         simulated: bool,
     ) -> ClippedValue:
-        """Return what is released: a figure, its interval, and what both rest on; `records` is their number where it is public."""
+        """Return what is released: a figure, its interval, and what both rest on.
+
+        `records` is their number where it is public.
+        """
         low, high = clipped_ends(clip, noise, noisy, records, _WRONG)
         return ClippedValue(
             value=float(value),

@@ -1,4 +1,4 @@
-"""The mean of a column without a guessed bound: a clip that is found privately, then the mean of the clipped records with noise.
+"""The mean of a column without a guessed bound: a private clip, then the noisy mean of the clipped records.
 
 Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records
 [durfee2023, Sec. 6.3; kulesza2024].
@@ -87,8 +87,12 @@ class ClippedMean(ClippedColumn):
         self.check_noise()
 
     def noise_for(self, clip: Clip) -> TotalNoise:
-        """Return the noise of the totals for this clip; its bound is how far those of neighbors may be apart, in the L1 norm."""
-        # One unit goes and another one comes.
+        """Return the noise of the totals for this clip.
+
+        Its bound is how far the totals of neighbors may be apart, in the L1 norm.
+        """
+        # One unit leaves and another one joins: each record of either moves the totals by the width of the
+        # clip.
         exchanged = self.adjacency == "replace-one" and not self.size_is_public
         return TotalNoise(
             epsilon=self.total_epsilon,
@@ -158,13 +162,17 @@ class ClippedMean(ClippedColumn):
 
     @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
-        """Return what meets the noise, in record steps: the sum of the clipped records, or of their distances from either end. Private."""
+        """Return the totals that get noise, in record steps. Private.
+
+        The sum of the clipped records, or the two totals of their distances from either end.
+        """
         read = partial(
             clipped_steps, values, clip.low, clip.high, clip.step, owner="ClippedMean.release: values"
         )
         if self.size_is_public:
             return (read(missing=clip.missing),)
         rows = len(values)
+        # A missing record counts as the end that the distance is taken from, so it adds 0 to either total.
         return read(missing=clip.low) - rows * clip.low, rows * clip.high - read(missing=clip.high)
 
     def _finished(
@@ -182,7 +190,10 @@ class ClippedMean(ClippedColumn):
 def _estimate(
     clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None
 ) -> tuple[Fraction, float]:
-    """Return the mean, within the clip, and the standard deviation of its noise: for two totals to first order, at what was released."""
+    """Return the mean, within the clip, and the standard deviation of its noise.
+
+    For two totals the deviation is of first order, at the released numbers.
+    """
     low, high = clip.low * clip.step, clip.high * clip.step
     deviation = math.sqrt(noise.mechanism.noise.variance)
     if records is not None:
@@ -190,6 +201,7 @@ def _estimate(
         return max(low, min(high, noisy[0] * noise.step / known)), deviation * float(noise.step) / known
     below, above = (max(0, total) for total in noisy)
     place = Fraction(below, below + above) if below + above else Fraction(1, 2)
+    # The mean depends on both totals through their ratio: these are its two derivatives.
     slope = math.hypot(float(place), float(1 - place)) / max(1, below + above)
     return low + (high - low) * place, deviation * slope * float(high - low)
 

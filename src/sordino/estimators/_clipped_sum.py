@@ -1,4 +1,4 @@
-"""The sum of a column without a guessed bound: a clip that is found privately, then the sum of the clipped records with noise.
+"""The sum of a column without a guessed bound: a private clip, then the noisy sum of the clipped records.
 
 Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records
 [durfee2023, Sec. 6.3].
@@ -82,7 +82,12 @@ class ClippedSum(ClippedColumn):
         self.check_noise()
 
     def noise_for(self, clip: Clip) -> TotalNoise:
-        """Return the noise of the sum for this clip; its bound is how far the sums of neighbors may be apart."""
+        """Return the noise of the sum for this clip.
+
+        Its bound is how far the sums of neighbors may be apart.
+        """
+        # A record that comes or goes moves the sum by at most the end that is farther from 0; a record in
+        # place of another one moves it by at most the width. width.
         apart = clip.high - clip.low if self.adjacency == "replace-one" else max(-clip.low, clip.high)
         return TotalNoise(
             epsilon=self.total_epsilon,
@@ -156,8 +161,8 @@ class ClippedSum(ClippedColumn):
         )
 
 
-# Just below an edge, which is where a record loses most: it is beyond all edges before, and added nearly
-# whole.
+# A value just below an edge: there a record loses most. The search finds it beyond all edges before, and
+# the sum adds it nearly whole.
 _BELOW = 8 - 2**-40
 CLAIMS = (
     Claim(

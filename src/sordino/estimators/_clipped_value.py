@@ -63,7 +63,7 @@ class ClippedValue(Release):
     records: int | None = field(repr=False)
 
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
-        """Return the ends of an interval for the sum or mean of the clipped records, at another confidence than 95 %.
+        """Return an interval for the sum or mean of the clipped records at another confidence than 95 %.
 
         Raises
         ------
@@ -110,7 +110,10 @@ class ClippedValue(Release):
         return _floats(self._unclipped_ends(wrong / 3))
 
     def _unclipped_ends(self, wrong: Fraction) -> Ends:
-        """Return the ends for all records, if they lie within the cap: three things fail, each with a probability of at most `wrong`."""
+        """Return the ends for all records, if they lie within the cap.
+
+        Three things may fail, each with a probability of at most `wrong`.
+        """
         low, high = clipped_ends(self.found, self.noise, self.noisy, self.records, wrong)
         down, up = _beyond(self.found, wrong)
         if self.records is None and len(self.noisy) == 1:
@@ -131,7 +134,7 @@ def clipped_ends(
     *,
     two_sided: bool = True,
 ) -> Ends:
-    """Return between which numbers the figure of the clipped records lies, with a probability of at least 1 - `wrong`.
+    """Return ends that hold the figure of the clipped records with a probability of at least 1 - `wrong`.
 
     One total: the exact quantiles of its noise. Two totals, of the distances from either end: the shares that
     they do not refute. Not `two_sided`: only the lower end holds, at the same level.
@@ -154,7 +157,10 @@ def clipped_ends(
 def _least_records(
     clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, wrong: Fraction
 ) -> Fraction:
-    """Return how many records there are at least: known, or from both totals, each of which fails with half of `wrong`."""
+    """Return how many records there are at least: their known number, or a bound from both totals.
+
+    Each total fails with half of `wrong`.
+    """
     if records is not None:
         return Fraction(max(1, records))
     least = sum(max(0, total - noise.reach(wrong / 2)) for total in noisy)
@@ -219,22 +225,29 @@ class ShareTest:
     one_sided: bool
 
     def refutes(self, low: int, high: int) -> bool:
-        """Return whether all shares from `low` to `high`, in units of 2^-64, are refuted: each says that the totals are too far apart."""
-        # Linear in the share.
+        """Return whether all shares from `low` to `high`, in units of 2^-64, are refuted.
+
+        A share is refuted if under it the totals would be too far apart.
+        """
+        # The distance is linear in the share, so over a range of shares it is extreme at its ends.
         ends = [self.first * _ONE - share * (self.first + self.second) for share in (low, high)]
         away = min(ends) if self.one_sided or min(ends) > 0 else -max(ends)
         distance = away / _ONE - self.slack
         if distance <= 0:
             return False
+        # The tail rises with both scales, so the larger ones of the range make the test refute less.
         wider, other = max(_ONE - low, high) / _ONE, min(_ONE - low, high) / _ONE
         return tail(distance * self.rate, wider, other) <= (2 * self.wrong if self.one_sided else self.wrong)
 
     def ends(self) -> tuple[Fraction, Fraction]:
-        """Return the smallest and the largest share that is not refuted, rounded outward; 0 and 1 where there is but noise."""
+        """Return the smallest and the largest share that is not refuted, rounded outward.
+
+        They are 0 and 1 where the totals are nothing but noise.
+        """
         if self.first + self.second <= 0:  # nothing but noise: the share at which they balance means nothing
             return Fraction(0), Fraction(1)
         low, high = self._end(upper=False), self._end(upper=True)
-        # The true share is refuted, too: any answer is as wrong, and this one is sensible.
+        # All shares are refuted, the true one among them. Any answer is as wrong, and this one is sensible.
         if low is None or high is None:
             return replace(self, first=max(0, self.first), second=max(0, self.second)).ends()
         return Fraction(low, _ONE), Fraction(high, _ONE)

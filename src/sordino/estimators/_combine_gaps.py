@@ -1,4 +1,4 @@
-"""The best linear unbiased estimates from a selection's free gaps and fresh measurements of the selected items.
+"""Combines the free gaps of a selection with fresh measurements: the best linear unbiased estimates.
 
 Claim: minimum variance among linear unbiased estimates for fixed indices [ding2022, Thm 4, generalized].
 After selection the noise of the winners is not centered: the estimates are "before selection", their variance
@@ -59,7 +59,7 @@ class Estimates:
 
 
 def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimates:
-    """Combine the gaps of `selection` with `measurements` of the selected items into one estimate for each item.
+    """Combine the gaps of `selection` with `measurements` of the same items: one estimate for each item.
 
     The estimates are unbiased **before selection only**, that is for items that were fixed in advance. An
     item that was found was found partly because its noise was high, so after selection its estimate is too
@@ -123,7 +123,11 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
 
 
 class _Known(NamedTuple):
-    """What gaps say: `centers` are answer plus centered noise less one common unknown level; standard deviations of noise and level."""
+    """What the gaps say of the items.
+
+    `centers` are answer plus centered noise less a common unknown level; `deviations` and `level` are the
+    standard deviations of that noise and of the level.
+    """
 
     centers: Floats
     deviations: Floats
@@ -131,7 +135,10 @@ class _Known(NamedTuple):
 
 
 def _known(selection: Any) -> _Known:
-    """Return what the gaps of a selection say of each item, in the unit of the answers; a center is NaN where they say nothing."""
+    """Return what the gaps of a selection say of each item, in the unit of the answers.
+
+    A center is NaN where they say nothing.
+    """
     if not isinstance(selection, Selection):
         raise InvalidParameter(
             "combine_gaps.selection must be a TopK, HybridTop or Positives; got something else."
@@ -161,11 +168,15 @@ def _known(selection: Any) -> _Known:
 
 
 def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return estimates and variances for centers `d` of variance u, measurements of variance v (inf: none), and the level's variance."""
+    """Return estimates and variances, from centers `d` of variance `u` and measurements of variance `v`.
+
+    A variance of inf means that there is none; `level` is the variance of the common level.
+    """
+    # Only items with both a center and a measurement say something of the common level.
     both = np.isfinite(u) & np.isfinite(v)
     weights = np.where(both, 1 / (u + v), 0.0)
     total = float(weights.sum())
-    # Variance of the level that is left.
+    # The variance of the level that is left after the measurements.
     spread = 1 / total if math.isinf(level) else level / (1 + level * total)
     shift = spread * float((weights * np.where(both, measured - d, 0.0)).sum())
     of_gap, of_measurement = 1 / u, 1 / v
@@ -173,6 +184,7 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
     some = precision > 0
     precision = np.where(some, precision, 1.0)
     share = of_gap / precision
+    # Where there is no center or no measurement the number may be NaN, and a weight of 0 would not remove it.
     from_gap, from_measurement = (
         np.where(of_gap > 0, d + shift, 0.0),
         np.where(of_measurement > 0, measured, 0.0),

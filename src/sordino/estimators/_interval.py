@@ -1,4 +1,4 @@
-"""Where a released number's true answer lies: exact quantiles of the noise, nothing normal about it.
+"""Intervals for the true answers behind released numbers, from exact quantiles of the noise.
 
 Claim: the interval covers each true answer with at least the stated confidence, given everything released
 before the noise was drawn, so also after a selection made with other noise. Proof: docs/proofs/intervals.md.
@@ -18,7 +18,9 @@ from sordino.releases import Value, Values
 
 
 def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[Any, Any]:
-    """Return the two ends of an interval for each true answer of a `LaplaceMechanism`, `GaussianMechanism` or `FoldedMechanism`.
+    """Return the two ends of an interval for each true answer behind a release.
+
+    The release is of a `LaplaceMechanism`, `GaussianMechanism` or `FoldedMechanism`.
 
     Parameters
     ----------
@@ -62,7 +64,8 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     if not isinstance(mechanism, FoldedMechanism):
         return values - reach, values + reach
     low, high = (end * step for end in mechanism.ends)
-    # What lies beyond an end stands for that end, and for all that was beyond it.
+    # A released number beyond an end of the range is cut to that end: the ends stand for all that lies
+    # beyond.
     unfolded = np.clip(values, low, high)
     ends = np.maximum(low, unfolded - reach), np.minimum(high, unfolded + reach)
     return ends if isinstance(released, Values) else (float(ends[0]), float(ends[1]))

@@ -1,4 +1,4 @@
-"""How large an answer that was found above a noisy threshold is at least: exact quantiles of the noise, on the grid.
+"""Lower bounds of answers that were found above a noisy threshold, from exact quantiles of the noise.
 
 Claim: for each question P(found and bound wrong) <= 1 - confidence; with `selective` P(bound wrong | found)
 <= 1 - confidence [ding2022, Lemma 3, with the tail that one-sided noise needs]. Proof:
@@ -88,7 +88,11 @@ def lower_bound(
 
 
 class _Seen(NamedTuple):
-    """One answer in steps: its noisy value less the noise of the threshold, its branch, and how far it lies above the noisy threshold."""
+    """One answer, in steps.
+
+    `value` is its noisy value less the noise of the threshold, `branch` its branch, and `lift` how far it
+    lies above the noisy threshold.
+    """
 
     value: int
     branch: int
@@ -112,7 +116,7 @@ def _bound(law: Difference, seen: _Seen, wrong: Fraction, step: Fraction, select
         steps = seen.value - seen.lift + lowest
     else:
         steps = seen.value - law.reach(wrong)
-    # The lowest value stands for everything below it.
+    # The lowest value of the grid stands for everything below it.
     return -math.inf if steps <= -CLAMP else _rounded_down(steps * step)
 
 
@@ -138,7 +142,7 @@ def _of_list(found: Positives | HybridTop) -> list[_Seen | None]:
 
 
 def _whole(lift: Fraction, gap: float, step: Fraction) -> int:
-    """Return the whole number of steps in a lift that was rounded to a float, or one less where the float does not tell."""
+    """Return the steps in a lift that was rounded to a float, or one less where the float does not tell."""
     error = abs(Fraction(gap)) / step * _HALF_DIGIT
     certain = lift.denominator == 1 and error < 1  # a threshold on the grid
     return max(0, math.floor(lift if certain else lift - error))

@@ -145,7 +145,10 @@ def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporte
 
 
 def _can_come_out(numbers: NDArray[np.float64], mechanism: Reporter) -> bool:
-    """Tell whether all numbers are outputs of the mechanism, but for digits that were not written; NaN is none."""
+    """Tell whether all numbers are outputs of the mechanism, apart from digits that were not written.
+
+    NaN is no output.
+    """
     (least, most), outputs = mechanism.output_range, np.sort(mechanism.grid.outputs)
     outputs = outputs[(outputs >= least) & (outputs <= most)]
     above = np.searchsorted(outputs, numbers).clip(1, outputs.size - 1)
@@ -154,7 +157,7 @@ def _can_come_out(numbers: NDArray[np.float64], mechanism: Reporter) -> bool:
 
 
 def _reach(n: int, *, variance: float, beyond: float, width: float, wrong: float) -> float:
-    """Return how far the mean of n reports is from that of the numbers at most, but for a probability of `wrong`.
+    """Return how far the mean of n reports may be from that of the numbers, but for a probability of `wrong`.
 
     The smaller one of what the inequalities of Bennett [bennett1962] and Hoeffding [hoeffding1963] say.
     """

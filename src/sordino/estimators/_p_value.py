@@ -1,4 +1,4 @@
-"""How surely the selected answer is the best one, from the lead that the exponential mechanism released.
+"""A p-value for the selected answer being the best, from the gap that an exponential mechanism released.
 
 Claim: if another answer is at least as large, then P(p_value <= alpha) <= alpha for every alpha, also given
 that this one was selected.
@@ -18,7 +18,9 @@ _UNDERFLOW = 4 * math.ulp(0.0)  # below 1e-307 the bits that are lost are no lon
 
 
 def p_value(choice: Choice) -> float:
-    """Return the p-value of "the selected answer is not the only largest one": post-processing of the released gap.
+    """Return the p-value of "the selected answer is not the only largest one", from the released gap.
+
+    It is post-processing, at no cost.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A quantile of a column whose range nobody knows: the first edge of a geometric grid with enough records behind it, found with noise.
+"""A quantile of a column without a guessed range: a noisy search over the edges of a geometric grid.
 
 Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2, (1 - q)
 e1), q e1 + e2] under add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates times the rows of a
@@ -148,7 +148,9 @@ class ColumnQuantiles(Mechanism):
 
 @final
 class Quantile(ColumnQuantiles):
-    """Release a quantile of a column without a range to guess: fine steps near `lower`, a constant factor far from it.
+    """Release a quantile of a column without a range to guess.
+
+    The value is found on a grid: its steps are fine near `lower`, and grow by a constant factor far from it.
 
     Raises
     ------
@@ -248,12 +250,17 @@ class Quantile(ColumnQuantiles):
         )
 
     def goes_on(self, edge: int) -> bool:
-        """Return whether a second search follows the first one, which found `edge`: if there is one, and no test stood before."""
+        """Return whether a second search follows the first one, which found `edge`.
+
+        It does if there is one, and the first search ended at its first test.
+        """
         first = self.parts[0]
         return len(self.parts) > 1 and isinstance(first, RankSearch) and edge == first.first
 
     def errors(self, edge: int, place: int = 0) -> tuple[float, float]:
-        """Return the rank errors, low and high, of what part number `place` found: a function of public values alone.
+        """Return the rank errors, low and high, of what part `place` found.
+
+        They are a function of public values alone.
 
         `edge` is the edge where a search ended; of a bucket, which is chosen among all, they do not depend on
         it.
@@ -268,7 +275,7 @@ class Quantile(ColumnQuantiles):
         if part.upward:
             return 0.0 - short, over
         before = self.parts[0]
-        # Both searches ended at once: each bounds one side.
+        # Both searches ended at their first test: each bounds one side.
         if place and edge == part.last - 1 and isinstance(before, RankSearch):
             return 0.0 - before.errors(before.first, wrong)[0], short
         return 0.0 - over, short
@@ -292,7 +299,7 @@ def counted(values: Any, grid: BucketGrid, owner: str) -> Runs:
 
 
 def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
-    """Return whether an edge says that the quantile may lie beyond the cap, or with both signs beyond either end.
+    """Return whether the quantile may lie beyond the cap, or, with both signs, beyond either end.
 
     Upward an edge is reached if enough records lie below it, downward if enough lie at or above it: the first
     and the last edge say different things. A bucket says what its upper edge says upward; the last one has
@@ -309,7 +316,10 @@ def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
 
 
 def middle_of(bucket: int, grid: BucketGrid, lower: Number | None) -> float:
-    """Return the middle of a bucket, rounded once; of a bucket without an end, at the cap or opposite, the edge it has."""
+    """Return the middle of a bucket, rounded once.
+
+    A bucket without an end (at the cap, or opposite) gives the edge that it has.
+    """
     if bucket == grid.size:
         return float(grid.edges[-1])
     high = float(grid.edges[bucket])

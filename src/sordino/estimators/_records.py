@@ -27,7 +27,7 @@ _NUMERIC = (*_FLOATING, "int", "decimal", "bool", "object", "null")
 
 
 def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]:
-    """Yield the records in order, at most `size` at a time: arrays of numbers, or of objects, shape (m,); none is left out.
+    """Yield all records in order, at most `size` at a time, as arrays of numbers or objects.
 
     A masked value is the object None. Memory maps are read block by block.
 
@@ -89,7 +89,10 @@ def _python_values(values: Any) -> list[Any]:
 
 
 def number_of(value: Any) -> int | float | Fraction | Decimal | None:
-    """Return one object as a number that compares exactly with floats, +-infinity among them, or None where it is missing or no number."""
+    """Return one object as a number that compares exactly with floats, +-infinity among them.
+
+    None where it is missing or no number.
+    """
     if _is_whole(value):
         return int(value)
     if isinstance(value, Fraction):

@@ -1,4 +1,4 @@
-"""Several quantiles of one column: the middle one splits the records, and each half goes on with its own, level by level.
+"""Several quantiles of one column: the middle one splits the records, and each half is split again.
 
 Claim: a record is in one search of each level, so L levels cost a noisy number of records and L times e under
 add-remove, L times 2e under replace-one, e the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec.
@@ -37,7 +37,7 @@ _DENOMINATOR = 1 << 20
 
 @final
 class QuantileValues(tuple[QuantileValue, ...]):
-    """The quantiles of one release, in rising order: a tuple that knows what made it and what it cost as a whole.
+    """The quantiles of one release, in rising order: a tuple that knows its mechanism and its whole cost.
 
     The cost of each value is that of the whole release: they are not sold apart.
 
@@ -157,7 +157,7 @@ class Quantiles(ColumnQuantiles):
     )
 
     def derive(self) -> None:
-        """Divide the budget into equal parts, one for each level, and one for the number of records where it is private."""
+        """Divide the budget: a part for each level, and one for the number of records where it is private."""
         super().derive()
         rows = self.rows_per_unit
         same_size = self.adjacency == "replace-one" and rows == 1
@@ -169,7 +169,7 @@ class Quantiles(ColumnQuantiles):
             )
         levels = len(self.q).bit_length()
         part = to_fraction(self.epsilon) / (levels if is_public else levels + 1)
-        # That a unit is in: where it was, and where it goes.
+        # The searches of one level that a unit is in: the one it was in and the one it goes to.
         searches = 1 if self.adjacency == "add-remove" else 2
         rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
         cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
@@ -241,7 +241,10 @@ class Quantiles(ColumnQuantiles):
         return Place(0, -1, True), Place(len(self._shares) - 1, self.grid.size, True)
 
     def targets(self, size: int) -> tuple[int, ...]:
-        """Return the ranks that are looked for among `size` records (a number that may be published), the ends 0 and `size` included."""
+        """Return the ranks to look for among `size` records, with the ends 0 and `size`.
+
+        `size` is a number that may be published.
+        """
         return tuple(math.ceil(share * size) for share in self._shares)
 
     def search(
@@ -297,7 +300,7 @@ class Quantiles(ColumnQuantiles):
         return [*left, place, *self._split(place, above, targets, runs, entropy)]
 
     def place(self, number: int, search: RankSearch, edge: int, below: Place, above: Place) -> Place:
-        """Return the place of an edge that a search found, with what is known of its rank from those of its neighbors."""
+        """Return the place of an edge that a search found, and what its neighbors tell of its rank."""
         short, over = search.errors(edge, self._wrong)
         if search.upward:
             return Place(
@@ -318,7 +321,10 @@ class Quantiles(ColumnQuantiles):
 
 
 def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:
-    """Return the cost of the searches of one level, in all of which one unit may have rows; `e` is the rate for a whole unit."""
+    """Return the cost of the searches of one level; a unit may have rows in all of them.
+
+    `e` is the rate for a whole unit.
+    """
     if adjacency == "add-remove":
         return nested_cost(e, e)
     # One row that moves within a search: a loss in [-e, 2e] or its mirror image, which also bounds two

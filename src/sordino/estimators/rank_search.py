@@ -1,4 +1,4 @@
-"""Where in a column a wanted rank is reached: lattices of counts for one search over the edges of a grid, and what its result says.
+"""One search for a rank over the edges of a grid: the counts that it tests, and what its result says.
 
 Claim: none of its own; `docs/proofs/quantile.md` and `docs/proofs/quantiles.md` say what a search costs.
 Floats: only in the rank errors, which are computed from the public result.
@@ -51,7 +51,10 @@ class Runs(NamedTuple):
         return int(self.below[run]) if run < self.ends.size else self.records
 
     def between(self, first: int, last: int) -> tuple[Ints, Ints]:
-        """Return the runs over the edges `first` to `last` - 1: the records below, and the lengths; shape (r,), at least one edge."""
+        """Return the runs over the edges `first` to `last` - 1: the records below, and the lengths.
+
+        Both have shape (r,); there is at least one edge.
+        """
         if first <= 0 and last >= int(self.ends[-1]):
             return self.below, self.lengths
         start = int(np.searchsorted(self.ends, first, side="right"))
@@ -101,14 +104,20 @@ class RankSearch:
     scan: ThresholdScan
 
     def lattice(self, runs: Runs) -> tuple[Steps, Ints]:
-        """Return the answers of the tests in their order, in lattice steps, and how often in a row each is asked; shape (r,)."""
+        """Return the answers of the tests in order, in lattice steps, and how often in a row each is asked.
+
+        Both have shape (r,).
+        """
         below, lengths = runs.between(self.first, self.last)
         if self.upward:
             return _steps(below - runs.at(self.low), self.weight, self.drop, runs.records), lengths
         return _steps(runs.at(self.high) - below[::-1], self.weight, self.drop, runs.records), lengths[::-1]
 
     def edge(self, found: int | None) -> int:
-        """Return the edge of a test, counted from 0; for none the one behind the last that was tested, which may be -1 or K."""
+        """Return the edge of a test, counted from 0.
+
+        If none was found it is the one behind the last that was tested, which may be -1 or K.
+        """
         if self.upward:
             return self.last if found is None else self.first + found
         return self.first - 1 if found is None else self.last - 1 - found
@@ -119,7 +128,9 @@ class RankSearch:
         return self.edge(self.scan.first(answers, lengths, entropy))
 
     def errors(self, edge: int, wrong: float) -> tuple[float, float]:
-        """Return how many records too few and too many may lie behind the edge (`short`, `over`), each but with probability `wrong`.
+        """Return how many records too few (`short`) and too many (`over`) may lie behind the edge.
+
+        Each holds but for a probability of `wrong`.
 
         Behind an edge that was reached there are at least target - short records of those that are counted;
         behind the one tested before it at most target + over. An end that was not reached has no `short`: 0.
@@ -138,7 +149,9 @@ class RankSearch:
 @final
 @dataclass(frozen=True)
 class RankFlip:
-    """A choice among all buckets by permute-and-flip: the better a bucket, the fewer records lie between it and the target rank.
+    """A choice among all buckets by permute-and-flip.
+
+    The fewer records lie between a bucket and the target rank, the likelier it is chosen.
 
     A bucket holds all ranks from the records before it to those before the next one. So a value that many
     records share is as good as its ranks are near, and is told from the empty buckets beside it.
@@ -157,7 +170,9 @@ class RankFlip:
     rate: Fraction
 
     def lattice(self, runs: Runs) -> tuple[Ints, Ints]:
-        """Return the depths of the buckets 0 to K in their order, and how often in a row; shape (2m + 1,), some of them zero times.
+        """Return the depths of the buckets 0 to K in order, and how often in a row each comes.
+
+        Both have shape (2m + 1,); some depths come zero times.
 
         Some depth is 0: below the first bucket lie no records, below the end of the last one all.
         """
@@ -180,5 +195,6 @@ class RankFlip:
         return first_head(depths, lengths, self.rate, entropy)
 
     def error(self, edges: int, wrong: float) -> float:
-        """Return how many records the target may lie outside the bucket, but with probability `wrong`; some bucket holds it."""
+        """Return how many records the target may lie outside the bucket, but with probability `wrong`."""
+        # Some bucket holds the target, so at most as many others compete as there are edges.
         return max(0.0, math.log(edges / wrong) / (float(self.rate) * self.weight))

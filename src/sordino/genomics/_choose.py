@@ -1,4 +1,4 @@
-"""Which method selects the most significant marker: a rule about how many markers and families there are, the budget, and nothing else.
+"""Chooses the method that selects the most significant marker, from public numbers: sizes and the budget.
 
 Claim: none about privacy: whatever is chosen is private, and the choice looks at nothing private. Proof:
 docs/proofs/most-significant.md, "The public design".
@@ -35,7 +35,10 @@ _ASKED_FOR = {"damped"}
 _METHOD, _SCALE = one_of(*NAMES), one_of("sqrt", "raw")
 _STEEPER = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
 _RAW_BETA = 12
-"""Divided by the number of families it is the beta of the raw statistic: its bound falls to the local sensitivity over N/10 families."""
+"""Divided by the number of families it is the beta of the raw statistic.
+
+Its bound falls to the local sensitivity over N/10 families.
+"""
 
 
 def choose_method(
@@ -49,9 +52,9 @@ def choose_method(
     damping: Number | None = None,
     exact: bool = False,
 ) -> Method:
-    """Choose how the most significant marker is selected, and with which parameters, before any count is seen.
+    """Choose how the most significant marker is selected, with which parameters, before any count is seen.
 
-    Each method is asked how likely it selects the best marker of made-up families: markers without effect,
+    Each method is asked how likely it selects the best marker of simulated families: markers without effect,
     for which two parents of three are heterozygous. The likeliest is chosen; of equally likely ones the
     simplest. "damped", which compares another statistic, is left out unless it is asked for.
 
@@ -188,7 +191,10 @@ def _with_parameters(
     *,
     last: bool,
 ) -> list[Method]:
-    """Return a method with each of the parameters that are tried; if nothing else is left to try, say why there is none."""
+    """Return a method with each of the parameters that are tried.
+
+    If nothing else is left to try, say why there is none.
+    """
     plain = Method(
         name=name,
         markers=markers,
@@ -232,7 +238,10 @@ def _dampings(families: int, given: Number | None) -> list[Number]:
 
 
 def _betas(name: str, families: int, scale: str, design: Families, given: Number | None) -> list[Number]:
-    """Return what is tried: the beta at which the bound of the rarest marker is as good as its local sensitivity, and some below."""
+    """Return the betas that are tried.
+
+    The first makes the bound of the rarest marker as good as its local sensitivity; the others lie below it.
+    """
     if given is not None:
         return [given]
     if scale == "raw":
@@ -257,14 +266,14 @@ def _success(method: Method, design: Families, best: Any) -> float:
 
 
 # ---- simulated families ------------------------------------------------------------------------------------
-# Made-up families: what a method is chosen on. They are the same ones each time, and nobody's.
+# Simulated families with a fixed seed. The method is chosen on them, never on the data.
 #
 # Claim: none; nothing private is here. Proof: docs/proofs/most-significant.md, "The public design".
 # Floats: counts are rounded normal numbers.
 
 
 SHARE = 2 / 3
-"""Share of the parents that are heterozygous, and so say something: as in the simulation of [yamamoto2024]."""
+"""Share of the parents that are heterozygous, and so tell something, as simulated in [yamamoto2024]."""
 
 _SEED = 20240824
 
@@ -285,7 +294,10 @@ class Families:
 
 
 def made_up(markers: int, families: int) -> Families:
-    """Return rows of markers that are inherited by chance: about 2/3 of the parents are heterozygous, and pass on either allele."""
+    """Return rows of markers that are inherited by chance.
+
+    About 2/3 of the parents are heterozygous, and pass on either allele.
+    """
     rows, entropy = rows_for(markers), Seeded(_SEED)
     mean, width = typical(families)
     size = rows * markers

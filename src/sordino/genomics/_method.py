@@ -1,4 +1,4 @@
-"""How one marker is selected: a statistic, a bound of how far one family moves it, and a mechanism.
+"""One way to select a marker: a statistic, a bound of how far one family moves it, and a mechanism.
 
 Claim: a release of `Method.mechanism` on `Method.private` costs its epsilon: each statistic moves by no more
 than the mechanism was told.
@@ -68,7 +68,7 @@ class Method:
 
     @no_remnants
     def private(self, b: Any, c: Any) -> tuple[Any, dict[str, Any]]:
-        """Return what the mechanism releases from: the scores, and the smooth bound if it takes one. Both are private.
+        """Return the private arguments of the release: the scores, and the smooth bound if there is one.
 
         Parameters
         ----------
@@ -107,7 +107,8 @@ class Method:
 
 
 def smooth_mechanism(name: str, epsilon: Number, markers: int, method: Method) -> Any:
-    """Return the mechanism for the smooth bound of a method: no bound is below the floor where all parents are heterozygous."""
+    """Return the mechanism for the smooth bound of a method."""
+    # No smooth bound is below this floor, not even where all parents are heterozygous.
     scale: Any = method.scale
     ceiling = tdt_ceiling(families=method.families, scale=scale)
     least = 4 / math.sqrt(2 * method.families) if scale == "sqrt" else 4 / method.families

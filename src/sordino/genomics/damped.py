@@ -1,4 +1,4 @@
-"""A test statistic that one family moves by little whatever the data are: markers with few transmissions are held back.
+"""A damped test statistic: one family moves it by little, since markers with few transmissions are held back.
 
 Claim: one family moves `damped_tdt` by at most `BOUND`, for all data. Proof: docs/proofs/most-significant.md,
 "The damped statistic".
@@ -38,7 +38,7 @@ BOUND = 4 + ROUNDING
 
 @no_remnants
 def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
-    """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker: a statistic that one family moves by at most 4.
+    """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker; one family moves it by at most 4.
 
     Of markers with at least `damping` transmissions b + c it is sqrt(damping) times abs(b - c) / sqrt(b + c),
     the square root of the TDT statistic, and orders them alike. A marker with fewer counts as if it had so
@@ -73,7 +73,7 @@ def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     [21.213, 20.0, 4.0]
     """
     n = FAMILIES("genomics.damped_tdt.families", families)
-    # More than that no marker has.
+    # No marker has more transmissions than that.
     least = float(min(POSITIVE("genomics.damped_tdt.damping", damping), 2 * n))
     first, second = tables(b, c, n, "genomics.damped_tdt")
     total = np.maximum(first + second, 1).astype(np.float64)

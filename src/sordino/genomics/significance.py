@@ -1,4 +1,4 @@
-"""The most significant markers, one selection after the other.
+"""Releases the most significant markers: one private selection after the other.
 
 Claim: epsilon-differentially private if one family is replaced. Proof: docs/proofs/most-significant.md.
 Noise: that of the mechanism; k selections have epsilon/k each.
@@ -131,7 +131,9 @@ def together(picked: list[tuple[int, Choice]]) -> Choice | TopK:
 def select(
     method: Method, b: Any, c: Any, k: int, release: Callable[..., Choice]
 ) -> list[tuple[int, Choice]]:
-    """Return k selections with the positions of the winners among all markers: each leaves out the winners before it.
+    """Return k selections with the positions of the winners among all markers.
+
+    Each selection leaves out the winners before it.
 
     Parameters
     ----------

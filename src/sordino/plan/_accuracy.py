@@ -1,4 +1,4 @@
-"""How good a mechanism will be: a margin, and the probability that its answer is wrong by more, for the hardest answers.
+"""The accuracy of a mechanism: a margin, and how likely its answer is off by more, for the hardest answers.
 
 Claim: `beta` is at least the probability of failure for all answers that keep the margin. Proof:
 docs/proofs/accuracy.md.
@@ -54,7 +54,7 @@ CHANCE = Constraint(
 @final
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """What a mechanism guarantees: with probability at least 1 - beta it is right up to alpha, whatever the answers are.
+    """A guarantee: with probability at least 1 - beta the mechanism is right up to alpha, for all answers.
 
     Attributes
     ----------
@@ -89,7 +89,9 @@ class Accuracy:
 def accuracy(
     mechanism: Any, *, answers: int, alpha: Number | None = None, beta: Number | None = None
 ) -> Accuracy:
-    """Say how likely a mechanism errs by a margin, or which margin it keeps; from its exact law on the grid, before any data is seen.
+    """Say how likely a mechanism errs by a margin, or which margin it keeps.
+
+    Both come from its exact law on the grid, before any data is seen.
 
     A `SparseVector` is right if, again and again until all positives are found, `answers` answers that lie at
     least `alpha` below the threshold are all said to be below, and then one that lies at least `alpha` above
@@ -104,9 +106,8 @@ def accuracy(
 
     Parameters
     ----------
-    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, HybridTopK,
-    HybridSparseVector, \
-ExponentialMechanism, PermuteAndFlip or NoisyTopK
+    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, HybridTopK, \
+HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
         `NoisyTopK` with Laplace noise for k = 1 only. For a hybrid with Laplace noise and k > 1 `beta` is a
         bound that is not attained.
     answers : int
@@ -173,14 +174,18 @@ def _stated(task: Asked, answers: int, alpha: Number, beta: float) -> Accuracy:
 
 
 def _rounded_up(number: Fraction, digits: int) -> str:
-    """Return a number with so many digits, rounded up: a smaller margin or a smaller failure would say more than is known."""
+    """Return a number with so many digits, rounded up.
+
+    A smaller margin, or a smaller failure, would say more than is known.
+    """
     said = contexts(digits)[1].divide(number.numerator, number.denominator).normalize()
     whole = 10 <= said < 10**15 and said == int(said)  # 30 rather than 3e+1
     return str(int(said)) if whole else f"{said:g}"
 
 
 def _least_steps(task: Asked, accepted: Fraction) -> int:
-    """Return the least number of steps at which the failure is accepted: it does not rise with the margin."""
+    """Return the least number of steps at which the failure is accepted."""
+    # The failure does not rise with the margin, so bisection finds the least one.
     low, high = task.least - 1, max(task.guess, 1)
     while task.failure(high * task.step) > accepted:
         if high > 4 * CLAMP:
@@ -208,7 +213,7 @@ _ROUNDING = 2.0**-50
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a mechanism: the margins that count, in steps, the failure at a margin, and words for both."""
+    """What is asked of a mechanism: which margins count, in steps, the failure at each, and words for both."""
 
     step: Fraction
     least: int
@@ -311,7 +316,7 @@ def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise
     """
     k = mechanism.k
     cut = cut_at("plan.accuracy.threshold", mechanism.threshold, Fraction(0), mechanism.step).steps
-    # The least noise of k answers.
+    # The least of k geometric variables is geometric with k times the rate.
     least = Geometric(k * law.rate) if isinstance(law, Geometric) else law if k == 1 else None
 
     def failure(low: int, high: int) -> float:
@@ -322,19 +327,28 @@ def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise
         return _above(1 - min(expected(limit, [below], [above], k - 1), full))
 
     above = "one lies" if k == 1 else f"{k} lie"
-    says = f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all others, where at most {above} at least "
+    says = (
+        f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all others, where "
+        f"at most {above} at least "
+    )
     return _searching(mechanism, 1 / law.rate, k, says + "{alpha} above it", failure)
 
 
 def _in_turn(answers: int, c: int) -> str:
-    each = f"{answers} answers at least {{alpha}} below the threshold are passed and then one at least {{alpha}} above it is found"
+    each = (
+        f"{answers} answers at least {{alpha}} below the threshold are passed and then one at least "
+        "{alpha} above it is found"
+    )
     return each if c == 1 else f"{c} times in a row {each}"
 
 
 def _searching(
     mechanism: Any, scale: Any, positives: int, says: str, failure: Callable[[int, int], float]
 ) -> Asked:
-    """Return the task of finding what lies above a threshold: on the grid, answers alpha away from it lie at `low` and `high`."""
+    """Return the task of finding what lies above a threshold.
+
+    On the grid, answers alpha away from the threshold lie at `low` and `high`.
+    """
     threshold, step = FINITE("threshold", mechanism.threshold), mechanism.step
 
     def at(alpha: Fraction) -> float:
@@ -345,7 +359,10 @@ def _searching(
 
 
 def _selecting(step: Fraction, rate: Fraction, failure: Callable[[int], float], says: str) -> Asked:
-    """Return the task of a selection: answers that lie alpha apart lie at least floor(alpha / step) steps apart on the grid."""
+    """Return the task of a selection.
+
+    Answers that lie alpha apart lie at least floor(alpha / step) steps apart on the grid.
+    """
     return Asked(
         step, 1, int(1 / rate), lambda alpha: failure(min(int(alpha // step), 2 * CLAMP)), None, says
     )
@@ -423,16 +440,23 @@ _RARE = Decimal("1e-60")  # differences keep sixty digits down to here
 
 
 def exponential_failure(n: int, gap: int, rate: Fraction) -> Decimal:
-    """Return P(one of n - 1 others) for the exponential mechanism, each with weight w = e^(-rate gap): (n - 1) w / (1 + (n - 1) w)."""
+    """Return P(one of n - 1 others) for the exponential mechanism.
+
+    It is (n - 1) w / (1 + (n - 1) w), with the weight w = e^(-rate gap) of each of them.
+    """
     down, up = contexts(_DIGITS)
     weight = up.multiply(n - 1, exp_bounds(rate * gap, _DIGITS)[1])
     return up.divide(weight, down.add(1, weight))
 
 
 def permuted_failure(n: int, gap: int, rate: Fraction) -> Decimal:
-    """Return E[N/(N + 1)] for the number N of n - 1 coins of probability p = e^(-rate gap): 1 - (1 - (1 - p)^n)/(n p)."""
+    """Return E[N/(N + 1)] for the number N of heads of n - 1 coins, each with p = e^(-rate gap).
+
+    It is 1 - (1 - (1 - p)^n)/(n p).
+    """
     down, up = contexts(_DIGITS)
     p = exp_bounds(rate * gap, _DIGITS)[1]  # it rises with p
+    # E[N/(N + 1)] is at most E[N]/2, as N/(N + 1) <= N/2 for whole N. The closed form would lose its digits here.
     if n == 1 or up.multiply(n, p) < _RARE:
         return up.divide(up.multiply(n - 1, p), 2)
     none = Decimal(0)
@@ -443,7 +467,10 @@ def permuted_failure(n: int, gap: int, rate: Fraction) -> Decimal:
 
 
 def peeled_failure(n: int, k: int, gap: int, rate: Fraction) -> Decimal:
-    """Return P(one of n - k others among k draws without replacement): 1 - the product of j/(j + (n - k) w) over j = 1..k."""
+    """Return P(one of n - k others among k draws without replacement).
+
+    It is 1 - the product of j/(j + (n - k) w) over j = 1..k.
+    """
     down, up = contexts(_DIGITS)
     others = up.multiply(n - k, exp_bounds(rate * gap, _DIGITS)[1])
     if up.multiply(k, others) < _RARE:  # each draw errs with probability at most (n - k) w
@@ -455,7 +482,11 @@ def peeled_failure(n: int, k: int, gap: int, rate: Fraction) -> Decimal:
 
 
 def gumbel_failure(run: int, positives: int, low: int, high: int, rate: Fraction) -> Decimal:
-    """Return 1 - P^positives, P = v/((1 + run w) (1 + run w + v)): `run` questions of height `low`, weight w, then one of `high`, v."""
+    """Return 1 - P^positives, P = v/((1 + run w) (1 + run w + v)).
+
+    Each time `run` questions of height `low`, weight w, are passed, and one of height `high`, weight v, is
+    found.
+    """
     down, up = contexts(_DIGITS)
     passed = up.add(1, weight([low], [run], rate, _DIGITS)[1])
     found = weight([high], [1], rate, _DIGITS)[0]

@@ -1,4 +1,4 @@
-"""The probability that noisy comparisons with one noisy threshold all come out right, from below, on the grid.
+"""A lower bound of the probability that all noisy comparisons with one noisy threshold come out right.
 
 Claim: `expected` is at most E[prod P(X_i < Y - h_i)^n_i * P(some branch: X_j >= Y - g_j)^times] for
 independent noise X and Y, and within 2^-33 of it (relative) where a step is not much finer than the noise.
@@ -32,7 +32,10 @@ _LN2 = math.log(2)
 
 
 class Question(NamedTuple):
-    """Comparisons of one kind: their noise, how far the answers lie above the public threshold in steps, and how many there are."""
+    """Comparisons of one kind.
+
+    Their noise, how far the answers lie above the public threshold in steps, and how many there are.
+    """
 
     law: Noise
     height: int
@@ -40,7 +43,9 @@ class Question(NamedTuple):
 
 
 def success(run: int, stages: int, low: int, high: int, query: Noise, threshold: Noise) -> float:
-    """Return a lower bound of the probability that `stages` times `run` answers stay below one threshold and the next one does not.
+    """Return a lower bound of the probability that a stream is judged rightly.
+
+    That is, `stages` times `run` answers stay below one threshold and the next one does not.
 
     Parameters
     ----------
@@ -58,7 +63,9 @@ def success(run: int, stages: int, low: int, high: int, query: Noise, threshold:
 def expected(
     center: Noise, passed: Sequence[Question], found: Sequence[Question] = (), times: int = 1
 ) -> float:
-    """Return a lower bound of the probability that all of `passed` stay below one noisy threshold, and `times` answers do not.
+    """Return a lower bound of the probability that `passed` stay below a noisy threshold and `found` do not.
+
+    All of `passed` must stay below it, and `times` answers of the kind `found` must not.
 
     Parameters
     ----------
@@ -84,7 +91,10 @@ def expected(
 
 
 def _ways(found: Sequence[Question], y: NDArray[np.int64]) -> Floats:
-    """Return for each branch the log of the probability that it is the first one to reach the threshold, shape (branches, nodes)."""
+    """Return for each branch the log of the probability that it is the first to reach the threshold.
+
+    The shape is (branches, nodes).
+    """
     failed, ways = np.zeros(y.size), []
     for law, height, _ in found:
         below, above = log_tails(law, y - height)
@@ -94,7 +104,7 @@ def _ways(found: Sequence[Question], y: NDArray[np.int64]) -> Floats:
 
 
 def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the logs of P(X < x) and P(X >= x), each with few lost digits; those of a Gaussian from below."""
+    """Return the logs of P(X < x) and P(X >= x), with few lost digits; those of a Gaussian from below."""
     rate, at = float(law.rate), x.astype(np.float64)
     if isinstance(law, DiscreteGaussian):
         least, most = _gaussian_tails(law, np.where(x >= 1, x, 1 - x))
@@ -130,7 +140,7 @@ def _gaussian_tails(law: DiscreteGaussian, x: NDArray[np.int64]) -> tuple[Floats
 
 
 def _integral(rate: float, t: Floats) -> Floats:
-    """Return the probability of more than t under the continuous law with density proportional to e^(-rate t^2)."""
+    """Return P(T > t) for the continuous law with density proportional to e^(-rate t^2)."""
     root = math.sqrt(rate)
     return np.array([math.erfc(root * each) / 2 for each in t.tolist()])
 
@@ -152,10 +162,13 @@ def _reach(law: Noise, nats: float) -> int:
 
 
 def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question]) -> NDArray[np.int64]:
-    """Return the values of the threshold noise that are looked at: all that matter, or as many as are affordable, close where it bends."""
+    """Return the values of the threshold noise that are looked at.
+
+    These are all that matter, or as many as are affordable, dense where the sum bends.
+    """
     reach = _reach(center, _DEEP)
     first = 0 if isinstance(center, Geometric) else -reach
-    # Nothing stays below where it cannot.
+    # Geometric noise is never negative, so an answer stays below only a threshold that is higher than it.
     first = max([first, *(part.height + 1 for part in passed if isinstance(part.law, Geometric))])
     if first > reach:
         return np.zeros(0, dtype=np.int64)
@@ -172,7 +185,9 @@ def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question])
 
 
 def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -> float:
-    """Return a lower bound of the sum of e^base (sum of e^ways)^times over all whole numbers from the first node to the last.
+    """Return a lower bound of the sum of e^base (sum of e^ways)^times over whole numbers.
+
+    They are all from the first node to the last.
 
     Between nodes base and each way are concave, above their chords; the log of a sum of exponentials of
     chords is convex, above its tangent in the middle. What is left is the exponential of a line, and adds up

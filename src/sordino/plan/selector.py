@@ -1,4 +1,4 @@
-"""Which mechanism selects one of m candidates best: a rule about public numbers, and why.
+"""Chooses the mechanism that selects the best of m candidates most often, from public numbers, and says why.
 
 Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at nothing
 private. Proof: docs/proofs/choosing-a-selector.md.
@@ -41,11 +41,24 @@ _CLOSE = 0.002
 """Figures that lie closer together are equal, and the simpler mechanism is chosen."""
 
 _REASONS = {
-    "StepSelection": "its noise is whole windows, the least that hides how far a score moves, and pays nothing for the other candidates",
-    "RandomizedResponse": "what is known about how far scores move would take more noise than hiding which one is the best",
-    "PermuteAndFlip": "epsilon is small against the lead of the best, and fine noise does as well as whole windows",
-    "SmoothStepSelection": "the smooth bound is far below the sensitivity, and hiding it from all losers takes a small part of epsilon",
-    "SmoothSelection": "epsilon is small for so many candidates: step noise would spend most of it on the losers, a heavy tail does not",
+    "StepSelection": (
+        "its noise is whole windows, the least that hides how far a score moves, and pays nothing for the "
+        "other candidates"
+    ),
+    "RandomizedResponse": (
+        "what is known about how far scores move would take more noise than hiding which one is the best"
+    ),
+    "PermuteAndFlip": (
+        "epsilon is small against the lead of the best, and fine noise does as well as whole windows"
+    ),
+    "SmoothStepSelection": (
+        "the smooth bound is far below the sensitivity, and hiding it from all losers takes a small part of "
+        "epsilon"
+    ),
+    "SmoothSelection": (
+        "epsilon is small for so many candidates: step noise would spend most of it on the losers, a heavy "
+        "tail does not"
+    ),
 }
 
 
@@ -115,7 +128,7 @@ def choose_selector(
     exact: bool = False,
     scores: Any = None,
 ) -> Selector:
-    """Choose the mechanism that selects the best of m private scores most often, from what is public about them.
+    """Choose the mechanism that selects the best of m private scores most often, from what is public.
 
     Compared are `RandomizedResponse`; with a sensitivity also `StepSelection` and `PermuteAndFlip`; with a
     smooth bound also `SmoothStepSelection` and `SmoothSelection`. Each is asked how likely it selects the
@@ -252,7 +265,10 @@ def likeliest(successes: Sequence[float]) -> int:
 def reason(names: Sequence[str], alternatives: Sequence[Alternative], best: int, m: int) -> str:
     """Say which was chosen, why, and how good the others are."""
     success, kind = alternatives[best].success, type(alternatives[best].mechanism).__name__
-    why = f"{names[best]} selects the best of {m} with probability {_rounded(success)} on the public design: {_REASONS[kind]}."
+    why = (
+        f"{names[best]} selects the best of {m} with probability {_rounded(success)} on the public design: "
+        f"{_REASONS[kind]}."
+    )
     rest = [i for i in sorted(range(len(names)), key=lambda i: -alternatives[i].success) if i != best]
     listed = ", ".join(f"{names[i]} {_rounded(alternatives[i].success)}" for i in rest)
     return why + (f" Next: {listed}." if rest else "")

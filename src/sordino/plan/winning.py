@@ -1,4 +1,4 @@
-"""How likely the best of made-up scores is selected, by any mechanism that selects one: to compare mechanisms before data are seen.
+"""How likely a mechanism selects the best of made-up scores: for comparing mechanisms before data are seen.
 
 Claim: none about privacy; the probabilities are right to about a thousandth. Proof:
 docs/proofs/choosing-a-selector.md, "Figures".
@@ -33,7 +33,10 @@ Floats = NDArray[np.float64]
 _NATS = 30.0
 _EDGES = np.linspace(0.0, _NATS, 193)
 _DEEP: Floats = (_EDGES[1:] + _EDGES[:-1]) / 2
-"""Places of a law, as minus the logarithms of the probability of more: what the winner needs among many candidates lies far out."""
+"""Places of a law, as minus the logarithms of the probability of more.
+
+They reach far out: among many candidates the noise of the winner lies there.
+"""
 _WEIGHTS: Floats = np.exp(-_EDGES[:-1]) - np.exp(-_EDGES[1:])
 _LOG_GRID = np.linspace(-14.0, 20.0, 1 << 12)
 _CELLS = 1 << 13
@@ -171,7 +174,10 @@ def _log_less(x: Any) -> Floats:
 
 
 def _levels(rate: float) -> tuple[Floats, Floats]:
-    """Return geometric levels with their probabilities; of very many only some, each standing for those around it."""
+    """Return geometric levels with their probabilities.
+
+    Of very many levels only some, each of which stands for those around it.
+    """
     last = math.ceil(_NATS / rate)
     if last > _DEEP.size:
         return np.floor(_DEEP / rate), _WEIGHTS
@@ -186,7 +192,7 @@ def _average(
     weights: Floats,
     log_below: Callable[[Floats], Floats],
 ) -> float:
-    """Return the average over rows and heights of the best one of the probability that all others stay below it."""
+    """Return the probability that all others stay below the best one, averaged over rows and its heights."""
     rows, total = [_depths(design, i, scale(i)) for i in range(len(design.scores))], 0.0
     if design.scores.shape[1] - 1 <= _MANY:  # rows of one length, all at once
         several = max(1, _BLOCK // (rows[0][0].size * heights.size))
@@ -203,7 +209,10 @@ def _average(
 
 
 def _depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats]:
-    """Return how far the others lie below the best one, in scales, and how many lie there: of many only about how far."""
+    """Return how far the others lie below the best one, in scales, and how many lie there.
+
+    Of many candidates it says only about how far.
+    """
     scores, best = design.scores[row], int(design.best[row])
     if scores.size == 1:
         return np.zeros(1), np.zeros(1)

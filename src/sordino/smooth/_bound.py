@@ -76,6 +76,7 @@ def bound(
     found = top * math.exp(-decay * last)
     for t in range(last):
         weight = math.exp(-decay * t)
+        # No U_t is above the ceiling, and weights only fall: nothing farther away can raise the bound.
         if weight * top <= found:
             break
         at = float_of(sensitivity_at(x, t))

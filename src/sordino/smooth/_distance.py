@@ -1,4 +1,4 @@
-"""A smooth bound from how far the data are from where one unit moves a statistic far.
+"""A smooth bound from a distance: that of the data from those where one unit moves a statistic far.
 
 Claim: if the distance changes by at most 1 between neighbours and beta is admissible, ceiling * e^(-beta
 distance) is a beta-smooth bound.

@@ -1,4 +1,4 @@
-"""Statistics for which a smooth bound gains nothing: who tries is told what to use instead.
+"""Refuses the statistics for which a smooth bound gains nothing, and says what to use instead.
 
 Claim: none; nothing is computed here.
 Proof: docs/proofs/smooth-bounds.md, "Where nothing is gained".

@@ -32,7 +32,7 @@ def quantile(
     q: Number | None = None,
     rank: int | None = None,
 ) -> float:
-    """Return a smooth bound of how far one record can move a quantile of `values`: the smallest one.
+    """Return the smallest smooth bound of how far one record can move a quantile of `values`.
 
     Neighbours are lists of as many records that differ in one of them. The median (q=0.5) of a list that is
     dense around it hardly moves, whatever the limits are.
@@ -79,6 +79,7 @@ def quantile(
     decay = inner(checked_beta(beta, owner), ERROR)
     records = clipped(values, low, high, owner)
     place = _rank(q, rank, records.size, owner)
+    # Records that are replaced may move to either limit, so the limits stand beside the sorted records.
     padded = np.concatenate(([low], np.sort(records), [high]))
     return float(outward(largest_gap(padded, place, decay), rounded_up(high - low)))
 
@@ -87,7 +88,8 @@ def quantile(
 def quantile_statistic(
     values: Any, *, lower: Number, upper: Number, q: Number | None = None, rank: int | None = None
 ) -> float:
-    """Return the quantile that `quantile` bounds: the record of that rank, never a number between two records.
+    """Return the quantile that `quantile` bounds: the record of that rank, never a number between two.
+    """
 
     Parameters
     ----------
@@ -140,7 +142,7 @@ def _rank(q: Number | None, rank: int | None, n: int, owner: str) -> int:
 
 
 ERROR = 2.0**-36
-"""Nearly equal candidates may be taken for each other, once on each of some twenty levels."""
+"""Nearly equal candidates may be taken for each other, once on each of about twenty levels."""
 
 Positions = NDArray[np.intp]
 
@@ -159,21 +161,23 @@ def largest_gap(padded: Floats, place: int, decay: float) -> float:
     best = float(reached[0])
     for level in range(left.size.bit_length() - 1, -1, -1):
         stride = 1 << level
-        rows = np.arange(stride, left.size, 2 * stride)  # those around them are solved
+        # The left ends on both sides of these were solved on the levels before.
+        rows = np.arange(stride, left.size, 2 * stride)
         if rows.size:
             beyond = rows + stride
             last = np.where(beyond < left.size, partner[np.minimum(beyond, left.size - 1)], right.size - 1)
             partner[rows], reached = _best_partners(left, right, rows, (partner[rows - stride], last), decay)
             best = max(best, float(reached.max()))
     nearest = padded[place - 1 : place + 2]
-    # These two without a logarithm: the local sensitivity.
+    # The two nearest gaps are the local sensitivity. They are taken without a logarithm, so without its
+    # error.
     return max(math.exp(best), float(np.diff(nearest).max()))
 
 
 def _best_partners(
     left: Floats, right: Floats, rows: Positions, ends: tuple[Positions, Positions], decay: float
 ) -> tuple[Positions, Floats]:
-    """Return for each left end the first best right end between two, and the logarithm of the weighted gap."""
+    """Return for each left end the first best right end between two, and the log of the weighted gap."""
     first, last = ends
     lengths = last - first + 1
     starts = np.cumsum(lengths) - lengths

@@ -1,4 +1,4 @@
-"""Any statistic of a small contingency table: its local sensitivity and the smallest smooth bound, from a list of all tables.
+"""Any statistic of a small contingency table, with its smallest smooth bounds, from a list of all tables.
 
 Claim: `Table.bound` is a beta-smooth upper bound of the local sensitivity of `Table.statistic` if one record
 is replaced: without rounding its smooth sensitivity, the smallest such bound.
@@ -95,7 +95,9 @@ class Table:
 
     @no_remnants
     def bound(self, counts: Any) -> float:
-        """Return the smooth bound of how far one record can move the statistic of one private table; `counts` as for `statistic`.
+        """Return the smooth bound of how far one record can move the statistic of one private table.
+
+        `counts` is as for `statistic`.
 
         Returns
         -------
@@ -233,7 +235,8 @@ def _listed(shape: Any, records: Any) -> Tables:
 
 
 def _dilated(local: Floats, moves: list[tuple[Counts, Counts]], kept: float) -> Floats:
-    """Raise each bound to its share of those of its neighbours, until no move lowers any by more than that share."""
+    """Raise each bound to its share of its neighbors' bounds, until no move lowers any by more than that."""
+    # A share is lent along a path of several moves, so one pass over the moves may not be enough.
     bounds = local.copy()
     while True:
         before = bounds.copy()
@@ -320,7 +323,7 @@ class Tables:
         return found
 
     def moves(self, tables: Counts) -> Iterator[tuple[Counts, Counts]]:
-        """Yield for each kind of move the tables that it starts from, and those that it leads to, by their positions."""
+        """Yield for each kind of move the positions of the tables before it, and of those after it."""
         for group in range(len(self.totals)):
             for here, there in permutations(range(self.cells), 2):
                 start = np.flatnonzero(tables[:, group, here] > 0)
@@ -342,13 +345,16 @@ def _compositions(total: int, cells: int) -> Counts:
 
 
 def _ranks(counts: Counts, total: int) -> Counts:
-    """Return the position of each row of counts, shape (m, cells), among all with this total: how many have a smaller first difference."""
+    """Return the position of each row of counts, shape (m, cells), among all rows with this total.
+
+    That is how many rows have a smaller number where they first differ from it.
+    """
     cells = counts.shape[1]
     left = np.full(len(counts), total)
     found = np.zeros(len(counts), dtype=np.int64)
     for cell in range(cells - 1):
-        # those with a smaller number here: all that put `left` into the rest, less those that put `left -
-        # number` there
+        # Rows with a smaller number here: all that put `left` into the rest,
+        # less those that put `left - number` there.
         others = cells - cell
         ways = np.array(
             [math.comb(records + others - 1, records) for records in range(total + 1)], dtype=np.int64

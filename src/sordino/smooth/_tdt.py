@@ -1,4 +1,4 @@
-"""Transmission disequilibrium tests: the statistic, how far one family can move it, and smooth bounds of that.
+"""The statistic of transmission disequilibrium tests, and smooth bounds of how far one family moves it.
 
 Claim: `tdt` is a beta-smooth upper bound of the local sensitivity of `tdt_statistic` if one family is
 replaced, at most `tdt_ceiling`.
@@ -25,10 +25,13 @@ LARGEST = 2000
 """More families than this are not enumerated."""
 
 _STATISTIC_ERROR = 2.0**-51
-"""By how much of the largest statistic the floats of two statistics may be farther apart than the statistics."""
+"""How much farther apart the floats of two statistics may be than the statistics.
+
+As a share of the largest statistic.
+"""
 
 _ROOT_ERROR = 2.0**-47
-"""The relative error of the formula on the scale "sqrt": exponents beyond 18 do not matter there."""
+"""The relative error of the formula on the scale "sqrt", where exponents beyond 18 do not matter."""
 
 _SCALE = one_of("sqrt", "raw")
 _METHOD = one_of("exact", "distance")
@@ -78,7 +81,9 @@ def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"
 
 
 def tdt_ceiling(*, families: int, scale: Literal["sqrt", "raw"] = "sqrt") -> Fraction:
-    """Return by how much one family can move the statistic at most: the global sensitivity, which no bound exceeds by more than rounding.
+    """Return by how much one family can move the statistic at most.
+
+    It is the global sensitivity. No smooth bound exceeds it by more than rounding.
 
     Parameters
     ----------
@@ -189,6 +194,7 @@ def _root_bounds(total: Counts, decay: float) -> Floats:
     The logarithm is convex in t up to where the maximum sets in, so an end of that stretch is the best t, or
     the first one after it.
     """
+    # The maximum in the formula sets in at 4 transmissions.
     size = np.maximum(total, 4)
     last = (size - 4) // 2  # total - 2 t is 4 or 5
     found = np.maximum(4 / np.sqrt(size), np.exp(-decay * last) * (4 / np.sqrt(size - 2 * last)))
@@ -233,7 +239,7 @@ _NEAREST = np.iinfo(np.int64).max
 
 
 def distance(b: Counts, c: Counts) -> Counts:
-    """Return the number of families to be replaced until a table is reached at which the statistic moves by more than 6.
+    """Return how many families to replace until a table is reached where one moves the statistic by over 6.
 
     These tables have none, one or two transmissions of the rarer allele, or few of both; each kind has its
     nearest one.
@@ -298,13 +304,16 @@ _ROUNDING = 2.0**-50
 
 @lru_cache(maxsize=4)
 def smallest_bounds(families: int, beta: Fraction) -> Floats:
-    """Return the bounds at (larger count, smaller count), shape (2N + 1, N + 1): the statistic does not tell b from c.
+    """Return the bounds at (larger count, smaller count), shape (2N + 1, N + 1).
+
+    The statistic does not tell b from c, so half of the tables is enough.
 
     Where the larger and the smaller one are more than 2N together nothing is meant.
     """
     local = local_table(families)
     least = float(local.min(where=local > 0, initial=math.inf))
-    steepest = math.log(float(local.max()) / least)  # a larger beta has no other closure
+    # A larger beta has the same closure as this one.
+    steepest = math.log(float(local.max()) / least)
     error = _ROUNDING * (16 + families * min(float(beta), steepest))
     decay = min(inner(beta, error), steepest)
     if decay == 0:
@@ -312,8 +321,10 @@ def smallest_bounds(families: int, beta: Fraction) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.pad(np.where(local > 0, np.log(local), -np.inf), _PAD, constant_values=-np.inf)
     del local
+    # One pass is enough in practice. The check decides, and looks at every move of every table.
     while True:
-        for turned in (logs, logs[::-1, ::-1]):  # the moves are the same seen from behind
+        # With every move its reverse is a move, so the same sweep serves from either end.
+        for turned in (logs, logs[::-1, ::-1]):
             _sweep(turned, decay, families, reverse=turned is not logs)
         if _is_closed(logs, decay + 2 * error, families):
             break
@@ -327,7 +338,7 @@ def _sweep(logs: Floats, decay: float, families: int, *, reverse: bool) -> None:
     size = 2 * families + 1
     costs: Floats = decay * np.arange(size // 2 + 1, dtype=np.float64)[:, None]
     for row in range(size):
-        # the cells of the row that are tables, in padded columns
+        # The cells of the row that are tables, in padded columns.
         cells = slice(_PAD + size - 1 - row, _PAD + size) if reverse else slice(_PAD, _PAD + size - row)
         own, one, two = (logs[row + _PAD - back] for back in range(3))
         lent = np.maximum(one[cells], two[cells])
@@ -338,7 +349,10 @@ def _sweep(logs: Floats, decay: float, families: int, *, reverse: bool) -> None:
 
 
 def _close(row: Floats, decay: float, costs: Floats) -> None:
-    """Raise each cell of a row to what each other cell lends it: a family pays for two cells of the way, or for one."""
+    """Raise each cell of a row to what each other cell lends it.
+
+    A family pays for one cell or for two cells of the way.
+    """
     pairs = np.full((row.size + 1) // 2 * 2, -np.inf)
     pairs[: row.size] = row
     for seen in (pairs, pairs[::-1]):  # from the left, from the right
@@ -376,13 +390,19 @@ def _is_closed(logs: Floats, decay: float, families: int) -> bool:
 
 
 MOVES = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < max(abs(i), abs(j), abs(i + j)) <= 2)
-"""What one family in place of another adds to (b, c): each of both parents transmits one allele, the other one, or says nothing."""
+"""What one family in place of another adds to (b, c).
+
+Each of its two parents transmits the one allele, or the other one, or says nothing.
+"""
 
 _FORWARD = tuple(move for move in MOVES if move > (0, 0))
 
 
 def local_table(families: int) -> Floats:
-    """Return the local sensitivity of (b - c)^2 / (b + c) at all tables, shape (2N + 1, 2N + 1); -1 where b + c > 2N."""
+    """Return the local sensitivity of (b - c)^2 / (b + c) at all tables, shape (2N + 1, 2N + 1).
+
+    It is -1 where b + c > 2N.
+    """
     size = 2 * families + 1
     found = np.full((size, size), -1.0)
     counts = np.arange(size, dtype=np.float64)
@@ -390,6 +410,7 @@ def local_table(families: int) -> Floats:
     def row(b: int) -> tuple[Floats, Floats]:
         return (b - counts) ** 2, np.maximum(b + counts, 1.0)  # no transmissions: 0/1
 
+    # A forward move goes at most two rows on, so three rows are enough at a time.
     rows = [row(b) for b in range(3)]
     for b in range(size):
         for i, j in _FORWARD:  # from (b, c) to (b + i, c + j), and back

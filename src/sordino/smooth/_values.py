@@ -1,4 +1,4 @@
-"""Private numbers of any kind as floats within public limits, by a rule of each value alone: nothing about them can raise.
+"""Turns private numbers of any kind into floats within public limits; no value can raise an error.
 
 Claim: what comes out are floats in [lower, upper], and each depends on one value only.
 Proof: docs/proofs/smooth-bounds.md, "Private numbers of any kind".
@@ -24,7 +24,8 @@ from sordino.smooth._floats import Floats
 def float_of(value: Any) -> float:
     """Return one object as a float: NaN where it is no number, infinite where it is beyond the floats."""
     if isinstance(value, np.timedelta64) or (isinstance(value, Decimal) and value.is_snan()):
-        return math.nan  # a whole number for NumPy, which float() refuses
+        # NumPy counts a time difference as a whole number, and float() refuses a signaling NaN.
+        return math.nan
     if isinstance(value, float | numbers.Rational | np.floating | Decimal):
         try:
             return float(value)
@@ -36,7 +37,10 @@ def float_of(value: Any) -> float:
 def limits(
     lower: Number, upper: Number, owner: str, widest: float = sys.float_info.max
 ) -> tuple[float, float]:
-    """Return public limits as floats inside of them, the smaller one first and `widest` apart at most, else raise `InvalidParameter`."""
+    """Return public limits as floats inside of them, the smaller one first.
+
+    They are at most `widest` apart, else it raises `InvalidParameter`.
+    """
     least, most = FINITE(f"{owner}.lower", lower), FINITE(f"{owner}.upper", upper)
     low, high = float_of(least), float_of(most)
     if low < least:

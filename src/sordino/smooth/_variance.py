@@ -1,4 +1,4 @@
-"""The population variance of numbers within public limits, and smooth bounds of how far one record moves it.
+"""The population variance of numbers within public limits, with smooth bounds of how far one record moves it.
 
 Claim: `variance` is a beta-smooth upper bound of the local sensitivity of `variance_statistic` if one record
 is replaced, at most `variance_ceiling`.
@@ -68,7 +68,8 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     n, width = records.size, rounded_up(high - low)
     top = rounded_up(variance_ceiling(records=n, lower=lower, upper=upper)) if n > 1 else 0.0
     mean = _mean(records, low)
-    away = np.arange(n // 2 + 2)  # beyond, the mean of the others may be an end
+    # From t = n/2 on the reach is the whole width, and the terms only fall.
+    away = np.arange(n // 2 + 2)
     reach = np.minimum(width, max(mean, width - mean) + (away + 1) * (width / n))
     found = np.exp(-decay * away) * (reach / width) ** 2
     return float(outward(found.max() * top, top)) + width**2 * _STATISTIC_ERROR
@@ -106,7 +107,9 @@ def variance_statistic(values: Any, *, lower: Number, upper: Number) -> float:
 
 
 def variance_ceiling(*, records: int, lower: Number, upper: Number) -> Fraction:
-    """Return by how much one record can move the population variance at most: (n - 1) / n^2 times the squared width.
+    """Return by how much one record can move the population variance at most.
+
+    It is (n - 1) / n^2 times the squared width.
 
     Parameters
     ----------
