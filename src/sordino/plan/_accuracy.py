@@ -213,7 +213,7 @@ _ROUNDING = 2.0**-50
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a mechanism: which margins count, in steps, the failure at each, and words for both."""
+    """What is asked of a mechanism: which margins count, in steps, the failure at one, and words for both."""
 
     step: Fraction
     least: int
@@ -328,8 +328,8 @@ def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise
 
     above = "one lies" if k == 1 else f"{k} lie"
     says = (
-        f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all others, where "
-        f"at most {above} at least "
+        f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all others, "
+        f"where at most {above} at least "
     )
     return _searching(mechanism, 1 / law.rate, k, says + "{alpha} above it", failure)
 
@@ -456,7 +456,8 @@ def permuted_failure(n: int, gap: int, rate: Fraction) -> Decimal:
     """
     down, up = contexts(_DIGITS)
     p = exp_bounds(rate * gap, _DIGITS)[1]  # it rises with p
-    # E[N/(N + 1)] is at most E[N]/2, as N/(N + 1) <= N/2 for whole N. The closed form would lose its digits here.
+    # E[N/(N + 1)] is at most E[N]/2, because N/(N + 1) <= N/2 for whole N. The closed form would lose its
+    # digits here.
     if n == 1 or up.multiply(n, p) < _RARE:
         return up.divide(up.multiply(n - 1, p), 2)
     none = Decimal(0)

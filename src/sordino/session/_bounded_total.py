@@ -1,4 +1,6 @@
-"""A sum, or a mean of a public number of records, released within a declared range and without bias: no private clip is looked for.
+"""Releases a sum, or a mean of a public number of records, without bias and within a declared range.
+
+No private clip is looked for.
 
 Claim: the sum of clipped records moves between neighbors by what `apart` says, a mean by that over the number
 of records; the mean of a release is that figure, exactly, wherever the figure lies in the declared range.
@@ -31,9 +33,8 @@ from sordino.sensitivity import Adjacency, Sensitivity
 
 _RECORD_BITS = 51  # of the larger end of a record: whole numbers up to there are counted as they are
 _SCALE_BITS = 20  # of the scale of the noise, or more
-_BOUND_BITS = (
-    10  # of what one unit moves, or more: rounding it up to whole steps costs less than a thousandth
-)
+# Of what one unit moves, or more. Rounding it up to whole steps then costs less than a thousandth.
+_BOUND_BITS = 10
 _END_BITS = 51  # of the larger end of the figure, at most: released numbers are exact floats
 _WIDTH = Fraction(1, 1 << 30)
 
@@ -189,7 +190,10 @@ class BoundedTotal:
         return True
 
     def noise(self, records: int) -> FoldedMechanism:
-        """Return what releases the figure: of a sum, or of the mean of so many records. It exists for every number of them."""
+        """Return what releases the figure: of a sum, or of the mean of so many records.
+
+        It exists for every number of them.
+        """
         return _noise(self, records)
 
     @no_remnants
@@ -203,14 +207,17 @@ class BoundedTotal:
             steps += (figure.records - figure.total.known) * max(ends.low, min(ends.high, 0))
         low, high = mechanism.ends
         answer = np.array([Fraction(steps) * ends.step / records], dtype=object)
+        # Rounding at random to the grid of the noise keeps the mean of the release at the figure.
         place = low + int(
             round_at_random(answer, low * mechanism.step, mechanism.step, high - low, entropy)[0]
         )
         fresh = cast("Value", mechanism.release(place * mechanism.step, entropy=entropy))
         step, bounds = float(mechanism.step), tuple(float(end) for end in self.bounds)
+        # The interval is for the rounded figure, which lies less than a step from the figure itself.
         covered = interval(fresh)
         return BoundedValue(
             value=fresh.value,
+            # Random rounding has a standard deviation of at most half a step.
             standard_error=math.hypot(fresh.standard_error, step / 2),
             interval=(max(bounds[0], covered[0] - step), min(bounds[1], covered[1] + step)),
             clip=(float(self.lower), float(self.cap)),

@@ -1,4 +1,4 @@
-"""Where a release is charged and done: the source, its unit, the account and the entropy of a session, in the right order."""
+"""Charges and runs the releases of a session: in this order, with its source, unit, account and entropy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class Desk:
             return [self._released(plan, payer, progress) for plan, progress in asked]
 
     def _released(self, plan: Plan[R], payer: Payer, progress: Progress | None) -> R:
-        """Read and release. The words of an error that is neither ours nor the caller's may hold what was read: a constant one leaves.
+        """Read and release.
+
+        The text of an error that is neither ours nor the caller's may hold what was read. A constant one is
+        raised instead.
 
         Raises
         ------
@@ -66,7 +69,10 @@ class Desk:
 
     @contextmanager
     def stream(self, mechanism: Any, detail: dict[str, Any]) -> Iterator[Any]:
-        """Charge the worst case, then open a stream; what it did not spend returns if the block is left without an error."""
+        """Charge the worst case, then open a stream.
+
+        What it did not spend returns if the block is left without an error.
+        """
         with (
             self._charge((mechanism,), "watch", _without_none(detail)) as payer,
             payer.open(mechanism, entropy=self.entropy) as stream,

@@ -1,4 +1,4 @@
-"""Sums and means within a declared range: what is asked, what is refused because it could not be unbiased, and what it costs."""
+"""Plans sums and means within a declared range, and refuses what could not be unbiased."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def plan_bounded(
     cap: Any,
     **unused: Any,
 ) -> Plan[Any]:
-    """Check the question and return the release: everything that is public has been looked at, and no row."""
+    """Check the question and return the release, from public things alone: no row has been read."""
     if {option: exact(value) for option, value in unused.items()} != _DEFAULTS:
         raise InvalidParameter(
             f"{name}.growth and unit must not be given with bounds: no clip is looked for, `lower` and "
@@ -75,7 +75,8 @@ def plan_bounded(
     if name == "mean":
         _check_records(source, unit, rows)
     budget, adjacency = POSITIVE(f"{name}.epsilon", epsilon), unit.adjacency
-    if rows.by is not None:  # as for every release about groups
+    # Groups divide the budget as in every release about groups (see `_plan_numbers`).
+    if rows.by is not None:
         budget, adjacency = (
             budget / (rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)),
             "add-remove",
@@ -120,7 +121,10 @@ def plan_bounded(
 
 
 def _check_records(source: Source, unit: PrivacyUnit, rows: Rows) -> None:
-    """Refuse a mean over a private number of records: nothing private and unbiased is known for a quotient of two private numbers."""
+    """Refuse a mean over a private number of records.
+
+    Nothing private and unbiased is known for a quotient of two private numbers.
+    """
     if size_is_public(unit, rows, source):
         return
     reasons = {
@@ -129,7 +133,9 @@ def _check_records(source: Source, unit: PrivacyUnit, rows: Rows) -> None:
         "a predicate drops rows": rows.where is not None,
         "rows are grouped": rows.by is not None,
         "lines of a CSV file are dropped if they do not parse (write it as Parquet)": source.kind == "csv",
-        "a view, a relation or a lazy frame may drop rows (name a table, or write the rows to Parquet)": source.computed,
+        "a view, a relation or a lazy frame may drop rows (name a table, or write the rows to Parquet)": (
+            source.computed
+        ),
     }
     found = next(reason for reason, holds in reasons.items() if holds)
     raise InvalidParameter(

@@ -1,4 +1,4 @@
-"""The items that the most units touch: chosen with gaps, then measured."""
+"""The items that the most units touch: a selection with gaps, then a measurement of what was selected."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plan_top_k(
     measure_all = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(k))
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> TopItems:
-        # Labels that were assumed public are counted only now, and nothing more is said about rows.
+        # Labels that were assumed public are counted only now; the error must not say more about the rows.
         if k > len(counts.labels):
             raise DataSourceError.after_charge()
         top = payer.release(choose, counts.values, entropy=entropy, **places(counts))

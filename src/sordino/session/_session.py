@@ -215,7 +215,9 @@ class Session:
         correction_margin: Number | None = None,
         progress: Progress | None = None,
     ) -> AboveItems:
-        """Release which items of a public domain more than `threshold` units touch, asked one after the other in the domain's order.
+        """Release which items of a public domain more than `threshold` units touch.
+
+        They are asked one after the other, in the order of the domain.
 
         An item that is not found costs nothing, and what was not found returns to a pure ledger. It ends when
         enough was found: items further back in the domain are then not asked (`asked`, `complete`). If the
@@ -317,7 +319,9 @@ class Session:
         bounds: tuple[Number, Number] | None = None,
         progress: Progress | None = None,
     ) -> Count:
-        """Release the number of rows. With a unit column this needs `PrivacyUnit(..., max_rows=M)`: each unit counts for at most M.
+        """Release the number of rows.
+
+        With a unit column this needs `PrivacyUnit(..., max_rows=M)`: each unit counts for at most M.
 
         Parameters
         ----------
@@ -469,7 +473,9 @@ class Session:
         bounds: tuple[Number, Number] | None = None,
         progress: Progress | None = None,
     ) -> ClippedValue | BoundedValue | Groups:
-        """Release the sum of a column of numbers without a bound to guess: where to clip is found privately, then clipped rows are added.
+        """Release the sum of a column of numbers without a bound to guess.
+
+        Where to clip is found privately, then the clipped rows are added.
 
         Missing numbers add nothing. The rows are read twice. Rows of a unit, groups and errors as for
         `quantile`.
@@ -527,7 +533,9 @@ class Session:
         bounds: tuple[Number, Number] | None = None,
         progress: Progress | None = None,
     ) -> ClippedValue | BoundedValue | Groups:
-        """Release the mean of a column of numbers without a bound to guess: as for `sum`, and with the number of rows where it is private.
+        """Release the mean of a column of numbers without a bound to guess.
+
+        It works as `sum`, with the number of rows besides where that is private.
 
         Missing numbers do not count. `lower` may be any number below the cap: the closer to the values, the
         less noise. Parameters and errors as for `sum`.
@@ -635,7 +643,9 @@ class Session:
         adaptive: bool = False,
         **options: Any,
     ) -> AbstractContextManager[ChargedStream | Stream]:
-        """Open a stream of answers that you compute yourself, charged to the account of the session before the first one.
+        """Open a stream of answers that you compute yourself.
+
+        It is charged to the account of the session before the first answer.
 
         To be used in a `with` block. Leaving it returns what was not spent to a pure ledger; an error in it
         leaves the full charge, and so does the end of the process. No row is read: that the answers are about
@@ -703,7 +713,7 @@ class Session:
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:
-        """Collect the releases that are asked for in the block, charge them together, and read rows only then.
+        """Collect the releases of the block, charge them together, and read rows only then.
 
         Inside the block each release is a `Pending`; after it, it is the release. All of the batch is charged
         in one reservation, or `BudgetExceeded` is raised and nothing was read. An error inside the block
@@ -771,7 +781,8 @@ class Session:
         progress: Progress | None,
         bounds: Any = None,
     ) -> Any:
-        from sordino.session._plan_numbers import Rows, plan_numbers  # noqa: PLC0415 - a release of counts need not load it
+        # A release of counts need not load these.
+        from sordino.session._plan_numbers import Rows, plan_numbers  # noqa: PLC0415
 
         salt, ends = self._desk.salt(), checked_bounds(name, bounds)
         about = (name, self._desk.source, self._desk.unit, Rows(**rows))

@@ -1,4 +1,4 @@
-"""A report of every record, each with its own noise: what is charged, and how blocks of records become blocks of reports.
+"""Local privacy: one report for every record, each with its own noise, in blocks and charged as a whole.
 
 Claim: replacing the numbers of one unit, M of whose records count, changes the law of M reports by a factor
 of at most e^epsilon each, and nothing else. Proof: docs/proofs/reports.md.
@@ -120,7 +120,11 @@ class LocalReports:
 
 
 def _even(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the same records in blocks of one size: with seeded noise a report depends on its record, and on how many there are before."""
+    """Yield the same records in blocks of one size.
+
+    With seeded noise a report then depends on its record, and on how many there are before it, and on nothing
+    else.
+    """
     held: list[Block] = []
     missing = TOGETHER
     for block in blocks:

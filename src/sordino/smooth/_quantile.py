@@ -89,7 +89,6 @@ def quantile_statistic(
     values: Any, *, lower: Number, upper: Number, q: Number | None = None, rank: int | None = None
 ) -> float:
     """Return the quantile that `quantile` bounds: the record of that rank, never a number between two.
-    """
 
     Parameters
     ----------
