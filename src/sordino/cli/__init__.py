@@ -1,4 +1,4 @@
-"""The command `sordino`: what it prints on stdout and its exit code are the release; everything else is the data holder's.
+"""The command `sordino`. Its stdout and its exit code are the release; stderr is for the data holder alone.
 
 Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6 a claim is
 broken, 1 a bug, 130 interrupted.
@@ -27,9 +27,13 @@ BUG = (
     "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged stays "
     "charged. Please report what you did, without data."
 )
-SYSTEM = "The operating system refused a file or folder that sordino needs. Nothing more is released; whatever was charged stays charged."
+SYSTEM = (
+    "The operating system refused a file or folder that sordino needs. Nothing more is released; "
+    "whatever was charged stays charged."
+)
 INTERRUPTED = "Interrupted. Nothing more is released; whatever was charged stays charged."
-# Name: module (and its name there) and help; importing a module may load an engine, and `--help` must not.
+# Each name with its module (and its name there) and its help. Importing a module may load an engine, and
+# `--help` must not.
 _COMMANDS = {
     "top": ("_top", "Release the items that the most units touch."),
     "above": ("_above", "Release the items, or the answers of a stream, that lie above a threshold."),
@@ -94,14 +98,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
             args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False
         )
         sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001  (whatever it is, it may hold private rows: it ends as one fixed sentence)
-        sweep(error)  # what may still fail on the way out must not bring it along
+    # Whatever the error is, it may hold private rows. It ends as one fixed sentence.
+    except BaseException as error:  # noqa: BLE001
+        # What may still fail on the way out must not bring the private rows along.
+        sweep(error)
         return _end(error)
     return 0
 
 
 def _ready(arguments: Sequence[str]) -> None:
-    """Refuse what would only fail after the charge: a closed stdout, arguments that are no text; let stdout take every label."""
+    """Refuse what would only fail after the charge, and let stdout take every label.
+
+    Refused are a closed stdout, and arguments that are no text.
+    """
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (for the rest of the process)
     if sys.stdout is None:
@@ -118,7 +127,10 @@ def _ready(arguments: Sequence[str]) -> None:
 
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:
-    """Spell characters that the encoding of stdout lacks as JSON does: a release is not lost because of a label."""
+    """Spell characters that the encoding of stdout lacks as JSON does.
+
+    A release is not lost because of a label.
+    """
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
@@ -158,7 +170,10 @@ def _hear(number: int, _frame: Any) -> None:
 
 
 def _let_go(place: int, stream: Any) -> None:
-    """Flush a stream; where that fails, as on a full disk, what it holds goes nowhere: else it fails again, and decides the exit code."""
+    """Flush a stream; where that fails, as on a full disk, drop what it holds.
+
+    Otherwise it would fail once more while the interpreter ends, and decide the exit code.
+    """
     try:
         stream.flush()
     except (OSError, ValueError):  # full, gone, or closed
@@ -167,7 +182,7 @@ def _let_go(place: int, stream: Any) -> None:
 
 def main() -> None:
     """Run the command and leave with its exit code."""
-    # All alike: private folders are removed on the way out.
+    # All signals are treated alike: private folders are removed on the way out.
     for number in (
         signal.SIGINT,
         signal.SIGTERM,

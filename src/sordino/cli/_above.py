@@ -1,4 +1,4 @@
-"""The command `sordino above`: which items of a public domain lie above a threshold, or which answers of a stream do."""
+"""The command `sordino above`: which items of a domain, or answers of a stream, lie above a threshold."""
 
 from __future__ import annotations
 
@@ -198,7 +198,10 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
                 break
     if chosen == "table":
         spent, adjacency = float(stream.spent.pure()), options["adjacency"]
-        asked = f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of {float(mechanism.cost.pure()):.12g}. {adjacency}."
+        asked = (
+            f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of {float(mechanism.cost.pure()):.12g}. "
+            f"{adjacency}."
+        )
         write_lines([asked, *([SIMULATED] if entropy.simulated else [])])
 
 
@@ -214,7 +217,10 @@ def _mechanism(options: dict[str, Any], shape: dict[str, Any]) -> SparseVector |
 
 
 def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
-    """Return the lines that come first, and what writes one verdict: facts that nobody may lose stand on each line."""
+    """Return the lines that come first, and what writes one verdict.
+
+    Facts that nobody may lose stand on each line.
+    """
     if form == "table":
         return [f"{'above':>5} {'gap':>14}  label"], _table
     if form == "csv":
@@ -222,9 +228,9 @@ def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
             _row(answer, verdict, adjacency).values()
         )
     encode = json.JSONEncoder(ensure_ascii=False).encode
-    ends: dict[
-        bool, str
-    ] = {}  # of an ordinary line, which differs from others in its label alone: most of them are
+    # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
+    # label alone.
+    ends: dict[bool, str] = {}
 
     def line(answer: Answer, verdict: Verdict) -> str:
         if verdict.above or verdict.charged:

@@ -1,4 +1,4 @@
-"""The command `sordino audit`: claims of this library played exactly, or any program run many times on two inputs."""
+"""The command `sordino audit`: checks claims of this library exactly, and any program by many runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `sordino quantile`, `sordino sum` and `sordino mean`: figures of a column of numbers without a range to guess."""
+"""The commands `sordino quantile`, `sum` and `mean`: figures of a column without a range to guess."""
 
 from __future__ import annotations
 
@@ -28,11 +28,20 @@ from sordino.errors import InvalidParameter
 from sordino.releases import plain
 from sordino.session import Groups
 
-RANK = "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a bucket with it count as at it."
+RANK = (
+    "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
+    "bucket with it count as at it."
+)
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
-CLIPPED = "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is not known."
+CLIPPED = (
+    "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is "
+    "not known."
+)
 QUANTILE = ("q", "value", "rank_error_low", "rank_error_high", "capped")
-MOVED = "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it lies in the declared range."
+MOVED = (
+    "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it "
+    "lies in the declared range."
+)
 TOTAL = ("low", "high", "standard_error", "clip_low", "clip_high", "capped")
 BY = ("by", "groups_per_unit")
 

@@ -27,9 +27,8 @@ from sordino.mechanisms import (
 from sordino.plan import accuracy as accuracy_of
 from sordino.releases import parameters, plain
 
-_MADE: dict[
-    str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]
-] = {  # name: constructor, options needed, options taken
+# Each name with its constructor, the options that it needs and those that it takes.
+_MADE: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
     "sparse-vector": (
         SparseVector,
         ("threshold", "positives"),

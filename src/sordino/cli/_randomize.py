@@ -144,7 +144,10 @@ def _read(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]
 
 @final
 class _Writer:
-    """Writes reports, each as the text of one of the numbers that can come out at all; the header before the first one."""
+    """Writes reports, with the header before the first one.
+
+    A report is one of finitely many numbers; the text of each is made once.
+    """
 
     def __init__(self, column: str, reports: LocalReports) -> None:
         self.reports = reports

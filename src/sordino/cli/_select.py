@@ -32,7 +32,10 @@ from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
 # ---- markers -----------------------------------------------------------------------------------------------
 # `sordino select --statistic tdt`: the most significant markers of a genome, from private counts in families.
 
-MARKERS = "Markers, their number and their labels, and the number of families are taken as public; only the counts are private."
+MARKERS = (
+    "Markers, their number and their labels, and the number of families are taken as public; only the "
+    "counts are private."
+)
 NO_COUNT = (
     "By rule, all that stands between the public fields of a line are its two counts, and what is no "
     "decimal number (1,5 with a comma is none) counts as 0; how many do is private."
@@ -136,7 +139,8 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     file = open_markers(path, b=options["b"], c=options["c"], label=options["label"], form=form)
     if not chosen_quiet(options["quiet"]):
         say(NO_COUNT)
-    method_of(options, markers=2)  # what no number of markers allows is refused before the charge
+    # Options that no number of markers allows are refused before the charge.
+    method_of(options, markers=2)
     public = ("statistic", "b", "c", "label", "families", "scale", "damping", "k", "allow_approximate")
     detail = {name: options[name] for name in public} | {"source": str(path.absolute())}
     cost, approximate = Pure(epsilon=options["epsilon"]), options["allow_approximate"]
@@ -210,7 +214,7 @@ def _released(
     return method, together(picked), counts.labels
 
 
-# ---- The command `sordino select`: the best of some candidates whose private scores somebody co
+# ---- scores ------------------------------------------------------------------------------------------------
 
 
 METHODS = ("permute-and-flip", "exponential", "noisy-top-k")

@@ -198,7 +198,7 @@ class BoundedTotal:
 
     @no_remnants
     def release(self, figure: Figure, *, entropy: Entropy) -> BoundedValue:
-        """Release the private figure, with fresh noise; total for every number of records, none among them."""
+        """Release the private figure, with fresh noise. It never fails, whatever the number of records is."""
         fresh_entropy(entropy, "BoundedTotal.release")
         records = 1 if figure.records is None else max(1, figure.records)
         ends, mechanism = self.records, self.noise(records)

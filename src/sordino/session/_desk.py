@@ -1,4 +1,4 @@
-"""Charges and runs the releases of a session: in this order, with its source, unit, account and entropy."""
+"""Charges, reads and releases, in this order: with a session's source, unit, account and entropy."""
 
 from __future__ import annotations
 

@@ -194,7 +194,8 @@ def plan_histogram(
         )
     planned = None if size is None else _noise("histogram", epsilon, question.joint(size), bounds)
     if bounds is not None:
-        # What the bounds exclude is refused here, before the charge, also where the size is not known yet.
+        # Bounds that would be refused are refused here, before the charge, also where the size is not known
+        # yet.
         _ = _noise("histogram", epsilon, question.joint(1), bounds)
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Histogram:

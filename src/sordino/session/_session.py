@@ -535,7 +535,7 @@ class Session:
     ) -> ClippedValue | BoundedValue | Groups:
         """Release the mean of a column of numbers without a bound to guess.
 
-        It works as `sum`, with the number of rows besides where that is private.
+        It is found as for `sum`, together with the number of rows where that is private.
 
         Missing numbers do not count. `lower` may be any number below the cap: the closer to the values, the
         less noise. Parameters and errors as for `sum`.

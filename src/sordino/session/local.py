@@ -122,8 +122,8 @@ class LocalReports:
 def _even(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the same records in blocks of one size.
 
-    With seeded noise a report then depends on its record, and on how many there are before it, and on nothing
-    else.
+    With seeded noise a report depends on its record and on how many records come before it, not on the blocks
+    in which they were read.
     """
     held: list[Block] = []
     missing = TOGETHER
