@@ -112,7 +112,8 @@ def _ready(arguments: Sequence[str]) -> None:
     Refused are a closed stdout, and arguments that are no text.
     """
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (for the rest of the process)
+        # It stays open for the rest of the process.
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         raise errors.InvalidParameter("stdout must be open: it takes the release.")

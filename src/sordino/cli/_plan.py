@@ -113,7 +113,7 @@ def plan() -> None:
 @click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive.")
 @FORMAT
 def accuracy(mechanism: str, **options: Any) -> None:
-    """Say how likely MECHANISM errs by more than a margin, or which margin it keeps, whatever the answers are.
+    """Say how likely MECHANISM errs by a margin, or which margin it keeps, whatever the answers are.
 
     From its exact law: give --alpha or --beta, and its parameters as for a release.
     """

@@ -198,6 +198,7 @@ def _released(
     """Read the counts, and return the method, the release and the labels."""
     from sordino.genomics.significance import select, together
 
+    # The counts are read only after the charge.
     counts = file.read()
     if options["k"] > counts.b.size:
         raise DataSourceError(
@@ -275,6 +276,7 @@ def select(scores: Path, **options: Any) -> None:
     public = ("score", "label", "k", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"method": method, "source": str(scores.absolute())}
     with payer_of(options, mechanism, "select", detail) as payer:
+        # The scores are read only after the charge.
         read = file.read()
         if options["k"] > read.values.size:
             raise DataSourceError(

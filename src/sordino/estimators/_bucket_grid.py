@@ -151,7 +151,7 @@ def _geometric(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fr
     for edge in _rising(origin, growth, unit):
         if edge >= last:
             break
-        if edge > before:  # neighbours may round to the same float
+        if edge > before:  # neighbors may round to the same float
             edges.append(edge)
             before = edge
     edges.append(last)

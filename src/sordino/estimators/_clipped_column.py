@@ -107,6 +107,8 @@ class ClippedColumn(Mechanism):
             grid = BucketGrid.geometric(lower=lower, cap=cap, growth=self.growth, unit=self.unit)
         sides: Sides = "above"
         if signed:
+            # The noise of a sum under add-remove follows the end that is farther from 0, so one search over
+            # distances is enough. Otherwise it follows the width, and each side is searched.
             sides = "magnitude" if self.one_distance and self.adjacency == "add-remove" else "both"
         search = ClipSearch(
             epsilon=share,

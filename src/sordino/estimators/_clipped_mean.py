@@ -199,6 +199,8 @@ def _estimate(
     if records is not None:
         known = max(1, records)
         return max(low, min(high, noisy[0] * noise.step / known)), deviation * float(noise.step) / known
+    # Distances are not negative, but noise may make their totals so. If nothing is left, the middle of the
+    # clip is released.
     below, above = (max(0, total) for total in noisy)
     place = Fraction(below, below + above) if below + above else Fraction(1, 2)
     # The mean depends on both totals through their ratio: these are its two derivatives.

@@ -27,7 +27,7 @@ _SCALE_BITS = 28
 @final
 @dataclass(frozen=True, kw_only=True)
 class TotalNoise:
-    """Turns totals in record steps into noisy noise steps: rounds down to the noise grid, adds noise.
+    """Turns totals in record steps into noisy totals in noise steps: rounds down to their grid, adds noise.
 
     Attributes
     ----------

@@ -86,8 +86,8 @@ class ClippedSum(ClippedColumn):
 
         Its bound is how far the sums of neighbors may be apart.
         """
-        # A record that comes or goes moves the sum by at most the end that is farther from 0; a record in
-        # place of another one moves it by at most the width. width.
+        # A record that comes or goes moves the sum by at most the end that is farther from 0. A record in
+        # place of another one moves it by at most the width.
         apart = clip.high - clip.low if self.adjacency == "replace-one" else max(-clip.low, clip.high)
         return TotalNoise(
             epsilon=self.total_epsilon,

@@ -147,7 +147,9 @@ def clipped_ends(
         return (clip.low + low * (clip.high - clip.low)) * clip.step, (
             clip.low + high * (clip.high - clip.low)
         ) * clip.step
+    # `reach` is for both tails. If only one may fail, it may fail as often as both together.
     reach = noise.reach(wrong if two_sided else min(2 * wrong, Fraction(1)))
+    # A total may have been rounded down by up to one noise step.
     low, high = (noisy[0] - reach) * noise.step, (noisy[0] + reach + noise.rounded) * noise.step
     if records is None:
         return low, high
@@ -170,6 +172,7 @@ def _least_records(
 def _beyond(clip: Clip, wrong: Fraction) -> Ends:
     """Return how much the records beyond each end may add up to, if none lies beyond `lower` and the cap."""
     search = clip.mechanism
+    # A search that found nothing clips at the limit of its side, beyond which no record is taken to lie.
     counts = [
         Fraction(0) if tests is None else Fraction(search.beyond(tests, wrong / len(clip.tests)))
         for tests in clip.tests

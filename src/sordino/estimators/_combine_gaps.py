@@ -113,6 +113,7 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
         max([error, *known.deviations.tolist(), *([known.level] if math.isfinite(known.level) else [])])
         or 1.0
     )
+    # What is missing has an infinite variance, and so no weight.
     u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _LEAST))
     v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _LEAST))
     values, variances = _least_squares(

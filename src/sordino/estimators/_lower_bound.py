@@ -113,6 +113,7 @@ def _bound(law: Difference, seen: _Seen, wrong: Fraction, step: Fraction, select
         lowest = law.lowest(seen.lift, wrong)
         if lowest is None:
             return -math.inf
+        # Value less lift is the public threshold, from which heights are counted.
         steps = seen.value - seen.lift + lowest
     else:
         steps = seen.value - law.reach(wrong)
@@ -137,6 +138,8 @@ def _of_list(found: Positives | HybridTop) -> list[_Seen | None]:
             continue
         value = (Fraction(estimate) + centers[branch]) / mechanism.step
         lift = (Fraction(gap) - corrections[branch]) / mechanism.step
+        # From 2^51 steps on the float may stand for a step nearby. The value is lowered then: the bound stays
+        # a lower one.
         seen.append(_Seen(round(value) - int(abs(value) / _EXACT), branch, _whole(lift, gap, mechanism.step)))
     return seen
 

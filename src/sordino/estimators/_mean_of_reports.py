@@ -111,6 +111,7 @@ def mean_of_reports(
     return ReportsMean(
         value=value,
         standard_error=min(spread, largest) / math.sqrt(n),
+        # Cut to the range, in which the mean of the numbers lies.
         interval=(max(low, min(high, value - reach)), min(high, max(low, value + reach))),
         reports=n,
     )
@@ -169,8 +170,11 @@ def _reach(n: int, *, variance: float, beyond: float, width: float, wrong: float
         return variance / beyond**2 * ((1 + u) * math.log1p(u) - u)
 
     low, high = 0.0, plainly
+    # At this distance the inequality of Bennett does not say enough yet. That of Hoeffding gives the smaller
+    # one.
     if bits(high) <= each:
         return plainly
+    # The upper end is returned, at which the inequality holds.
     while high - low > 1e-12 * plainly:
         middle = (low + high) / 2
         low, high = (low, middle) if bits(middle) >= each else (middle, high)

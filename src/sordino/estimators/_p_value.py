@@ -54,6 +54,7 @@ def p_value(choice: Choice) -> float:
         )
     lead = gap / float(choice.mechanism.step) * float(choice.mechanism.rate)
     small = math.exp(-lead)  # 2/(1 + e^g) = 2 e^-g/(1 + e^-g), without an overflow
+    # A relative error of the lead changes e^-lead by a share that grows with the lead.
     return min(1.0, 2 * small / (1 + small) * (1 + _ROUNDING * (1 + lead)) + _UNDERFLOW)
 
 

@@ -236,6 +236,7 @@ class Quantile(ColumnQuantiles):
         if self.goes_on(found):
             place, found = 1, self.parts[1].find(runs, entropy)
         part = self.parts[place]
+        # Everything in the result is computed from what was found and from public parameters.
         low, high = self.errors(found, place)
         return QuantileValue(
             value=(value_at if isinstance(part, RankSearch) else middle_of)(found, self.grid, self.lower),
@@ -266,6 +267,7 @@ class Quantile(ColumnQuantiles):
         it.
         """
         part = self.parts[place]
+        # Each search has two bounds, and two searches share the 5 %.
         wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
         if isinstance(part, RankFlip):
             # Of K + 1 buckets K at most do not hold the target.

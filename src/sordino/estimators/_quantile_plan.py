@@ -120,6 +120,7 @@ class Plan:
             if signed
             else upward(self.q, self._unit(budget, up=True) / self.rows, size, self.hint)
         )
+        # With both signs the walk goes up from q = 1/2 on, else down: it passes the larger share either way.
         share = max(self.q, 1 - self.q)
         if not signed or (
             self.hint and walks_far(share, self._unit(budget, up=up) / self.rows, size, self.hint)
@@ -159,7 +160,9 @@ class Plan:
         if self.adjacency == "add-remove":
             return nested_cost(limit, unit, offset, orientation=LARGER_FIRST)
         if self.rows > 1:
+            # A unit that has several other records may lose this much in either order.
             return Pure(epsilon=limit + unit)
+        # This also covers a record that only one of the two data sets has, as where a predicate drops it.
         return Range(low=max(unit, (1 - offset) * limit), high=limit + unit)
 
 

@@ -132,6 +132,8 @@ class ClipSearch:
     @cached_property
     def scan(self) -> ThresholdScan:
         """The search on each side: the first edge with -(records beyond it) + noise >= -tail + noise."""
+        # The rates share the budget: RATIO parts for the threshold, one for the counts, two where a unit may
+        # change sides.
         parts = RATIO + (2 if self._exchanged else 1)
         rate = fit_rate(self.epsilon / (parts * self.rows_per_unit), "ClipSearch", stepped=False)
         return ThresholdScan(-self.tail, Geometric(RATIO * rate), Geometric(rate))
@@ -142,6 +144,7 @@ class ClipSearch:
         threshold = self.scan.threshold_noise.rate * self.rows_per_unit
         each = self.scan.noise.rate * self.rows_per_unit
         if self._exchanged:
+            # A unit that crosses from one side to the other loses the rate of the counts in both searches.
             return Pure(epsilon=threshold + 2 * each)
         # Counts may rise at one edge and fall at another, so the bound for counts that move together fails.
         if self.adjacency == "replace-one" and self.rows_per_unit > 1:
@@ -169,6 +172,7 @@ class ClipSearch:
         if self.sides == "above":
             return (_in_runs(up),)
         half = self.grid.size // 2
+        # Bucket 0 is left out below: it also holds what is missing, which is beyond no edge.
         above, below = up[half + 1 :], (np.cumsum(counts.counts) - counts.counts[0])[:half][::-1]
         return (_in_runs(above + below),) if self.sides == "magnitude" else (_in_runs(below), _in_runs(above))
 

@@ -167,6 +167,7 @@ class Quantiles(ColumnQuantiles):
                 "Quantiles.size_is_public must be False unless adjacency is 'replace-one' and rows_per_unit "
                 "is 1: otherwise neighbors have different numbers of records; got True."
             )
+        # ceil(log2(m + 1)) for m quantiles: the depth of the tree that halves them.
         levels = len(self.q).bit_length()
         part = to_fraction(self.epsilon) / (levels if is_public else levels + 1)
         # The searches of one level that a unit is in: the one it was in and the one it goes to.
@@ -220,6 +221,7 @@ class Quantiles(ColumnQuantiles):
         if self.size_noise is not None:
             size = max(0, size + int(self.size_noise.sample(1, entropy)[0]))
         bottom, top = self.ends
+        # All targets are fixed here, before any search, by a public or a noisy number of records.
         places = self._split(bottom, top, self.targets(size), runs, entropy)
         off = self._size_error()
         return QuantileValues(
@@ -257,8 +259,11 @@ class Quantiles(ColumnQuantiles):
         """
         middle = (below.number + above.number) // 2
         upward = self._upward(below.number, middle, above.number)
+        # With no edge between two places there is nothing to decide, and no noise is drawn.
         if above.edge - below.edge <= 1:
             return middle, None, upward
+        # The target is a difference of such ranks. A share of the records that are left would move along with
+        # a record, and a level would cost more.
         target = (
             targets[middle] - targets[below.number] if upward else targets[above.number] - targets[middle]
         )
@@ -301,6 +306,8 @@ class Quantiles(ColumnQuantiles):
 
     def place(self, number: int, search: RankSearch, edge: int, below: Place, above: Place) -> Place:
         """Return the place of an edge that a search found, and what its neighbors tell of its rank."""
+        # The errors add up along the path. A search that finds nothing ends at a place, whose bound then
+        # takes the place of `short`.
         short, over = search.errors(edge, self._wrong)
         if search.upward:
             return Place(
@@ -317,6 +324,7 @@ class Quantiles(ColumnQuantiles):
 
     def _size_error(self) -> float:
         """Return how far targets may be off because the number of records is noisy."""
+        # A target is a rank rounded up, which adds at most 1.
         return 0.0 if self.size_noise is None else 1 - math.log(self._wrong) / float(self.size_noise.rate)
 
 

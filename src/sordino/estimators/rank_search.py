@@ -66,6 +66,7 @@ class Runs(NamedTuple):
 
 def _steps(counted: Ints, weight: int, drop: int, records: int) -> Steps:
     """Return weight counted - drop records, exactly: in Python's integers where 64 bits might not do."""
+    # A limit on answers would move those of neighbors apart, as only some of them would reach it.
     exact: Steps = counted if weight * records <= _MOST else counted.astype(object)
     return weight * exact - drop * records
 
@@ -136,10 +137,13 @@ class RankSearch:
         behind the one tested before it at most target + over. An end that was not reached has no `short`: 0.
         """
         shift = (self.scan.threshold - self.target) / self.weight
+        # The test before did not pass. So it counts too many only if the noise of the threshold is this
+        # large.
         over = shift - math.log(wrong) / (float(self.scan.threshold_noise.rate) * self.weight)
         tests = edge - self.first + 1 if self.upward else self.last - edge
         if tests > self.last - self.first:
             return 0.0, max(0.0, over)
+        # A bound over all tests together: test k fails with a probability of at most 6 wrong / (pi k)^2.
         short = (_BASEL + 2 * math.log(tests) - math.log(wrong)) / (
             float(self.scan.noise.rate) * self.weight
         ) - shift

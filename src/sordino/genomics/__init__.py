@@ -1,6 +1,6 @@
 """Private selection of the markers of a genome that are most associated, from family-based (TDT) counts.
 
-Neighbours are data of as many families of which one was replaced by any other. Counts are private; how many
+Neighbors are data of as many families of which one was replaced by any other. Counts are private; how many
 markers and families there are is public.
 """
 

@@ -247,6 +247,8 @@ def _betas(name: str, families: int, scale: str, design: Families, given: Number
     if scale == "raw":
         return [_short(_RAW_BETA / families)]
     rarest = max(5, float(np.median(design.totals.min(axis=1))))
+    # The beta at which 2 e^(-beta floor((s - 3) / 2)) = 4 / sqrt(s) for the s transmissions of the rarest
+    # marker.
     steep = math.log(math.sqrt(rarest) / 2) / math.floor(max(1.0, (rarest - 3) / 2))
     return [_short(steep * part) for part in _STEEPER[name]]
 

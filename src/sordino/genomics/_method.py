@@ -108,7 +108,7 @@ class Method:
 
 def smooth_mechanism(name: str, epsilon: Number, markers: int, method: Method) -> Any:
     """Return the mechanism for the smooth bound of a method."""
-    # No smooth bound is below this floor, not even where all parents are heterozygous.
+    # The floor is what the smooth bound is where all parents are heterozygous. No bound is lower.
     scale: Any = method.scale
     ceiling = tdt_ceiling(families=method.families, scale=scale)
     least = 4 / math.sqrt(2 * method.families) if scale == "sqrt" else 4 / method.families

@@ -42,7 +42,7 @@ def most_significant(
 ) -> Choice | TopK:
     """Release which marker has the largest transmission disequilibrium, or which k have.
 
-    Neighbours are data of as many families of which one was replaced by any other, which may change both
+    Neighbors are data of as many families of which one was replaced by any other, which may change both
     counts of all markers.
 
     Parameters
@@ -146,10 +146,12 @@ def select(
     release : callable
         Takes a mechanism, scores and further private arguments; returns the release.
     """
+    # Counts become tables by rule once, before anything else looks at them.
     first, second = tables(b, c, method.families, "genomics.most_significant")
     left = np.arange(first.size)
     found = []
     for i in range(k):
+        # A mechanism for a smooth bound is made for as many candidates as are left.
         here = method if i == 0 else method.among(left.size)
         scores, more = here.private(first[left], second[left])
         choice = release(here.mechanism, scores, **more)

@@ -242,6 +242,8 @@ def asked(mechanism: Any, answers: int) -> Asked:  # noqa: ARG001 - registered f
 @asked.register
 def _(mechanism: SparseVector, answers: int) -> Asked:
     c, [cut] = mechanism.positives, cuts_of(mechanism, mechanism.threshold)
+    # With a new threshold after each positive the stages are independent. Otherwise all of them meet one
+    # threshold.
     stages, times = (1, c) if mechanism.resample else (c, 1)
 
     def failure(low: int, high: int) -> float:
@@ -259,6 +261,7 @@ def _(mechanism: AdaptiveSparseVector, answers: int) -> Asked:
     branches = list(zip(mechanism.branch_noise, (cut.steps for cut in cuts), strict=True))
 
     def failure(low: int, high: int) -> float:
+        # Until `at_least` were found every branch can be paid for, so all of them are tested.
         passed = [Question(law, low - cut, answers * c) for law, cut in branches]
         return _above(
             1

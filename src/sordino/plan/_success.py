@@ -87,6 +87,7 @@ def expected(
     for law, height, count in passed:
         base = base + count * log_tails(law, y - height)[0]
     ways = np.zeros((1, y.size)) if not (found and times) else _ways(found, y)
+    # Lowered by more than rounding can have raised it.
     return _below_lines(y, base, ways, times) * (1 - _MARGIN)
 
 
@@ -107,6 +108,7 @@ def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return the logs of P(X < x) and P(X >= x), with few lost digits; those of a Gaussian from below."""
     rate, at = float(law.rate), x.astype(np.float64)
     if isinstance(law, DiscreteGaussian):
+        # The law is symmetric: P(X < x) = P(X >= 1 - x).
         least, most = _gaussian_tails(law, np.where(x >= 1, x, 1 - x))
         with np.errstate(divide="ignore"):
             near, far = np.log1p(-most), np.log(least)
@@ -166,6 +168,7 @@ def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question])
 
     These are all that matter, or as many as are affordable, dense where the sum bends.
     """
+    # What lies farther out is left out, which only lowers the result.
     reach = _reach(center, _DEEP)
     first = 0 if isinstance(center, Geometric) else -reach
     # Geometric noise is never negative, so an answer stays below only a threshold that is higher than it.

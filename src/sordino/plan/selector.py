@@ -142,7 +142,7 @@ def choose_selector(
     epsilon : number
         Budget of the selection, in (0, inf).
     sensitivity : Sensitivity, optional
-        How far any one score moves between neighbours, for all data (norm "each"). Without it only
+        How far any one score moves between neighbors, for all data (norm "each"). Without it only
         `RandomizedResponse` is left.
     beta : number, optional
         If there is a smooth bound: how smooth it is, in nats a record. It needs `typical` and `floor`.
@@ -201,6 +201,7 @@ def choose_selector(
             "is; got none."
         )
     design = _designed(scores, count, owner)
+    # The order counts: of those that are about as good, the first one is chosen.
     made: list[Any] = [RandomizedResponse(epsilon=epsilon)]
     if sensitivity is not None:
         made = [
@@ -211,6 +212,7 @@ def choose_selector(
     if given and sensitivity is not None:
         NOT_NEGATIVE(f"{owner}.beta", beta)
         POSITIVE(f"{owner}.floor", floor)
+        # No smooth bound is above the sensitivity.
         bound = float(min(POSITIVE(f"{owner}.typical", typical), sensitivity.bound))
         design = Design(design.scores, design.best, np.full(len(design.scores), bound))
         limits = {

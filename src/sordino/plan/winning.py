@@ -220,6 +220,8 @@ def _depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats]:
         depths = (scores[best] - np.delete(scores, best)) / scale
     if depths.size <= _MANY:
         return depths, np.ones(depths.size)
+    # Of many candidates depths are counted in bins of 1/64 of a scale, which is enough for a figure right to
+    # a thousandth.
     first = max(float(depths.min()), -float(_FAR))
     counts = np.bincount(np.minimum((np.maximum(depths, first) - first) * _BINS, _FAR).astype(np.int64))
     bins = np.flatnonzero(counts)

@@ -174,6 +174,7 @@ class BoundedTotal:
         if self.kind == "mean":
             steps = high - low  # one record for another
         elif self.adjacency == "replace-one":
+            # A unit may have no record that counts, so its sum may also be 0.
             steps = self.rows_per_unit * (max(0, high) - min(0, low))
         else:
             steps = self.rows_per_unit * max(-low, high)
@@ -200,10 +201,12 @@ class BoundedTotal:
     def release(self, figure: Figure, *, entropy: Entropy) -> BoundedValue:
         """Release the private figure, with fresh noise. It never fails, whatever the number of records is."""
         fresh_entropy(entropy, "BoundedTotal.release")
+        # The noise exists for every number of records, 0 counting as 1: nothing is refused after the charge.
         records = 1 if figure.records is None else max(1, figure.records)
         ends, mechanism = self.records, self.noise(records)
         steps = figure.total.steps
         if figure.records is not None:
+            # A missing number counts as 0, moved between the ends.
             steps += (figure.records - figure.total.known) * max(ends.low, min(ends.high, 0))
         low, high = mechanism.ends
         answer = np.array([Fraction(steps) * ends.step / records], dtype=object)
@@ -233,13 +236,16 @@ class BoundedTotal:
 def _noise(total: BoundedTotal, records: int) -> FoldedMechanism:
     low, high = (FINITE("bounds", end) for end in total.bounds)
     budget = BUDGET("epsilon", total.epsilon)
+    # Figures are moved into the bounds, so no two of them are farther apart than those.
     bound = min(total.apart / records, high - low)
     finest = max(abs(low), abs(high)) / (1 << _END_BITS)
     wanted = min(bound / budget / (1 << _SCALE_BITS), bound / (1 << _BOUND_BITS))
+    # Fine against the noise and the bound, but so coarse that released numbers are exact floats.
     step = max(_power_below(wanted), 2 * _power_below(finest))
     statement = Sensitivity(
         bound=math.ceil(bound / step) * step, monotone=False, adjacency=total.adjacency, step=step
     )
+    # The ends are moved outward, so that the declared range lies between them.
     ends = {"lower": math.floor(low / step) * step, "upper": math.ceil(high / step) * step}
     return FoldedMechanism(**ends, epsilon=budget, sensitivity=statement)
 

@@ -38,6 +38,7 @@ class Desk:
             if len(plans) == 1
             else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
         )
+        # The charge is durable before any row is read.
         with self._charge(
             tuple(part for plan in plans for part in plan.spent), " + ".join(names), detail
         ) as payer:
@@ -60,9 +61,8 @@ class Desk:
             return plan.finish(payer, found, self.entropy)
         except SordinoError:
             raise
-        except (
-            Exception
-        ) as error:  # private rows never raise, and what went wrong with them is said to nobody
+        except Exception as error:
+            # Private rows never raise, and what went wrong with them is said to nobody.
             if any(called is not None and called.raised is error for called in (heard, plan.callback)):
                 raise
         raise DataSourceError.after_charge()

@@ -48,6 +48,8 @@ class Totals:
     def run(self, *, progress: Progress | None = None) -> tuple[Figure, ...]:
         """Read the rows, after the charge; private."""
         totals = self.question.totals([self.ends] * max(1, len(self.question.groups)), progress=progress)
+        # The number of records decides how much noise there is, which is allowed: no neighbor has another
+        # one.
         records = None if self.counted is None else int(self.counted.run().values[0])
         return tuple(Figure(total, records) for total in totals)
 

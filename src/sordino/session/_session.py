@@ -738,6 +738,7 @@ class Session:
         finally:
             self._batch = None
         if batch.asked:
+            # The list is fixed from here on, before anything is read.
             releases = self._desk.run([(plan, progress) for plan, progress, _ in batch.asked])
             for (_, _, pending), release in zip(batch.asked, releases, strict=True):
                 pending.fill(release)

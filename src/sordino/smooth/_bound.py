@@ -1,6 +1,6 @@
 """A smooth bound of any statistic whose sensitivity at a distance is known.
 
-Claim: if U_0(x) is at least the local sensitivity at x, and U_t(x) <= U_(t+1)(y) for neighbours x and y, the
+Claim: if U_0(x) is at least the local sensitivity at x, and U_t(x) <= U_(t+1)(y) for neighbors x and y, the
 largest e^(-beta t) U_t(x) is a beta-smooth bound.
 Proof: docs/proofs/smooth-bounds.md, "From an oracle".
 Floats: rounded outward, beta lowered by what rounding can do.
@@ -29,7 +29,7 @@ def bound(
     ----------
     sensitivity_at : callable
         Takes `x` and a distance t = 0, 1, 2, ...; returns U_t(x). At distance 0 it is at least the largest
-        change of the statistic between x and a neighbour, and U_t(x) <= U_(t+1)(y) for all neighbours x, y,
+        change of the statistic between x and a neighbor, and U_t(x) <= U_(t+1)(y) for all neighbors x, y,
         which is so if U_t(x) is the largest U_0 within t units of x. On your word; `sd.audit.smooth_bound`
         tries it. It must not raise. What it returns is private, and is moved into [0, ceiling]; NaN, or no
         number, counts as the ceiling.

@@ -1,6 +1,6 @@
 """A smooth bound from a distance: that of the data from those where one unit moves a statistic far.
 
-Claim: if the distance changes by at most 1 between neighbours and beta is admissible, ceiling * e^(-beta
+Claim: if the distance changes by at most 1 between neighbors and beta is admissible, ceiling * e^(-beta
 distance) is a beta-smooth bound.
 Proof: docs/proofs/smooth-bounds.md, "From a distance".
 Floats: rounded outward; `largest_beta` is rounded down.
@@ -29,7 +29,7 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
     distance : number, or array of float, shape (m,)
         Private: how many units must be replaced, at least, to come from the data into a set that holds all
         data with a large local sensitivity; any lower bound of it will do that changes by at most 1 between
-        neighbours. Below 0 counts as 0; what is not finite, as where that set is empty, as 0 too: the bound
+        neighbors. Below 0 counts as 0; what is not finite, as where that set is empty, as 0 too: the bound
         is the ceiling.
     beta : number
         How fast the bound may change, in [0, inf), in nats a unit: public.
@@ -37,7 +37,7 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
         Public: at least every local sensitivity.
     largest : number
         Public: what `largest_beta` returns for this statistic and this distance, from *all* possible data.
-        Read off the data at hand it would neither be public nor an upper bound for their neighbours.
+        Read off the data at hand it would neither be public nor an upper bound for their neighbors.
 
     Returns
     -------
@@ -120,4 +120,5 @@ def largest_beta(local: Any, distance: Any, *, ceiling: Number) -> float:
         )
     far = (away > 0) & (moves > 0) & np.isfinite(away)
     slopes = np.log(top / moves[far]) / away[far]
+    # Rounded down: a larger beta would not be admissible.
     return float(np.min(slopes, initial=math.inf)) * (1 - 2.0**-40)

@@ -34,7 +34,7 @@ def quantile(
 ) -> float:
     """Return the smallest smooth bound of how far one record can move a quantile of `values`.
 
-    Neighbours are lists of as many records that differ in one of them. The median (q=0.5) of a list that is
+    Neighbors are lists of as many records that differ in one of them. The median (q=0.5) of a list that is
     dense around it hardly moves, whatever the limits are.
 
     Parameters

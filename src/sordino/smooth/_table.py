@@ -138,7 +138,7 @@ def table(
 ) -> Table:
     """Return a statistic of contingency tables with its smallest smooth bounds: all tables are listed once.
 
-    Neighbours are as many records of which one is replaced by another: one unit moves from one cell to
+    Neighbors are as many records of which one is replaced by another: one unit moves from one cell to
     another one.
 
     Parameters

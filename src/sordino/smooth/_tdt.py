@@ -126,7 +126,7 @@ def tdt(
 ) -> Any:
     """Return a smooth bound of how far one family can move the statistic of each marker.
 
-    Neighbours are data sets of the same families but for one, which may be replaced by any other. The largest
+    Neighbors are data sets of the same families but for one, which may be replaced by any other. The largest
     bound of all markers is smooth as well.
 
     Parameters
@@ -184,6 +184,7 @@ def tdt(
         found = _distance_bounds(first, second, n, rate)
     else:
         found = smallest_bounds(n, rate)[np.maximum(first, second), np.minimum(first, second)]
+    # The statistic is rounded, too. Its error does not shrink with the bound, so it is added.
     largest = math.sqrt(2 * n) if roots else 2.0 * n
     return _as_given(found + largest * _STATISTIC_ERROR)
 
@@ -205,6 +206,7 @@ def _root_bounds(total: Counts, decay: float) -> Floats:
 def _distance_bounds(first: Counts, second: Counts, families: int, rate: Fraction) -> Floats:
     ceiling = rounded_up(tdt_ceiling(families=families, scale="raw"))
     if families < FEWEST:
+        # No table moves the statistic by more than 6, so the distance to such tables is infinite.
         return np.full(first.shape, ceiling)
     limit = admissible(families, ceiling)
     if rate > limit:
@@ -268,6 +270,7 @@ def admissible(families: int, ceiling: float) -> float:
     size = 2 * families + 1
     local = local_table(families)
     counts = np.arange(size, dtype=np.int64)
+    # The guarantee rests on this check of all tables and moves, not on the closed form of the distance.
     away = np.full((size, size), -1, dtype=np.int64)
     for b in range(size):
         away[b, : size - b] = distance(np.full(size - b, b), counts[: size - b])
@@ -326,6 +329,7 @@ def smallest_bounds(families: int, beta: Fraction) -> Floats:
         # With every move its reverse is a move, so the same sweep serves from either end.
         for turned in (logs, logs[::-1, ::-1]):
             _sweep(turned, decay, families, reverse=turned is not logs)
+        # `decay` was lowered before by more than what this check lets pass.
         if _is_closed(logs, decay + 2 * error, families):
             break
     bounds: Floats = np.exp(logs[_PAD:-_PAD, _PAD : _PAD + families + 1]) * OUTWARD

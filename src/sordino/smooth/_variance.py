@@ -29,7 +29,7 @@ _STATISTIC_ERROR = 2.0**-48
 def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> float:
     """Return a smooth bound of how far one record can move the population variance of `values`.
 
-    Neighbours are lists of as many records that differ in one of them. At best, where the mean lies in the
+    Neighbors are lists of as many records that differ in one of them. At best, where the mean lies in the
     middle, the bound is a quarter of the ceiling: do not expect more from it.
 
     Parameters
@@ -72,6 +72,7 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     away = np.arange(n // 2 + 2)
     reach = np.minimum(width, max(mean, width - mean) + (away + 1) * (width / n))
     found = np.exp(-decay * away) * (reach / width) ** 2
+    # The statistic is rounded, too. Its error does not shrink with the bound, so it is added.
     return float(outward(found.max() * top, top)) + width**2 * _STATISTIC_ERROR
 
 
