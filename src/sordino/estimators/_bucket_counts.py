@@ -273,7 +273,7 @@ class _Cells:
 @final
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Marks that records are compared with, and the number of marks that everything in a cell has passed."""
+    """The marks that records are compared with. All that is in one cell has passed a known number of them."""
 
     cells: _Cells
     passed: NDArray[np.int64]

@@ -76,9 +76,9 @@ class ClippedValue(Release):
     def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
         """Return the ends of an interval for the sum or mean of the records as they are, not clipped.
 
-        How far the largest records reach is what no private number can tell: an end is infinite unless a
-        public statement closes it. Where `lower` was 0 or more and no record lies below it, the lower end is
-        finite. With `within_cap` both are.
+        No private number can tell how far the largest records reach. So an end is infinite unless a public
+        statement closes it. Where `lower` was 0 or more and no record lies below it, the lower end is finite.
+        With `within_cap` both are.
 
         Parameters
         ----------

@@ -70,9 +70,9 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     ----------
     selection : TopK, HybridTop or Positives
         What `NoisyTopK`, `HybridTopK`, `SparseVector`, `AdaptiveSparseVector` or `HybridSparseVector`
-        released. After a threshold the gaps have estimates of their own, which share the noise of that
-        threshold; it is estimated along. Positives of later passes have no gap: their measurement stands
-        alone.
+        released. After a threshold the gaps have estimates of their own. These share the noise of that
+        threshold, which is estimated along with them. Positives of later passes have no gap: their
+        measurement stands alone.
     measurements : Value or Values
         What `LaplaceMechanism` or `GaussianMechanism` released: `measurements.values[i]` belongs to
         `selection.indices[i]`; NaN means not measured. The noise must be independent of the selection's.

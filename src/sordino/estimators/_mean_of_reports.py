@@ -35,9 +35,9 @@ class ReportsMean:
     value : float
         The mean of the reports, in the unit of the numbers: unbiased, and perhaps beyond the range.
     standard_error : float
-        Of less than 100 reports the largest standard deviation that the mean can have. Of more an estimate
-        from their spread, if that is less; it counts how the numbers themselves differ as well, as if they
-        were a sample: for their own mean it is on the large side.
+        For fewer than 100 reports, the largest standard deviation that the mean can have. For more, an
+        estimate from their spread, if that is less. The spread also counts how the numbers themselves differ,
+        as if they were a sample: for their own mean the estimate is on the large side.
     interval : tuple of float
         Covers the mean of the numbers with at least the confidence, for every number of reports and whatever
         the numbers are; within the range. It is some 40 % wider than 1.96 standard errors, because nothing in

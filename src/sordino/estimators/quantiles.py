@@ -113,7 +113,9 @@ def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
 
 @final
 class Quantiles(ColumnQuantiles):
-    """Release several quantiles of a column in ceil(log2(m + 1)) searches' budget, without a range to guess.
+    """Release several quantiles of a column for the budget of ceil(log2(m + 1)) searches.
+
+    There is no range to guess.
 
     For one quantile take `Quantile`. Where very many records share one value, a quantile may come out as its
     neighbor among `q`.
@@ -277,9 +279,9 @@ class Quantiles(ColumnQuantiles):
     def _upward(self, low: int, middle: int, high: int) -> bool:
         """Return whether to search from the lower place up.
 
-        From an end of the grid, if only one place is one and the walk is safe: the rank of an end is exact,
-        that of a place found may be off by all the records that share its value. Else from the place that is
-        farther away in records.
+        If only one of the two places is an end of the grid, and the walk from it is safe, the search starts
+        there. The rank of an end is exact; that of a place that was found may be off by all the records that
+        share its value. Otherwise the search starts from the place that is farther away in records.
         """
         under, over = self._shares[middle] - self._shares[low], self._shares[high] - self._shares[middle]
         from_bottom, from_top = low == 0, high == len(self._shares) - 1

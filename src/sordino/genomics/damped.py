@@ -30,7 +30,7 @@ FAMILIES = Constraint(
 )
 
 ROUNDING = Fraction(1, 1 << 20)
-"""More than the floats of two statistics of so few families are farther apart than the statistics."""
+"""An allowance for rounding: floats of two statistics are apart by less than this more than the statistics."""
 
 BOUND = 4 + ROUNDING
 """How far one family moves the damped statistic, in transmissions."""

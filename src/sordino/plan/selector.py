@@ -248,7 +248,7 @@ def smooth_ones(limits: dict[str, Any], *, exact: bool) -> list[Any]:
 
 
 def chosen(alternatives: Sequence[Alternative], m: int) -> Selector:
-    """Return the likeliest of the alternatives, of those that are as good as it the first one."""
+    """Return the likeliest of the alternatives; if several are about as good, the first of them."""
     names = [type(one.mechanism).__name__ for one in alternatives]
     best = likeliest([one.success for one in alternatives])
     return Selector(
@@ -260,7 +260,7 @@ def chosen(alternatives: Sequence[Alternative], m: int) -> Selector:
 
 
 def likeliest(successes: Sequence[float]) -> int:
-    """Return the position of the largest, of those that are close to it the first one."""
+    """Return the position of the largest; if several are close to it, that of the first of them."""
     return next(i for i, success in enumerate(successes) if success >= max(successes) - _CLOSE)
 
 

@@ -47,7 +47,7 @@ class Payer(Protocol):
 
 @final
 class Uncharged:
-    """Stands in for a charge where no ledger was given: it releases and remembers nothing."""
+    """Stands in for a charge where no ledger was given: it releases, and remembers nothing."""
 
     def release(self, mechanism: Any, answers: Any, *, entropy: Entropy, **private: Any) -> Any:
         """Let a mechanism release."""

@@ -1,4 +1,4 @@
-"""What leaves the building about a table: rows with labels, each release with its mechanisms and its cost."""
+"""What is released about a table: rows with labels, and each release with its mechanisms and its cost."""
 
 from __future__ import annotations
 

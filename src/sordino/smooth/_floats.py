@@ -28,7 +28,7 @@ It is that of e^-624 and of a few operations.
 """
 
 LEAST = 2.0**-900
-"""No bound is a smaller share of its ceiling: below, floats lose digits."""
+"""No bound is a smaller share of its ceiling, because floats below that lose digits."""
 
 _STEEPEST = Fraction(1 << 1000)
 _HIGHEST = 1 << 1000

@@ -311,7 +311,7 @@ def smallest_bounds(families: int, beta: Fraction) -> Floats:
 
     The statistic does not tell b from c, so half of the tables is enough.
 
-    Where the larger and the smaller one are more than 2N together nothing is meant.
+    Cells where both counts together are more than 2N have no meaning.
     """
     local = local_table(families)
     least = float(local.min(where=local > 0, initial=math.inf))

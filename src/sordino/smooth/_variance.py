@@ -22,7 +22,10 @@ from sordino.smooth._values import clipped, limits
 
 _WIDEST = 2.0**500  # squares are floats
 _STATISTIC_ERROR = 2.0**-48
-"""By how much of the squared width the floats of two variances may be farther apart than the variances."""
+"""How much farther apart the floats of two variances may be than the variances.
+
+As a share of the squared width.
+"""
 
 
 @no_remnants
