@@ -113,6 +113,7 @@ def above(ctx: click.Context, /, source: str, **options: Any) -> None:
     """
     stream = source == "-"
     for name in OF_TABLES if stream else OF_STREAMS:
+        # Defaults stand in `options` as well: only what is on the command line was asked for.
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             which = "a table" if stream else "answers on standard input (SOURCE -)"
             raise InvalidParameter(f"--{name.replace('_', '-')} is for {which}.")
@@ -186,6 +187,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
         payer_of(options, mechanism, "watch", detail) as payer,
         payer.open(mechanism, entropy=entropy) as stream,
     ):
+        # A charge that is refused leaves stdout empty.
         write_lines(header)
         for answers in source:
             verdicts: list[str] = []
@@ -193,6 +195,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
                 if stream.closed:
                     break
                 verdicts.append(line(answer, stream.ask(answer.value)))
+            # Verdicts are written and flushed before more input is waited for.
             write_lines(["\n".join(verdicts)] if verdicts else [])
             if stream.closed:
                 break

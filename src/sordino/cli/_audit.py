@@ -88,6 +88,7 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
     controls = _controls(options["quiet"]) if everything else []
     left_out = [each for each in audits.unaudited() if everything or each.name == name]
     _write(reports, controls, left_out, options)
+    # The report stands on stdout before a broken claim ends the command.
     for report in reports:
         report.raise_if_broken()
     missed = [control["name"] for control in controls if control["broken"] != control["known_broken"]]

@@ -125,6 +125,7 @@ def quantile(source: str, **options: Any) -> None:
     of --epsilon: the part of one of G groups (2 G under replace-one) that a unit may be in.
     """
     q = options["q"]
+    # A single q asks for `Quantile`, several for `Quantiles`.
     _run("quantile", source, options, q=q[0] if len(q) == 1 else q, size_hint=options["size_hint"])
 
 

@@ -62,6 +62,7 @@ def write_lines(lines: Iterable[str]) -> None:
             click.echo(line, color=True)
         sys.stdout.flush()
     except BrokenPipeError:
+        # An OSError, too, but only the reader has gone: the command ends without a word then.
         raise
     except OSError:
         raise DataSourceError(

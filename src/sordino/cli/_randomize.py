@@ -98,6 +98,7 @@ def randomize(source: str, **options: Any) -> None:
             "--where must not be given to randomize: how many lines come out is public, and which rows a "
             "predicate keeps is not. Randomize all rows."
         )
+    # Without --user each row is a unit of its own.
     options["row_is_unit"] = options["row_is_unit"] or options["user"] is None
     given = {name: options[name] for name in ("lower", "upper", "epsilon", "activation", "tuned_for")}
     unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
@@ -108,6 +109,7 @@ def randomize(source: str, **options: Any) -> None:
     else:
         with session_of(source, options, KEPT) as session, shown_progress(options["quiet"]) as progress:
             session.randomize(options["column"], **given, write=writer.write, progress=progress)
+    # The header is written also where there was no row.
     writer.end()
     if not chosen_quiet(options["quiet"]):
         told = f"Spent: epsilon {float(writer.reports.cost.pure()):.12g}. Protects: the numbers of"
@@ -139,6 +141,7 @@ def _read(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]
     try:
         yield from blocks
     except OSError:
+        # What failed after the charge may depend on the rows, so a constant sentence says it.
         raise DataSourceError.after_charge() from None
 
 

@@ -118,6 +118,7 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     for name, flag in _NEEDED.items():
         if options[name] is None:
             raise InvalidParameter(f"{flag} must be given with --statistic {options['statistic']}.")
+    # The default is add-remove: only an adjacency that was asked for is refused.
     given = click.get_current_context().get_parameter_source("adjacency") is not ParameterSource.DEFAULT
     if given and options["adjacency"] != "replace-one":
         raise InvalidParameter(

@@ -153,6 +153,7 @@ def _chosen(
 ) -> Method:
     """Return the likeliest method among those named."""
     design = made_up(markers, families)
+    # The best marker of a row is that with the largest statistic, whatever a method compares.
     best = (
         tdt_statistic(design.b.ravel(), design.c.ravel(), families=families)
         .reshape(design.b.shape)
@@ -234,6 +235,7 @@ def _moves(bound: Fraction) -> Sensitivity:
 def _dampings(families: int, given: Number | None) -> list[Number]:
     if given is not None:
         return [given]
+    # Half of the mean number of transmissions.
     return [max(1, math.floor(typical(families)[0] / 2))]
 
 

@@ -76,6 +76,7 @@ class Method:
             Private counts, as for `damped_tdt`.
         """
         bounds = self.bounds(b, c)
+        # The largest of several smooth bounds is smooth, as each of them is.
         return self.scores(b, c), {} if bounds is None else {"smooth_bound": float(bounds.max())}
 
     @no_remnants

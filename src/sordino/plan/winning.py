@@ -116,11 +116,14 @@ def _(mechanism: RandomizedResponse, design: Design) -> float:
     m = design.scores.shape[1]
     hits = float((design.scores.argmax(axis=1) == design.best).mean())
     truthful = mechanism.truthful(m)
+    # Where the largest score is not the best, the best is one of the m - 1 others, which are all equally
+    # likely.
     return hits * truthful + (0.0 if m == 1 else (1 - hits) * (1 - truthful) / (m - 1))
 
 
 @winning.register
 def _(mechanism: PermuteAndFlip, design: Design) -> float:
+    # Permute-and-flip selects as a noisy maximum with exponential noise does.
     mean = float(mechanism.step / mechanism.noise.rate)  # exponential noise, as steps are far finer than it
     return _average(design, lambda _: mean, _DEEP, _WEIGHTS, _log_less)
 
@@ -152,7 +155,9 @@ def _(mechanism: SmoothSelection, design: Design) -> float:
     design = design.some()
     z = np.exp(_LOG_GRID)
     more, less = mechanism.noise.sf(z), mechanism.noise.cdf(z)
+    # The tail, inverted at the places of `_DEEP`.
     heights = np.exp(np.interp(_DEEP, -np.log(more), _LOG_GRID))
+    # The logarithm of the distribution function: near 1 from the tail, which keeps its digits.
     known = np.where(less < 0.5, np.log(less), np.log1p(-np.minimum(more, 0.9)))
     below = lambda x: np.interp(np.log(np.maximum(x, z[0])), _LOG_GRID, known)  # noqa: E731
     return _average(

@@ -201,6 +201,7 @@ def plan_histogram(
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Histogram:
         values = counts.at(np.arange(len(counts.labels)))
         if not values.size:
+            # A domain that was assumed public may turn out to be empty, which is seen only after the charge.
             raise DataSourceError.after_charge()
         # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the
         # budget.

@@ -108,6 +108,7 @@ def plan_above(
     public = {"item": item, "where": where} | {
         name: options[name] for name in ("threshold", "positives", "adaptive")
     }
+    # How many items are measured is known only after they are found, so a pure cost is reserved for that.
     return Plan(
         "above", question, public, (find,) if measure_share is None else (find, Pure(epsilon=rest)), finish
     )

@@ -69,6 +69,7 @@ def plan_bounded(
     **unused: Any,
 ) -> Plan[Any]:
     """Check the question and return the release, from public things alone: no row has been read."""
+    # The session always passes growth and unit: other numbers than the defaults were asked for.
     if {option: exact(value) for option, value in unused.items()} != _DEFAULTS:
         raise InvalidParameter(
             f"{name}.growth and unit must not be given with bounds: no clip is looked for, `lower` and "

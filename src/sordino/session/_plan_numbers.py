@@ -84,6 +84,7 @@ def _shared(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str,
         # A unit that moves from one group to another leaves the one and joins the other: within a group
         # nobody is replaced.
         adjacency = "add-remove"
+        # Under replace-one the unit that leaves and the one that joins may have a part in different groups.
         budget /= rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)
     return {"epsilon": budget, "adjacency": adjacency, "rows_per_unit": unit.max_rows or 1}
 

@@ -82,6 +82,7 @@ def plan_top_k(
         )
 
     public = {"item": item, "k": k, "threshold": threshold, "where": where}
+    # With a threshold it is not known yet how many items are measured, so a pure cost is reserved for that.
     return Plan(
         "top_k", question, public, (choose, measure_all if threshold is None else Pure(epsilon=rest)), finish
     )

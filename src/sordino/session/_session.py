@@ -266,6 +266,7 @@ class Session:
         count, total = COUNT("above.positives", positives), POSITIVE("above.epsilon", epsilon)
         share = None if measure_share is None else SHARE("above.measure_share", measure_share)
         question = self._items(item, domain, where)
+        # Only these rules need a run. The public size of the domain gives one.
         if correction_run is None and (correction == "optimal" or split == "success"):
             correction_run = run_of(question, count)
         options = {
@@ -753,6 +754,7 @@ class Session:
         return done
 
     def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
+        # A fresh salt for each release: which rows of a unit count follows from it.
         about: dict[str, Any] = {"item": item, "domain": domain, "where": where, "salt": self._desk.salt()}
         return prepare_counts(self._desk.source, self._desk.unit, kind="items", **about)
 

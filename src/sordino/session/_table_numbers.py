@@ -115,6 +115,7 @@ class TableNumbers:
         if self.labels is None:
             return cost
         if self.adjacency == "add-remove":
+            # In all other groups neighbors have the same rows that count.
             return repeat(cost, self.groups_per_unit)
         # The unit that leaves a group and the one that joins it may do so in the same group. These are two
         # steps in a row, of which only the pure bound is known.

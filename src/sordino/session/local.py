@@ -111,6 +111,7 @@ class LocalReports:
         }
         if write is not None:
             return Reported(reports=count, standard_error=error, **common)
+        # The empty array makes this right for no records, too.
         return Values(values=np.concatenate([np.zeros(0), *kept]), standard_error=error, **common)
 
     def _reports(self, block: Block, entropy: Entropy) -> Block:

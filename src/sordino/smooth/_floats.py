@@ -48,6 +48,7 @@ def outward(found: Any, ceiling: float) -> Any:
 
 def rounded_up(value: Fraction | float) -> float:
     """Return a float that is at least `value`: a public bound."""
+    # float() rounds to the nearest float, which may be below the value.
     return math.nextafter(float(value), math.inf)
 
 

@@ -43,6 +43,7 @@ def limits(
     """
     least, most = FINITE(f"{owner}.lower", lower), FINITE(f"{owner}.upper", upper)
     low, high = float_of(least), float_of(most)
+    # The nearest float may lie outside of the limits. Then the next one inside is taken.
     if low < least:
         low = math.nextafter(low, math.inf)
     if high > most:
@@ -92,5 +93,6 @@ def clipped(values: Any, low: float, high: float, owner: str) -> Floats:
         raise InvalidParameter(
             f"{owner} needs a list or a one-dimensional array of at least one number; got a single one."
         )
+    # NaN is replaced first, because np.clip would keep it.
     inside: Floats = np.clip(np.nan_to_num(array, nan=low, posinf=high, neginf=low), low, high)
     return inside

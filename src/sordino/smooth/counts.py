@@ -34,6 +34,7 @@ def tables(b: Any, c: Any, families: int, owner: str) -> tuple[Counts, Counts]:
         raise InvalidParameter(
             f"{owner} needs as many counts b as c; got shapes {first.shape} and {second.shape}."
         )
+    # Each marker becomes a table by its own two counts alone.
     np.clip(first, 0, 2 * families, out=first)
     np.clip(second, 0, None, out=second)
     return first, np.minimum(second, 2 * families - first)
