@@ -148,6 +148,7 @@ def _end(error: BaseException) -> int:
         return 130
     # Click leaves this way when the reader of stdout has gone.
     if isinstance(error, BrokenPipeError | SystemExit):
+        # What is still buffered must not fail once more while the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     if isinstance(error, click.ClickException):

@@ -102,6 +102,8 @@ class ClippedColumn(Mechanism):
             )
         signed = lower < 0
         if signed:
+            # The grid is symmetric, so it reaches to the farther end. The clip still ends at `lower` and the
+            # cap.
             grid = BucketGrid.geometric(lower=None, cap=max(cap, -lower), growth=self.growth, unit=self.unit)
         else:
             grid = BucketGrid.geometric(lower=lower, cap=cap, growth=self.growth, unit=self.unit)

@@ -160,6 +160,7 @@ def _of_verdict(found: Verdict) -> _Seen | None:
     )
     lift = (Fraction(found.gap) - cut.above) / mechanism.step
     error = abs(Fraction(found.gap)) / mechanism.step * _HALF_DIGIT
+    # Where the float does not tell the step, the smallest lift that it may stand for.
     whole = round(lift) if error < Fraction(1, 2) else max(0, math.floor(lift - error))
     return _Seen(cut.steps + whole, found.branch, whole)
 

@@ -101,6 +101,7 @@ class Place(NamedTuple):
 def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
     """Return several quantiles as they were given, or raise `InvalidParameter`."""
     given = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else ()
+    # They are compared as they will be used: two that round to one fraction are refused.
     shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_DENOMINATOR) for one in given]
     if not shares or any(one >= other for one, other in pairwise(shares)):
         raise InvalidParameter(

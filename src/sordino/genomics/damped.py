@@ -30,7 +30,7 @@ FAMILIES = Constraint(
 )
 
 ROUNDING = Fraction(1, 1 << 20)
-"""An allowance for rounding: floats of two statistics are apart by less than this more than the statistics."""
+"""An allowance for rounding: more than floats add to the distance of two statistics."""
 
 BOUND = 4 + ROUNDING
 """How far one family moves the damped statistic, in transmissions."""

@@ -180,6 +180,7 @@ def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question])
     parts, bends = [(first, reach)], {0}
     for law, height, count in (*passed, *found):
         narrow = _reach(law, _DEEP)
+        # Of many tests the largest noise lies farther out, by the logarithm of their number.
         parts.append((height - narrow, height + _reach(law, _DEEP + math.log(count))))
         bends |= {height, height + 1}
     inside = [(max(a, first), min(b, reach)) for a, b in parts if a <= reach and b >= first]
@@ -198,6 +199,8 @@ def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -
     """
     height = base + times * np.logaddexp.reduce(ways, axis=0)
     length = np.diff(x).astype(np.float64)
+    # A way that is impossible at one of two nodes has no chord between them. Leaving it out only lowers the
+    # sum.
     usable = np.isfinite(ways[:, :-1]) & np.isfinite(ways[:, 1:])
     with np.errstate(invalid="ignore"):  # minus infinity less itself
         rise = np.where(usable, ways[:, 1:] - ways[:, :-1], 0.0)
@@ -205,6 +208,7 @@ def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -
         whole = np.logaddexp.reduce(middle, axis=0)
         tilt = (np.where(usable, np.exp(middle - whole), 0.0) * rise).sum(axis=0)
         left, right = base[:-1] + times * (whole - tilt / 2), base[1:] + times * (whole + tilt / 2)
+        # Where the next node is the next number nothing lies in between, and the value itself is exact.
         left, right = (np.where(length == 1, height[:-1], side) for side in (left, right))
         rise = right - left
     known = np.isfinite(rise)
@@ -212,5 +216,6 @@ def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -
     steep = np.abs(rise) / length
     top = np.where(rise > 0, right - steep, left)  # of the numbers from one node to just before the next
     with np.errstate(divide="ignore", invalid="ignore"):
+        # A geometric series, from its largest term.
         series = np.where(steep == 0, length, np.expm1(-np.abs(rise)) / np.expm1(-steep))
     return float(np.exp(height[-1])) + float((np.exp(top) * np.where(length == 1, 1.0, series)).sum())

@@ -160,6 +160,7 @@ class BoundedTotal:
     def records(self) -> StepRange:
         """Where each record is moved to, and in which steps it is counted."""
         lower, cap = FINITE("lower", self.lower), FINITE("cap", self.cap)
+        # The larger end has at most 2^51 steps, so that whole numbers up to there are counted as they are.
         step = _power_below(max(abs(lower), abs(cap)) / (1 << (_RECORD_BITS - 1)))
         if not Fraction(1, 1 << 800) <= step <= 1 << 800:
             raise InvalidParameter(
@@ -183,6 +184,7 @@ class BoundedTotal:
     @property
     def cost(self) -> Cost:
         """What a release spends: of a mean at most that."""
+        # The number of records is not known before the charge, so a mean reserves the whole epsilon.
         return self.noise(1).cost if self.kind == "sum" else Pure(epsilon=BUDGET("epsilon", self.epsilon))
 
     @property

@@ -65,6 +65,7 @@ class Desk:
             # Private rows never raise, and what went wrong with them is said to nobody.
             if any(called is not None and called.raised is error for called in (heard, plan.callback)):
                 raise
+        # Raised outside of the handler, so that it does not carry the error of the engine along.
         raise DataSourceError.after_charge()
 
     @contextmanager
