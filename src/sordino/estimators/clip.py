@@ -223,7 +223,7 @@ def _in_runs(beyond: NDArray[np.int64]) -> Runs:
 
 
 def _record_step(lower: Fraction, upper: Fraction) -> Fraction:
-    """Return the smallest power of two that makes the clip few enough steps wide, and keeps it near 0."""
+    """Return the smallest step, a power of two, in which the clip is narrow and close enough to 0."""
     needed = max((upper - lower) / (1 << _RECORD_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS))
     step = Fraction(2) ** (needed.numerator.bit_length() - needed.denominator.bit_length() - 1)
     while step <= needed:

@@ -1,4 +1,4 @@
-"""The accuracy of a mechanism: a margin, and how likely its answer is off by more, for the hardest answers.
+"""The accuracy of a mechanism: a margin, and how likely it errs by that, for the hardest answers.
 
 Claim: `beta` is at least the probability of failure for all answers that keep the margin. Proof:
 docs/proofs/accuracy.md.

@@ -160,7 +160,7 @@ class BoundedTotal:
     def records(self) -> StepRange:
         """Where each record is moved to, and in which steps it is counted."""
         lower, cap = FINITE("lower", self.lower), FINITE("cap", self.cap)
-        # The larger end has at most 2^51 steps, so that whole numbers up to there are counted as they are.
+        # The larger end has fewer than 2^51 steps, so that whole numbers up to there are counted as they are.
         step = _power_below(max(abs(lower), abs(cap)) / (1 << (_RECORD_BITS - 1)))
         if not Fraction(1, 1 << 800) <= step <= 1 << 800:
             raise InvalidParameter(
