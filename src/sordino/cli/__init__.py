@@ -1,7 +1,7 @@
-"""The command `sordino`: what it prints on stdout and its exit code are the release; everything else is the data holder's.
+"""The command `sordino`. Its stdout and its exit code are the release; stderr is for the data holder alone.
 
-Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6 a claim is broken, 1 a bug, 130
-interrupted.
+Exit codes: 0 released, 2 usage or invalid parameter, 3 budget exceeded, 4 data source, 5 ledger, 6 a claim is
+broken, 1 a bug, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ from sordino.constraints import is_unicode
 from sordino.remnants import sweep
 
 BUG = (
-    "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged stays charged. "
-    "Please report what you did, without data."
+    "sordino stopped because of a defect in itself. Nothing more is released; whatever was charged stays "
+    "charged. Please report what you did, without data."
 )
-SYSTEM = "The operating system refused a file or folder that sordino needs. Nothing more is released; whatever was charged stays charged."
+SYSTEM = (
+    "The operating system refused a file or folder that sordino needs. Nothing more is released; "
+    "whatever was charged stays charged."
+)
 INTERRUPTED = "Interrupted. Nothing more is released; whatever was charged stays charged."
-_COMMANDS = {  # name: module (and its name there) and help; importing a module may load an engine, and `--help` must not
+# Each name with its module (and its name there) and its help. Importing a module may load an engine, and
+# `--help` must not.
+_COMMANDS = {
     "top": ("_top", "Release the items that the most units touch."),
     "above": ("_above", "Release the items, or the answers of a stream, that lie above a threshold."),
     "count": ("_counts", "Release the number of rows, or of distinct units."),
@@ -93,16 +98,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
             args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False
         )
         sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001  (whatever it is, it may hold private rows: it ends as one fixed sentence)
-        sweep(error)  # what may still fail on the way out must not bring it along
+    # Whatever the error is, it may hold private rows. It ends as one fixed sentence.
+    except BaseException as error:  # noqa: BLE001
+        # What may still fail on the way out must not bring the private rows along.
+        sweep(error)
         return _end(error)
     return 0
 
 
 def _ready(arguments: Sequence[str]) -> None:
-    """Refuse what would only fail after the charge: a closed stdout, arguments that are no text; let stdout take every label."""
+    """Refuse what would only fail after the charge, and let stdout take every label.
+
+    Refused are a closed stdout, and arguments that are no text.
+    """
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (for the rest of the process)
+        # It stays open for the rest of the process.
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         raise errors.InvalidParameter("stdout must be open: it takes the release.")
@@ -117,7 +128,10 @@ def _ready(arguments: Sequence[str]) -> None:
 
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:
-    """Spell characters that the encoding of stdout lacks as JSON does: a release is not lost because of a label."""
+    """Spell characters that the encoding of stdout lacks as JSON does.
+
+    A release is not lost because of a label.
+    """
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
@@ -128,14 +142,13 @@ def _end(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if _heard or isinstance(
-        error, click.Abort | KeyboardInterrupt
-    ):  # an engine that is interrupted raises errors of its own
+    # An engine that is interrupted raises errors of its own.
+    if _heard or isinstance(error, click.Abort | KeyboardInterrupt):
         say(INTERRUPTED)
         return 130
-    if isinstance(
-        error, BrokenPipeError | SystemExit
-    ):  # click leaves this way when the reader of stdout has gone
+    # Click leaves this way when the reader of stdout has gone.
+    if isinstance(error, BrokenPipeError | SystemExit):
+        # What is still buffered must not fail once more while the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     if isinstance(error, click.ClickException):
@@ -159,7 +172,10 @@ def _hear(number: int, _frame: Any) -> None:
 
 
 def _let_go(place: int, stream: Any) -> None:
-    """Flush a stream; where that fails, as on a full disk, what it holds goes nowhere: else it fails again, and decides the exit code."""
+    """Flush a stream; where that fails, as on a full disk, drop what it holds.
+
+    Otherwise it would fail once more while the interpreter ends, and decide the exit code.
+    """
     try:
         stream.flush()
     except (OSError, ValueError):  # full, gone, or closed
@@ -168,11 +184,12 @@ def _let_go(place: int, stream: Any) -> None:
 
 def main() -> None:
     """Run the command and leave with its exit code."""
+    # All signals are treated alike: private folders are removed on the way out.
     for number in (
         signal.SIGINT,
         signal.SIGTERM,
         signal.SIGHUP,
-    ):  # all alike: private folders are removed on the way out
+    ):
         # nohup, and shells for what runs in the background, ask that a signal stays ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _hear)

@@ -1,4 +1,4 @@
-"""The command `sordino above`: which items of a public domain lie above a threshold, or which answers of a stream do."""
+"""The command `sordino above`: which items of a domain, or answers of a stream, lie above a threshold."""
 
 from __future__ import annotations
 
@@ -104,14 +104,16 @@ shape_options = stacked(
 def above(ctx: click.Context, /, source: str, **options: Any) -> None:
     """Release which items of a public domain more than T distinct units touch, in the order of the domain.
 
-    Items below cost nothing. SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or postgresql://...#TABLE.
+    Items below cost nothing. SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or
+    postgresql://...#TABLE.
 
-    With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at once. Labels and the number of
-    fields are public; answers move by at most --sensitivity S between neighbours (all in one direction: --monotone). It ends with the
-    input, or when enough was found.
+    With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at
+    once. Labels and the number of fields are public; answers move by at most --sensitivity S between
+    neighbours (all in one direction: --monotone). It ends with the input, or when enough was found.
     """
     stream = source == "-"
     for name in OF_TABLES if stream else OF_STREAMS:
+        # Defaults stand in `options` as well: only what is on the command line was asked for.
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             which = "a table" if stream else "answers on standard input (SOURCE -)"
             raise InvalidParameter(f"--{name.replace('_', '-')} is for {which}.")
@@ -151,7 +153,7 @@ def above(ctx: click.Context, /, source: str, **options: Any) -> None:
     write_rows(options["form"], columns, rows, facts, [BEFORE_SELECTION, low, *notes])
 
 
-# ---- streams ---------------------------------------------------------------------------------------------------------
+# ---- streams -----------------------------------------------------------------------------------------------
 # Answers on standard input, each with its verdict at once: the loop of `sordino above -`.
 #
 # What is written depends on labels and verdicts alone. Verdicts are flushed before more input is waited for.
@@ -159,8 +161,8 @@ def above(ctx: click.Context, /, source: str, **options: Any) -> None:
 
 Line = Callable[[Answer, Verdict], str]
 LOWEST = (
-    "By rule, all that stands behind the first delimiter of a line is its answer, and what is no decimal number (1,5 with a comma is none) "
-    "counts as the lowest; how many do is private."
+    "By rule, all that stands behind the first delimiter of a line is its answer, and what is no decimal "
+    "number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
 STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "simulated")
 
@@ -185,6 +187,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
         payer_of(options, mechanism, "watch", detail) as payer,
         payer.open(mechanism, entropy=entropy) as stream,
     ):
+        # A charge that is refused leaves stdout empty.
         write_lines(header)
         for answers in source:
             verdicts: list[str] = []
@@ -192,12 +195,16 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
                 if stream.closed:
                     break
                 verdicts.append(line(answer, stream.ask(answer.value)))
+            # Verdicts are written and flushed before more input is waited for.
             write_lines(["\n".join(verdicts)] if verdicts else [])
             if stream.closed:
                 break
     if chosen == "table":
         spent, adjacency = float(stream.spent.pure()), options["adjacency"]
-        asked = f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of {float(mechanism.cost.pure()):.12g}. {adjacency}."
+        asked = (
+            f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of {float(mechanism.cost.pure()):.12g}. "
+            f"{adjacency}."
+        )
         write_lines([asked, *([SIMULATED] if entropy.simulated else [])])
 
 
@@ -213,7 +220,10 @@ def _mechanism(options: dict[str, Any], shape: dict[str, Any]) -> SparseVector |
 
 
 def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
-    """Return the lines that come first, and what writes one verdict: facts that nobody may lose stand on each line."""
+    """Return the lines that come first, and what writes one verdict.
+
+    Facts that nobody may lose stand on each line.
+    """
     if form == "table":
         return [f"{'above':>5} {'gap':>14}  label"], _table
     if form == "csv":
@@ -221,9 +231,9 @@ def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
             _row(answer, verdict, adjacency).values()
         )
     encode = json.JSONEncoder(ensure_ascii=False).encode
-    ends: dict[
-        bool, str
-    ] = {}  # of an ordinary line, which differs from others in its label alone: most of them are
+    # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
+    # label alone.
+    ends: dict[bool, str] = {}
 
     def line(answer: Answer, verdict: Verdict) -> str:
         if verdict.above or verdict.charged:

@@ -1,4 +1,4 @@
-"""The command `sordino audit`: claims of this library played exactly, or any program run many times on two inputs."""
+"""The command `sordino audit`: checks claims of this library exactly, and any program by many runs."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ PLACE = "{}"
 def audit(name: str | None, *, everything: bool, command: str | None, **options: Any) -> None:
     """Check claims of privacy: NAME of this library, --all of them, or those of a program with --command.
 
-    Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists what no audit looked at, and why. What
-    is audited is run on inputs that you make up: never on real data.
+    Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists what no
+    audit looked at, and why. What is audited is run on inputs that you make up: never on real data.
     """
     which = exactly_one({"NAME": name, "--all": everything or None, "--command": command}, "what is audited")
     own = {"--a": "input_a", "--b": "input_b"} | {
@@ -81,12 +81,14 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
     ]
     if which != "--command" and given:
         raise InvalidParameter(
-            f"{given[0]} needs --command: claims of this library are audited exactly, on neighbours that they name."
+            f"{given[0]} needs --command: claims of this library are audited exactly, on neighbours that "
+            "they name."
         )
     reports = _claims(name, options["quiet"]) if command is None else [_program(command, options)]
     controls = _controls(options["quiet"]) if everything else []
     left_out = [each for each in audits.unaudited() if everything or each.name == name]
     _write(reports, controls, left_out, options)
+    # The report stands on stdout before a broken claim ends the command.
     for report in reports:
         report.raise_if_broken()
     missed = [control["name"] for control in controls if control["broken"] != control["known_broken"]]
@@ -165,7 +167,8 @@ def _program(command: str, options: dict[str, Any]) -> Any:
     )
     if not chosen_quiet(options["quiet"]):
         say(
-            "Runs must be independent, each with fresh noise, and the inputs made up: their releases are not charged."
+            "Runs must be independent, each with fresh noise, and the inputs made up: their releases are "
+            "not charged."
         )
     with shown_progress(options["quiet"]) as progress:
         return audits.statistical(
@@ -212,7 +215,8 @@ def _write(
     if controls:
         right = sum(control["broken"] == control["known_broken"] for control in controls)
         lines.append(
-            f"{right} of {len(controls)} controls judged as known, {sum(c['broken'] for c in controls)} of them convicted."
+            f"{right} of {len(controls)} controls judged as known, {sum(c['broken'] for c in controls)} of "
+            "them convicted."
         )
     write_lines([*lines, *(visible(str(each)) for each in left_out)])
 

@@ -60,7 +60,8 @@ def count(source: str, **options: Any) -> None:
 def histogram(source: str, **options: Any) -> None:
     """Release the count of distinct units of every item of a public domain.
 
-    One unit can touch every item, so the noise grows with the domain unless --row-is-unit or --max-rows bounds that.
+    One unit can touch every item, so the noise grows with the domain unless --row-is-unit or --max-rows
+    bounds that.
     """
     domain = domain_of(**{name: options[name] for name in DOMAINS})
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:

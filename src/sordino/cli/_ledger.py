@@ -110,7 +110,10 @@ def verify(url: str, account: str, head: str | None, form: str | None) -> None:
     facts = found.to_dict()
     rows = [{"problem": problem} for problem in facts.pop("problems")]
     notes = [
-        f"Account {account}: {found.events} events, {'all agree' if found.sound else 'they do not agree'}. Head {found.head}."
+        (
+            f"Account {account}: {found.events} events, "
+            f"{'all agree' if found.sound else 'they do not agree'}. Head {found.head}."
+        )
     ]
     write_rows(form, ("problem",), rows, facts, notes)
     found.raise_if_broken()
@@ -145,7 +148,10 @@ def export(url: str, account: str, form: str) -> None:
 def grant(
     url: str, account: str, child: str, epsilon: Fraction | None, rho: Fraction | None, form: str | None
 ) -> None:
-    """Give a share of what remains in an account to another one, for a team; it counts as spent here at once."""
+    """Give a share of what remains in an account to another one, for a team.
+
+    It counts as spent here at once.
+    """
     opened = Ledger.open(url, account=account)
     given, measure = {"--epsilon": epsilon, "--rho": rho}, opened.statement(charges=False).measure
     if exactly_one(given, "how much is granted") != f"--{measure}":
@@ -162,7 +168,9 @@ def grant(
 @click.option("--reason", required=True, help="Why; kept in the history.")
 @FORMAT
 def void_reservation(url: str, account: str, charge: str, reason: str, form: str | None) -> None:
-    """Give up a charge whose process has died: what was never drawn from it returns. What was drawn stays charged.
+    """Give up a charge whose process has died: what was never drawn from it returns.
+
+    What was drawn stays charged.
 
     Not for charges that an error of the data source left open: whether there was one may depend on the rows.
     """
@@ -176,10 +184,14 @@ def void_reservation(url: str, account: str, charge: str, reason: str, form: str
 @click.argument("file")
 @FORMAT
 def backup(url: str, file: str, form: str | None) -> None:
-    """Copy the whole ledger to a new FILE while others charge it, and print the head of every account in the copy."""
+    """Copy the whole ledger to a new FILE while others charge it.
+
+    Prints the head of every account in the copy.
+    """
     heads = _any_account(url).backup(file)
     rows = [{"account": account, "head": head} for account, head in heads.items()]
-    write_rows(form, ("account", "head"), rows, {"file": os.path.abspath(file)}, [])  # noqa: PTH100  (a link stays a link)
+    # Not resolved, so that a link stays a link.
+    write_rows(form, ("account", "head"), rows, {"file": os.path.abspath(file)}, [])  # noqa: PTH100
 
 
 @ledger.command()
@@ -227,9 +239,12 @@ def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
         f", delta {statement['delta']:.12g}" if statement["delta"] else ""
     )
     notes = [
-        f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent {statement['spent']:.12g}, "
-        f"remaining {statement['remaining']:.12g}.",
-        f"Protects: {statement['unit']}, {statement['adjacency']}, {promised}. Source: {statement['source']}.",
+        f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent "
+        f"{statement['spent']:.12g}, remaining {statement['remaining']:.12g}.",
+        (
+            f"Protects: {statement['unit']}, {statement['adjacency']}, {promised}. Source: "
+            f"{statement['source']}."
+        ),
         *([f"A share of account {statement['parent']}."] if statement["parent"] else []),
         *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
     ]

@@ -1,4 +1,4 @@
-"""The commands `sordino quantile`, `sordino sum` and `sordino mean`: figures of a column of numbers without a range to guess."""
+"""The commands `sordino quantile`, `sum` and `mean`: figures of a column without a range to guess."""
 
 from __future__ import annotations
 
@@ -28,11 +28,20 @@ from sordino.errors import InvalidParameter
 from sordino.releases import plain
 from sordino.session import Groups
 
-RANK = "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a bucket with it count as at it."
+RANK = (
+    "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
+    "bucket with it count as at it."
+)
 CAPPED = "capped: no edge was found before the end of the grid; the quantile may lie beyond it."
-CLIPPED = "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is not known."
+CLIPPED = (
+    "low and high: 95 % interval of what rows clipped to clip_low and clip_high give; what lies beyond is "
+    "not known."
+)
 QUANTILE = ("q", "value", "rank_error_low", "rank_error_high", "capped")
-MOVED = "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it lies in the declared range."
+MOVED = (
+    "low and high: 95 % interval of what rows between clip_low and clip_high give, each moved there, if it "
+    "lies in the declared range."
+)
 TOTAL = ("low", "high", "standard_error", "clip_low", "clip_high", "capped")
 BY = ("by", "groups_per_unit")
 
@@ -112,10 +121,11 @@ _COLUMN = click.option("--column", metavar="COL", required=True, help="Column of
 def quantile(source: str, **options: Any) -> None:
     """Release quantiles of a column of numbers.
 
-    With --user each unit counts for at most --max-rows M rows. With --by COL every group gets an equal part of --epsilon: the part of one
-    of G groups (2 G under replace-one) that a unit may be in.
+    With --user each unit counts for at most --max-rows M rows. With --by COL every group gets an equal part
+    of --epsilon: the part of one of G groups (2 G under replace-one) that a unit may be in.
     """
     q = options["q"]
+    # A single q asks for `Quantile`, several for `Quantiles`.
     _run("quantile", source, options, q=q[0] if len(q) == 1 else q, size_hint=options["size_hint"])
 
 
@@ -131,8 +141,8 @@ def quantile(source: str, **options: Any) -> None:
 def total(source: str, **options: Any) -> None:
     """Release the sum of a column of numbers.
 
-    Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at most 0. With --user and --by as for
-    quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at most 0. With
+    --user and --by as for quantile.
     """
     _run("sum", source, options)
 
@@ -149,8 +159,9 @@ def total(source: str, **options: Any) -> None:
 def mean(source: str, **options: Any) -> None:
     """Release the mean of a column of numbers.
 
-    Where to clip is found privately; with --bounded it is --lower and --cap, and the number of rows must be public: --row-is-unit,
-    --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as for quantile.
+    Where to clip is found privately; with --bounded it is --lower and --cap, and the number of rows must be
+    public: --row-is-unit, --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as
+    for quantile.
     """
     _run("mean", source, options)
 

@@ -47,6 +47,7 @@ class DecimalsOr(click.ParamType[Any]):
         return value if value in self._words else NUMBER.convert(value, param, ctx)
 
 
+# Longer numbers and larger exponents could fill the memory as exact fractions.
 _PLAIN = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
 NUMBER = Decimals()
 
@@ -63,6 +64,7 @@ def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator that applies the options in the order in which the help shows them."""
 
     def decorate(function: F) -> F:
+        # Decorators apply from the bottom up.
         for option in reversed(options):
             function = option(function)
         return function

@@ -1,4 +1,7 @@
-"""What a release looks like on stdout: a table for people, JSON and CSV for programs. Written at once, when all is known."""
+"""How a release is written to stdout: a table for people, JSON and CSV for programs.
+
+It is written at once, when all is known.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,12 @@ def write_rows(
     *,
     counts: bool = True,
 ) -> None:
-    """Write rows with the facts about them (JSON), rows that repeat the facts nobody may lose (CSV), or a table with notes below.
+    """Write rows: as JSON with the facts about them, as CSV, or as a table with notes below.
 
-    Numbers in a table have one digit after the point if they are about `counts`, else at least six digits in all.
+    Each row of CSV repeats the facts that nobody may lose.
+
+    Numbers in a table have one digit after the point if they are about `counts`, else at least six digits in
+    all.
     """
     chosen = chosen_format(form)
     if chosen == "json":
@@ -51,11 +57,12 @@ def write_lines(lines: Iterable[str]) -> None:
     """Write lines to stdout."""
     try:
         for line in lines:
-            click.echo(
-                line, color=True
-            )  # as it stands: off a terminal click would take colors out of a label
+            # `color=True` leaves the line as it stands: off a terminal click would take colors out of a
+            # label.
+            click.echo(line, color=True)
         sys.stdout.flush()
     except BrokenPipeError:
+        # An OSError, too, but only the reader has gone: the command ends without a word then.
         raise
     except OSError:
         raise DataSourceError(
@@ -92,7 +99,10 @@ def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bo
 
 
 def visible(text: str) -> str:
-    """Return a text in which control characters are spelled out: a label must not steer the terminal or break a row."""
+    """Return a text in which control characters are spelled out.
+
+    A label must not steer the terminal or break a row.
+    """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -101,7 +111,10 @@ def _broken(value: Any) -> bool:
 
 
 def shown(value: Any, digits: int | None = None) -> str:
-    """Return a cell: nothing for None, numbers with that many digits after the point (None: as many as they need)."""
+    """Return a cell: nothing for None, and numbers with that many digits after the point.
+
+    With `digits=None` they have as many as they need.
+    """
     if value is None:
         return ""
     if isinstance(value, float):
@@ -127,7 +140,7 @@ def facts_of(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, 
 def about(
     kind: str, release: Any, options: dict[str, Any], domain: Any = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return what a release about a table says about itself: as facts for programs and as notes for people."""
+    """Return what a release about a table says about itself: facts for programs and notes for people."""
     unit = f"column {options['user']}" if options["user"] else "each row"
     labels = {"item": options["item"], "domain": domain.origin} if domain is not None else {}
     facts = facts_of(
@@ -146,12 +159,18 @@ def about(
 
 
 def declared(bounds: Any, release: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return what a release within declared bounds says about its range: facts and notes; nothing where there are none."""
+    """Return what a release within declared bounds says about its range: facts and notes.
+
+    There are none without bounds.
+    """
     if bounds is None:
         return {}, []
     (low, high), (least, most) = (float(end) for end in bounds), release.output_range
     facts = {"bounds": [low, high], "range_low": least, "range_high": most}
-    told = f"Published within [{shown(least, 2)}, {shown(most, 2)}]: unbiased from {shown(low)} to {shown(high)}; what lies beyond"
+    told = (
+        f"Published within [{shown(least, 2)}, {shown(most, 2)}]: unbiased from {shown(low)} to "
+        f"{shown(high)}; what lies beyond"
+    )
     return facts, [f"{told} counts as the nearer end."]
 
 

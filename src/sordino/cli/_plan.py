@@ -27,9 +27,8 @@ from sordino.mechanisms import (
 from sordino.plan import accuracy as accuracy_of
 from sordino.releases import parameters, plain
 
-_MADE: dict[
-    str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]
-] = {  # name: constructor, options needed, options taken
+# Each name with its constructor, the options that it needs and those that it takes.
+_MADE: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
     "sparse-vector": (
         SparseVector,
         ("threshold", "positives"),
@@ -114,7 +113,7 @@ def plan() -> None:
 @click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive.")
 @FORMAT
 def accuracy(mechanism: str, **options: Any) -> None:
-    """Say how likely MECHANISM errs by more than a margin, or which margin it keeps, whatever the answers are.
+    """Say how likely MECHANISM errs by a margin, or which margin it keeps, whatever the answers are.
 
     From its exact law: give --alpha or --beta, and its parameters as for a release.
     """
@@ -164,8 +163,8 @@ def accuracy(mechanism: str, **options: Any) -> None:
 def selector(candidates: int, **options: Any) -> None:
     """Say which mechanism selects the best of M private scores most often, and why.
 
-    The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect. Without --sensitivity nothing is known
-    about how far scores move.
+    The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect. Without
+    --sensitivity nothing is known about how far scores move.
     """
     from sordino.plan import choose_selector
 

@@ -33,8 +33,9 @@ from sordino.session import LocalReports
 from sordino.session.local import local_reports
 
 KEPT = (
-    "By rule, every line gives one line: what has no number counts as the middle of the range, and so does what has no unit, as where a "
-    "delimiter stands in that column, even in quotes. Public: how many lines there are, their order, and which of them are of one unit."
+    "By rule, every line gives one line: what has no number counts as the middle of the range, and so does "
+    "what has no unit, as where a delimiter stands in that column, even in quotes. Public: how many lines "
+    "there are, their order, and which of them are of one unit."
 )
 REPLACED = click.option(
     "--adjacency",
@@ -88,15 +89,16 @@ REPLACED = click.option(
 def randomize(source: str, **options: Any) -> None:
     """Release a noisy report of every row of a column: local privacy, each row with noise of its own.
 
-    SOURCE is a file, a DuckDB table, or "-" for CSV on standard input. Writes the column alone, as CSV, one line for each row, in their
-    order, in a range that is wider by a known factor, and without bias. No row is dropped: what is no number counts as the middle of
-    the range before noise.
+    SOURCE is a file, a DuckDB table, or "-" for CSV on standard input. Writes the column alone, as CSV, one
+    line for each row, in their order, in a range that is wider by a known factor, and without bias. No row is
+    dropped: what is no number counts as the middle of the range before noise.
     """
     if options["where"] is not None:
         raise InvalidParameter(
-            "--where must not be given to randomize: how many lines come out is public, and which rows a predicate keeps is not. "
-            "Randomize all rows."
+            "--where must not be given to randomize: how many lines come out is public, and which rows a "
+            "predicate keeps is not. Randomize all rows."
         )
+    # Without --user each row is a unit of its own.
     options["row_is_unit"] = options["row_is_unit"] or options["user"] is None
     given = {name: options[name] for name in ("lower", "upper", "epsilon", "activation", "tuned_for")}
     unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
@@ -107,6 +109,7 @@ def randomize(source: str, **options: Any) -> None:
     else:
         with session_of(source, options, KEPT) as session, shown_progress(options["quiet"]) as progress:
             session.randomize(options["column"], **given, write=writer.write, progress=progress)
+    # The header is written also where there was no row.
     writer.end()
     if not chosen_quiet(options["quiet"]):
         told = f"Spent: epsilon {float(writer.reports.cost.pure()):.12g}. Protects: the numbers of"
@@ -138,12 +141,16 @@ def _read(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]
     try:
         yield from blocks
     except OSError:
+        # What failed after the charge may depend on the rows, so a constant sentence says it.
         raise DataSourceError.after_charge() from None
 
 
 @final
 class _Writer:
-    """Writes reports, each as the text of one of the numbers that can come out at all; the header before the first one."""
+    """Writes reports, with the header before the first one.
+
+    A report is one of finitely many numbers; the text of each is made once.
+    """
 
     def __init__(self, column: str, reports: LocalReports) -> None:
         self.reports = reports

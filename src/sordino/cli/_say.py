@@ -1,4 +1,7 @@
-"""What is said on stderr, to the data holder alone. Whether it can be written decides nothing: neither a release nor its exit code."""
+"""What is said on stderr, to the data holder alone.
+
+Whether it can be written decides nothing: neither a release nor its exit code.
+"""
 
 from __future__ import annotations
 

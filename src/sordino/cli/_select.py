@@ -29,13 +29,16 @@ from sordino.errors import DataSourceError, InvalidParameter
 from sordino.estimators import p_value
 from sordino.mechanisms import ExponentialMechanism, NoisyTopK, PermuteAndFlip
 
-# ---- markers ---------------------------------------------------------------------------------------------------------
+# ---- markers -----------------------------------------------------------------------------------------------
 # `sordino select --statistic tdt`: the most significant markers of a genome, from private counts in families.
 
-MARKERS = "Markers, their number and their labels, and the number of families are taken as public; only the counts are private."
+MARKERS = (
+    "Markers, their number and their labels, and the number of families are taken as public; only the "
+    "counts are private."
+)
 NO_COUNT = (
-    "By rule, all that stands between the public fields of a line are its two counts, and what is no decimal number (1,5 with a comma is "
-    "none) counts as 0; how many do is private."
+    "By rule, all that stands between the public fields of a line are its two counts, and what is no "
+    "decimal number (1,5 with a comma is none) counts as 0; how many do is private."
 )
 APPROXIMATE = (
     "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
@@ -55,7 +58,10 @@ statistic_options = stacked(
     click.option(
         "--statistic",
         type=click.Choice(["tdt"]),
-        help="Compute the score: tdt, of a transmission disequilibrium test; then --b, --c and --families are needed.",
+        help=(
+            "Compute the score: tdt, of a transmission disequilibrium test; then --b, --c and --families "
+            "are needed."
+        ),
     ),
     click.option("--b", metavar="COL", help="With tdt: column of private counts of one allele."),
     click.option("--c", metavar="COL", help="With tdt: column of those of the other one, beside it."),
@@ -69,12 +75,18 @@ statistic_options = stacked(
         "--damping",
         type=NUMBER,
         metavar="D",
-        help="With tdt: hold back markers with fewer than D transmissions, which needs less noise [default: compare the test itself].",
+        help=(
+            "With tdt: hold back markers with fewer than D transmissions, which needs less noise [default: "
+            "compare the test itself]."
+        ),
     ),
     click.option(
         "--allow-approximate",
         is_flag=True,
-        help="With tdt: also consider noise whose guarantee holds in ideal arithmetic only; without it all noise is exact.",
+        help=(
+            "With tdt: also consider noise whose guarantee holds in ideal arithmetic only; without it all "
+            "noise is exact."
+        ),
     ),
 )
 
@@ -100,11 +112,13 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     for name, flag in _FOREIGN.items():
         if _given(options[name]):
             raise InvalidParameter(
-                f"{flag} does not go with --statistic: the score, how far it moves and the method follow from it."
+                f"{flag} does not go with --statistic: the score, how far it moves and the method follow "
+                "from it."
             )
     for name, flag in _NEEDED.items():
         if options[name] is None:
             raise InvalidParameter(f"{flag} must be given with --statistic {options['statistic']}.")
+    # The default is add-remove: only an adjacency that was asked for is refused.
     given = click.get_current_context().get_parameter_source("adjacency") is not ParameterSource.DEFAULT
     if given and options["adjacency"] != "replace-one":
         raise InvalidParameter(
@@ -126,7 +140,8 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     file = open_markers(path, b=options["b"], c=options["c"], label=options["label"], form=form)
     if not chosen_quiet(options["quiet"]):
         say(NO_COUNT)
-    method_of(options, markers=2)  # what no number of markers allows is refused before the charge
+    # Options that no number of markers allows are refused before the charge.
+    method_of(options, markers=2)
     public = ("statistic", "b", "c", "label", "families", "scale", "damping", "k", "allow_approximate")
     detail = {name: options[name] for name in public} | {"source": str(path.absolute())}
     cost, approximate = Pure(epsilon=options["epsilon"]), options["allow_approximate"]
@@ -184,6 +199,7 @@ def _released(
     """Read the counts, and return the method, the release and the labels."""
     from sordino.genomics.significance import select, together
 
+    # The counts are read only after the charge.
     counts = file.read()
     if options["k"] > counts.b.size:
         raise DataSourceError(
@@ -200,7 +216,7 @@ def _released(
     return method, together(picked), counts.labels
 
 
-# ---- The command `sordino select`: the best of some candidates whose private scores somebody co
+# ---- scores ------------------------------------------------------------------------------------------------
 
 
 METHODS = ("permute-and-flip", "exponential", "noisy-top-k")
@@ -212,8 +228,8 @@ NOTES = {
     ],
 }
 LOWEST = (
-    "By rule, all that stands between the public fields of a line is its score, and what is no decimal number (1,5 with a comma is none) "
-    "counts as the lowest; how many do is private."
+    "By rule, all that stands between the public fields of a line is its score, and what is no decimal "
+    "number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
 LABELS = "Candidates, their number and their labels are taken as public; only the scores are private."
 
@@ -237,11 +253,13 @@ LABELS = "Candidates, their number and their labels are taken as public; only th
 def select(scores: Path, **options: Any) -> None:
     """Release the best of the candidates in SCORES.csv: each line is one, and only its score is private.
 
-    A score that is no finite number counts as the lowest. Any score moves by at most --sensitivity S between neighbours.
+    A score that is no finite number counts as the lowest. Any score moves by at most --sensitivity S between
+    neighbours.
 
-    With --statistic tdt each line is a marker of a genome, and only the counts in the columns --b and --c are private: how often
-    heterozygous parents transmitted each allele. Neighbours are data of as many families of which one was replaced. What is no count
-    becomes one by rule. Nothing is said about how far scores move: that is known.
+    With --statistic tdt each line is a marker of a genome, and only the counts in the columns --b and --c are
+    private: how often heterozygous parents transmitted each allele. Neighbours are data of as many families
+    of which one was replaced. What is no count becomes one by rule. Nothing is said about how far scores
+    move: that is known.
     """
     if options["statistic"] is not None:
         select_markers(scores, options)
@@ -259,6 +277,7 @@ def select(scores: Path, **options: Any) -> None:
     public = ("score", "label", "k", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"method": method, "source": str(scores.absolute())}
     with payer_of(options, mechanism, "select", detail) as payer:
+        # The scores are read only after the charge.
         read = file.read()
         if options["k"] > read.values.size:
             raise DataSourceError(

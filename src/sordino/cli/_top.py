@@ -49,7 +49,9 @@ COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 @csv_options
 @release_options
 def top(source: str, **options: Any) -> None:
-    """Release the K items of a public domain that the most distinct units touch, with estimates, intervals and gaps.
+    """Release the K items of a public domain that the most distinct units touch.
+
+    They come with estimates, intervals and gaps.
 
     SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or postgresql://...#TABLE.
     """

@@ -1,4 +1,4 @@
-"""From the options of a command to a session, and from its release to stdout."""
+"""Turns the options of a command into what works: a unit, a domain, entropy, an account and a session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from sordino.ledger import Ledger
 from sordino.sensitivity import Sensitivity
 from sordino.session import Payer, Progress, Session, Uncharged
 
-DROPPED = "By rule, lines that do not parse, rows without a unit and labels outside the domain are dropped; how many is private."
+DROPPED = (
+    "By rule, lines that do not parse, rows without a unit and labels outside the domain are dropped; how "
+    "many is private."
+)
 UNRECORDED = "No --ledger was given: nothing remembers what this release spends."
 _RANGE = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})", re.ASCII)
 PATIENCE = 1.0  # seconds before a progress bar appears
@@ -74,7 +77,8 @@ def entropy_of(*, seed: int | None, synthetic: bool, ledger_url: str | None) -> 
         return SYSTEM
     if not synthetic:
         raise InvalidParameter(
-            "--seed makes noise predictable and needs --synthetic, which declares that SOURCE holds no real data."
+            "--seed makes noise predictable and needs --synthetic, which declares that SOURCE holds no real "
+            "data."
         )
     if ledger_url is not None:
         raise InvalidParameter(
@@ -115,10 +119,12 @@ def payer_of(
     unit: PrivacyUnit | None = None,
     allow_approximate: bool = False,
 ) -> Iterator[Payer]:
-    """Charge a mechanism for what comes through a pipe or was computed by somebody else; nothing was read so far.
+    """Charge a mechanism for what comes through a pipe or was computed by somebody else.
 
-    The account is the one that was named: whether it is about the people behind these answers cannot be seen from here, only whether
-    it protects the `unit` of a release that has one.
+    Nothing was read so far.
+
+    The account is the one that was named: whether it is about the people behind these answers cannot be seen
+    from here, only whether it protects the `unit` of a release that has one.
     """
     ledger = ledger_of(options)
     if ledger is None:
@@ -151,7 +157,10 @@ def session_of(source: str, options: dict[str, Any], rule: str = DROPPED) -> Ite
 
 @contextmanager
 def shown_progress(quiet: bool | None) -> Iterator[Progress | None]:
-    """Yield a callback that draws a bar on stderr once the work has taken a second; None when stderr stays silent."""
+    """Yield a callback that draws a bar on stderr once the work has taken a second.
+
+    It is None when stderr stays silent.
+    """
     if chosen_quiet(quiet):
         yield None
         return

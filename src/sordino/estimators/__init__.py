@@ -1,4 +1,4 @@
-"""Estimates built from releases: post-processing that costs nothing, and mechanisms composed for one purpose."""
+"""Estimates: free post-processing of releases, and mechanisms that are composed for one figure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How many records are in each bucket of a grid: one pass, any size, merged by addition.
+"""Counts a column into the buckets of a grid: in one pass, at any size, and parts are merged by adding.
 
-Claim: the counts are the sum of one vector for each record, which is a function of this record and public parameters alone. Proof:
-docs/proofs/bucket-counts.md.
+Claim: the counts are the sum of one vector for each record, which is a function of this record and public
+parameters alone. Proof: docs/proofs/bucket-counts.md.
 Floats: what is computed with a value proposes its bucket only; exact comparisons with the edges decide.
 """
 
@@ -29,7 +29,9 @@ _MOST = 1 << 60
 @final
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BucketCounts:
-    """The records of a column, as far as a quantile looks at them: their number in each bucket. Private: it is no release.
+    """The number of records of a column in each bucket of a grid. Private: it is no release.
+
+    Quantiles, and the search for a clip, read nothing else of a column.
 
     Parts of a table may be counted apart, on several machines, and merged in any order.
 
@@ -38,8 +40,8 @@ class BucketCounts:
     grid : BucketGrid
         Public.
     counts : array of int64, shape (K + 1,)
-        Records in each bucket, from 0 to 2^60 / (K + 1): other numbers become the nearer end, each alone. So the sums of all hold, too,
-        and a record moves at most one count, by at most one. Private.
+        Records in each bucket, from 0 to 2^60 / (K + 1): other numbers become the nearer end, each alone. So
+        the sums of all hold, too, and a record moves at most one count, by at most one. Private.
 
     Raises
     ------
@@ -64,12 +66,12 @@ class BucketCounts:
             raise InvalidParameter(f"BucketCounts.grid must be a BucketGrid; got {shown(self.grid)}.")
         if counts.dtype.kind not in "ui" or counts.shape != (self.grid.size + 1,):
             raise InvalidParameter(
-                f"BucketCounts.counts must be {self.grid.size + 1} whole numbers, one more than there are edges; got "
-                f"{counts.dtype} of shape {counts.shape}."
+                f"BucketCounts.counts must be {self.grid.size + 1} whole numbers, one more than there are "
+                f"edges; got {counts.dtype} of shape {counts.shape}."
             )
-        kept = np.minimum(counts, _MOST // counts.size).astype(
-            np.int64
-        )  # a limit on sums would let a record move some of them only
+        # Each count is limited alone. A limit on their sums would let a record move some of the sums and not
+        # others, and a search that pays for sums that move together would pay too little.
+        kept = np.minimum(counts, _MOST // counts.size).astype(np.int64)
         np.maximum(kept, 0, out=kept)
         kept.flags.writeable = False
         object.__setattr__(self, "counts", kept)
@@ -82,8 +84,8 @@ class BucketCounts:
         Parameters
         ----------
         values : array or list of numbers, shape (n,)
-            Private: floats, whole numbers, truth values, or objects such as decimals; a memory map of any size is read in blocks.
-            What is missing or no number is in the lowest bucket.
+            Private: floats, whole numbers, truth values, or objects such as decimals; a memory map of any
+            size is read in blocks. What is missing or no number is in the lowest bucket.
         grid : BucketGrid
             Public.
 
@@ -129,15 +131,17 @@ class BucketCounts:
         return int(self.counts.sum())
 
     def runs_up(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the records below edge 0, 1, ..., K - 1 in runs of equal numbers: the numbers, rising, and the length of each run.
+        """Return the records below edges 0, 1, ..., K - 1, in runs of equal numbers.
 
-        Both have shape (m,), where m - 1 is the number of non-empty buckets other than the first and the last one; the lengths add up
-        to K.
+        The first array holds the numbers, which rise, the second one the length of each run.
+
+        Both have shape (m,), where m - 1 is the number of non-empty buckets other than the first and the last
+        one; the lengths add up to K.
         """
         return _runs(self.counts)
 
     def runs_down(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the records at or above edge K - 1, K - 2, ..., 0 in runs of equal numbers: the mirror image of `runs_up`."""
+        """Return the records at or above edges K - 1, ..., 0 in runs: the mirror image of `runs_up`."""
         return _runs(self.counts[::-1])
 
     def __eq__(self, other: object) -> bool:
@@ -153,11 +157,13 @@ class BucketCounts:
         return f"BucketCounts(grid={self.grid!r})"
 
 
-BucketCounts.__init__ = no_remnants(BucketCounts.__init__)  # type: ignore[method-assign]  # it is handed private counts
+# It is handed private counts.
+BucketCounts.__init__ = no_remnants(BucketCounts.__init__)  # type: ignore[method-assign]
 
 
 def _runs(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     inner = counts[1:-1]
+    # A new run begins at edge 0 and at each later edge whose bucket is not empty.
     starts = np.append(0, np.flatnonzero(inner) + 1)
     return np.cumsum(counts[:-1])[starts], np.diff(starts, append=counts.size - 1)
 
@@ -189,12 +195,14 @@ def _decimal_edges(grid: BucketGrid) -> list[Decimal]:
     return [Decimal(edge) for edge in grid.edges.tolist()]
 
 
-# ---- where values lie ------------------------------------------------------------------------------------------------
-# The bucket of each record: a rising function of the value proposes a place, comparisons with the edges decide.
+# ---- where values lie --------------------------------------------------------------------------------------
+# The bucket of each record: a rising function of the value proposes a place, comparisons with the edges
+# decide.
 #
-# Claim: the place is the number of edges that are at most the value, exactly, for floats of any width and whole numbers of 64 bits. Proof:
-# docs/proofs/bucket-counts.md.
-# Floats: subtraction, conversion and the digits of a float only have to rise with the value; nothing that they round can misplace it.
+# Claim: the place is the number of edges that are at most the value, exactly, for floats of any width and
+# whole numbers of 64 bits. Proof: docs/proofs/bucket-counts.md.
+# Floats: subtraction, conversion and the digits of a float only have to rise with the value; nothing that
+# they round can misplace it.
 
 
 _MOST_CELLS = 1 << 16  # a table of them stays in the processor's cache
@@ -202,7 +210,11 @@ _FRACTION = 52  # binary digits of a float after its exponent
 
 
 def counts_of(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
-    """Return how many records of a block are in each bucket, shape (K + 1,): floats, whole numbers or truth values."""
+    """Return how many records of a block are in each bucket, shape (K + 1,).
+
+    The block holds floats, whole numbers or truth values.
+    """
+    # A float may not hold a whole number of 64 bits, so these are compared as they are.
     whole = block.dtype.kind in "iu" and block.dtype.itemsize == 8
     if not whole and block.dtype.itemsize < 8:
         block = block.astype(np.float64)  # which holds them all
@@ -213,10 +225,12 @@ def counts_of(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
 @final
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """A rising function from numbers to whole numbers 0, 1, ...: the leading binary digits of the distance from a public origin.
+    """A function from numbers to cells 0, 1, ... that never falls.
 
-    Distances from `near` to `far` are told apart, on both sides of the origin if `mirrored`; nearer and farther ones fall into the first
-    and the last cell of their side, and NaN into the lowest cell of all.
+    It reads the leading binary digits of the distance from a public origin.
+
+    Distances from `near` to `far` are told apart, on both sides of the origin if `mirrored`; nearer and
+    farther ones fall into the first and the last cell of their side, and NaN into the lowest cell of all.
     """
 
     origin: float
@@ -240,16 +254,14 @@ class _Cells:
     def of(self, values: NDArray[Any]) -> NDArray[np.int64]:
         with np.errstate(all="ignore"):
             distance = np.subtract(values.astype(np.float64, copy=False), self.origin)
-            np.fmax(
-                distance, -self.far if self.mirrored else self.near, out=distance
-            )  # NaN becomes the lowest
+            # NaN becomes the lowest, since fmax prefers a number to it.
+            np.fmax(distance, -self.far if self.mirrored else self.near, out=distance)
             left = distance < 0 if self.mirrored else None
             if left is not None:
                 np.maximum(np.abs(distance, out=distance), self.near, out=distance)
             np.minimum(distance, self.far, out=distance)
-        cells: NDArray[np.int64] = distance.view(
-            np.int64
-        )  # the digits of positive floats are ordered as the floats are
+        # The digits of positive floats are ordered as the floats are.
+        cells: NDArray[np.int64] = distance.view(np.int64)
         cells >>= self.shift
         cells -= self._digits(self.near)
         if left is not None:
@@ -261,7 +273,7 @@ class _Cells:
 @final
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Marks that records are compared with, and the number of marks that everything in a cell has passed."""
+    """The marks that records are compared with. All that is in one cell has passed a known number of them."""
 
     cells: _Cells
     passed: NDArray[np.int64]
@@ -272,6 +284,8 @@ class _Table:
     size: int
 
     def counts(self, block: NDArray[Any]) -> NDArray[np.int64]:
+        # A higher cell has passed all marks of lower cells. Only the marks of the own cell are left to
+        # compare.
         place = self.passed[self.cells.of(block)]
         passes = np.greater if self.strict else np.greater_equal
         for level in reversed(range(self.most)):  # the marks rise: a binary search, of one comparison mostly
@@ -294,6 +308,7 @@ def _table(grid: BucketGrid, kind: str) -> _Table:
     cells = _cells(first, grid)
     open_marks = np.bincount(cells.of(first), minlength=cells.size)
     most = int(open_marks.max()).bit_length()
+    # A search may look 2^most - 1 marks ahead, past the last one. Nothing passes a sentinel.
     sentinels = np.full(1 << most, nobody, dtype=marks.dtype)
     return _Table(
         cells=cells,
@@ -307,7 +322,10 @@ def _table(grid: BucketGrid, kind: str) -> _Table:
 
 
 def _whole_cuts(edges: NDArray[np.float64], kind: str) -> tuple[NDArray[Any], NDArray[np.int64], int]:
-    """Return the whole numbers where the bucket changes, the buckets between them, and the largest number (x >= edge: x >= ceil(edge))."""
+    """Return where the bucket of whole numbers changes, the buckets between, and the largest number.
+
+    A whole number x has reached an edge if and only if x >= ceil(edge).
+    """
     smallest, largest = (0, (1 << 64) - 1) if kind == "u" else (-(1 << 63), (1 << 63) - 1)
     ceilings = [math.ceil(edge) for edge in edges.tolist()]
     below = sum(cut <= smallest for cut in ceilings)  # edges that every such number has reached
@@ -319,10 +337,11 @@ def _whole_cuts(edges: NDArray[np.float64], kind: str) -> tuple[NDArray[Any], ND
 
 
 def _cells(marks: NDArray[Any], grid: BucketGrid) -> _Cells:
-    """Return the smallest number of cells that tells all marks apart, or else the largest number that is allowed."""
+    """Return the fewest cells that tell all marks apart, or the most that are allowed."""
     origin = float(dict(grid.recipe).get("lower") or 0)
     distance = np.abs(marks.astype(np.float64) - origin) if marks.size else np.ones(1)
     known = distance[(distance > 0) & np.isfinite(distance)]
+    # Half the smallest distance: so a mark at the origin and the nearest other one fall into different cells.
     near, far = (float(known.min()) / 2, float(known.max())) if known.size else (1.0, 1.0)
     mirrored = bool((marks.astype(np.float64) < origin).any())
     best = _Cells(origin, max(near, math.ulp(0)), far, mirrored, _FRACTION)

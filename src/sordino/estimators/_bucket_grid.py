@@ -1,8 +1,8 @@
-"""Edges that cut the numbers into buckets: public, computed once, the same on every machine.
+"""The public edges that cut the numbers into buckets: computed once, and the same on every machine.
 
 Claim: the bucket of a record is a function of this record alone. Proof: docs/proofs/bucket-counts.md.
-Floats: edges come out of decimal arithmetic that is specified to the last digit, and are rounded once; which bucket a value is in is
-decided by comparison with them, which is exact.
+Floats: edges come out of decimal arithmetic that is specified to the last digit, and are rounded once; which
+bucket a value is in is decided by comparison with them, which is exact.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _ARITHMETIC = Context(prec=50, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN
 class BucketGrid:
     """Which bucket a record is in: bucket i holds the values from edge i - 1 up to, and without, edge i.
 
-    With K edges there are K + 1 buckets: bucket 0 lies below the first edge, bucket K at and above the last one. Two grids are equal
-    if their edges are.
+    With K edges there are K + 1 buckets: bucket 0 lies below the first edge, bucket K at and above the last
+    one. Two grids are equal if their edges are.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ class BucketGrid:
     Attributes
     ----------
     nulls : str
-        "lowest": what is missing (NULL, NaN, None) or no number is in bucket 0, as minus infinity is. Plus infinity is in bucket K.
+        "lowest": what is missing (NULL, NaN, None) or no number is in bucket 0, as minus infinity is. Plus
+        infinity is in bucket K.
 
     Raises
     ------
@@ -76,18 +77,19 @@ class BucketGrid:
         fit = edges.ndim == 1 and 1 <= edges.size <= MOST_EDGES and bool(np.isfinite(edges).all())
         if not fit or not (edges[1:] > edges[:-1]).all():
             raise InvalidParameter(
-                f"BucketGrid.edges must be 1 to {MOST_EDGES} finite numbers, strictly increasing; got other ones. "
-                "BucketGrid.geometric makes some."
+                f"BucketGrid.edges must be 1 to {MOST_EDGES} finite numbers, strictly increasing; got other "
+                "ones. BucketGrid.geometric makes some."
             )
         edges.flags.writeable = False
         object.__setattr__(self, "edges", edges)
 
     @classmethod
     def geometric(cls, *, lower: Number | None, cap: Number, growth: Number, unit: Number = 1) -> BucketGrid:
-        """Return the grid with edges lower + unit (growth^i - 1) for i = 1, 2, ... below `cap`, and `cap` itself.
+        """Return the grid with edges lower + unit (growth^i - 1) for i = 1, 2, ..., below `cap`, and `cap`.
 
-        Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the factor `growth`. With `lower=None`
-        values have both signs: edges -cap, ..., -unit (growth - 1), 0, unit (growth - 1), ..., cap.
+        Near `lower` the edges are about unit (growth - 1) apart, far from it they grow by the factor
+        `growth`. With `lower=None` values have both signs: edges -cap, ..., -unit (growth - 1), 0, unit
+        (growth - 1), ..., cap.
 
         Parameters
         ----------
@@ -103,7 +105,8 @@ class BucketGrid:
         Raises
         ------
         InvalidParameter
-            If a parameter is out of its range, the cap is not above `lower`, or there would be more than 2^20 edges.
+            If a parameter is out of its range, the cap is not above `lower`, or there would be more than 2^20
+            edges.
 
         Examples
         --------
@@ -148,7 +151,7 @@ def _geometric(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fr
     for edge in _rising(origin, growth, unit):
         if edge >= last:
             break
-        if edge > before:  # neighbours may round to the same float
+        if edge > before:  # neighbors may round to the same float
             edges.append(edge)
             before = edge
     edges.append(last)
@@ -159,7 +162,10 @@ def _geometric(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fr
 
 
 def _rising(origin: Fraction, growth: Fraction, unit: Fraction) -> Iterator[float]:
-    """Yield origin + unit (growth^i - 1) for i = 1, 2, ... in decimal arithmetic of 50 digits, each rounded once to a float."""
+    """Yield origin + unit (growth^i - 1) for i = 1, 2, ...
+
+    Computed in decimal arithmetic of 50 digits; each edge is rounded to a float once.
+    """
     c = _ARITHMETIC
     start, scale, first, factor = (_decimal(number) for number in (origin, unit, growth - 1, growth))
     power = first  # growth^i - 1 without cancellation: s -> s growth + (growth - 1)
@@ -181,6 +187,6 @@ def _check_number(lower: Fraction | None, cap: Fraction, growth: Fraction, unit:
     if reach > c.multiply(step, Decimal(most)):
         needed = f"about {math.ceil(c.divide(reach, step))}" if step else "many more"
         raise InvalidParameter(
-            f"BucketGrid.growth must leave at most {most} edges up to the cap; got {shown(growth)}, which makes {needed}. "
-            "Raise the growth or the unit, or lower the cap."
+            f"BucketGrid.growth must leave at most {most} edges up to the cap; got {shown(growth)}, which "
+            f"makes {needed}. Raise the growth or the unit, or lower the cap."
         )

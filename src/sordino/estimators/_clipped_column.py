@@ -1,6 +1,7 @@
-"""What a sum, a mean and other figures of a column without a guessed bound have in common: first a clip, then totals with noise.
+"""The common part of sums and means without a guessed bound: a private clip, then totals with noise.
 
-Claim: clip and totals together cost at most epsilon, for units with at most `rows_per_unit` records [durfee2023, Sec. 6.3].
+Claim: clip and totals together cost at most epsilon, for units with at most `rows_per_unit` records
+[durfee2023, Sec. 6.3].
 Proof: docs/proofs/clipped-sum.md.
 Noise: that of `ClipSearch`, then that of `TotalNoise`.
 Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
@@ -42,7 +43,7 @@ _WRONG = Fraction(1, 20)  # how often an interval may miss
 
 
 class ClippedColumn(Mechanism):
-    """A share of the budget finds the clip; the rest of it pays for the noise on totals of the clipped records."""
+    """A mechanism in two stages: one share of the budget finds the clip, the rest pays for noisy totals."""
 
     epsilon: Number = parameter(POSITIVE, "Budget of the clip and of what is computed within it, together.")
     adjacency: Adjacency = parameter(
@@ -51,15 +52,16 @@ class ClippedColumn(Mechanism):
     cap: Number = parameter(
         FINITE,
         (
-            "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most releases do not notice a generous one; "
-            "see the notes of `ClippedSum`."
+            "Public, above 0 and above `lower`: the largest clip, in the unit of the values. Most releases "
+            "do not notice a generous one; see the notes of `ClippedSum`."
         ),
     )
     lower: Number | None = parameter(
         OrNone(FINITE),
         (
-            "Public: no record counts as less. From 0 on it is the lower end of the clip; the closer to the values, the less noise. None: "
-            "minus the cap; then, and for every number below 0, there is a search on either side of 0."
+            "Public: no record counts as less. From 0 on it is the lower end of the clip; the closer to the "
+            "values, the less noise. None: minus the cap; then, and for every number below 0, there is a "
+            "search on either side of 0."
         ),
         default=0.0,
     )
@@ -67,14 +69,18 @@ class ClippedColumn(Mechanism):
     unit: Number = parameter(
         POSITIVE,
         (
-            "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit (growth - 1) apart. Where typical values "
-            "are far from 1, give their order of magnitude, as far as it is public."
+            "In the unit of the values: nearer than this to 0 (to `lower`) edges are about unit (growth - "
+            "1) apart. Where typical values are far from 1, give their order of magnitude, as far as it is "
+            "public."
         ),
         default=1.0,
     )
     rows_per_unit: int = parameter(
         COUNT,
-        "How many records a unit has at most. You bound them; see `Session.sum` for a table where sordino does.",
+        (
+            "How many records a unit has at most. You bound them; see `Session.sum` for a table where "
+            "sordino does."
+        ),
         default=1,
     )
     clip_share: Number = parameter(SHARE, "Which share of epsilon finds the clip.", default=0.35)
@@ -96,11 +102,15 @@ class ClippedColumn(Mechanism):
             )
         signed = lower < 0
         if signed:
+            # The grid is symmetric, so it reaches to the farther end. The clip still ends at `lower` and the
+            # cap.
             grid = BucketGrid.geometric(lower=None, cap=max(cap, -lower), growth=self.growth, unit=self.unit)
         else:
             grid = BucketGrid.geometric(lower=lower, cap=cap, growth=self.growth, unit=self.unit)
         sides: Sides = "above"
         if signed:
+            # The noise of a sum under add-remove follows the end that is farther from 0, so one search over
+            # distances is enough. Otherwise it follows the width, and each side is searched.
             sides = "magnitude" if self.one_distance and self.adjacency == "add-remove" else "both"
         search = ClipSearch(
             epsilon=share,
@@ -108,7 +118,8 @@ class ClippedColumn(Mechanism):
             sides=sides,
             lower=lower,
             cap=cap,
-            # As many records as the noise grows by when the clip rises by one: beyond the best clip there are about so many.
+            # When the clip rises by one, the noise grows by about so much. Beyond the best clip there are
+            # about as many records.
             tail=math.ceil(self.rows_per_unit / (budget - share)),
             rows_per_unit=self.rows_per_unit,
             adjacency=self.adjacency,
@@ -117,8 +128,10 @@ class ClippedColumn(Mechanism):
         self._set(search=search, total_epsilon=budget - share, cost=cost)
 
     def check_noise(self) -> None:
-        """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse: that of the narrowest or the widest."""
+        """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse."""
         searches = len(self.search.runs(BucketCounts.empty(self.grid)))
+        # Steps and scales are monotone in the clip, so the narrowest and the widest clip stand for all. What
+        # is refused is refused here, before any data are seen.
         for tests in (1, None):
             _ = self.noise_for(self.search.clip((tests,) * searches, simulated=True)).mechanism
 
@@ -133,14 +146,15 @@ class ClippedColumn(Mechanism):
 
     @no_remnants
     def clip_from(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
-        """Find the clip, with fresh noise: the first stage of `release`, for counts that an engine made over `grid`."""
+        """Find the clip, with fresh noise, from counts over `grid`: the first stage of `release`."""
         return self.search.release(counts, entropy=entropy)
 
     def check_clip(self, clip: Any, method: str) -> None:
         """Raise `InvalidParameter` unless the clip is what `clip_from` of the same parameters released."""
         if not isinstance(clip, Clip) or clip.mechanism != self.search:
             raise InvalidParameter(
-                f"{type(self).__name__}.{method} needs the Clip that clip_from of the same parameters released; got another one."
+                f"{type(self).__name__}.{method} needs the Clip that clip_from of the same parameters "
+                "released; got another one."
             )
 
     def result(
@@ -154,7 +168,10 @@ class ClippedColumn(Mechanism):
         records: int | None,
         simulated: bool,
     ) -> ClippedValue:
-        """Return what is released: a figure, its interval, and what both rest on; `records` is their number where it is public."""
+        """Return what is released: a figure, its interval, and what both rest on.
+
+        `records` is their number where it is public.
+        """
         low, high = clipped_ends(clip, noise, noisy, records, _WRONG)
         return ClippedValue(
             value=float(value),

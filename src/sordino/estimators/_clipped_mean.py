@@ -1,7 +1,7 @@
-"""The mean of a column without a guessed bound: a clip that is found privately, then the mean of the clipped records with noise.
+"""The mean of a column without a guessed bound: a private clip, then the noisy mean of the clipped records.
 
-Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records [durfee2023, Sec. 6.3;
-kulesza2024].
+Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records
+[durfee2023, Sec. 6.3; kulesza2024].
 Proof: docs/proofs/clipped-mean.md.
 Noise: one-sided geometric for the clip, discrete Laplace for one total or for two, all on whole numbers.
 Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
@@ -32,10 +32,11 @@ from sordino.remnants import no_remnants
 class ClippedMean(ClippedColumn):
     """Average a private column whose range nobody knows.
 
-    A share of the budget finds the clip, as for `ClippedSum`. Where the number of records is public, the rest goes to the sum of the
-    clipped records. Where it is not, it goes to two totals at once: the distances of the records from the lower end, and from the upper
-    end. One record adds the width of the clip to both together, so the two share one budget without dividing it; their sum tells the
-    number of records, their ratio the mean.
+    A share of the budget finds the clip, as for `ClippedSum`. Where the number of records is public, the rest
+    goes to the sum of the clipped records. Where it is not, it goes to two totals at once: the distances of
+    the records from the lower end, and from the upper end. One record adds the width of the clip to both
+    together, so the two share one budget without dividing it; their sum tells the number of records, their
+    ratio the mean.
 
     Raises
     ------
@@ -44,12 +45,14 @@ class ClippedMean(ClippedColumn):
 
     Notes
     -----
-    Missing values (NULL, NaN, None) do not count, unless the number of records is public: then they count as 0, moved into the clip.
+    Missing values (NULL, NaN, None) do not count, unless the number of records is public: then they count as
+    0, moved into the clip.
 
-    The two totals have half the variance of a sum of distances from the middle and a number of records with half the budget each, for
-    every mean and every clip. The defaults are choices, not claims: see `ClippedSum`. In exact laws of the clip with simulated noise
-    (the same columns of 1000 records, epsilon 0.1, 1 and 2) a share of 0.35 for the clip was at most 1.4 times as far off as the
-    best of 0.15, 0.25, 0.35 and 0.5; 0.25 up to 2 times, 0.5 up to 1.7 times.
+    The two totals have half the variance of a sum of distances from the middle and a number of records with
+    half the budget each, for every mean and every clip. The defaults are choices, not claims: see
+    `ClippedSum`. In exact laws of the clip with simulated noise (the same columns of 1000 records, epsilon
+    0.1, 1 and 2) a share of 0.35 for the clip was at most 1.4 times as far off as the best of 0.15, 0.25,
+    0.35 and 0.5; 0.25 up to 2 times, 0.5 up to 1.7 times.
 
     Examples
     --------
@@ -63,8 +66,9 @@ class ClippedMean(ClippedColumn):
     size_is_public: bool | None = parameter(
         OrNone(TRUTH),
         (
-            "Whether the number of records is public: only under replace-one, where a unit is one record and none was left out because of "
-            "what it holds. None: True under replace-one with `rows_per_unit=1`."
+            "Whether the number of records is public: only under replace-one, where a unit is one record "
+            "and none was left out because of what it holds. None: True under replace-one with "
+            "`rows_per_unit=1`."
         ),
         default=None,
     )
@@ -77,16 +81,19 @@ class ClippedMean(ClippedColumn):
             self._set(size_is_public=could_be)
         if self.size_is_public and not could_be:
             raise InvalidParameter(
-                "ClippedMean.size_is_public must be False under add-remove and for units with several records: the number of records is "
-                "private there."
+                "ClippedMean.size_is_public must be False under add-remove and for units with several "
+                "records: the number of records is private there."
             )
         self.check_noise()
 
     def noise_for(self, clip: Clip) -> TotalNoise:
-        """Return the noise of the totals for this clip; its bound is how far those of neighbors may be apart, in the L1 norm."""
-        exchanged = (
-            self.adjacency == "replace-one" and not self.size_is_public
-        )  # one unit goes and another one comes
+        """Return the noise of the totals for this clip.
+
+        Its bound is how far the totals of neighbors may be apart, in the L1 norm.
+        """
+        # One unit leaves and another one joins: each record of either moves the totals by the width of the
+        # clip.
+        exchanged = self.adjacency == "replace-one" and not self.size_is_public
         return TotalNoise(
             epsilon=self.total_epsilon,
             bound=self.rows_per_unit * (clip.high - clip.low) * (2 if exchanged else 1),
@@ -129,11 +136,11 @@ class ClippedMean(ClippedColumn):
         Parameters
         ----------
         total : int or None
-            Private: the sum of max(low, min(high, floor(value / step))) over the records, with the numbers of `clip`. None, the sum
-            over no records, is 0.
+            Private: the sum of max(low, min(high, floor(value / step))) over the records, with the numbers of
+            `clip`. None, the sum over no records, is 0.
         records : int
-            How many records these are: without the missing ones, and private; under `size_is_public` all of them, and public, where
-            a missing one has added `clip.missing`.
+            How many records these are: without the missing ones, and private; under `size_is_public` all of
+            them, and public, where a missing one has added `clip.missing`.
         clip : Clip
             What `clip_from` of this mean released.
         entropy : Entropy
@@ -155,13 +162,17 @@ class ClippedMean(ClippedColumn):
 
     @no_remnants
     def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
-        """Return what meets the noise, in record steps: the sum of the clipped records, or of their distances from either end. Private."""
+        """Return the totals that get noise, in record steps. Private.
+
+        The sum of the clipped records, or the two totals of their distances from either end.
+        """
         read = partial(
             clipped_steps, values, clip.low, clip.high, clip.step, owner="ClippedMean.release: values"
         )
         if self.size_is_public:
             return (read(missing=clip.missing),)
         rows = len(values)
+        # A missing record counts as the end that the distance is taken from, so it adds 0 to either total.
         return read(missing=clip.low) - rows * clip.low, rows * clip.high - read(missing=clip.high)
 
     def _finished(
@@ -179,14 +190,20 @@ class ClippedMean(ClippedColumn):
 def _estimate(
     clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None
 ) -> tuple[Fraction, float]:
-    """Return the mean, within the clip, and the standard deviation of its noise: for two totals to first order, at what was released."""
+    """Return the mean, within the clip, and the standard deviation of its noise.
+
+    For two totals the deviation is of first order, at the released numbers.
+    """
     low, high = clip.low * clip.step, clip.high * clip.step
     deviation = math.sqrt(noise.mechanism.noise.variance)
     if records is not None:
         known = max(1, records)
         return max(low, min(high, noisy[0] * noise.step / known)), deviation * float(noise.step) / known
+    # Distances are not negative, but noise may make their totals so. If nothing is left, the middle of the
+    # clip is released.
     below, above = (max(0, total) for total in noisy)
     place = Fraction(below, below + above) if below + above else Fraction(1, 2)
+    # The mean depends on both totals through their ratio: these are its two derivatives.
     slope = math.hypot(float(place), float(1 - place)) / max(1, below + above)
     return low + (high - low) * place, deviation * slope * float(high - low)
 
@@ -195,7 +212,10 @@ _BELOW = 8 - 2**-40  # just below an edge: beyond all edges before, and added ne
 CLAIMS = (
     Claim(
         name="ClippedMean",
-        statement="Clip and mean together are epsilon-differentially private for units with at most rows_per_unit records.",
+        statement=(
+            "Clip and mean together are epsilon-differentially private for units with at most rows_per_unit "
+            "records."
+        ),
         references=("durfee2023, Sec. 6.3", "kulesza2024"),
         proof="clipped-mean.md",
         neighbours=(

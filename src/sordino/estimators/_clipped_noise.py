@@ -1,6 +1,7 @@
-"""Noise for sums of whole steps: exact discrete Laplace, on a grid that is fine for the noise and as coarse as the sampler likes.
+"""Noise for sums of whole steps: exact discrete Laplace noise, on a grid that may be coarser than the steps.
 
-Claim: totals that move by at most `bound` record steps in the L1 norm are released with at most epsilon. Proof: docs/proofs/clipped-sum.md.
+Claim: totals that move by at most `bound` record steps in the L1 norm are released with at most epsilon.
+Proof: docs/proofs/clipped-sum.md.
 Noise: discrete Laplace, from `LaplaceMechanism`.
 Floats: none; totals are Python integers of any size.
 """
@@ -19,13 +20,14 @@ from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import Adjacency, Sensitivity
 
 _COARSEST = Fraction(1 << 900)
-_SCALE_BITS = 28  # the noise is about 2^28 grid steps wide, which rates with denominators up to 2^40 follow to a thousandth
+# The noise is about 2^28 grid steps wide. Rates with denominators up to 2^40 can follow that to a thousandth.
+_SCALE_BITS = 28
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class TotalNoise:
-    """How totals in record steps become noisy numbers of noise steps: rounded down to the coarser grid, then noise is added.
+    """Turns totals in record steps into noisy totals in noise steps: rounds down to their grid, adds noise.
 
     Attributes
     ----------
@@ -50,8 +52,8 @@ class TotalNoise:
     def __post_init__(self) -> None:
         if not 1 / _COARSEST <= self.record_step <= _COARSEST:
             raise InvalidParameter(
-                "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and unit they would be smaller or larger. "
-                "Change the unit of the values."
+                "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and unit they "
+                "would be smaller or larger. Change the unit of the values."
             )
 
     @cached_property
@@ -67,7 +69,9 @@ class TotalNoise:
 
     @cached_property
     def mechanism(self) -> LaplaceMechanism:
-        """What adds the noise. Rounding down moves one total by at most ceil(bound) steps, several by less than one more for each."""
+        """What adds the noise."""
+        # Rounding down moves one total by at most ceil(bound / 2^shift) noise steps. Several totals together
+        # move by less than one step more for each.
         coarse = -(-self.bound >> self.shift) + (self.totals - 1 if self.shift else 0)
         statement = Sensitivity(
             bound=coarse * self.step,
@@ -85,7 +89,10 @@ class TotalNoise:
         return tuple((total >> self.shift) + noise for total, noise in zip(totals, drawn, strict=True))
 
     def reach(self, wrong: Fraction) -> int:
-        """Return the smallest number of noise steps that the noise on one total exceeds in size with a probability of at most `wrong`."""
+        """Return the reach of the noise on one total, in noise steps.
+
+        It is the smallest number that the noise exceeds in size with a probability of at most `wrong`.
+        """
         return -self.mechanism.noise.quantile(float(wrong / 2))
 
     @property

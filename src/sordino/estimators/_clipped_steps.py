@@ -1,7 +1,7 @@
 """The sum of records that were clipped and rounded down to whole steps, one by one.
 
-Claim: one record contributes a whole number in [low, high], a function of this record alone; the sum is exact. Proof:
-docs/proofs/bucket-counts.md.
+Claim: one record contributes a whole number in [low, high], a function of this record alone; the sum is
+exact. Proof: docs/proofs/bucket-counts.md.
 Floats: clipping, powers of two and floor are exact; sums are whole numbers of any size.
 """
 

@@ -1,6 +1,7 @@
-"""The sum of a column without a guessed bound: a clip that is found privately, then the sum of the clipped records with noise.
+"""The sum of a column without a guessed bound: a private clip, then the noisy sum of the clipped records.
 
-Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records [durfee2023, Sec. 6.3].
+Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records
+[durfee2023, Sec. 6.3].
 Proof: docs/proofs/clipped-sum.md.
 Noise: one-sided geometric for the clip, discrete Laplace for the sum, both on whole numbers.
 Floats: none after records are whole numbers of steps; the released floats are exact fractions, rounded once.
@@ -29,9 +30,10 @@ from sordino.remnants import no_remnants
 class ClippedSum(ClippedColumn):
     """Add up a private column whose range nobody knows.
 
-    A share of the budget finds an edge that few records reach; each record is moved below it, rounded down to a whole number of small
-    steps, and the sum of these gets noise of the size of the clip. Nothing but a cap has to be known, and only as a safeguard: now and
-    then (about once in a thousand times) the search runs far past the largest record, and the cap ends it.
+    A share of the budget finds an edge that few records reach; each record is moved below it, rounded down to
+    a whole number of small steps, and the sum of these gets noise of the size of the clip. Nothing but a cap
+    has to be known, and only as a safeguard: now and then (about once in a thousand times) the search runs
+    far past the largest record, and the cap ends it.
 
     Raises
     ------
@@ -40,14 +42,15 @@ class ClippedSum(ClippedColumn):
 
     Notes
     -----
-    Missing values (NULL, NaN, None) add nothing. The search aims at rows_per_unit / epsilon-of-the-sum records beyond the clip, where
-    cutting off a little more costs as much as it saves in noise.
+    Missing values (NULL, NaN, None) add nothing. The search aims at rows_per_unit / epsilon-of-the-sum
+    records beyond the clip, where cutting off a little more costs as much as it saves in noise.
 
-    The defaults are choices, not claims. In exact expected errors on samples of 200, 1000 and 10,000 records of six columns (ages, hours,
-    ratings, pages, a lognormal and a Pareto law), epsilon 0.1 to 2, a share of 0.35 was at most 1.5 times as far off as the best share
-    for that column and budget, 0.25 up to 2.1 times and 0.5 up to 1.7 times. The threshold gets twice the rate of the counts, which makes
-    overshoots rare. They still weigh: an error of the size of cap / epsilon, once in a thousand times, is part of the expected error,
-    and a cap that is a million times too large dominates it. The median error does not notice.
+    The defaults are choices, not claims. In exact expected errors on samples of 200, 1000 and 10,000 records
+    of six columns (ages, hours, ratings, pages, a lognormal and a Pareto law), epsilon 0.1 to 2, a share of
+    0.35 was at most 1.5 times as far off as the best share for that column and budget, 0.25 up to 2.1 times
+    and 0.5 up to 1.7 times. The threshold gets twice the rate of the counts, which makes overshoots rare.
+    They still weigh: an error of the size of cap / epsilon, once in a thousand times, is part of the expected
+    error, and a cap that is a million times too large dominates it. The median error does not notice.
 
     Examples
     --------
@@ -61,8 +64,8 @@ class ClippedSum(ClippedColumn):
     lower: Number | None = parameter(
         OrNone(FINITE),
         (
-            "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: minus the cap; then, and for every number "
-            "below 0, there is a clip on either side."
+            "Public, at most 0: no record counts as less. 0: values below 0 count as 0. None: minus the "
+            "cap; then, and for every number below 0, there is a clip on either side."
         ),
         default=0.0,
     )
@@ -73,12 +76,18 @@ class ClippedSum(ClippedColumn):
         super().derive()
         if self.search.lower > 0:
             raise InvalidParameter(
-                f"ClippedSum.lower must be at most 0, or None, because a sum gains nothing from a larger one; got {shown(self.lower)}."
+                "ClippedSum.lower must be at most 0, or None, because a sum gains nothing from a larger "
+                f"one; got {shown(self.lower)}."
             )
         self.check_noise()
 
     def noise_for(self, clip: Clip) -> TotalNoise:
-        """Return the noise of the sum for this clip; its bound is how far the sums of neighbors may be apart."""
+        """Return the noise of the sum for this clip.
+
+        Its bound is how far the sums of neighbors may be apart.
+        """
+        # A record that comes or goes moves the sum by at most the end that is farther from 0. A record in
+        # place of another one moves it by at most the width.
         apart = clip.high - clip.low if self.adjacency == "replace-one" else max(-clip.low, clip.high)
         return TotalNoise(
             epsilon=self.total_epsilon,
@@ -124,8 +133,8 @@ class ClippedSum(ClippedColumn):
         Parameters
         ----------
         total : int or None
-            Private: the sum of max(low, min(high, floor(value / step))) over all records that are not missing, with the numbers of
-            `clip`. None, the sum over no records, is 0.
+            Private: the sum of max(low, min(high, floor(value / step))) over all records that are not
+            missing, with the numbers of `clip`. None, the sum over no records, is 0.
         clip : Clip
             What `clip_from` of this sum released.
         entropy : Entropy
@@ -152,13 +161,16 @@ class ClippedSum(ClippedColumn):
         )
 
 
-_BELOW = (
-    8 - 2**-40
-)  # just below an edge, which is where a record loses most: it is beyond all edges before, and added nearly whole
+# A value just below an edge: there a record loses most. The search finds it beyond all edges before, and
+# the sum adds it nearly whole.
+_BELOW = 8 - 2**-40
 CLAIMS = (
     Claim(
         name="ClippedSum",
-        statement="Clip and sum together are epsilon-differentially private for units with at most rows_per_unit records.",
+        statement=(
+            "Clip and sum together are epsilon-differentially private for units with at most rows_per_unit "
+            "records."
+        ),
         references=("durfee2023, Sec. 6.3",),
         proof="clipped-sum.md",
         neighbours=(

@@ -1,7 +1,7 @@
 """A sum or a mean of clipped records: the number, and what is known of it.
 
-Claim: `interval` covers the figure of the clipped records, `true_interval` that of the records themselves, each with at least its
-confidence. Proof: docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md.
+Claim: `interval` covers the figure of the clipped records, `true_interval` that of the records themselves,
+each with at least its confidence. Proof: docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md.
 Floats: exact fractions of what was released, rounded once.
 """
 
@@ -32,13 +32,14 @@ class ClippedValue(Release):
     clip : tuple of float
         The ends (low, high) that records were moved into.
     capped : bool
-        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large as the cap then.
+        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large as the cap
+        then.
     standard_error : float
-        Standard deviation of the noise, given the clip; says nothing of what clipping cut off. Of a mean under add-remove an
-        approximation for many records, at the released numbers.
+        Standard deviation of the noise, given the clip; says nothing of what clipping cut off. Of a mean
+        under add-remove an approximation for many records, at the released numbers.
     interval : tuple of float
-        Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from the exact law of the noise, also for
-        few records.
+        Covers the sum or mean *of the clipped records* with a probability of at least 95 %: from the exact
+        law of the noise, also for few records.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class ClippedValue(Release):
     records: int | None = field(repr=False)
 
     def interval_at(self, *, confidence: Number) -> tuple[float, float]:
-        """Return the ends of an interval for the sum or mean of the clipped records, at another confidence than 95 %.
+        """Return an interval for the sum or mean of the clipped records at another confidence than 95 %.
 
         Raises
         ------
@@ -75,16 +76,18 @@ class ClippedValue(Release):
     def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
         """Return the ends of an interval for the sum or mean of the records as they are, not clipped.
 
-        How far the largest records reach is what no private number can tell: an end is infinite unless a public statement closes it.
-        Where `lower` was 0 or more and no record lies below it, the lower end is finite. With `within_cap` both are.
+        No private number can tell how far the largest records reach. So an end is infinite unless a public
+        statement closes it. Where `lower` was 0 or more and no record lies below it, the lower end is finite.
+        With `within_cap` both are.
 
         Parameters
         ----------
         confidence : number
             In (0, 1).
         within_cap : bool
-            Say True only if it is public that all records lie between `lower` (with None: minus the cap) and the cap. Then as many of
-            them as the search may have left beyond the clip are counted as if they lay there.
+            Say True only if it is public that all records lie between `lower` (with None: minus the cap) and
+            the cap. Then as many of them as the search may have left beyond the clip are counted as if they
+            lay there.
 
         Raises
         ------
@@ -93,7 +96,8 @@ class ClippedValue(Release):
 
         Notes
         -----
-        A finite upper end is one for records that are rounded down to whole steps (of about the clip over 2^32), as they were added.
+        A finite upper end is one for records that are rounded down to whole steps (of about the clip over
+        2^32), as they were added.
         """
         wrong = 1 - SHARE("ClippedValue.true_interval.confidence", confidence)
         TRUTH("ClippedValue.true_interval.within_cap", within_cap)
@@ -106,7 +110,10 @@ class ClippedValue(Release):
         return _floats(self._unclipped_ends(wrong / 3))
 
     def _unclipped_ends(self, wrong: Fraction) -> Ends:
-        """Return the ends for all records, if they lie within the cap: three things fail, each with a probability of at most `wrong`."""
+        """Return the ends for all records, if they lie within the cap.
+
+        Three things may fail, each with a probability of at most `wrong`.
+        """
         low, high = clipped_ends(self.found, self.noise, self.noisy, self.records, wrong)
         down, up = _beyond(self.found, wrong)
         if self.records is None and len(self.noisy) == 1:
@@ -127,10 +134,10 @@ def clipped_ends(
     *,
     two_sided: bool = True,
 ) -> Ends:
-    """Return between which numbers the figure of the clipped records lies, with a probability of at least 1 - `wrong`.
+    """Return ends that hold the figure of the clipped records with a probability of at least 1 - `wrong`.
 
-    One total: the exact quantiles of its noise. Two totals, of the distances from either end: the shares that they do not refute.
-    Not `two_sided`: only the lower end holds, at the same level.
+    One total: the exact quantiles of its noise. Two totals, of the distances from either end: the shares that
+    they do not refute. Not `two_sided`: only the lower end holds, at the same level.
     """
     if len(noisy) == 2:
         rate, slack = float(noise.mechanism.noise.rate), 1 + noise.rounded
@@ -140,7 +147,9 @@ def clipped_ends(
         return (clip.low + low * (clip.high - clip.low)) * clip.step, (
             clip.low + high * (clip.high - clip.low)
         ) * clip.step
+    # `reach` is for both tails. If only one may fail, it may fail as often as both together.
     reach = noise.reach(wrong if two_sided else min(2 * wrong, Fraction(1)))
+    # A total may have been rounded down by up to one noise step.
     low, high = (noisy[0] - reach) * noise.step, (noisy[0] + reach + noise.rounded) * noise.step
     if records is None:
         return low, high
@@ -150,7 +159,10 @@ def clipped_ends(
 def _least_records(
     clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, wrong: Fraction
 ) -> Fraction:
-    """Return how many records there are at least: known, or from both totals, each of which fails with half of `wrong`."""
+    """Return how many records there are at least: their known number, or a bound from both totals.
+
+    Each total fails with half of `wrong`.
+    """
     if records is not None:
         return Fraction(max(1, records))
     least = sum(max(0, total - noise.reach(wrong / 2)) for total in noisy)
@@ -160,6 +172,7 @@ def _least_records(
 def _beyond(clip: Clip, wrong: Fraction) -> Ends:
     """Return how much the records beyond each end may add up to, if none lies beyond `lower` and the cap."""
     search = clip.mechanism
+    # A search that found nothing clips at the limit of its side, beyond which no record is taken to lie.
     counts = [
         Fraction(0) if tests is None else Fraction(search.beyond(tests, wrong / len(clip.tests)))
         for tests in clip.tests
@@ -176,11 +189,12 @@ def _floats(ends: Ends) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-# ---- the interval of a share -----------------------------------------------------------------------------------------
-# Where the share of one total in two lies, from both with noise: an interval by inverting a test, exact for every number of records.
+# ---- the interval of a share -------------------------------------------------------------------------------
+# Where the share of one total in two lies, from both with noise: an interval by inverting a test, exact for
+# every number of records.
 #
-# Claim: the share u/(u + v) of whole u, v >= 0, u + v > 0, is between the ends with at least the stated confidence. Proof:
-# docs/proofs/clipped-mean.md, "Intervals".
+# Claim: the share u/(u + v) of whole u, v >= 0, u + v > 0, is between the ends with at least the stated
+# confidence. Proof: docs/proofs/clipped-mean.md, "Intervals".
 # Floats: distances are exact fractions; the tail of two Laplace variables is rounded in its last digits.
 
 
@@ -214,25 +228,30 @@ class ShareTest:
     one_sided: bool
 
     def refutes(self, low: int, high: int) -> bool:
-        """Return whether all shares from `low` to `high`, in units of 2^-64, are refuted: each says that the totals are too far apart."""
-        ends = [
-            self.first * _ONE - share * (self.first + self.second) for share in (low, high)
-        ]  # linear in the share
+        """Return whether all shares from `low` to `high`, in units of 2^-64, are refuted.
+
+        A share is refuted if under it the totals would be too far apart.
+        """
+        # The distance is linear in the share, so over a range of shares it is extreme at its ends.
+        ends = [self.first * _ONE - share * (self.first + self.second) for share in (low, high)]
         away = min(ends) if self.one_sided or min(ends) > 0 else -max(ends)
         distance = away / _ONE - self.slack
         if distance <= 0:
             return False
+        # The tail rises with both scales, so the larger ones of the range make the test refute less.
         wider, other = max(_ONE - low, high) / _ONE, min(_ONE - low, high) / _ONE
         return tail(distance * self.rate, wider, other) <= (2 * self.wrong if self.one_sided else self.wrong)
 
     def ends(self) -> tuple[Fraction, Fraction]:
-        """Return the smallest and the largest share that is not refuted, rounded outward; 0 and 1 where there is but noise."""
+        """Return the smallest and the largest share that is not refuted, rounded outward.
+
+        They are 0 and 1 where the totals are nothing but noise.
+        """
         if self.first + self.second <= 0:  # nothing but noise: the share at which they balance means nothing
             return Fraction(0), Fraction(1)
         low, high = self._end(upper=False), self._end(upper=True)
-        if (
-            low is None or high is None
-        ):  # the true share is refuted, too: any answer is as wrong, and this one is sensible
+        # All shares are refuted, the true one among them. Any answer is as wrong, and this one is sensible.
+        if low is None or high is None:
             return replace(self, first=max(0, self.first), second=max(0, self.second)).ends()
         return Fraction(low, _ONE), Fraction(high, _ONE)
 

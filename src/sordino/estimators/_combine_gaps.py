@@ -1,7 +1,8 @@
-"""The best linear unbiased estimates from a selection's free gaps and fresh measurements of the selected items.
+"""Combines the free gaps of a selection with fresh measurements: the best linear unbiased estimates.
 
-Claim: minimum variance among linear unbiased estimates for fixed indices [ding2022, Thm 4, generalized]. After selection the noise of
-the winners is not centered: the estimates are "before selection", their variance is no error bar. Proof: docs/proofs/combine-gaps.md.
+Claim: minimum variance among linear unbiased estimates for fixed indices [ding2022, Thm 4, generalized].
+After selection the noise of the winners is not centered: the estimates are "before selection", their variance
+is no error bar. Proof: docs/proofs/combine-gaps.md.
 Floats: post-processing in doubles.
 """
 
@@ -58,26 +59,29 @@ class Estimates:
 
 
 def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimates:
-    """Combine the gaps of `selection` with `measurements` of the selected items into one estimate for each item.
+    """Combine the gaps of `selection` with `measurements` of the same items: one estimate for each item.
 
-    The estimates are unbiased **before selection only**, that is for items that were fixed in advance. An item that was found was found
-    partly because its noise was high, so after selection its estimate is too high on average, the more so the further the answer lies
-    below where it was found, and the variance is no error bar. For intervals take `interval` of the measurements, or `lower_bound`.
+    The estimates are unbiased **before selection only**, that is for items that were fixed in advance. An
+    item that was found was found partly because its noise was high, so after selection its estimate is too
+    high on average, the more so the further the answer lies below where it was found, and the variance is no
+    error bar. For intervals take `interval` of the measurements, or `lower_bound`.
 
     Parameters
     ----------
     selection : TopK, HybridTop or Positives
-        What `NoisyTopK`, `HybridTopK`, `SparseVector`, `AdaptiveSparseVector` or `HybridSparseVector` released. After a threshold the
-        gaps have estimates of their own, which share the noise of that threshold; it is estimated along. Positives of later passes have
-        no gap: their measurement stands alone.
+        What `NoisyTopK`, `HybridTopK`, `SparseVector`, `AdaptiveSparseVector` or `HybridSparseVector`
+        released. After a threshold the gaps have estimates of their own. These share the noise of that
+        threshold, which is estimated along with them. Positives of later passes have no gap: their
+        measurement stands alone.
     measurements : Value or Values
-        What `LaplaceMechanism` or `GaussianMechanism` released: `measurements.values[i]` belongs to `selection.indices[i]`; NaN means
-        not measured. The noise must be independent of the selection's.
+        What `LaplaceMechanism` or `GaussianMechanism` released: `measurements.values[i]` belongs to
+        `selection.indices[i]`; NaN means not measured. The noise must be independent of the selection's.
 
     Raises
     ------
     InvalidParameter
-        If the lengths differ, the selection has no gaps, or its gaps say nothing without a measurement and nothing was measured.
+        If the lengths differ, the selection has no gaps, or its gaps say nothing without a measurement and
+        nothing was measured.
 
     Notes
     -----
@@ -101,13 +105,15 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
         )
     if math.isinf(known.level) and np.isnan(measured).all():
         raise InvalidParameter(
-            "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say how high a list lies."
+            "combine_gaps needs at least one measurement that is not NaN: gaps alone do not say how high a "
+            "list lies."
         )
     # In units of the largest deviation, so that squares neither overflow nor vanish together.
     scale = (
         max([error, *known.deviations.tolist(), *([known.level] if math.isfinite(known.level) else [])])
         or 1.0
     )
+    # What is missing has an infinite variance, and so no weight.
     u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _LEAST))
     v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _LEAST))
     values, variances = _least_squares(
@@ -118,7 +124,11 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
 
 
 class _Known(NamedTuple):
-    """What gaps say: `centers` are answer plus centered noise less one common unknown level; standard deviations of noise and level."""
+    """What the gaps say of the items.
+
+    `centers` are answer plus centered noise less a common unknown level; `deviations` and `level` are the
+    standard deviations of that noise and of the level.
+    """
 
     centers: Floats
     deviations: Floats
@@ -126,7 +136,10 @@ class _Known(NamedTuple):
 
 
 def _known(selection: Any) -> _Known:
-    """Return what the gaps of a selection say of each item, in the unit of the answers; a center is NaN where they say nothing."""
+    """Return what the gaps of a selection say of each item, in the unit of the answers.
+
+    A center is NaN where they say nothing.
+    """
     if not isinstance(selection, Selection):
         raise InvalidParameter(
             "combine_gaps.selection must be a TopK, HybridTop or Positives; got something else."
@@ -140,35 +153,39 @@ def _known(selection: Any) -> _Known:
             np.array([law.query.variance for law in laws])[branches],
             laws[0].threshold.variance,
         )
-        if getattr(
-            mechanism, "resample", False
-        ):  # each positive has met a threshold of its own: nothing is shared
+        # Each positive has met a threshold of its own: nothing is shared.
+        if getattr(mechanism, "resample", False):
             variances, level = variances + level, 0.0
         return _Known(selection.estimates, np.sqrt(variances) * step, math.sqrt(level) * step)
     if selection.gaps.size < k - 1:
         raise InvalidParameter(
             "combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise."
         )
-    # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which nothing is known.
+    # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which nothing is
+    # known.
     inner = selection.gaps[: k - 1]
     deviations = np.full(k, math.sqrt(mechanism.noise.variance) * step)
     return _Known(np.append(np.cumsum(inner[::-1])[::-1], 0.0), deviations, math.inf)
 
 
 def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: float) -> tuple[Floats, Floats]:
-    """Return estimates and variances for centers `d` of variance u, measurements of variance v (inf: none), and the level's variance."""
+    """Return estimates and variances, from centers `d` of variance `u` and measurements of variance `v`.
+
+    A variance of inf means that there is none; `level` is the variance of the common level.
+    """
+    # Only items with both a center and a measurement say something of the common level.
     both = np.isfinite(u) & np.isfinite(v)
     weights = np.where(both, 1 / (u + v), 0.0)
     total = float(weights.sum())
-    spread = (
-        1 / total if math.isinf(level) else level / (1 + level * total)
-    )  # variance of the level that is left
+    # The variance of the level that is left after the measurements.
+    spread = 1 / total if math.isinf(level) else level / (1 + level * total)
     shift = spread * float((weights * np.where(both, measured - d, 0.0)).sum())
     of_gap, of_measurement = 1 / u, 1 / v
     precision = of_gap + of_measurement
     some = precision > 0
     precision = np.where(some, precision, 1.0)
     share = of_gap / precision
+    # Where there is no center or no measurement the number may be NaN, and a weight of 0 would not remove it.
     from_gap, from_measurement = (
         np.where(of_gap > 0, d + shift, 0.0),
         np.where(of_measurement > 0, measured, 0.0),
@@ -187,5 +204,6 @@ def _read(measurements: Any) -> tuple[Floats, float]:
         if isinstance(error, float | int) and 0 <= error < math.inf:
             return values, float(error)
     raise InvalidParameter(
-        "combine_gaps.measurements must be what LaplaceMechanism or GaussianMechanism released, with a standard error."
+        "combine_gaps.measurements must be what LaplaceMechanism or GaussianMechanism released, with a "
+        "standard error."
     )

@@ -1,4 +1,4 @@
-"""The law of Z, the noise of a question less the noise of its threshold, and what it says of an answer that was found.
+"""The law of Z, the noise of a question less that of its threshold, and what it says of a found answer.
 
 Claim: `at_least` encloses P(Z >= z); `reach` and `lowest` never say more of an answer than the law does.
 Proof: docs/proofs/lower-bounds.md.
@@ -43,17 +43,21 @@ class Difference:
         return _reach(self, wrong)
 
     def lowest(self, lift: int, wrong: Fraction) -> int | None:
-        """Return the lowest height that is not refuted by a lift, for a share `wrong` in (0, 1) of all lifts that such an answer has.
+        """Return the lowest height of a found answer that its lift does not refute.
 
-        The height of an answer is how far it lies above its threshold, the lift how far its noisy value lies above the noisy threshold:
-        height plus Z, which is at least 0 for an answer that is found. A height x is refuted if P(Z >= lift - x | Z >= -x) <= wrong; if
-        it is, all lower ones are. None if no height is refuted.
+        Of all lifts that such an answer has, a share `wrong` in (0, 1) may refute its true height.
+
+        The height of an answer is how far it lies above its threshold, the lift how far its noisy value lies
+        above the noisy threshold: height plus Z, which is at least 0 for an answer that is found. A height x
+        is refuted if P(Z >= lift - x | Z >= -x) <= wrong; if it is, all lower ones are. None if no height is
+        refuted.
         """
 
         def stands(x: int) -> bool:
             return not _certain(lambda digits: self._spare(lift - x, -x, wrong, digits))
 
-        # A lift that even the lowest answers have more often than that: as far below as one likes it is the slowest tail that is left.
+        # A lift that even the lowest answers have more often than that: as far below as one likes it is the
+        # slowest tail that is left.
         slowest = (
             self.query.rate
             if self.threshold.name == "exponential"
@@ -70,14 +74,14 @@ class Difference:
         return _first(stands, low, high)
 
     def _spare(self, z: int, given: int | None, wrong: Fraction, digits: int) -> Bounds:
-        """Return bounds of wrong * P(Z >= given) - P(Z >= z); the first probability is 1 if nothing is given."""
+        """Return bounds of wrong * P(Z >= given) - P(Z >= z), with 1 in place of P(Z >= given) for None."""
         enclosed = _Enclosed(digits)
         known = _ONE if given is None else self.at_least(given, digits)
         return enclosed.less(enclosed.times(ratio_bounds(wrong, digits), known), self.at_least(z, digits))
 
 
 def differences(found: Any) -> tuple[Difference, ...]:
-    """Return the law for each branch of what a mechanism with a noisy threshold found: a HybridTop, Positives or a Verdict."""
+    """Return the law for each branch of what was found: a HybridTop, Positives or a Verdict."""
     mechanism = found.mechanism
     if isinstance(found, HybridTop):  # the threshold competes with the noise of an item
         return (Difference(mechanism.noise, mechanism.noise),)
@@ -89,15 +93,15 @@ def differences(found: Any) -> tuple[Difference, ...]:
 def _at_least(law: Difference, z: int, digits: int) -> Bounds:
     if z >= 0:
         return _upper(law.query, law.threshold, z, digits)
-    return _Enclosed(digits).less(
-        _ONE, _upper(law.threshold, law.query, 1 - z, digits)
-    )  # -Z is such a difference, too
+    # P(Z >= z) = 1 - P(-Z >= 1 - z), and -Z is such a difference, too.
+    return _Enclosed(digits).less(_ONE, _upper(law.threshold, law.query, 1 - z, digits))
 
 
 @lru_cache(maxsize=256)
 def _reach(law: Difference, wrong: Fraction) -> int:
     def enough(z: int) -> bool:
-        return _certain(lambda digits: law._spare(z + 1, None, wrong, digits))  # noqa: SLF001  (of this module)
+        # The private method is of this module.
+        return _certain(lambda digits: law._spare(z + 1, None, wrong, digits))  # noqa: SLF001
 
     low, high, width = -1, 0, 1
     while enough(low):
@@ -112,6 +116,7 @@ def _certain(spare: Callable[[int], Bounds]) -> bool:
     digits = _DIGITS
     while digits <= _MOST_DIGITS:
         low, high = spare(digits)
+        # The bounds decide as soon as both have the same sign.
         if low >= 0 or high < 0:
             return low >= 0
         digits *= 2
@@ -119,7 +124,10 @@ def _certain(spare: Callable[[int], Bounds]) -> bool:
 
 
 def _first(true: Callable[[int], bool], low: int, high: int) -> int:
-    """Return a number in (low, high] where it is true and was not one before; it is not true at `low`, and true at `high`."""
+    """Return a number in (low, high] where it is true and was not true one before.
+
+    It is not true at `low`, and true at `high`.
+    """
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if true(middle) else (middle, high)
@@ -129,8 +137,8 @@ def _first(true: Callable[[int], bool], low: int, high: int) -> int:
 def _upper(first: Law, second: Law, z: int, digits: int) -> Bounds:
     """Return bounds of P(X - Y >= z) for z >= 0, X of the first and Y of the second law.
 
-    A discrete Laplace variable is a geometric one with probability 1/(1 + r), else -1 less a geometric one. If X < 0 <= Y, nothing is
-    left; the other signs give differences and a sum of geometric variables.
+    A discrete Laplace variable is a geometric one with probability 1/(1 + r), else -1 less a geometric one.
+    If X < 0 <= Y, nothing is left; the other signs give differences and a sum of geometric variables.
     """
     enclosed = _Enclosed(digits)
     above, below = enclosed.signs(first), enclosed.signs(second)
@@ -157,7 +165,10 @@ def _power(rate: Fraction, n: int, digits: int) -> Bounds:
 
 @final
 class _Enclosed:
-    """Arithmetic with bounds of numbers, none of them negative where they are multiplied, and tails of two geometric variables."""
+    """Arithmetic with bounds of numbers, and tails of two geometric variables.
+
+    No number is negative where it is multiplied.
+    """
 
     def __init__(self, digits: int) -> None:
         self._digits = digits
@@ -191,12 +202,17 @@ class _Enclosed:
         return self.over(_ONE, self.plus(_ONE, r)), self.over(r, self.plus(_ONE, r))
 
     def difference(self, first: Fraction, second: Fraction, z: int) -> Bounds:
-        """Return bounds of P(G - H >= z), z >= 0, for geometric variables of these rates: (1 - s) r^z / (1 - r s)."""
+        """Return bounds of P(G - H >= z), z >= 0, for geometric variables of these rates.
+
+        It is (1 - s) r^z / (1 - r s).
+        """
         s, both = self.power(second, 1), self.power(first + second, 1)
         return self.over(self.times(self.less(_ONE, s), self.power(first, z)), self.less(_ONE, both))
 
     def sum(self, first: Fraction, second: Fraction, n: int) -> Bounds:
-        """Return bounds of P(G + H >= n) for geometric variables of these rates: s^n + (1 - s) (r^n + r^(n-1) s + ... + r s^(n-1)).
+        """Return bounds of P(G + H >= n) for geometric variables of these rates.
+
+        It is s^n + (1 - s) (r^n + r^(n-1) s + ... + r s^(n-1)).
 
         The sum in brackets is r (r^n - s^n)/(r - s), or n r^n if the rates agree.
         """

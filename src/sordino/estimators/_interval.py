@@ -1,7 +1,8 @@
-"""Where a released number's true answer lies: exact quantiles of the noise, nothing normal about it.
+"""Intervals for the true answers behind released numbers, from exact quantiles of the noise.
 
-Claim: the interval covers each true answer with at least the stated confidence, given everything released before the noise was drawn,
-so also after a selection made with other noise. Proof: docs/proofs/intervals.md. Floats: rounding of the last bit.
+Claim: the interval covers each true answer with at least the stated confidence, given everything released
+before the noise was drawn, so also after a selection made with other noise. Proof: docs/proofs/intervals.md.
+Floats: rounding of the last bit.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from sordino.releases import Value, Values
 
 
 def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[Any, Any]:
-    """Return the two ends of an interval for each true answer of a `LaplaceMechanism`, `GaussianMechanism` or `FoldedMechanism`.
+    """Return the two ends of an interval for each true answer behind a release.
+
+    The release is of a `LaplaceMechanism`, `GaussianMechanism` or `FoldedMechanism`.
 
     Parameters
     ----------
@@ -29,9 +32,9 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     Returns
     -------
     low, high : float, or arrays of shape (n,)
-        In the unit of the answers (for answers between two grid points: of the grid point below; of a `FoldedMechanism` without a step:
-        of the one that the answer was rounded to). After folded noise both lie in the range of the answers, and an answer beyond
-        that range counts as its end.
+        In the unit of the answers (for answers between two grid points: of the grid point below; of a
+        `FoldedMechanism` without a step: of the one that the answer was rounded to). After folded noise both
+        lie in the range of the answers, and an answer beyond that range counts as its end.
 
     Raises
     ------
@@ -55,15 +58,14 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
             "interval.released must be what LaplaceMechanism, GaussianMechanism or FoldedMechanism released."
         )
     law, step = mechanism.noise, float(mechanism.step)
-    reach = (
-        -law.quantile(float((1 - share) / 2)) * step
-    )  # the law is symmetric: P(|noise| > reach) <= 1 - confidence
+    # The law is symmetric: P(|noise| > reach) <= 1 - confidence.
+    reach = -law.quantile(float((1 - share) / 2)) * step
     values = released.value if isinstance(released, Value) else released.values
     if not isinstance(mechanism, FoldedMechanism):
         return values - reach, values + reach
     low, high = (end * step for end in mechanism.ends)
-    unfolded = np.clip(
-        values, low, high
-    )  # what lies beyond an end stands for that end, and for all that was beyond it
+    # A released number beyond an end of the range is cut to that end: the ends stand for all that lies
+    # beyond.
+    unfolded = np.clip(values, low, high)
     ends = np.maximum(low, unfolded - reach), np.minimum(high, unfolded + reach)
     return ends if isinstance(released, Values) else (float(ends[0]), float(ends[1]))

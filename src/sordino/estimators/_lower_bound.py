@@ -1,7 +1,8 @@
-"""How large an answer that was found above a noisy threshold is at least: exact quantiles of the noise, on the grid.
+"""Lower bounds of answers that were found above a noisy threshold, from exact quantiles of the noise.
 
-Claim: for each question P(found and bound wrong) <= 1 - confidence; with `selective` P(bound wrong | found) <= 1 - confidence
-[ding2022, Lemma 3, with the tail that one-sided noise needs]. Proof: docs/proofs/lower-bounds.md.
+Claim: for each question P(found and bound wrong) <= 1 - confidence; with `selective` P(bound wrong | found)
+<= 1 - confidence [ding2022, Lemma 3, with the tail that one-sided noise needs]. Proof:
+docs/proofs/lower-bounds.md.
 Floats: what is read from a release is a whole number of steps again; the bound is rounded down to a float.
 """
 
@@ -30,10 +31,11 @@ def lower_bound(
 ) -> Any:
     """Return a lower bound of each answer that was found above a noisy threshold, at no cost.
 
-    By default the bound is right for a question **before it is known whether it is found**: with probability at most 1 - confidence
-    the question is found and its bound is wrong. Among many questions that are far below the threshold a few are found all the same,
-    and *their* bounds are wrong. With `selective` at most a share 1 - confidence of the findings of each question has a wrong bound;
-    that bound is lower, and there is none where the answer lies too close to its noisy threshold.
+    By default the bound is right for a question **before it is known whether it is found**: with probability
+    at most 1 - confidence the question is found and its bound is wrong. Among many questions that are far
+    below the threshold a few are found all the same, and *their* bounds are wrong. With `selective` at most a
+    share 1 - confidence of the findings of each question has a wrong bound; that bound is lower, and there is
+    none where the answer lies too close to its noisy threshold.
 
     Parameters
     ----------
@@ -42,14 +44,15 @@ def lower_bound(
     confidence : number
         In (0, 1).
     selective : bool
-        Whether the bound holds given that the answer was found. Only for `SparseVector`, where it is proved: for lists (whose order and
-        thresholds were fixed before), and for verdicts of a stream with `positives=1` or `resample`.
+        Whether the bound holds given that the answer was found. Only for `SparseVector`, where it is proved:
+        for lists (whose order and thresholds were fixed before), and for verdicts of a stream with
+        `positives=1` or `resample`.
 
     Returns
     -------
     float, or array of shape (t,)
-        In the unit of the answers; one number for a verdict. -inf where nothing can be said: not above, no gap (a later pass, or a
-        hybrid that did not meet its threshold), or too small a gap.
+        In the unit of the answers; one number for a verdict. -inf where nothing can be said: not above, no
+        gap (a later pass, or a hybrid that did not meet its threshold), or too small a gap.
 
     Raises
     ------
@@ -58,8 +61,8 @@ def lower_bound(
 
     Notes
     -----
-    Each bound holds for its own question with the stated confidence, all of them together with less. Where a question has several
-    branches, 1 - confidence is divided among them.
+    Each bound holds for its own question with the stated confidence, all of them together with less. Where a
+    question has several branches, 1 - confidence is divided among them.
 
     Examples
     --------
@@ -85,7 +88,11 @@ def lower_bound(
 
 
 class _Seen(NamedTuple):
-    """One answer in steps: its noisy value less the noise of the threshold, its branch, and how far it lies above the noisy threshold."""
+    """One answer, in steps.
+
+    `value` is its noisy value less the noise of the threshold, `branch` its branch, and `lift` how far it
+    lies above the noisy threshold.
+    """
 
     value: int
     branch: int
@@ -106,12 +113,12 @@ def _bound(law: Difference, seen: _Seen, wrong: Fraction, step: Fraction, select
         lowest = law.lowest(seen.lift, wrong)
         if lowest is None:
             return -math.inf
+        # Value less lift is the public threshold, from which heights are counted.
         steps = seen.value - seen.lift + lowest
     else:
         steps = seen.value - law.reach(wrong)
-    return (
-        -math.inf if steps <= -CLAMP else _rounded_down(steps * step)
-    )  # the lowest value stands for everything below it
+    # The lowest value of the grid stands for everything below it.
+    return -math.inf if steps <= -CLAMP else _rounded_down(steps * step)
 
 
 def _rounded_down(number: Fraction) -> float:
@@ -131,12 +138,14 @@ def _of_list(found: Positives | HybridTop) -> list[_Seen | None]:
             continue
         value = (Fraction(estimate) + centers[branch]) / mechanism.step
         lift = (Fraction(gap) - corrections[branch]) / mechanism.step
+        # From 2^51 steps on the float may stand for a step nearby. The value is lowered then: the bound stays
+        # a lower one.
         seen.append(_Seen(round(value) - int(abs(value) / _EXACT), branch, _whole(lift, gap, mechanism.step)))
     return seen
 
 
 def _whole(lift: Fraction, gap: float, step: Fraction) -> int:
-    """Return the whole number of steps in a lift that was rounded to a float, or one less where the float does not tell."""
+    """Return the steps in a lift that was rounded to a float, or one less where the float does not tell."""
     error = abs(Fraction(gap)) / step * _HALF_DIGIT
     certain = lift.denominator == 1 and error < 1  # a threshold on the grid
     return max(0, math.floor(lift if certain else lift - error))
@@ -151,6 +160,7 @@ def _of_verdict(found: Verdict) -> _Seen | None:
     )
     lift = (Fraction(found.gap) - cut.above) / mechanism.step
     error = abs(Fraction(found.gap)) / mechanism.step * _HALF_DIGIT
+    # Where the float does not tell the step, the smallest lift that it may stand for.
     whole = round(lift) if error < Fraction(1, 2) else max(0, math.floor(lift - error))
     return _Seen(cut.steps + whole, found.branch, whole)
 
@@ -160,11 +170,12 @@ def _check_selective(found: Any) -> None:
     mechanism = found.mechanism
     if not isinstance(mechanism, SparseVector):
         raise InvalidParameter(
-            f"lower_bound.selective must be False for what {type(mechanism).__name__} found: being found depends there on more than one "
-            "test. Measure the answer afresh and take its interval."
+            f"lower_bound.selective must be False for what {type(mechanism).__name__} found: being found "
+            "depends there on more than one test. Measure the answer afresh and take its interval."
         )
     if isinstance(found, Verdict) and mechanism.positives > 1 and not mechanism.resample:
         raise InvalidParameter(
-            "lower_bound.selective must be False for a stream with several positives and one threshold, whose later questions may be "
-            "chosen by what was found. Use positives=1 or resample=True, or release a list."
+            "lower_bound.selective must be False for a stream with several positives and one threshold, "
+            "whose later questions may be chosen by what was found. Use positives=1 or resample=True, or "
+            "release a list."
         )

@@ -1,7 +1,7 @@
 """The mean of many numbers from one noisy report of each: post-processing of local releases.
 
-Claim: unbiased for the mean of the numbers, each moved into the range; `interval` covers that mean with at least its confidence, for any
-number of reports and whatever the numbers are. Proof: docs/proofs/reports.md.
+Claim: unbiased for the mean of the numbers, each moved into the range; `interval` covers that mean with at
+least its confidence, for any number of reports and whatever the numbers are. Proof: docs/proofs/reports.md.
 Floats: post-processing in doubles.
 """
 
@@ -35,11 +35,13 @@ class ReportsMean:
     value : float
         The mean of the reports, in the unit of the numbers: unbiased, and perhaps beyond the range.
     standard_error : float
-        Of less than 100 reports the largest standard deviation that the mean can have. Of more an estimate from their spread, if that is
-        less; it counts how the numbers themselves differ as well, as if they were a sample: for their own mean it is on the large side.
+        For fewer than 100 reports, the largest standard deviation that the mean can have. For more, an
+        estimate from their spread, if that is less. The spread also counts how the numbers themselves differ,
+        as if they were a sample: for their own mean the estimate is on the large side.
     interval : tuple of float
-        Covers the mean of the numbers with at least the confidence, for every number of reports and whatever the numbers are; within the
-        range. It is some 40 % wider than 1.96 standard errors, because nothing in it is an approximation.
+        Covers the mean of the numbers with at least the confidence, for every number of reports and whatever
+        the numbers are; within the range. It is some 40 % wider than 1.96 standard errors, because nothing in
+        it is an approximation.
     reports : int
         How many.
 
@@ -73,8 +75,8 @@ def mean_of_reports(
     Parameters
     ----------
     reports : Values, or array of numbers of shape (n,)
-        What `reports` of a `CompositeMechanism` or `CompositeTable`, or `Session.randomize`, released; or these numbers alone, such as
-        the column that `sordino randomize` wrote.
+        What `reports` of a `CompositeMechanism` or `CompositeTable`, or `Session.randomize`, released; or
+        these numbers alone, such as the column that `sordino randomize` wrote.
     mechanism : CompositeMechanism or CompositeTable, optional
         What made them, if they are numbers alone.
     confidence : number
@@ -87,8 +89,8 @@ def mean_of_reports(
 
     Notes
     -----
-    The noise of different reports must be independent, as it is in these releases. Records without a number, and those of a unit beyond its
-    bound, were reported as the middle of the range, and count as that.
+    The noise of different reports must be independent, as it is in these releases. Records without a number,
+    and those of a unit beyond its bound, were reported as the middle of the range, and count as that.
 
     Examples
     --------
@@ -109,6 +111,7 @@ def mean_of_reports(
     return ReportsMean(
         value=value,
         standard_error=min(spread, largest) / math.sqrt(n),
+        # Cut to the range, in which the mean of the numbers lies.
         interval=(max(low, min(high, value - reach)), min(high, max(low, value + reach))),
         reports=n,
     )
@@ -124,7 +127,8 @@ def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporte
         reports, mechanism = reports.values, reports.mechanism
     if not isinstance(mechanism, Reporter):
         raise InvalidParameter(
-            "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the reports."
+            "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the "
+            "reports."
         )
     numbers = np.asarray(reports)
     if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "fiu":
@@ -135,14 +139,17 @@ def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporte
     if not _can_come_out(numbers, mechanism):
         least, most = mechanism.output_range
         raise InvalidParameter(
-            f"mean_of_reports.reports must be numbers that the mechanism can release, from {least:.12g} to {most:.12g}; some are not, so "
-            "another mechanism made them."
+            f"mean_of_reports.reports must be numbers that the mechanism can release, from {least:.12g} to "
+            f"{most:.12g}; some are not, so another mechanism made them."
         )
     return numbers, mechanism
 
 
 def _can_come_out(numbers: NDArray[np.float64], mechanism: Reporter) -> bool:
-    """Tell whether all numbers are outputs of the mechanism, but for digits that were not written; NaN is none."""
+    """Tell whether all numbers are outputs of the mechanism, apart from digits that were not written.
+
+    NaN is no output.
+    """
     (least, most), outputs = mechanism.output_range, np.sort(mechanism.grid.outputs)
     outputs = outputs[(outputs >= least) & (outputs <= most)]
     above = np.searchsorted(outputs, numbers).clip(1, outputs.size - 1)
@@ -151,7 +158,7 @@ def _can_come_out(numbers: NDArray[np.float64], mechanism: Reporter) -> bool:
 
 
 def _reach(n: int, *, variance: float, beyond: float, width: float, wrong: float) -> float:
-    """Return how far the mean of n reports is from that of the numbers at most, but for a probability of `wrong`.
+    """Return how far the mean of n reports may be from that of the numbers, but for a probability of `wrong`.
 
     The smaller one of what the inequalities of Bennett [bennett1962] and Hoeffding [hoeffding1963] say.
     """
@@ -163,8 +170,11 @@ def _reach(n: int, *, variance: float, beyond: float, width: float, wrong: float
         return variance / beyond**2 * ((1 + u) * math.log1p(u) - u)
 
     low, high = 0.0, plainly
+    # At this distance the inequality of Bennett does not say enough yet. That of Hoeffding gives the smaller
+    # one.
     if bits(high) <= each:
         return plainly
+    # The upper end is returned, at which the inequality holds.
     while high - low > 1e-12 * plainly:
         middle = (low + high) / 2
         low, high = (low, middle) if bits(middle) >= each else (middle, high)

@@ -1,6 +1,7 @@
-"""How surely the selected answer is the best one, from the lead that the exponential mechanism released.
+"""A p-value for the selected answer being the best, from the gap that an exponential mechanism released.
 
-Claim: if another answer is at least as large, then P(p_value <= alpha) <= alpha for every alpha, also given that this one was selected.
+Claim: if another answer is at least as large, then P(p_value <= alpha) <= alpha for every alpha, also given
+that this one was selected.
 Proof: docs/proofs/exponential-mechanism.md, "The p-value". Floats: rounding of the last bits, upward.
 """
 
@@ -17,7 +18,9 @@ _UNDERFLOW = 4 * math.ulp(0.0)  # below 1e-307 the bits that are lost are no lon
 
 
 def p_value(choice: Choice) -> float:
-    """Return the p-value of "the selected answer is not the only largest one": post-processing of the released gap.
+    """Return the p-value of "the selected answer is not the only largest one", from the released gap.
+
+    It is post-processing, at no cost.
 
     Parameters
     ----------
@@ -27,8 +30,9 @@ def p_value(choice: Choice) -> float:
     Returns
     -------
     float
-        min(1, 2/(1 + e^g)), the gap g in nats (gap/step times the rate). It is at most alpha from g = ln(2/alpha - 1) on: 3.66 nats for
-        0.05. Among answers between two grid points it is about the grid points. It is rounded up, and never 0.
+        min(1, 2/(1 + e^g)), the gap g in nats (gap/step times the rate). It is at most alpha from g =
+        ln(2/alpha - 1) on: 3.66 nats for 0.05. Among answers between two grid points it is about the grid
+        points. It is rounded up, and never 0.
 
     Raises
     ------
@@ -45,10 +49,12 @@ def p_value(choice: Choice) -> float:
     gap = _gap(choice)
     if gap is None:
         raise InvalidParameter(
-            "p_value needs a Choice with a gap, which an ExponentialMechanism(gap=True) releases about two answers or more."
+            "p_value needs a Choice with a gap, which an ExponentialMechanism(gap=True) releases about two "
+            "answers or more."
         )
     lead = gap / float(choice.mechanism.step) * float(choice.mechanism.rate)
     small = math.exp(-lead)  # 2/(1 + e^g) = 2 e^-g/(1 + e^-g), without an overflow
+    # A relative error of the lead changes e^-lead by a share that grows with the lead.
     return min(1.0, 2 * small / (1 + small) * (1 + _ROUNDING * (1 + lead)) + _UNDERFLOW)
 
 

@@ -1,11 +1,12 @@
-"""A quantile of a column whose range nobody knows: the first edge of a geometric grid with enough records behind it, found with noise.
+"""A quantile of a column without a guessed range: a noisy search over the edges of a geometric grid.
 
-Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2, (1 - q) e1), q e1 + e2] under
-add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates times the rows of a unit [durfee2023, Lemma B.1]; permute-and-flip
-over the buckets is epsilon-private [mckenna2020, Thm 1].
+Claim: one search over counts below rising edges less q for every record has its loss in [-max(q e2, (1 - q)
+e1), q e1 + e2] under add-remove and costs e1 + e2 under replace-one, e1 and e2 the rates times the rows of a
+unit [durfee2023, Lemma B.1]; permute-and-flip over the buckets is epsilon-private [mckenna2020, Thm 1].
 Proof: docs/proofs/quantile.md.
 Noise: one-sided geometric on a lattice of 1/b records, q = a/b; runs of empty buckets cost no draws.
-Floats: the edges, which are public, and what is computed from the edge or bucket that was found; no count, no cost and no comparison.
+Floats: the edges, which are public, and what is computed from the edge or bucket that was found; no count, no
+cost and no comparison.
 """
 
 from __future__ import annotations
@@ -54,12 +55,14 @@ class QuantileValue(Release):
     value : float
         An edge of the grid, or with permute-and-flip the middle between two edges; in the unit of the values.
     capped : bool
-        True if the quantile may lie beyond the cap (with `lower=None`: beyond either end); the value is that end then.
+        True if the quantile may lie beyond the cap (with `lower=None`: beyond either end); the value is that
+        end then.
     rank_error_low, rank_error_high : float
-        With probability at least 95% the rank of the value lies between target + low and target + high, in records; low <= 0 <= high.
-        Records that share the bucket of the target rank, or the bucket next to the value on the side of the target, count as lying at
-        the target; with permute-and-flip those that share the bucket of the value, and no others. The rank itself is not public where
-        the number of records is not.
+        With probability at least 95% the rank of the value lies between target + low and target + high, in
+        records; low <= 0 <= high. Records that share the bucket of the target rank, or the bucket next to the
+        value on the side of the target, count as lying at the target; with permute-and-flip those that share
+        the bucket of the value, and no others. The rank itself is not public where the number of records is
+        not.
 
     Examples
     --------
@@ -91,15 +94,16 @@ class ColumnQuantiles(Mechanism):
     cap: Number = parameter(
         FINITE,
         (
-            "Public; the largest value that is released, and with `lower=None` its negative the smallest. It can be generous: the steps "
-            "up to it cost little. In the unit of the values, as `lower` and `unit`."
+            "Public; the largest value that is released, and with `lower=None` its negative the smallest. "
+            "It can be generous: the steps up to it cost little. In the unit of the values, as `lower` and "
+            "`unit`."
         ),
     )
     growth: Number = parameter(
         GROWTH,
         (
-            "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, at least 1.0005, tells single records "
-            "apart; finer is no use."
+            "The factor between one edge and the next. With a size hint about 1 + 2 / size_hint, at least "
+            "1.0005, tells single records apart; finer is no use."
         ),
         default=1.01,
     )
@@ -111,8 +115,9 @@ class ColumnQuantiles(Mechanism):
     size_hint: int | None = parameter(
         OrNone(COUNT),
         (
-            "About how many records there are, as far as that is public; it never has to be right, and nothing reads the real number. It "
-            "chooses directions and how `lower=None` is searched, and corrects thresholds where edges are crowded."
+            "About how many records there are, as far as that is public; it never has to be right, and "
+            "nothing reads the real number. It chooses directions and how `lower=None` is searched, and "
+            "corrects thresholds where edges are crowded."
         ),
         default=None,
     )
@@ -143,7 +148,9 @@ class ColumnQuantiles(Mechanism):
 
 @final
 class Quantile(ColumnQuantiles):
-    """Release a quantile of a column without a range to guess: fine steps near `lower`, a constant factor far from it.
+    """Release a quantile of a column without a range to guess.
+
+    The value is found on a grid: its steps are fine near `lower`, and grow by a constant factor far from it.
 
     Raises
     ------
@@ -161,13 +168,16 @@ class Quantile(ColumnQuantiles):
 
     q: Number = parameter(
         PROPORTION,
-        "The share of the records below the value; taken as the nearest fraction with a denominator of at most 2^20.",
+        (
+            "The share of the records below the value; taken as the nearest fraction with a denominator of "
+            "at most 2^20."
+        ),
     )
     method: Literal["above-threshold", "permute-and-flip"] | None = parameter(
         OrNone(one_of("above-threshold", "permute-and-flip")),
         (
-            "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / (2 rows_per_unit) >= ln(edges) + 5, else "
-            "above-threshold."
+            "None: permute-and-flip if the size hint says that epsilon min(q, 1 - q) size_hint / (2 "
+            "rows_per_unit) >= ln(edges) + 5, else above-threshold."
         ),
         default=None,
     )
@@ -177,8 +187,9 @@ class Quantile(ColumnQuantiles):
         default=1,
     )
     parts: tuple[RankSearch | RankFlip, ...] = derived(
-        "What is done, in this order: one search over all edges or one choice among all buckets; with `lower=None` and no size hint that "
-        "allows one search, a search through what is not negative, and if that ends at once one through what is not positive."
+        "What is done, in this order: one search over all edges or one choice among all buckets; with "
+        "`lower=None` and no size hint that allows one search, a search through what is not negative, and "
+        "if that ends at once one through what is not positive."
     )
 
     def derive(self) -> None:
@@ -205,7 +216,8 @@ class Quantile(ColumnQuantiles):
         Parameters
         ----------
         values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no values at all.
+            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no
+            values at all.
         entropy : Entropy
             Where the noise comes from.
 
@@ -224,6 +236,7 @@ class Quantile(ColumnQuantiles):
         if self.goes_on(found):
             place, found = 1, self.parts[1].find(runs, entropy)
         part = self.parts[place]
+        # Everything in the result is computed from what was found and from public parameters.
         low, high = self.errors(found, place)
         return QuantileValue(
             value=(value_at if isinstance(part, RankSearch) else middle_of)(found, self.grid, self.lower),
@@ -238,29 +251,34 @@ class Quantile(ColumnQuantiles):
         )
 
     def goes_on(self, edge: int) -> bool:
-        """Return whether a second search follows the first one, which found `edge`: if there is one, and no test stood before."""
+        """Return whether a second search follows the first one, which found `edge`.
+
+        It does if there is one, and the first search ended at its first test.
+        """
         first = self.parts[0]
         return len(self.parts) > 1 and isinstance(first, RankSearch) and edge == first.first
 
     def errors(self, edge: int, place: int = 0) -> tuple[float, float]:
-        """Return the rank errors, low and high, of what part number `place` found: a function of public values alone.
+        """Return the rank errors, low and high, of what part `place` found.
 
-        `edge` is the edge where a search ended; of a bucket, which is chosen among all, they do not depend on it.
+        They are a function of public values alone.
+
+        `edge` is the edge where a search ended; of a bucket, which is chosen among all, they do not depend on
+        it.
         """
         part = self.parts[place]
+        # Each search has two bounds, and two searches share the 5 %.
         wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
         if isinstance(part, RankFlip):
-            farther = part.error(
-                self.grid.size, 1 - CONFIDENCE
-            )  # of K + 1 buckets K at most do not hold the target
+            # Of K + 1 buckets K at most do not hold the target.
+            farther = part.error(self.grid.size, 1 - CONFIDENCE)
             return -farther, farther
         short, over = part.errors(edge, wrong)
         if part.upward:
             return 0.0 - short, over
         before = self.parts[0]
-        if (
-            place and edge == part.last - 1 and isinstance(before, RankSearch)
-        ):  # both searches ended at once: each bounds one side
+        # Both searches ended at their first test: each bounds one side.
+        if place and edge == part.last - 1 and isinstance(before, RankSearch):
             return 0.0 - before.errors(before.first, wrong)[0], short
         return 0.0 - over, short
 
@@ -276,17 +294,18 @@ def counted(values: Any, grid: BucketGrid, owner: str) -> Runs:
     counts = values if isinstance(values, BucketCounts) else BucketCounts.of(values, grid=grid)
     if counts.grid != grid:
         raise InvalidParameter(
-            f"{owner}.release needs counts over its own grid, {grid!r}; got counts over {counts.grid!r}. Count with "
-            f"BucketCounts.of(values, grid={owner.lower()}.grid)."
+            f"{owner}.release needs counts over its own grid, {grid!r}; got counts over {counts.grid!r}. "
+            f"Count with BucketCounts.of(values, grid={owner.lower()}.grid)."
         )
     return Runs.of(counts)
 
 
 def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
-    """Return whether an edge says that the quantile may lie beyond the cap, or with both signs beyond either end.
+    """Return whether the quantile may lie beyond the cap, or, with both signs, beyond either end.
 
-    Upward an edge is reached if enough records lie below it, downward if enough lie at or above it: the first and the last edge say
-    different things. A bucket says what its upper edge says upward; the last one has none, as a search that reached no edge.
+    Upward an edge is reached if enough records lie below it, downward if enough lie at or above it: the first
+    and the last edge say different things. A bucket says what its upper edge says upward; the last one has
+    none, as a search that reached no edge.
     """
     return edge >= grid.size - (not upward) or (signed and edge < upward)
 
@@ -299,7 +318,10 @@ def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
 
 
 def middle_of(bucket: int, grid: BucketGrid, lower: Number | None) -> float:
-    """Return the middle of a bucket, rounded once; of a bucket without an end, at the cap or opposite, the edge it has."""
+    """Return the middle of a bucket, rounded once.
+
+    A bucket without an end (at the cap, or opposite) gives the edge that it has.
+    """
     if bucket == grid.size:
         return float(grid.edges[-1])
     high = float(grid.edges[bucket])
@@ -315,7 +337,10 @@ _SHORT: dict[str, Any] = {"adjacency": "add-remove", "lower": 0, "cap": 7, "grow
 CLAIMS = (
     Claim(
         name="Quantile",
-        statement="The edge that a search ends at is private for what the counts below rising edges, less q for every record, lose.",
+        statement=(
+            "The edge that a search ends at is private for what the counts below rising edges, less q for "
+            "every record, lose."
+        ),
         references=("durfee2023, Lemma B.1", "durfee2023, Cor. A.1 and A.2"),
         proof="quantile.md",
         neighbours=(

@@ -1,6 +1,7 @@
-"""How a quantile is searched for, and what that costs: choices that read public parameters and a public size hint, never a record.
+"""The plan of a quantile: how it is searched for, and what that costs. No rule reads a record.
 
-Claim: what `Plan` returns costs what it says. Proof: docs/proofs/quantile.md, which also says where the rules of choice come from.
+Claim: what `Plan` returns costs what it says. Proof: docs/proofs/quantile.md, which also says where the rules
+of choice come from.
 Floats: logarithms of public numbers; they choose, and no cost depends on them.
 """
 
@@ -20,18 +21,20 @@ from sordino.noise import Geometric
 
 Adjacency = Literal["add-remove", "replace-one"]
 LARGER_FIRST = "add-remove, the larger data first"
-"""Which of two neighbors comes first does not depend on the column, the quantile or the direction of a search."""
+"""Which neighbor comes first does not depend on the column, the quantile or the direction of a search."""
 
 _RARE = math.log(1000)  # a search may end before the first record once in a thousand
-_FEW = Fraction(
-    1, 20
-)  # below this share a search from the lowest edge passes too few records, if nothing is known of their number
+# Below this share of the records, with nothing known of their number, a search from the lowest edge passes
+# too few of them.
+_FEW = Fraction(1, 20)
 _EULER = 0.5772156649015329  # the mean of a standard Gumbel variable: the largest of many exponential ones
 _LARGEST = Fraction(1 << 1000)
 
 
 def flips(q: Fraction, epsilon: Fraction, edges: int, size_hint: int | None) -> bool:
-    """Return whether permute-and-flip is the better method: if enough records lie on either side of the quantile to be seen.
+    """Return whether permute-and-flip is the better method.
+
+    It is if enough records lie on either side of the quantile to be seen.
 
     `epsilon` is for each row of a unit.
     """
@@ -39,7 +42,7 @@ def flips(q: Fraction, epsilon: Fraction, edges: int, size_hint: int | None) -> 
 
 
 def walks_far(share: Fraction, rate: Fraction, edges: int, size_hint: int) -> bool:
-    """Return whether a walk past `share` of the records is safe from ending early, on an edge that no record lies before.
+    """Return whether a walk past `share` of the records is unlikely to end before the first record.
 
     Each of the edges may end it with probability e^(-rate share size_hint) at most, `rate` in nats a record.
     """
@@ -52,7 +55,7 @@ def walk_is_safe(share: Fraction, rate: Fraction, edges: int, size_hint: int | N
 
 
 def upward(q: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bool:
-    """Return whether to search from the lowest edge up: always from the middle on; below it if that walk is safe.
+    """Return whether to search from the lowest edge up: for q >= 1/2, and below that if the walk is safe.
 
     Upward needs less noise for small q, and passes fewer records.
     """
@@ -62,8 +65,9 @@ def upward(q: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bo
 def correction(rate: Fraction, threshold_rate: Fraction, growth: Fraction, size_hint: int | None) -> float:
     """Return by how many records the threshold is raised, so that a search ends near its target on average.
 
-    Where more than `rate` edges come on each record, the largest noise of many tests ends a search early, and that of the threshold
-    late. The edges for each record are guessed: `size_hint` records over values that differ by a factor e. Rates in nats a record.
+    Where more than `rate` edges come on each record, the largest noise of many tests ends a search early, and
+    that of the threshold late. The edges for each record are guessed: `size_hint` records over values that
+    differ by a factor e. Rates in nats a record.
     """
     if size_hint is None:
         return 0.0
@@ -101,7 +105,8 @@ class Plan:
     ratio: Fraction
 
     def flip(self, budget: Fraction) -> tuple[tuple[RankFlip], Cost]:
-        """Return the choice by permute-and-flip: depths of two buckets move apart by at most `spread` lattice steps."""
+        """Return the choice by permute-and-flip."""
+        # Depths of two buckets move apart by at most `spread` lattice steps.
         a, b = self.q.as_integer_ratio()
         spread = 2 * self.rows * (max(a, b - a) if self.adjacency == "add-remove" else b)
         rate = fit_rate(budget / spread, "Quantile", stepped=False)
@@ -115,11 +120,14 @@ class Plan:
             if signed
             else upward(self.q, self._unit(budget, up=True) / self.rows, size, self.hint)
         )
+        # With both signs the walk goes up from q = 1/2 on, else down: it passes the larger share either way.
         share = max(self.q, 1 - self.q)
         if not signed or (
             self.hint and walks_far(share, self._unit(budget, up=up) / self.rows, size, self.hint)
         ):
             return self._composed(self._search(budget, up, 0, size))
+        # Both signs and no safe walk over all edges: a search on either side of 0, each with half of the
+        # budget.
         zero = last // 2
         return self._composed(
             self._search(budget / 2, True, zero, size), self._search(budget / 2, False, 0, zero + 1)
@@ -143,7 +151,7 @@ class Plan:
         return RankSearch(up, first, last, -1, self.grid.size, b, a if up else b - a, 0, scan)
 
     def _unit(self, budget: Fraction, *, up: bool) -> Fraction:
-        """Return e2 for a whole unit."""
+        """Return e2 for a whole unit: costs are proportional to the rates, so one division finds it."""
         return budget / Fraction(self._cost(self.ratio, Fraction(1), up=up).pure())
 
     def _cost(self, limit: Fraction, unit: Fraction, *, up: bool) -> Range | Pure:
@@ -152,7 +160,9 @@ class Plan:
         if self.adjacency == "add-remove":
             return nested_cost(limit, unit, offset, orientation=LARGER_FIRST)
         if self.rows > 1:
+            # A unit that has several other records may lose this much in either order.
             return Pure(epsilon=limit + unit)
+        # This also covers a record that only one of the two data sets has, as where a predicate drops it.
         return Range(low=max(unit, (1 - offset) * limit), high=limit + unit)
 
 

@@ -1,7 +1,7 @@
 """Records in blocks: any array of numbers, of any size, as arrays that hold each value unchanged.
 
-Claim: nothing but the kind of the array (public) says how a value is read, and no value sways how another one is. Proof:
-docs/proofs/bucket-counts.md.
+Claim: nothing but the kind of the array (public) says how a value is read, and no value sways how another one
+is. Proof: docs/proofs/bucket-counts.md.
 Floats: none is made from a whole number or a decimal.
 """
 
@@ -27,7 +27,7 @@ _NUMERIC = (*_FLOATING, "int", "decimal", "bool", "object", "null")
 
 
 def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]:
-    """Yield the records in order, at most `size` at a time: arrays of numbers, or of objects, shape (m,); none is left out.
+    """Yield all records in order, at most `size` at a time, as arrays of numbers or objects.
 
     A masked value is the object None. Memory maps are read block by block.
 
@@ -41,7 +41,8 @@ def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]
         kind = "" if _declared(values) is None else f" of {_declared(values)}"
         shape = "" if array is None or array.ndim == 1 else f" with {array.ndim} dimensions"
         raise InvalidParameter(
-            f"{owner} must be a one-dimensional array or list of numbers; got {type(values).__name__}{kind}{shape}."
+            f"{owner} must be a one-dimensional array or list of numbers; got "
+            f"{type(values).__name__}{kind}{shape}."
         )
     return (_block(array[start : start + size]) for start in range(0, array.size, size))
 
@@ -68,7 +69,8 @@ def _array(values: Any) -> NDArray[Any] | None:
         return np.asarray(values)
     if declared is not None and not any(name in str(declared).lower() for name in _NUMERIC):
         return None
-    # A column of another library: one missing value may turn all its whole numbers into floats, so they are taken one by one.
+    # A column of another library: one missing value may turn all its whole numbers into floats, so they are
+    # taken one by one.
     array = np.asarray(values)
     lossless = array.dtype.kind != "f" or any(name in str(declared).lower() for name in _FLOATING)
     return array if lossless else _listed(_python_values(values))
@@ -87,7 +89,10 @@ def _python_values(values: Any) -> list[Any]:
 
 
 def number_of(value: Any) -> int | float | Fraction | Decimal | None:
-    """Return one object as a number that compares exactly with floats, +-infinity among them, or None where it is missing or no number."""
+    """Return one object as a number that compares exactly with floats, +-infinity among them.
+
+    None where it is missing or no number.
+    """
     if _is_whole(value):
         return int(value)
     if isinstance(value, Fraction):

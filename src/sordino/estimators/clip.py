@@ -1,7 +1,7 @@
-"""Where to clip: the first rising edge that few records reach, found by a noisy threshold; shared by `ClippedSum` and `ClippedMean`.
+"""The private search for a clip: the first edge that few records reach; for `ClippedSum` and `ClippedMean`.
 
-Claim: the clip costs a loss in [-e2, e1 + e2] if units come or go, with e1 and e2 the rates times `rows_per_unit`; under replace-one what
-`ClipSearch.cost` says [durfee2023].
+Claim: the clip costs a loss in [-e2, e1 + e2] if units come or go, with e1 and e2 the rates times
+`rows_per_unit`; under replace-one what `ClipSearch.cost` says [durfee2023].
 Proof: docs/proofs/clipped-sum.md.
 Noise: one-sided geometric on the whole numbers; the threshold has twice the rate of the counts.
 Floats: edges are public floats; clips become whole numbers of a public power of two.
@@ -31,7 +31,10 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 
 RATIO = 2
-"""The rate of the threshold over that of the counts: a search passes the largest record by j edges with a probability of about 2/j^2."""
+"""The rate of the threshold over that of the counts.
+
+A search passes the largest record by j edges with a probability of about 2/j^2.
+"""
 
 Sides = Literal["above", "magnitude", "both"]
 Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -53,7 +56,8 @@ class Clip(Release):
     step : Fraction
         A power of two, in the unit of the values.
     tests : tuple of (int or None)
-        For each search, how many edges were tested until one was found; None if none was and the cap is the clip.
+        For each search, how many edges were tested until one was found; None if none was and the cap is the
+        clip.
     """
 
     low: int
@@ -82,7 +86,9 @@ class Clip(Release):
 @final
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ClipSearch:
-    """Find where to clip; the records at or above rising public edges are counted, with noise, until at most about `tail` are left.
+    """Find where to clip: at the first edge, going outward, with at most about `tail` records beyond it.
+
+    The records at or beyond each public edge are counted with noise, edge by edge.
 
     Parameters
     ----------
@@ -91,8 +97,8 @@ class ClipSearch:
     grid : BucketGrid
         Its edges are tested.
     sides : {"above", "magnitude", "both"}
-        "above": the lower end is `lower`. "magnitude": one search over distances from 0, and a clip on both sides. "both": one
-        search on either side of 0. The last two need a grid for values of both signs.
+        "above": the lower end is `lower`. "magnitude": one search over distances from 0, and a clip on both
+        sides. "both": one search on either side of 0. The last two need a grid for values of both signs.
     lower, cap : Fraction
         Between which the clip lies in any case.
     tail : int
@@ -126,6 +132,8 @@ class ClipSearch:
     @cached_property
     def scan(self) -> ThresholdScan:
         """The search on each side: the first edge with -(records beyond it) + noise >= -tail + noise."""
+        # The rates share the budget: RATIO parts for the threshold, one for the counts, two where a unit may
+        # change sides.
         parts = RATIO + (2 if self._exchanged else 1)
         rate = fit_rate(self.epsilon / (parts * self.rows_per_unit), "ClipSearch", stepped=False)
         return ThresholdScan(-self.tail, Geometric(RATIO * rate), Geometric(rate))
@@ -136,10 +144,10 @@ class ClipSearch:
         threshold = self.scan.threshold_noise.rate * self.rows_per_unit
         each = self.scan.noise.rate * self.rows_per_unit
         if self._exchanged:
+            # A unit that crosses from one side to the other loses the rate of the counts in both searches.
             return Pure(epsilon=threshold + 2 * each)
-        if (
-            self.adjacency == "replace-one" and self.rows_per_unit > 1
-        ):  # counts may rise at one edge and fall at another
+        # Counts may rise at one edge and fall at another, so the bound for counts that move together fails.
+        if self.adjacency == "replace-one" and self.rows_per_unit > 1:
             return Pure(epsilon=threshold + each)
         return monotone_cost(threshold, each)
 
@@ -149,9 +157,12 @@ class ClipSearch:
         return True
 
     def runs(self, counts: BucketCounts) -> tuple[Runs, ...]:
-        """Return for each search what is tested, edge by edge away from 0 (from `lower`): answers in runs of equal ones, and lengths.
+        """Return what each search tests, edge by edge away from 0 (from `lower`).
 
-        Private. Negative values below the grid share their bucket with missing ones, and are not seen by a search on that side.
+        For each search: answers in runs of equal ones, and the lengths of the runs.
+
+        Private. Negative values below the grid share their bucket with missing ones, and are not seen by a
+        search on that side.
         """
         if getattr(counts, "grid", None) != self.grid:
             raise InvalidParameter(
@@ -161,6 +172,7 @@ class ClipSearch:
         if self.sides == "above":
             return (_in_runs(up),)
         half = self.grid.size // 2
+        # Bucket 0 is left out below: it also holds what is missing, which is beyond no edge.
         above, below = up[half + 1 :], (np.cumsum(counts.counts) - counts.counts[0])[:half][::-1]
         return (_in_runs(above + below),) if self.sides == "magnitude" else (_in_runs(below), _in_runs(above))
 
@@ -187,6 +199,8 @@ class ClipSearch:
         upper = min(reached[-1], self.cap)
         lower = self.lower if self.sides == "above" else max(-reached[0], self.lower)
         step = _record_step(lower, upper)
+        # A positive lower end is rounded down, as records are. A negative one is rounded toward 0, so that it
+        # is not below `lower`.
         low = math.floor(lower / step) if lower > 0 else -math.floor(-lower / step)
         high = max(math.floor(upper / step), low + 1)
         return Clip(
@@ -194,9 +208,10 @@ class ClipSearch:
         )
 
     def beyond(self, tests: int, wrong: Fraction) -> float:
-        """Return how many records lie at or beyond the edge that was found at most, with a probability of at least 1 - `wrong`.
+        """Return a bound of the records at or beyond the found edge, right but for a probability of `wrong`.
 
-        All edges together: noise of at least ln(pi^2 k^2 / (6 wrong)) / rate at test k has a probability of at most 6 wrong / (pi k)^2.
+        A bound over all edges together: noise of at least ln(pi^2 k^2 / (6 wrong)) / rate at test k has a
+        probability of at most 6 wrong / (pi k)^2.
         """
         return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(self.scan.noise.rate)
 
@@ -208,7 +223,7 @@ def _in_runs(beyond: NDArray[np.int64]) -> Runs:
 
 
 def _record_step(lower: Fraction, upper: Fraction) -> Fraction:
-    """Return the smallest power of two that is so many steps wide at most, and so many steps away from 0."""
+    """Return the smallest step, a power of two, in which the clip is narrow and close enough to 0."""
     needed = max((upper - lower) / (1 << _RECORD_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS))
     step = Fraction(2) ** (needed.numerator.bit_length() - needed.denominator.bit_length() - 1)
     while step <= needed:

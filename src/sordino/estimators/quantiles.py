@@ -1,10 +1,12 @@
-"""Several quantiles of one column: the middle one splits the records, and each half goes on with its own, level by level.
+"""Several quantiles of one column: the middle one splits the records, and each half is split again.
 
-Claim: a record is in one search of each level, so L levels cost a noisy number of records and L times e under add-remove, L times 2e
-under replace-one, e the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec. B.3; kaplan2022].
+Claim: a record is in one search of each level, so L levels cost a noisy number of records and L times e under
+add-remove, L times 2e under replace-one, e the rate times the rows of a unit [durfee2023, Lemma B.2 and Sec.
+B.3; kaplan2022].
 Proof: docs/proofs/quantiles.md.
 Noise: one-sided geometric on whole counts; discrete Laplace on the number of records where that is private.
-Floats: the edges, which are public, and what is computed from the edges that were found; no count, no cost and no comparison.
+Floats: the edges, which are public, and what is computed from the edges that were found; no count, no cost
+and no comparison.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _DENOMINATOR = 1 << 20
 
 @final
 class QuantileValues(tuple[QuantileValue, ...]):
-    """The quantiles of one release, in rising order: a tuple that knows what made it and what it cost as a whole.
+    """The quantiles of one release, in rising order: a tuple that knows its mechanism and its whole cost.
 
     The cost of each value is that of the whole release: they are not sold apart.
 
@@ -84,8 +86,9 @@ class QuantileValues(tuple[QuantileValue, ...]):
 class Place(NamedTuple):
     """Where the records were split, or an end of the grid.
 
-    `number` counts the quantiles from 1 (0 and m + 1 are the ends), `edge` the edges from 0 (-1 and K are the ends); the rank of the
-    edge lies between its target + `low` and its target + `high`. `upward` says whether it was looked for in this direction.
+    `number` counts the quantiles from 1 (0 and m + 1 are the ends), `edge` the edges from 0 (-1 and K are the
+    ends); the rank of the edge lies between its target + `low` and its target + `high`. `upward` says whether
+    it was looked for in this direction.
     """
 
     number: int
@@ -98,20 +101,25 @@ class Place(NamedTuple):
 def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
     """Return several quantiles as they were given, or raise `InvalidParameter`."""
     given = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else ()
+    # They are compared as they will be used: two that round to one fraction are refused.
     shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_DENOMINATOR) for one in given]
     if not shares or any(one >= other for one, other in pairwise(shares)):
         raise InvalidParameter(
-            f"{name} must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; got "
-            f"{shown(value) if not shares else 'numbers in another order, or equal ones'}. For one quantile there is Quantile."
+            f"{name} must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; "
+            f"got {shown(value) if not shares else 'numbers in another order, or equal ones'}. For one "
+            "quantile there is Quantile."
         )
     return given
 
 
 @final
 class Quantiles(ColumnQuantiles):
-    """Release several quantiles of a column in ceil(log2(m + 1)) searches' budget, without a range to guess.
+    """Release several quantiles of a column for the budget of ceil(log2(m + 1)) searches.
 
-    For one quantile take `Quantile`. Where very many records share one value, a quantile may come out as its neighbor among `q`.
+    There is no range to guess.
+
+    For one quantile take `Quantile`. Where very many records share one value, a quantile may come out as its
+    neighbor among `q`.
 
     Raises
     ------
@@ -128,13 +136,16 @@ class Quantiles(ColumnQuantiles):
 
     q: Converted[Iterable[Number], tuple[Number, ...]] = parameter(
         _check_rising,
-        "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at most 2^20.",
+        (
+            "In [0, 1], strictly rising; each is taken as the nearest fraction with a denominator of at "
+            "most 2^20."
+        ),
     )
     size_is_public: bool | None = parameter(
         OrNone(TRUTH),
         (
-            "Whether neighbors have equally many records: only under replace-one with one row for each unit, if nothing filters or drops "
-            "rows. None: if the first two hold."
+            "Whether neighbors have equally many records: only under replace-one with one row for each "
+            "unit, if nothing filters or drops rows. None: if the first two hold."
         ),
         default=None,
     )
@@ -144,25 +155,26 @@ class Quantiles(ColumnQuantiles):
         "The law of the noise of the number of records; None where it is public."
     )
     threshold_correction: int = derived(
-        "By how many records thresholds are raised, so that searches end near their targets on average; 0 without a size hint."
+        "By how many records thresholds are raised, so that searches end near their targets on average; 0 "
+        "without a size hint."
     )
 
     def derive(self) -> None:
-        """Divide the budget into equal parts, one for each level, and one for the number of records where it is private."""
+        """Divide the budget: a part for each level, and one for the number of records where it is private."""
         super().derive()
         rows = self.rows_per_unit
         same_size = self.adjacency == "replace-one" and rows == 1
         is_public = same_size if self.size_is_public is None else self.size_is_public
         if is_public and not same_size:
             raise InvalidParameter(
-                "Quantiles.size_is_public must be False unless adjacency is 'replace-one' and rows_per_unit is 1: otherwise neighbors "
-                "have different numbers of records; got True."
+                "Quantiles.size_is_public must be False unless adjacency is 'replace-one' and rows_per_unit "
+                "is 1: otherwise neighbors have different numbers of records; got True."
             )
+        # ceil(log2(m + 1)) for m quantiles: the depth of the tree that halves them.
         levels = len(self.q).bit_length()
         part = to_fraction(self.epsilon) / (levels if is_public else levels + 1)
-        searches = (
-            1 if self.adjacency == "add-remove" else 2
-        )  # that a unit is in: where it was, and where it goes
+        # The searches of one level that a unit is in: the one it was in and the one it goes to.
+        searches = 1 if self.adjacency == "add-remove" else 2
         rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
         cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
         size_noise = None
@@ -191,7 +203,8 @@ class Quantiles(ColumnQuantiles):
         Parameters
         ----------
         values : array of numbers, shape (n,), or BucketCounts
-            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no values at all.
+            Private; or counted before, over `grid`. Missing values count as the lowest, and there may be no
+            values at all.
         entropy : Entropy
             Where the noise comes from.
 
@@ -211,6 +224,7 @@ class Quantiles(ColumnQuantiles):
         if self.size_noise is not None:
             size = max(0, size + int(self.size_noise.sample(1, entropy)[0]))
         bottom, top = self.ends
+        # All targets are fixed here, before any search, by a public or a noisy number of records.
         places = self._split(bottom, top, self.targets(size), runs, entropy)
         off = self._size_error()
         return QuantileValues(
@@ -232,7 +246,10 @@ class Quantiles(ColumnQuantiles):
         return Place(0, -1, True), Place(len(self._shares) - 1, self.grid.size, True)
 
     def targets(self, size: int) -> tuple[int, ...]:
-        """Return the ranks that are looked for among `size` records (a number that may be published), the ends 0 and `size` included."""
+        """Return the ranks to look for among `size` records, with the ends 0 and `size`.
+
+        `size` is a number that may be published.
+        """
         return tuple(math.ceil(share * size) for share in self._shares)
 
     def search(
@@ -240,12 +257,16 @@ class Quantiles(ColumnQuantiles):
     ) -> tuple[int, RankSearch | None, bool]:
         """Return what comes next between two places, a function of what is public.
 
-        The number of the middle quantile, the search for it (None if no edge lies between the places), and whether it goes upward.
+        The number of the middle quantile, the search for it (None if no edge lies between the places), and
+        whether it goes upward.
         """
         middle = (below.number + above.number) // 2
         upward = self._upward(below.number, middle, above.number)
+        # With no edge between two places there is nothing to decide, and no noise is drawn.
         if above.edge - below.edge <= 1:
             return middle, None, upward
+        # The target is a difference of such ranks. A share of the records that are left would move along with
+        # a record, and a level would cost more.
         target = (
             targets[middle] - targets[below.number] if upward else targets[above.number] - targets[middle]
         )
@@ -259,8 +280,9 @@ class Quantiles(ColumnQuantiles):
     def _upward(self, low: int, middle: int, high: int) -> bool:
         """Return whether to search from the lower place up.
 
-        From an end of the grid, if only one place is one and the walk is safe: the rank of an end is exact, that of a place found may be
-        off by all the records that share its value. Else from the place that is farther away in records.
+        If only one of the two places is an end of the grid, and the walk from it is safe, the search starts
+        there. The rank of an end is exact; that of a place that was found may be off by all the records that
+        share its value. Otherwise the search starts from the place that is farther away in records.
         """
         under, over = self._shares[middle] - self._shares[low], self._shares[high] - self._shares[middle]
         from_bottom, from_top = low == 0, high == len(self._shares) - 1
@@ -286,7 +308,9 @@ class Quantiles(ColumnQuantiles):
         return [*left, place, *self._split(place, above, targets, runs, entropy)]
 
     def place(self, number: int, search: RankSearch, edge: int, below: Place, above: Place) -> Place:
-        """Return the place of an edge that a search found, with what is known of its rank from those of its neighbors."""
+        """Return the place of an edge that a search found, and what its neighbors tell of its rank."""
+        # The errors add up along the path. A search that finds nothing ends at a place, whose bound then
+        # takes the place of `short`.
         short, over = search.errors(edge, self._wrong)
         if search.upward:
             return Place(
@@ -303,14 +327,19 @@ class Quantiles(ColumnQuantiles):
 
     def _size_error(self) -> float:
         """Return how far targets may be off because the number of records is noisy."""
+        # A target is a rank rounded up, which adds at most 1.
         return 0.0 if self.size_noise is None else 1 - math.log(self._wrong) / float(self.size_noise.rate)
 
 
 def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:
-    """Return the cost of the searches of one level, in all of which one unit may have rows; `e` is the rate for a whole unit."""
+    """Return the cost of the searches of one level; a unit may have rows in all of them.
+
+    `e` is the rate for a whole unit.
+    """
     if adjacency == "add-remove":
         return nested_cost(e, e)
-    # One row that moves within a search: a loss in [-e, 2e] or its mirror image, which also bounds two searches with [-e, e] each.
+    # One row that moves within a search: a loss in [-e, 2e] or its mirror image, which also bounds two
+    # searches with [-e, e] each.
     return Range(low=e, high=2 * e) if rows == 1 else Pure(epsilon=2 * e)
 
 
@@ -318,7 +347,10 @@ _FAR = 1 << 60
 CLAIMS = (
     Claim(
         name="Quantiles",
-        statement="All edges together are private for the noisy number of records, where it is not public, and the searches of each level.",
+        statement=(
+            "All edges together are private for the noisy number of records, where it is not public, and "
+            "the searches of each level."
+        ),
         references=("durfee2023, Lemma B.2 and Sec. B.3", "kaplan2022"),
         proof="quantiles.md",
         neighbours=(

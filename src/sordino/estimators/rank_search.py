@@ -1,4 +1,4 @@
-"""Where in a column a wanted rank is reached: lattices of counts for one search over the edges of a grid, and what its result says.
+"""One search for a rank over the edges of a grid: the counts that it tests, and what its result says.
 
 Claim: none of its own; `docs/proofs/quantile.md` and `docs/proofs/quantiles.md` say what a search costs.
 Floats: only in the rank errors, which are computed from the public result.
@@ -28,8 +28,8 @@ _MOST = 1 << 60
 class Runs(NamedTuple):
     """What a search looks at; private.
 
-    `below` holds the records below each edge in runs of equal numbers, `lengths` how many edges each run has and `ends` how many there
-    are up to its end, all of shape (m,); `records` is the number of all records.
+    `below` holds the records below each edge in runs of equal numbers, `lengths` how many edges each run has
+    and `ends` how many there are up to its end, all of shape (m,); `records` is the number of all records.
     """
 
     below: Ints
@@ -51,7 +51,10 @@ class Runs(NamedTuple):
         return int(self.below[run]) if run < self.ends.size else self.records
 
     def between(self, first: int, last: int) -> tuple[Ints, Ints]:
-        """Return the runs over the edges `first` to `last` - 1: the records below, and the lengths; shape (r,), at least one edge."""
+        """Return the runs over the edges `first` to `last` - 1: the records below, and the lengths.
+
+        Both have shape (r,); there is at least one edge.
+        """
         if first <= 0 and last >= int(self.ends[-1]):
             return self.below, self.lengths
         start = int(np.searchsorted(self.ends, first, side="right"))
@@ -63,6 +66,7 @@ class Runs(NamedTuple):
 
 def _steps(counted: Ints, weight: int, drop: int, records: int) -> Steps:
     """Return weight counted - drop records, exactly: in Python's integers where 64 bits might not do."""
+    # A limit on answers would move those of neighbors apart, as only some of them would reach it.
     exact: Steps = counted if weight * records <= _MOST else counted.astype(object)
     return weight * exact - drop * records
 
@@ -75,7 +79,8 @@ class RankSearch:
     Attributes
     ----------
     upward : bool
-        From the lowest edge up, counting records below each; or from the highest down, counting records at or above each.
+        From the lowest edge up, counting records below each; or from the highest down, counting records at or
+        above each.
     first, last : int
         The edges `first` to `last` - 1 are tested; at least one.
     low, high : int
@@ -83,7 +88,8 @@ class RankSearch:
     weight, drop : int
         The lattice: `weight` steps for each record counted, less `drop` steps for every record there is.
     target : int
-        What the answers are to reach, in lattice steps; the threshold of `scan` may be moved from there by a public correction.
+        What the answers are to reach, in lattice steps; the threshold of `scan` may be moved from there by a
+        public correction.
     scan : ThresholdScan
         Threshold and noise, in lattice steps.
     """
@@ -99,14 +105,20 @@ class RankSearch:
     scan: ThresholdScan
 
     def lattice(self, runs: Runs) -> tuple[Steps, Ints]:
-        """Return the answers of the tests in their order, in lattice steps, and how often in a row each is asked; shape (r,)."""
+        """Return the answers of the tests in order, in lattice steps, and how often in a row each is asked.
+
+        Both have shape (r,).
+        """
         below, lengths = runs.between(self.first, self.last)
         if self.upward:
             return _steps(below - runs.at(self.low), self.weight, self.drop, runs.records), lengths
         return _steps(runs.at(self.high) - below[::-1], self.weight, self.drop, runs.records), lengths[::-1]
 
     def edge(self, found: int | None) -> int:
-        """Return the edge of a test, counted from 0; for none the one behind the last that was tested, which may be -1 or K."""
+        """Return the edge of a test, counted from 0.
+
+        If none was found it is the one behind the last that was tested, which may be -1 or K.
+        """
         if self.upward:
             return self.last if found is None else self.first + found
         return self.first - 1 if found is None else self.last - 1 - found
@@ -117,16 +129,21 @@ class RankSearch:
         return self.edge(self.scan.first(answers, lengths, entropy))
 
     def errors(self, edge: int, wrong: float) -> tuple[float, float]:
-        """Return how many records too few and too many may lie behind the edge (`short`, `over`), each but with probability `wrong`.
+        """Return how many records too few (`short`) and too many (`over`) may lie behind the edge.
 
-        Behind an edge that was reached there are at least target - short records of those that are counted; behind the one tested
-        before it at most target + over. An end that was not reached has no `short`: 0.
+        Each holds but for a probability of `wrong`.
+
+        Behind an edge that was reached there are at least target - short records of those that are counted;
+        behind the one tested before it at most target + over. An end that was not reached has no `short`: 0.
         """
         shift = (self.scan.threshold - self.target) / self.weight
+        # The test before did not pass. So it counts too many only if the noise of the threshold is this
+        # large.
         over = shift - math.log(wrong) / (float(self.scan.threshold_noise.rate) * self.weight)
         tests = edge - self.first + 1 if self.upward else self.last - edge
         if tests > self.last - self.first:
             return 0.0, max(0.0, over)
+        # A bound over all tests together: test k fails with a probability of at most 6 wrong / (pi k)^2.
         short = (_BASEL + 2 * math.log(tests) - math.log(wrong)) / (
             float(self.scan.noise.rate) * self.weight
         ) - shift
@@ -136,17 +153,20 @@ class RankSearch:
 @final
 @dataclass(frozen=True)
 class RankFlip:
-    """A choice among all buckets by permute-and-flip: the better a bucket, the fewer records lie between it and the target rank.
+    """A choice among all buckets by permute-and-flip.
 
-    A bucket holds all ranks from the records before it to those before the next one. So a value that many records share is as good as
-    its ranks are near, and is told from the empty buckets beside it.
+    The fewer records lie between a bucket and the target rank, the likelier it is chosen.
+
+    A bucket holds all ranks from the records before it to those before the next one. So a value that many
+    records share is as good as its ranks are near, and is told from the empty buckets beside it.
 
     Attributes
     ----------
     weight, drop : int
         The lattice: u = weight records below an edge - drop records is how far it lies beyond the target.
     rate : Fraction
-        In nats a step of the depth of a bucket: the distance of 0 from the interval between u of its lower and u of its upper edge.
+        In nats a step of the depth of a bucket: the distance of 0 from the interval between u of its lower
+        and u of its upper edge.
     """
 
     weight: int
@@ -154,7 +174,9 @@ class RankFlip:
     rate: Fraction
 
     def lattice(self, runs: Runs) -> tuple[Ints, Ints]:
-        """Return the depths of the buckets 0 to K in their order, and how often in a row; shape (2m + 1,), some of them zero times.
+        """Return the depths of the buckets 0 to K in order, and how often in a row each comes.
+
+        Both have shape (2m + 1,); some depths come zero times.
 
         Some depth is 0: below the first bucket lie no records, below the end of the last one all.
         """
@@ -162,13 +184,13 @@ class RankFlip:
         # Cutting off each distance alone moves none of them by more than it moved.
         u = np.clip(_steps(ends, self.weight, self.drop, runs.records), -_MOST, _MOST).astype(np.int64)
         depths, lengths = np.empty(u.size * 2 - 3, dtype=np.int64), np.ones(u.size * 2 - 3, dtype=np.int64)
-        depths[::2] = np.maximum(
-            np.maximum(u[:-1], -u[1:]), 0
-        )  # the buckets before each run of edges, and the last one
+        # The buckets before each run of edges, and the last one.
+        depths[::2] = np.maximum(np.maximum(u[:-1], -u[1:]), 0)
+        # The empty ones between two edges of a run.
         depths[1::2], lengths[1::2] = (
             np.abs(u[1:-1]),
             runs.lengths - 1,
-        )  # the empty ones between two edges of a run
+        )
         return depths, lengths
 
     def find(self, runs: Runs, entropy: Entropy) -> int:
@@ -177,5 +199,6 @@ class RankFlip:
         return first_head(depths, lengths, self.rate, entropy)
 
     def error(self, edges: int, wrong: float) -> float:
-        """Return how many records the target may lie outside the bucket, but with probability `wrong`; some bucket holds it."""
+        """Return how many records the target may lie outside the bucket, but with probability `wrong`."""
+        # Some bucket holds the target, so at most as many others compete as there are edges.
         return max(0.0, math.log(edges / wrong) / (float(self.rate) * self.weight))

@@ -1,7 +1,7 @@
-"""Which method selects the most significant marker: a rule about how many markers and families there are, the budget, and nothing else.
+"""Chooses the method that selects the most significant marker, from public numbers: sizes and the budget.
 
-Claim: none about privacy: whatever is chosen is private, and the choice looks at nothing private. Proof: docs/proofs/most-significant.md,
-"The public design".
+Claim: none about privacy: whatever is chosen is private, and the choice looks at nothing private. Proof:
+docs/proofs/most-significant.md, "The public design".
 Floats: figures of public numbers are compared; equal inputs give equal choices.
 """
 
@@ -35,7 +35,10 @@ _ASKED_FOR = {"damped"}
 _METHOD, _SCALE = one_of(*NAMES), one_of("sqrt", "raw")
 _STEEPER = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
 _RAW_BETA = 12
-"""Divided by the number of families it is the beta of the raw statistic: its bound falls to the local sensitivity over N/10 families."""
+"""Divided by the number of families it is the beta of the raw statistic.
+
+Its bound falls to the local sensitivity over N/10 families.
+"""
 
 
 def choose_method(
@@ -49,11 +52,11 @@ def choose_method(
     damping: Number | None = None,
     exact: bool = False,
 ) -> Method:
-    """Choose how the most significant marker is selected, and with which parameters, before any count is seen.
+    """Choose how the most significant marker is selected, with which parameters, before any count is seen.
 
-    Each method is asked how likely it selects the best marker of made-up families: markers without effect, for which two parents of three
-    are heterozygous. The likeliest is chosen; of equally likely ones the simplest. "damped", which compares another statistic, is left out
-    unless it is asked for.
+    Each method is asked how likely it selects the best marker of simulated families: markers without effect,
+    for which two parents of three are heterozygous. The likeliest is chosen; of equally likely ones the
+    simplest. "damped", which compares another statistic, is left out unless it is asked for.
 
     Parameters
     ----------
@@ -64,17 +67,21 @@ def choose_method(
     epsilon : number
         Budget of the selection of one marker, in (0, inf).
     scale : {"sqrt", "raw"}
-        The statistic: abs(b - c) / sqrt(b + c), or its square. Both have the same best marker; the square needs more noise.
+        The statistic: abs(b - c) / sqrt(b + c), or its square. Both have the same best marker; the square
+        needs more noise.
     method : str, optional
-        "damped": `StepSelection` of `damped_tdt`; "step": `StepSelection` of the statistic with its global sensitivity; "smooth-step":
-        `SmoothStepSelection`, and "heavy-tail": `SmoothSelection`, both with the smooth bound of `sordino.smooth.tdt`;
-        "randomized-response": `RandomizedResponse`. All but "heavy-tail" are exact.
+        "damped": `StepSelection` of `damped_tdt`; "step": `StepSelection` of the statistic with its global
+        sensitivity; "smooth-step": `SmoothStepSelection`, and "heavy-tail": `SmoothSelection`, both with the
+        smooth bound of `sordino.smooth.tdt`; "randomized-response": `RandomizedResponse`. All but
+        "heavy-tail" are exact.
     beta : number, optional
         For "smooth-step" and "heavy-tail": another one than that of the rule.
     damping : number, optional
-        Asks for "damped", with another damping than that of the rule: fewer transmissions b + c than any marker of interest has.
+        Asks for "damped", with another damping than that of the rule: fewer transmissions b + c than any
+        marker of interest has.
     exact : bool
-        Whether to leave out "heavy-tail", whose guarantee is about ideal arithmetic: ledgers refuse it unless told otherwise.
+        Whether to leave out "heavy-tail", whose guarantee is about ideal arithmetic: ledgers refuse it unless
+        told otherwise.
 
     Returns
     -------
@@ -146,6 +153,7 @@ def _chosen(
 ) -> Method:
     """Return the likeliest method among those named."""
     design = made_up(markers, families)
+    # The best marker of a row is that with the largest statistic, whatever a method compares.
     best = (
         tdt_statistic(design.b.ravel(), design.c.ravel(), families=families)
         .reshape(design.b.shape)
@@ -184,7 +192,10 @@ def _with_parameters(
     *,
     last: bool,
 ) -> list[Method]:
-    """Return a method with each of the parameters that are tried; if nothing else is left to try, say why there is none."""
+    """Return a method with each of the parameters that are tried.
+
+    If nothing else is left to try, say why there is none.
+    """
     plain = Method(
         name=name,
         markers=markers,
@@ -224,16 +235,22 @@ def _moves(bound: Fraction) -> Sensitivity:
 def _dampings(families: int, given: Number | None) -> list[Number]:
     if given is not None:
         return [given]
+    # Half of the mean number of transmissions.
     return [max(1, math.floor(typical(families)[0] / 2))]
 
 
 def _betas(name: str, families: int, scale: str, design: Families, given: Number | None) -> list[Number]:
-    """Return what is tried: the beta at which the bound of the rarest marker is as good as its local sensitivity, and some below."""
+    """Return the betas that are tried.
+
+    The first makes the bound of the rarest marker as good as its local sensitivity; the others lie below it.
+    """
     if given is not None:
         return [given]
     if scale == "raw":
         return [_short(_RAW_BETA / families)]
     rarest = max(5, float(np.median(design.totals.min(axis=1))))
+    # The beta at which 2 e^(-beta floor((s - 3) / 2)) = 4 / sqrt(s) for the s transmissions of the rarest
+    # marker.
     steep = math.log(math.sqrt(rarest) / 2) / math.floor(max(1.0, (rarest - 3) / 2))
     return [_short(steep * part) for part in _STEEPER[name]]
 
@@ -252,15 +269,15 @@ def _success(method: Method, design: Families, best: Any) -> float:
     )
 
 
-# ---- simulated families ----------------------------------------------------------------------------------------------
-# Made-up families: what a method is chosen on. They are the same ones each time, and nobody's.
+# ---- simulated families ------------------------------------------------------------------------------------
+# Simulated families with a fixed seed. The method is chosen on them, never on the data.
 #
 # Claim: none; nothing private is here. Proof: docs/proofs/most-significant.md, "The public design".
 # Floats: counts are rounded normal numbers.
 
 
 SHARE = 2 / 3
-"""Share of the parents that are heterozygous, and so say something: as in the simulation of [yamamoto2024]."""
+"""Share of the parents that are heterozygous, and so tell something, as simulated in [yamamoto2024]."""
 
 _SEED = 20240824
 
@@ -281,7 +298,10 @@ class Families:
 
 
 def made_up(markers: int, families: int) -> Families:
-    """Return rows of markers that are inherited by chance: about 2/3 of the parents are heterozygous, and pass on either allele."""
+    """Return rows of markers that are inherited by chance.
+
+    About 2/3 of the parents are heterozygous, and pass on either allele.
+    """
     rows, entropy = rows_for(markers), Seeded(_SEED)
     mean, width = typical(families)
     size = rows * markers

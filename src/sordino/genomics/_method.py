@@ -1,6 +1,7 @@
-"""How one marker is selected: a statistic, a bound of how far one family moves it, and a mechanism.
+"""One way to select a marker: a statistic, a bound of how far one family moves it, and a mechanism.
 
-Claim: a release of `Method.mechanism` on `Method.private` costs its epsilon: each statistic moves by no more than the mechanism was told.
+Claim: a release of `Method.mechanism` on `Method.private` costs its epsilon: each statistic moves by no more
+than the mechanism was told.
 Proof: docs/proofs/most-significant.md.
 Floats: as in the statistics and bounds.
 """
@@ -67,7 +68,7 @@ class Method:
 
     @no_remnants
     def private(self, b: Any, c: Any) -> tuple[Any, dict[str, Any]]:
-        """Return what the mechanism releases from: the scores, and the smooth bound if it takes one. Both are private.
+        """Return the private arguments of the release: the scores, and the smooth bound if there is one.
 
         Parameters
         ----------
@@ -75,6 +76,7 @@ class Method:
             Private counts, as for `damped_tdt`.
         """
         bounds = self.bounds(b, c)
+        # The largest of several smooth bounds is smooth, as each of them is.
         return self.scores(b, c), {} if bounds is None else {"smooth_bound": float(bounds.max())}
 
     @no_remnants
@@ -106,7 +108,8 @@ class Method:
 
 
 def smooth_mechanism(name: str, epsilon: Number, markers: int, method: Method) -> Any:
-    """Return the mechanism for the smooth bound of a method: no bound is below the floor where all parents are heterozygous."""
+    """Return the mechanism for the smooth bound of a method."""
+    # The floor is what the smooth bound is where all parents are heterozygous. No bound is lower.
     scale: Any = method.scale
     ceiling = tdt_ceiling(families=method.families, scale=scale)
     least = 4 / math.sqrt(2 * method.families) if scale == "sqrt" else 4 / method.families

@@ -1,6 +1,7 @@
-"""A test statistic that one family moves by little whatever the data are: markers with few transmissions are held back.
+"""A damped test statistic: one family moves it by little, since markers with few transmissions are held back.
 
-Claim: one family moves `damped_tdt` by at most `BOUND`, for all data. Proof: docs/proofs/most-significant.md, "The damped statistic".
+Claim: one family moves `damped_tdt` by at most `BOUND`, for all data. Proof: docs/proofs/most-significant.md,
+"The damped statistic".
 Floats: `BOUND` has room for their rounding.
 """
 
@@ -29,7 +30,7 @@ FAMILIES = Constraint(
 )
 
 ROUNDING = Fraction(1, 1 << 20)
-"""More than the floats of two statistics of so few families are farther apart than the statistics."""
+"""An allowance for rounding: more than floats add to the distance of two statistics."""
 
 BOUND = 4 + ROUNDING
 """How far one family moves the damped statistic, in transmissions."""
@@ -37,22 +38,23 @@ BOUND = 4 + ROUNDING
 
 @no_remnants
 def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
-    """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker: a statistic that one family moves by at most 4.
+    """Return abs(b - c) sqrt(min(1, damping / (b + c))) for each marker; one family moves it by at most 4.
 
-    Of markers with at least `damping` transmissions b + c it is sqrt(damping) times abs(b - c) / sqrt(b + c), the square root of the TDT
-    statistic, and orders them alike. A marker with fewer counts as if it had so many: its statistic is lowered, and that is what bounds
-    how far it can move.
+    Of markers with at least `damping` transmissions b + c it is sqrt(damping) times abs(b - c) / sqrt(b + c),
+    the square root of the TDT statistic, and orders them alike. A marker with fewer counts as if it had so
+    many: its statistic is lowered, and that is what bounds how far it can move.
 
     Parameters
     ----------
     b, c : array of int, shape (m,), or a number
-        Private: how often heterozygous parents transmitted the one and the other allele. What is no such count becomes one by rule: NaN
-        and what is below 0 become 0, b at most 2 * families, c at most what b leaves of that; fractions are rounded down.
+        Private: how often heterozygous parents transmitted the one and the other allele. What is no such
+        count becomes one by rule: NaN and what is below 0 become 0, b at most 2 * families, c at most what b
+        leaves of that; fractions are rounded down.
     families : int
         How many families there are, at most 2^28: public.
     damping : number
-        From how many transmissions on a marker counts in full, in (0, inf): public. Fewer than any marker of interest has: more make
-        rare alleles count less, fewer need more noise.
+        From how many transmissions on a marker counts in full, in (0, inf): public. Fewer than any marker of
+        interest has: more make rare alleles count less, fewer need more noise.
 
     Returns
     -------
@@ -71,9 +73,8 @@ def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     [21.213, 20.0, 4.0]
     """
     n = FAMILIES("genomics.damped_tdt.families", families)
-    least = float(
-        min(POSITIVE("genomics.damped_tdt.damping", damping), 2 * n)
-    )  # more than that no marker has
+    # No marker has more transmissions than that.
+    least = float(min(POSITIVE("genomics.damped_tdt.damping", damping), 2 * n))
     first, second = tables(b, c, n, "genomics.damped_tdt")
     total = np.maximum(first + second, 1).astype(np.float64)
     found = np.abs(first - second) * np.sqrt(np.minimum(1.0, least / total))

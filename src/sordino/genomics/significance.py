@@ -1,4 +1,4 @@
-"""The most significant markers, one selection after the other.
+"""Releases the most significant markers: one private selection after the other.
 
 Claim: epsilon-differentially private if one family is replaced. Proof: docs/proofs/most-significant.md.
 Noise: that of the mechanism; k selections have epsilon/k each.
@@ -42,14 +42,16 @@ def most_significant(
 ) -> Choice | TopK:
     """Release which marker has the largest transmission disequilibrium, or which k have.
 
-    Neighbours are data of as many families of which one was replaced by any other, which may change both counts of all markers.
+    Neighbors are data of as many families of which one was replaced by any other, which may change both
+    counts of all markers.
 
     Parameters
     ----------
     b, c : array of int, shape (m,)
-        Private: for each marker how often heterozygous parents transmitted the one and the other allele. A family has two parents, so
-        b + c is at most 2 * families; what is no such count becomes one by rule, in silence: NaN and what is below 0 become 0, b at most
-        2 * families, c at most what b leaves of that; fractions are rounded down. How many markers there are is public.
+        Private: for each marker how often heterozygous parents transmitted the one and the other allele. A
+        family has two parents, so b + c is at most 2 * families; what is no such count becomes one by rule,
+        in silence: NaN and what is below 0 become 0, b at most 2 * families, c at most what b leaves of that;
+        fractions are rounded down. How many markers there are is public.
     families : int
         How many families there are: public, from 1 to 2^28.
     epsilon : number
@@ -129,7 +131,9 @@ def together(picked: list[tuple[int, Choice]]) -> Choice | TopK:
 def select(
     method: Method, b: Any, c: Any, k: int, release: Callable[..., Choice]
 ) -> list[tuple[int, Choice]]:
-    """Return k selections with the positions of the winners among all markers: each leaves out the winners before it.
+    """Return k selections with the positions of the winners among all markers.
+
+    Each selection leaves out the winners before it.
 
     Parameters
     ----------
@@ -142,10 +146,12 @@ def select(
     release : callable
         Takes a mechanism, scores and further private arguments; returns the release.
     """
+    # Counts become tables by rule once, before anything else looks at them.
     first, second = tables(b, c, method.families, "genomics.most_significant")
     left = np.arange(first.size)
     found = []
     for i in range(k):
+        # A mechanism for a smooth bound is made for as many candidates as are left.
         here = method if i == 0 else method.among(left.size)
         scores, more = here.private(first[left], second[left])
         choice = release(here.mechanism, scores, **more)

@@ -1,4 +1,4 @@
-"""What to expect of a mechanism before any data is seen: guarantees of accuracy, from its exact law; and which mechanism to take."""
+"""What to expect of a mechanism before any data is seen: how accurate it is, and which one to take."""
 
 from __future__ import annotations
 

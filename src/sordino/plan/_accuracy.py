@@ -1,6 +1,7 @@
-"""How good a mechanism will be: a margin, and the probability that its answer is wrong by more, for the hardest answers.
+"""The accuracy of a mechanism: a margin, and how likely it errs by that, for the hardest answers.
 
-Claim: `beta` is at least the probability of failure for all answers that keep the margin. Proof: docs/proofs/accuracy.md.
+Claim: `beta` is at least the probability of failure for all answers that keep the margin. Proof:
+docs/proofs/accuracy.md.
 Floats: beta is rounded up; margins are compared with the grid as fractions.
 """
 
@@ -53,7 +54,7 @@ CHANCE = Constraint(
 @final
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """What a mechanism guarantees: with probability at least 1 - beta it is right up to alpha, whatever the answers are.
+    """A guarantee: with probability at least 1 - beta the mechanism is right up to alpha, for all answers.
 
     Attributes
     ----------
@@ -62,9 +63,11 @@ class Accuracy:
     beta : float
         At least the probability of failure, in [0, 1].
     answers : int
-        How many answers there are (selection), how many lie below before each positive (sparse vector), or how many lie below (hybrids).
+        How many answers there are (selection), how many lie below before each positive (sparse vector), or
+        how many lie below (hybrids).
     positives : int or None
-        How many positives are to be found, each after so many answers below (hybrids: k); None for a selection.
+        How many positives are to be found, each after so many answers below (hybrids: k); None for a
+        selection.
     statement : str
         The guarantee, in one sentence.
 
@@ -86,40 +89,47 @@ class Accuracy:
 def accuracy(
     mechanism: Any, *, answers: int, alpha: Number | None = None, beta: Number | None = None
 ) -> Accuracy:
-    """Say how likely a mechanism errs by a margin, or which margin it keeps; from its exact law on the grid, before any data is seen.
+    """Say how likely a mechanism errs by a margin, or which margin it keeps.
 
-    A `SparseVector` is right if, again and again until all positives are found, `answers` answers that lie at least `alpha` below the
-    threshold are all said to be below, and then one that lies at least `alpha` above it is found; in the first pass, and also if answers
-    are chosen after earlier verdicts. An `AdaptiveSparseVector` is asked the same, `at_least` times; in which branch it finds them does
-    not matter. A hybrid is right if `answers` answers that lie at least `alpha` below the threshold are all left out and all others, at
-    most k that lie at least `alpha` above it, are selected. A selection among `answers` answers is right if every selected one lies less
-    than `alpha` below the best (for `NoisyTopK`: below the k-th best). All are the exact probabilities for the hardest answers, not
-    products over questions: all questions of a stage meet one threshold. Answers of a selection lie within the clamp: beyond it they are
+    Both come from its exact law on the grid, before any data is seen.
+
+    A `SparseVector` is right if, again and again until all positives are found, `answers` answers that lie at
+    least `alpha` below the threshold are all said to be below, and then one that lies at least `alpha` above
+    it is found; in the first pass, and also if answers are chosen after earlier verdicts. An
+    `AdaptiveSparseVector` is asked the same, `at_least` times; in which branch it finds them does not matter.
+    A hybrid is right if `answers` answers that lie at least `alpha` below the threshold are all left out and
+    all others, at most k that lie at least `alpha` above it, are selected. A selection among `answers`
+    answers is right if every selected one lies less than `alpha` below the best (for `NoisyTopK`: below the
+    k-th best). All are the exact probabilities for the hardest answers, not products over questions: all
+    questions of a stage meet one threshold. Answers of a selection lie within the clamp: beyond it they are
     equal.
 
     Parameters
     ----------
-    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, HybridTopK, HybridSparseVector, \
-ExponentialMechanism, PermuteAndFlip or NoisyTopK
-        `NoisyTopK` with Laplace noise for k = 1 only. For a hybrid with Laplace noise and k > 1 `beta` is a bound that is not attained.
+    mechanism : SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, HybridTopK, \
+HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
+        `NoisyTopK` with Laplace noise for k = 1 only. For a hybrid with Laplace noise and k > 1 `beta` is a
+        bound that is not attained.
     answers : int
-        From 1 to 2^52; for a selection at least k, for a domain its size. A `GaussianSparseVector` must have questions enough.
+        From 1 to 2^52; for a selection at least k, for a domain its size. A `GaussianSparseVector` must have
+        questions enough.
     alpha : number, optional
         The margin, in the unit of the answers: at least 0, above 0 for a selection. Either this or `beta`.
     beta : number, optional
-        In [1e-9, 1): the probability of failure that is accepted. What is found is the least margin that is a whole number of steps, as
-        the next float whose shortest decimal is no smaller.
+        In [1e-9, 1): the probability of failure that is accepted. What is found is the least margin that is a
+        whole number of steps, as the next float whose shortest decimal is no smaller.
 
     Returns
     -------
     Accuracy
-        Its `beta` is rounded up: by less than 1e-10 a threshold, and by about a millionth where the step is far below the noise, or
-        the noise is Gaussian.
+        Its `beta` is rounded up: by less than 1e-10 a threshold, and by about a millionth where the step is
+        far below the noise, or the noise is Gaussian.
 
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, nothing is proved for the mechanism, or no margin within the clamp will do.
+        If a parameter does not satisfy its constraint, nothing is proved for the mechanism, or no margin
+        within the clamp will do.
 
     Examples
     --------
@@ -164,19 +174,24 @@ def _stated(task: Asked, answers: int, alpha: Number, beta: float) -> Accuracy:
 
 
 def _rounded_up(number: Fraction, digits: int) -> str:
-    """Return a number with so many digits, rounded up: a smaller margin or a smaller failure would say more than is known."""
+    """Return a number with so many digits, rounded up.
+
+    A smaller margin, or a smaller failure, would say more than is known.
+    """
     said = contexts(digits)[1].divide(number.numerator, number.denominator).normalize()
     whole = 10 <= said < 10**15 and said == int(said)  # 30 rather than 3e+1
     return str(int(said)) if whole else f"{said:g}"
 
 
 def _least_steps(task: Asked, accepted: Fraction) -> int:
-    """Return the least number of steps at which the failure is accepted: it does not rise with the margin."""
+    """Return the least number of steps at which the failure is accepted."""
+    # The failure does not rise with the margin, so bisection finds the least one.
     low, high = task.least - 1, max(task.guess, 1)
     while task.failure(high * task.step) > accepted:
         if high > 4 * CLAMP:
             raise InvalidParameter(
-                "plan.accuracy.beta must be one that some margin within 2^52 steps reaches for this mechanism."
+                "plan.accuracy.beta must be one that some margin within 2^52 steps reaches for this "
+                "mechanism."
             )
         low, high = high, 2 * high
     while high - low > 1:
@@ -185,8 +200,9 @@ def _least_steps(task: Asked, accepted: Fraction) -> int:
     return high
 
 
-# ---- tasks -----------------------------------------------------------------------------------------------------------
-# What is asked of each mechanism when its accuracy is stated: which answers shall be found, and how likely that fails at a margin.
+# ---- tasks -------------------------------------------------------------------------------------------------
+# What is asked of each mechanism when its accuracy is stated: which answers shall be found, and how likely
+# that fails at a margin.
 #
 # Claim: the failure at a margin is at least that of all answers that keep it. Proof: docs/proofs/accuracy.md.
 # Floats: a failure is rounded up; margins are compared with the grid as fractions.
@@ -197,7 +213,7 @@ _ROUNDING = 2.0**-50
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a mechanism: the margins that count, in steps, the failure at a margin, and words for both."""
+    """What is asked of a mechanism: which margins count, in steps, the failure at one, and words for both."""
 
     step: Fraction
     least: int
@@ -217,14 +233,17 @@ def asked(mechanism: Any, answers: int) -> Asked:  # noqa: ARG001 - registered f
         If nothing is proved for the mechanism, or it does not take so many answers.
     """
     raise InvalidParameter(
-        "plan.accuracy.mechanism must be a SparseVector, AdaptiveSparseVector, GaussianSparseVector, GumbelSparseVector, HybridTopK, "
-        f"HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK; got {shown(mechanism)}."
+        "plan.accuracy.mechanism must be a SparseVector, AdaptiveSparseVector, GaussianSparseVector, "
+        "GumbelSparseVector, HybridTopK, HybridSparseVector, ExponentialMechanism, PermuteAndFlip or "
+        f"NoisyTopK; got {shown(mechanism)}."
     )
 
 
 @asked.register
 def _(mechanism: SparseVector, answers: int) -> Asked:
     c, [cut] = mechanism.positives, cuts_of(mechanism, mechanism.threshold)
+    # With a new threshold after each positive the stages are independent. Otherwise all of them meet one
+    # threshold.
     stages, times = (1, c) if mechanism.resample else (c, 1)
 
     def failure(low: int, high: int) -> float:
@@ -242,6 +261,7 @@ def _(mechanism: AdaptiveSparseVector, answers: int) -> Asked:
     branches = list(zip(mechanism.branch_noise, (cut.steps for cut in cuts), strict=True))
 
     def failure(low: int, high: int) -> float:
+        # Until `at_least` were found every branch can be paid for, so all of them are tested.
         passed = [Question(law, low - cut, answers * c) for law, cut in branches]
         return _above(
             1
@@ -258,8 +278,8 @@ def _(mechanism: GaussianSparseVector, answers: int) -> Asked:
     c, cut, most = mechanism.positives, mechanism.cut().steps, mechanism.questions
     if most is not None and (answers + 1) * c > most:
         raise InvalidParameter(
-            f"plan.accuracy.answers must be small enough for {most} questions, of which {c} times one more than answers are asked; "
-            f"got {answers}."
+            f"plan.accuracy.answers must be small enough for {most} questions, of which {c} times one more "
+            f"than answers are asked; got {answers}."
         )
 
     def failure(low: int, high: int) -> float:
@@ -294,13 +314,13 @@ def _(mechanism: HybridSparseVector, answers: int) -> Asked:
 def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise, answers: int) -> Asked:
     """Return the task of a hybrid: the answers below are left out, at most k others are selected.
 
-    With k - 1 others, or fewer, those below must stay below the noisy threshold; with k of them, below the least of the k.
+    With k - 1 others, or fewer, those below must stay below the noisy threshold; with k of them, below the
+    least of the k.
     """
     k = mechanism.k
     cut = cut_at("plan.accuracy.threshold", mechanism.threshold, Fraction(0), mechanism.step).steps
-    least = (
-        Geometric(k * law.rate) if isinstance(law, Geometric) else law if k == 1 else None
-    )  # the least noise of k answers
+    # The least of k geometric variables is geometric with k times the rate.
+    least = Geometric(k * law.rate) if isinstance(law, Geometric) else law if k == 1 else None
 
     def failure(low: int, high: int) -> float:
         below, above = Question(law, low - cut, answers), Question(law, high - cut)
@@ -310,19 +330,28 @@ def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise
         return _above(1 - min(expected(limit, [below], [above], k - 1), full))
 
     above = "one lies" if k == 1 else f"{k} lie"
-    says = f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all others, where at most {above} at least "
+    says = (
+        f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all others, "
+        f"where at most {above} at least "
+    )
     return _searching(mechanism, 1 / law.rate, k, says + "{alpha} above it", failure)
 
 
 def _in_turn(answers: int, c: int) -> str:
-    each = f"{answers} answers at least {{alpha}} below the threshold are passed and then one at least {{alpha}} above it is found"
+    each = (
+        f"{answers} answers at least {{alpha}} below the threshold are passed and then one at least "
+        "{alpha} above it is found"
+    )
     return each if c == 1 else f"{c} times in a row {each}"
 
 
 def _searching(
     mechanism: Any, scale: Any, positives: int, says: str, failure: Callable[[int, int], float]
 ) -> Asked:
-    """Return the task of finding what lies above a threshold: on the grid, answers alpha away from it lie at `low` and `high`."""
+    """Return the task of finding what lies above a threshold.
+
+    On the grid, answers alpha away from the threshold lie at `low` and `high`.
+    """
     threshold, step = FINITE("threshold", mechanism.threshold), mechanism.step
 
     def at(alpha: Fraction) -> float:
@@ -333,7 +362,10 @@ def _searching(
 
 
 def _selecting(step: Fraction, rate: Fraction, failure: Callable[[int], float], says: str) -> Asked:
-    """Return the task of a selection: answers that lie alpha apart lie at least floor(alpha / step) steps apart on the grid."""
+    """Return the task of a selection.
+
+    Answers that lie alpha apart lie at least floor(alpha / step) steps apart on the grid.
+    """
     return Asked(
         step, 1, int(1 / rate), lambda alpha: failure(min(int(alpha // step), 2 * CLAMP)), None, says
     )
@@ -396,11 +428,13 @@ def _above(x: float) -> float:
     return min(1.0, x * (1 + _ROUNDING) + _ROUNDING)
 
 
-# ---- selections ------------------------------------------------------------------------------------------------------
-# The probability of failure at a public margin where it is hardest, from above: closed forms of the exact laws.
+# ---- selections --------------------------------------------------------------------------------------------
+# The probability of failure at a public margin where it is hardest, from above: closed forms of the exact
+# laws.
 #
-# Claim: each function bounds the probability that an item is selected that lies `gap` steps or more below those it should be among (that
-# a task fails), for all answers; it is attained where all others lie exactly so low. Proof: docs/proofs/accuracy.md.
+# Claim: each function bounds the probability that an item is selected that lies `gap` steps or more below
+# those it should be among (that a task fails), for all answers; it is attained where all others lie exactly
+# so low. Proof: docs/proofs/accuracy.md.
 # Floats: none; decimals with directed rounding.
 
 
@@ -409,16 +443,24 @@ _RARE = Decimal("1e-60")  # differences keep sixty digits down to here
 
 
 def exponential_failure(n: int, gap: int, rate: Fraction) -> Decimal:
-    """Return P(one of n - 1 others) for the exponential mechanism, each with weight w = e^(-rate gap): (n - 1) w / (1 + (n - 1) w)."""
+    """Return P(one of n - 1 others) for the exponential mechanism.
+
+    It is (n - 1) w / (1 + (n - 1) w), with the weight w = e^(-rate gap) of each of them.
+    """
     down, up = contexts(_DIGITS)
     weight = up.multiply(n - 1, exp_bounds(rate * gap, _DIGITS)[1])
     return up.divide(weight, down.add(1, weight))
 
 
 def permuted_failure(n: int, gap: int, rate: Fraction) -> Decimal:
-    """Return E[N/(N + 1)] for the number N of n - 1 coins of probability p = e^(-rate gap): 1 - (1 - (1 - p)^n)/(n p)."""
+    """Return E[N/(N + 1)] for the number N of heads of n - 1 coins, each with p = e^(-rate gap).
+
+    It is 1 - (1 - (1 - p)^n)/(n p).
+    """
     down, up = contexts(_DIGITS)
     p = exp_bounds(rate * gap, _DIGITS)[1]  # it rises with p
+    # E[N/(N + 1)] is at most E[N]/2, because N/(N + 1) <= N/2 for whole N. The closed form would lose its
+    # digits here.
     if n == 1 or up.multiply(n, p) < _RARE:
         return up.divide(up.multiply(n - 1, p), 2)
     none = Decimal(0)
@@ -429,7 +471,10 @@ def permuted_failure(n: int, gap: int, rate: Fraction) -> Decimal:
 
 
 def peeled_failure(n: int, k: int, gap: int, rate: Fraction) -> Decimal:
-    """Return P(one of n - k others among k draws without replacement): 1 - the product of j/(j + (n - k) w) over j = 1..k."""
+    """Return P(one of n - k others among k draws without replacement).
+
+    It is 1 - the product of j/(j + (n - k) w) over j = 1..k.
+    """
     down, up = contexts(_DIGITS)
     others = up.multiply(n - k, exp_bounds(rate * gap, _DIGITS)[1])
     if up.multiply(k, others) < _RARE:  # each draw errs with probability at most (n - k) w
@@ -441,7 +486,11 @@ def peeled_failure(n: int, k: int, gap: int, rate: Fraction) -> Decimal:
 
 
 def gumbel_failure(run: int, positives: int, low: int, high: int, rate: Fraction) -> Decimal:
-    """Return 1 - P^positives, P = v/((1 + run w) (1 + run w + v)): `run` questions of height `low`, weight w, then one of `high`, v."""
+    """Return 1 - P^positives, P = v/((1 + run w) (1 + run w + v)).
+
+    Each time `run` questions of height `low`, weight w, are passed, and one of height `high`, weight v, is
+    found.
+    """
     down, up = contexts(_DIGITS)
     passed = up.add(1, weight([low], [run], rate, _DIGITS)[1])
     found = weight([high], [1], rate, _DIGITS)[0]

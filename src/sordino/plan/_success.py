@@ -1,7 +1,8 @@
-"""The probability that noisy comparisons with one noisy threshold all come out right, from below, on the grid.
+"""A lower bound of the probability that all noisy comparisons with one noisy threshold come out right.
 
-Claim: `expected` is at most E[prod P(X_i < Y - h_i)^n_i * P(some branch: X_j >= Y - g_j)^times] for independent noise X and Y, and
-within 2^-33 of it (relative) where a step is not much finer than the noise. Proof: docs/proofs/accuracy.md.
+Claim: `expected` is at most E[prod P(X_i < Y - h_i)^n_i * P(some branch: X_j >= Y - g_j)^times] for
+independent noise X and Y, and within 2^-33 of it (relative) where a step is not much finer than the noise.
+Proof: docs/proofs/accuracy.md.
 Floats: everything here, with a margin that covers their rounding.
 """
 
@@ -21,16 +22,20 @@ Floats = NDArray[np.float64]
 
 _NODES = 1 << 14
 _DEEP = 45.0  # what lies so many scales out is left out: e^-45 of the threshold at most
-_MARGIN = (
-    2.0**-34
-)  # of the sum: exponents below 745, each with a relative error below 2^-45, and the rounding of the sum
+# Of the sum: exponents below 745, each with a relative error below 2^-45, and the rounding of the sum.
+_MARGIN = 2.0**-34
 _SLACK = 2.0**-36  # of a Gaussian tail: sums of up to 40,000 floats, or one error function
-_WIDE = 1000  # standard deviations from which Gaussian tails are those of the continuous law, with bounds of the difference
+# Standard deviations from which Gaussian tails are those of the continuous law, with bounds of the
+# difference.
+_WIDE = 1000
 _LN2 = math.log(2)
 
 
 class Question(NamedTuple):
-    """Comparisons of one kind: their noise, how far the answers lie above the public threshold in steps, and how many there are."""
+    """Comparisons of one kind.
+
+    Their noise, how far the answers lie above the public threshold in steps, and how many there are.
+    """
 
     law: Noise
     height: int
@@ -38,14 +43,17 @@ class Question(NamedTuple):
 
 
 def success(run: int, stages: int, low: int, high: int, query: Noise, threshold: Noise) -> float:
-    """Return a lower bound of the probability that `stages` times `run` answers stay below one threshold and the next one does not.
+    """Return a lower bound of the probability that a stream is judged rightly.
+
+    That is, `stages` times `run` answers stay below one threshold and the next one does not.
 
     Parameters
     ----------
     run, stages : int
         At least 0, at least 1.
     low, high : int
-        How far the answers that shall stay below, and the one that shall not, lie above the public threshold, in steps.
+        How far the answers that shall stay below, and the one that shall not, lie above the public threshold,
+        in steps.
     query, threshold : Geometric, DiscreteLaplace or DiscreteGaussian
         The noise of one question and of the threshold, in steps.
     """
@@ -55,7 +63,9 @@ def success(run: int, stages: int, low: int, high: int, query: Noise, threshold:
 def expected(
     center: Noise, passed: Sequence[Question], found: Sequence[Question] = (), times: int = 1
 ) -> float:
-    """Return a lower bound of the probability that all of `passed` stay below one noisy threshold, and `times` answers do not.
+    """Return a lower bound of the probability that `passed` stay below a noisy threshold and `found` do not.
+
+    All of `passed` must stay below it, and `times` answers of the kind `found` must not.
 
     Parameters
     ----------
@@ -64,7 +74,8 @@ def expected(
     passed : sequence of Question
         What shall stay below.
     found : sequence of Question
-        The branches of one answer that shall not: it is tested in one after the other until it reaches the threshold.
+        The branches of one answer that shall not: it is tested in one after the other until it reaches the
+        threshold.
     times : int
         How many such answers there are, at least 0.
     """
@@ -76,11 +87,15 @@ def expected(
     for law, height, count in passed:
         base = base + count * log_tails(law, y - height)[0]
     ways = np.zeros((1, y.size)) if not (found and times) else _ways(found, y)
+    # Lowered by more than rounding can have raised it.
     return _below_lines(y, base, ways, times) * (1 - _MARGIN)
 
 
 def _ways(found: Sequence[Question], y: NDArray[np.int64]) -> Floats:
-    """Return for each branch the log of the probability that it is the first one to reach the threshold, shape (branches, nodes)."""
+    """Return for each branch the log of the probability that it is the first to reach the threshold.
+
+    The shape is (branches, nodes).
+    """
     failed, ways = np.zeros(y.size), []
     for law, height, _ in found:
         below, above = log_tails(law, y - height)
@@ -90,9 +105,10 @@ def _ways(found: Sequence[Question], y: NDArray[np.int64]) -> Floats:
 
 
 def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the logs of P(X < x) and P(X >= x), each with few lost digits; those of a Gaussian from below."""
+    """Return the logs of P(X < x) and P(X >= x), with few lost digits; those of a Gaussian from below."""
     rate, at = float(law.rate), x.astype(np.float64)
     if isinstance(law, DiscreteGaussian):
+        # The law is symmetric: P(X < x) = P(X >= 1 - x).
         least, most = _gaussian_tails(law, np.where(x >= 1, x, 1 - x))
         with np.errstate(divide="ignore"):
             near, far = np.log1p(-most), np.log(least)
@@ -110,8 +126,9 @@ def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
 def _gaussian_tails(law: DiscreteGaussian, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return bounds of P(X >= x), x >= 1: sums of a narrow law, integrals of a wide one.
 
-    Where the density is convex, from one standard deviation on, a trapezoid lies above it and a midpoint below; elsewhere a midpoint errs
-    by at most an eighth of its second derivative, rate/4 over the whole line.
+    Where the density is convex, from one standard deviation on, a trapezoid lies above it and a midpoint
+    below; elsewhere a midpoint errs by at most an eighth of its second derivative, rate/4 over the whole
+    line.
     """
     rate, at = float(law.rate), x.astype(np.float64)
     if 2 * law.rate * _WIDE**2 > 1:
@@ -125,7 +142,7 @@ def _gaussian_tails(law: DiscreteGaussian, x: NDArray[np.int64]) -> tuple[Floats
 
 
 def _integral(rate: float, t: Floats) -> Floats:
-    """Return the probability of more than t under the continuous law with density proportional to e^(-rate t^2)."""
+    """Return P(T > t) for the continuous law with density proportional to e^(-rate t^2)."""
     root = math.sqrt(rate)
     return np.array([math.erfc(root * each) / 2 for each in t.tolist()])
 
@@ -147,10 +164,14 @@ def _reach(law: Noise, nats: float) -> int:
 
 
 def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question]) -> NDArray[np.int64]:
-    """Return the values of the threshold noise that are looked at: all that matter, or as many as are affordable, close where it bends."""
+    """Return the values of the threshold noise that are looked at.
+
+    These are all that matter, or as many as are affordable, dense where the sum bends.
+    """
+    # What lies farther out is left out, which only lowers the result.
     reach = _reach(center, _DEEP)
     first = 0 if isinstance(center, Geometric) else -reach
-    # Nothing stays below where it cannot.
+    # Geometric noise is never negative, so an answer stays below only a threshold that is higher than it.
     first = max([first, *(part.height + 1 for part in passed if isinstance(part.law, Geometric))])
     if first > reach:
         return np.zeros(0, dtype=np.int64)
@@ -159,6 +180,7 @@ def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question])
     parts, bends = [(first, reach)], {0}
     for law, height, count in (*passed, *found):
         narrow = _reach(law, _DEEP)
+        # Of many tests the largest noise lies farther out, by the logarithm of their number.
         parts.append((height - narrow, height + _reach(law, _DEEP + math.log(count))))
         bends |= {height, height + 1}
     inside = [(max(a, first), min(b, reach)) for a, b in parts if a <= reach and b >= first]
@@ -167,13 +189,18 @@ def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question])
 
 
 def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -> float:
-    """Return a lower bound of the sum of e^base (sum of e^ways)^times over all whole numbers from the first node to the last.
+    """Return a lower bound of the sum of e^base (sum of e^ways)^times over whole numbers.
 
-    Between nodes base and each way are concave, above their chords; the log of a sum of exponentials of chords is convex, above its
-    tangent in the middle. What is left is the exponential of a line, and adds up to a geometric series.
+    They are all from the first node to the last.
+
+    Between nodes base and each way are concave, above their chords; the log of a sum of exponentials of
+    chords is convex, above its tangent in the middle. What is left is the exponential of a line, and adds up
+    to a geometric series.
     """
     height = base + times * np.logaddexp.reduce(ways, axis=0)
     length = np.diff(x).astype(np.float64)
+    # A way that is impossible at one of two nodes has no chord between them. Leaving it out only lowers the
+    # sum.
     usable = np.isfinite(ways[:, :-1]) & np.isfinite(ways[:, 1:])
     with np.errstate(invalid="ignore"):  # minus infinity less itself
         rise = np.where(usable, ways[:, 1:] - ways[:, :-1], 0.0)
@@ -181,6 +208,7 @@ def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -
         whole = np.logaddexp.reduce(middle, axis=0)
         tilt = (np.where(usable, np.exp(middle - whole), 0.0) * rise).sum(axis=0)
         left, right = base[:-1] + times * (whole - tilt / 2), base[1:] + times * (whole + tilt / 2)
+        # Where the next node is the next number nothing lies in between, and the value itself is exact.
         left, right = (np.where(length == 1, height[:-1], side) for side in (left, right))
         rise = right - left
     known = np.isfinite(rise)
@@ -188,5 +216,6 @@ def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -
     steep = np.abs(rise) / length
     top = np.where(rise > 0, right - steep, left)  # of the numbers from one node to just before the next
     with np.errstate(divide="ignore", invalid="ignore"):
+        # A geometric series, from its largest term.
         series = np.where(steep == 0, length, np.expm1(-np.abs(rise)) / np.expm1(-steep))
     return float(np.exp(height[-1])) + float((np.exp(top) * np.where(length == 1, 1.0, series)).sum())

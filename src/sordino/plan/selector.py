@@ -1,7 +1,7 @@
-"""Which mechanism selects one of m candidates best: a rule about public numbers, and why.
+"""Chooses the mechanism that selects the best of m candidates most often, from public numbers, and says why.
 
-Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at nothing private. Proof:
-docs/proofs/choosing-a-selector.md.
+Claim: none about privacy: whichever is chosen is private by its own proof, and the choice looks at nothing
+private. Proof: docs/proofs/choosing-a-selector.md.
 Floats: figures are compared; equal inputs give equal choices.
 """
 
@@ -41,11 +41,24 @@ _CLOSE = 0.002
 """Figures that lie closer together are equal, and the simpler mechanism is chosen."""
 
 _REASONS = {
-    "StepSelection": "its noise is whole windows, the least that hides how far a score moves, and pays nothing for the other candidates",
-    "RandomizedResponse": "what is known about how far scores move would take more noise than hiding which one is the best",
-    "PermuteAndFlip": "epsilon is small against the lead of the best, and fine noise does as well as whole windows",
-    "SmoothStepSelection": "the smooth bound is far below the sensitivity, and hiding it from all losers takes a small part of epsilon",
-    "SmoothSelection": "epsilon is small for so many candidates: step noise would spend most of it on the losers, a heavy tail does not",
+    "StepSelection": (
+        "its noise is whole windows, the least that hides how far a score moves, and pays nothing for the "
+        "other candidates"
+    ),
+    "RandomizedResponse": (
+        "what is known about how far scores move would take more noise than hiding which one is the best"
+    ),
+    "PermuteAndFlip": (
+        "epsilon is small against the lead of the best, and fine noise does as well as whole windows"
+    ),
+    "SmoothStepSelection": (
+        "the smooth bound is far below the sensitivity, and hiding it from all losers takes a small part of "
+        "epsilon"
+    ),
+    "SmoothSelection": (
+        "epsilon is small for so many candidates: step noise would spend most of it on the losers, a heavy "
+        "tail does not"
+    ),
 }
 
 
@@ -115,11 +128,12 @@ def choose_selector(
     exact: bool = False,
     scores: Any = None,
 ) -> Selector:
-    """Choose the mechanism that selects the best of m private scores most often, from what is public about them.
+    """Choose the mechanism that selects the best of m private scores most often, from what is public.
 
-    Compared are `RandomizedResponse`; with a sensitivity also `StepSelection` and `PermuteAndFlip`; with a smooth bound also
-    `SmoothStepSelection` and `SmoothSelection`. Each is asked how likely it selects the best of made-up scores. Nothing private is looked
-    at, so the choice costs nothing; made from the data it would be another release.
+    Compared are `RandomizedResponse`; with a sensitivity also `StepSelection` and `PermuteAndFlip`; with a
+    smooth bound also `SmoothStepSelection` and `SmoothSelection`. Each is asked how likely it selects the
+    best of made-up scores. Nothing private is looked at, so the choice costs nothing; made from the data it
+    would be another release.
 
     Parameters
     ----------
@@ -128,18 +142,22 @@ def choose_selector(
     epsilon : number
         Budget of the selection, in (0, inf).
     sensitivity : Sensitivity, optional
-        How far any one score moves between neighbours, for all data (norm "each"). Without it only `RandomizedResponse` is left.
+        How far any one score moves between neighbors, for all data (norm "each"). Without it only
+        `RandomizedResponse` is left.
     beta : number, optional
         If there is a smooth bound: how smooth it is, in nats a record. It needs `typical` and `floor`.
     floor : number, optional
         Smaller smooth bounds are raised to it.
     typical : number, optional
-        About how large the smooth bound will be: a public guess; if it is wrong, the choice may be a bad one, and no less private.
+        About how large the smooth bound will be: a public guess; if it is wrong, the choice may be a bad one,
+        and no less private.
     exact : bool
-        Whether to leave out `SmoothSelection`, whose guarantee is about ideal arithmetic: ledgers refuse it unless told otherwise.
+        Whether to leave out `SmoothSelection`, whose guarantee is about ideal arithmetic: ledgers refuse it
+        unless told otherwise.
     scores : array of float, shape (m,) or (rows, m), optional
-        Made-up scores like those that are expected, or public ones from elsewhere, one row for each try. Without them: magnitudes of
-        standard normal numbers, such as the abs(z) of m tests of which none has an effect.
+        Made-up scores like those that are expected, or public ones from elsewhere, one row for each try.
+        Without them: magnitudes of standard normal numbers, such as the abs(z) of m tests of which none has
+        an effect.
 
     Returns
     -------
@@ -153,8 +171,8 @@ def choose_selector(
 
     Notes
     -----
-    The scale of scores decides more than the mechanism does: a statistic that moves less is selected with less noise. Select by abs(z), not
-    by its square.
+    The scale of scores decides more than the mechanism does: a statistic that moves less is selected with
+    less noise. Select by abs(z), not by its square.
 
     Examples
     --------
@@ -174,13 +192,16 @@ def choose_selector(
     given = [name for name, value in smooth.items() if value is not None]
     if given and len(given) < len(smooth):
         raise InvalidParameter(
-            f"{owner} needs beta, floor and typical together, for a smooth bound; got only {' and '.join(given)}."
+            f"{owner} needs beta, floor and typical together, for a smooth bound; got only "
+            f"{' and '.join(given)}."
         )
     if given and sensitivity is None:
         raise InvalidParameter(
-            f"{owner}.sensitivity must say how far scores move for any data, above which no smooth bound is; got none."
+            f"{owner}.sensitivity must say how far scores move for any data, above which no smooth bound "
+            "is; got none."
         )
     design = _designed(scores, count, owner)
+    # The order counts: of those that are about as good, the first one is chosen.
     made: list[Any] = [RandomizedResponse(epsilon=epsilon)]
     if sensitivity is not None:
         made = [
@@ -191,6 +212,7 @@ def choose_selector(
     if given and sensitivity is not None:
         NOT_NEGATIVE(f"{owner}.beta", beta)
         POSITIVE(f"{owner}.floor", floor)
+        # No smooth bound is above the sensitivity.
         bound = float(min(POSITIVE(f"{owner}.typical", typical), sensitivity.bound))
         design = Design(design.scores, design.best, np.full(len(design.scores), bound))
         limits = {
@@ -226,7 +248,7 @@ def smooth_ones(limits: dict[str, Any], *, exact: bool) -> list[Any]:
 
 
 def chosen(alternatives: Sequence[Alternative], m: int) -> Selector:
-    """Return the likeliest of the alternatives, of those that are as good as it the first one."""
+    """Return the likeliest of the alternatives; if several are about as good, the first of them."""
     names = [type(one.mechanism).__name__ for one in alternatives]
     best = likeliest([one.success for one in alternatives])
     return Selector(
@@ -238,14 +260,17 @@ def chosen(alternatives: Sequence[Alternative], m: int) -> Selector:
 
 
 def likeliest(successes: Sequence[float]) -> int:
-    """Return the position of the largest, of those that are close to it the first one."""
+    """Return the position of the largest; if several are close to it, that of the first of them."""
     return next(i for i, success in enumerate(successes) if success >= max(successes) - _CLOSE)
 
 
 def reason(names: Sequence[str], alternatives: Sequence[Alternative], best: int, m: int) -> str:
     """Say which was chosen, why, and how good the others are."""
     success, kind = alternatives[best].success, type(alternatives[best].mechanism).__name__
-    why = f"{names[best]} selects the best of {m} with probability {_rounded(success)} on the public design: {_REASONS[kind]}."
+    why = (
+        f"{names[best]} selects the best of {m} with probability {_rounded(success)} on the public design: "
+        f"{_REASONS[kind]}."
+    )
     rest = [i for i in sorted(range(len(names)), key=lambda i: -alternatives[i].success) if i != best]
     listed = ", ".join(f"{names[i]} {_rounded(alternatives[i].success)}" for i in rest)
     return why + (f" Next: {listed}." if rest else "")

@@ -1,6 +1,7 @@
-"""How likely the best of made-up scores is selected, by any mechanism that selects one: to compare mechanisms before data are seen.
+"""How likely a mechanism selects the best of made-up scores: for comparing mechanisms before data are seen.
 
-Claim: none about privacy; the probabilities are right to about a thousandth. Proof: docs/proofs/choosing-a-selector.md, "Figures".
+Claim: none about privacy; the probabilities are right to about a thousandth. Proof:
+docs/proofs/choosing-a-selector.md, "Figures".
 Floats: everything here.
 """
 
@@ -32,7 +33,10 @@ Floats = NDArray[np.float64]
 _NATS = 30.0
 _EDGES = np.linspace(0.0, _NATS, 193)
 _DEEP: Floats = (_EDGES[1:] + _EDGES[:-1]) / 2
-"""Places of a law, as minus the logarithms of the probability of more: what the winner needs among many candidates lies far out."""
+"""Places of a law, as minus the logarithms of the probability of more.
+
+They reach far out: among many candidates the noise of the winner lies there.
+"""
 _WEIGHTS: Floats = np.exp(-_EDGES[:-1]) - np.exp(-_EDGES[1:])
 _LOG_GRID = np.linspace(-14.0, 20.0, 1 << 12)
 _CELLS = 1 << 13
@@ -102,8 +106,8 @@ def winning(mechanism: Any, design: Design) -> float:  # noqa: ARG001 - register
         If the mechanism is none that is compared.
     """
     raise InvalidParameter(
-        "plan.choose_selector compares RandomizedResponse, PermuteAndFlip, StepSelection, SmoothStepSelection and SmoothSelection; got "
-        f"{shown(mechanism)}."
+        "plan.choose_selector compares RandomizedResponse, PermuteAndFlip, StepSelection, "
+        f"SmoothStepSelection and SmoothSelection; got {shown(mechanism)}."
     )
 
 
@@ -112,11 +116,14 @@ def _(mechanism: RandomizedResponse, design: Design) -> float:
     m = design.scores.shape[1]
     hits = float((design.scores.argmax(axis=1) == design.best).mean())
     truthful = mechanism.truthful(m)
+    # Where the largest score is not the best, the best is one of the m - 1 others, which are all equally
+    # likely.
     return hits * truthful + (0.0 if m == 1 else (1 - hits) * (1 - truthful) / (m - 1))
 
 
 @winning.register
 def _(mechanism: PermuteAndFlip, design: Design) -> float:
+    # Permute-and-flip selects as a noisy maximum with exponential noise does.
     mean = float(mechanism.step / mechanism.noise.rate)  # exponential noise, as steps are far finer than it
     return _average(design, lambda _: mean, _DEEP, _WEIGHTS, _log_less)
 
@@ -148,7 +155,9 @@ def _(mechanism: SmoothSelection, design: Design) -> float:
     design = design.some()
     z = np.exp(_LOG_GRID)
     more, less = mechanism.noise.sf(z), mechanism.noise.cdf(z)
+    # The tail, inverted at the places of `_DEEP`.
     heights = np.exp(np.interp(_DEEP, -np.log(more), _LOG_GRID))
+    # The logarithm of the distribution function: near 1 from the tail, which keeps its digits.
     known = np.where(less < 0.5, np.log(less), np.log1p(-np.minimum(more, 0.9)))
     below = lambda x: np.interp(np.log(np.maximum(x, z[0])), _LOG_GRID, known)  # noqa: E731
     return _average(
@@ -170,7 +179,10 @@ def _log_less(x: Any) -> Floats:
 
 
 def _levels(rate: float) -> tuple[Floats, Floats]:
-    """Return geometric levels with their probabilities; of very many only some, each standing for those around it."""
+    """Return geometric levels with their probabilities.
+
+    Of very many levels only some, each of which stands for those around it.
+    """
     last = math.ceil(_NATS / rate)
     if last > _DEEP.size:
         return np.floor(_DEEP / rate), _WEIGHTS
@@ -185,7 +197,7 @@ def _average(
     weights: Floats,
     log_below: Callable[[Floats], Floats],
 ) -> float:
-    """Return the average over rows and heights of the best one of the probability that all others stay below it."""
+    """Return the probability that all others stay below the best one, averaged over rows and its heights."""
     rows, total = [_depths(design, i, scale(i)) for i in range(len(design.scores))], 0.0
     if design.scores.shape[1] - 1 <= _MANY:  # rows of one length, all at once
         several = max(1, _BLOCK // (rows[0][0].size * heights.size))
@@ -202,7 +214,10 @@ def _average(
 
 
 def _depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats]:
-    """Return how far the others lie below the best one, in scales, and how many lie there: of many only about how far."""
+    """Return how far the others lie below the best one, in scales, and how many lie there.
+
+    Of many candidates it says only about how far.
+    """
     scores, best = design.scores[row], int(design.best[row])
     if scores.size == 1:
         return np.zeros(1), np.zeros(1)
@@ -210,6 +225,8 @@ def _depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats]:
         depths = (scores[best] - np.delete(scores, best)) / scale
     if depths.size <= _MANY:
         return depths, np.ones(depths.size)
+    # Of many candidates depths are counted in bins of 1/64 of a scale, which is enough for a figure right to
+    # a thousandth.
     first = max(float(depths.min()), -float(_FAR))
     counts = np.bincount(np.minimum((np.maximum(depths, first) - first) * _BINS, _FAR).astype(np.int64))
     bins = np.flatnonzero(counts)

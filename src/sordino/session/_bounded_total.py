@@ -1,7 +1,9 @@
-"""A sum, or a mean of a public number of records, released within a declared range and without bias: no private clip is looked for.
+"""Releases a sum, or a mean of a public number of records, without bias and within a declared range.
 
-Claim: the sum of clipped records moves between neighbors by what `apart` says, a mean by that over the number of records; the mean of a
-release is that figure, exactly, wherever the figure lies in the declared range.
+No private clip is looked for.
+
+Claim: the sum of clipped records moves between neighbors by what `apart` says, a mean by that over the number
+of records; the mean of a release is that figure, exactly, wherever the figure lies in the declared range.
 Proof: docs/proofs/bounded-figures.md.
 Noise: folded discrete Laplace, from `FoldedMechanism`; one uniform number rounds the figure to its grid.
 Floats: none before the release.
@@ -31,9 +33,8 @@ from sordino.sensitivity import Adjacency, Sensitivity
 
 _RECORD_BITS = 51  # of the larger end of a record: whole numbers up to there are counted as they are
 _SCALE_BITS = 20  # of the scale of the noise, or more
-_BOUND_BITS = (
-    10  # of what one unit moves, or more: rounding it up to whole steps costs less than a thousandth
-)
+# Of what one unit moves, or more. Rounding it up to whole steps then costs less than a thousandth.
+_BOUND_BITS = 10
 _END_BITS = 51  # of the larger end of the figure, at most: released numbers are exact floats
 _WIDTH = Fraction(1, 1 << 30)
 
@@ -58,9 +59,11 @@ class BoundedValue(Release):
     value : float
         The noisy sum or mean of the clipped records, in the unit of the values; on average it is that figure.
     standard_error : float
-        The largest standard deviation of a release over the range: the one at the figure would tell where it lies.
+        The largest standard deviation of a release over the range: the one at the figure would tell where it
+        lies.
     interval : tuple of float
-        Covers the figure with a probability of at least 95 %, if it lies in the range; from the exact law of the noise.
+        Covers the figure with a probability of at least 95 %, if it lies in the range; from the exact law of
+        the noise.
     clip : tuple of float
         The public ends that each record was moved into.
     bounds : tuple of float
@@ -102,7 +105,8 @@ class BoundedTotal:
     Parameters
     ----------
     kind : {"sum", "mean"}
-        A mean is over all records, how many they are is public, and a missing one counts as 0, moved into the clip.
+        A mean is over all records, how many they are is public, and a missing one counts as 0, moved into the
+        clip.
     epsilon : number
         Budget of the whole release.
     adjacency : {"add-remove", "replace-one"}
@@ -137,12 +141,14 @@ class BoundedTotal:
         low, high = (FINITE(f"{self.kind}.bounds", end) for end in self.bounds)
         if high - low < max(abs(low), abs(high)) * _WIDTH:
             raise InvalidParameter(
-                f"{self.kind}.bounds must be apart by 2^-30 of the larger one, at least; got {shown(low)} and {shown(high)}."
+                f"{self.kind}.bounds must be apart by 2^-30 of the larger one, at least; got {shown(low)} "
+                f"and {shown(high)}."
             )
         if self.kind == "sum" and self.apart > high - low:
             raise InvalidParameter(
-                f"sum.bounds must be at least as far apart as one unit can move the sum, {shown(self.apart)}; got {shown(low)} and "
-                f"{shown(high)}. Widen them, or lower the cap or max_rows."
+                "sum.bounds must be at least as far apart as one unit can move the sum, "
+                f"{shown(self.apart)}; got {shown(low)} and {shown(high)}. Widen them, or lower the cap or "
+                "max_rows."
             )
         _ = self.records  # what is too fine or too coarse is refused now
         _ = self.noise(1)
@@ -154,6 +160,7 @@ class BoundedTotal:
     def records(self) -> StepRange:
         """Where each record is moved to, and in which steps it is counted."""
         lower, cap = FINITE("lower", self.lower), FINITE("cap", self.cap)
+        # The larger end has fewer than 2^51 steps, so that whole numbers up to there are counted as they are.
         step = _power_below(max(abs(lower), abs(cap)) / (1 << (_RECORD_BITS - 1)))
         if not Fraction(1, 1 << 800) <= step <= 1 << 800:
             raise InvalidParameter(
@@ -168,6 +175,7 @@ class BoundedTotal:
         if self.kind == "mean":
             steps = high - low  # one record for another
         elif self.adjacency == "replace-one":
+            # A unit may have no record that counts, so its sum may also be 0.
             steps = self.rows_per_unit * (max(0, high) - min(0, low))
         else:
             steps = self.rows_per_unit * max(-low, high)
@@ -176,6 +184,7 @@ class BoundedTotal:
     @property
     def cost(self) -> Cost:
         """What a release spends: of a mean at most that."""
+        # The number of records is not known before the charge, so a mean reserves the whole epsilon.
         return self.noise(1).cost if self.kind == "sum" else Pure(epsilon=BUDGET("epsilon", self.epsilon))
 
     @property
@@ -184,28 +193,36 @@ class BoundedTotal:
         return True
 
     def noise(self, records: int) -> FoldedMechanism:
-        """Return what releases the figure: of a sum, or of the mean of so many records. It exists for every number of them."""
+        """Return what releases the figure: of a sum, or of the mean of so many records.
+
+        It exists for every number of them.
+        """
         return _noise(self, records)
 
     @no_remnants
     def release(self, figure: Figure, *, entropy: Entropy) -> BoundedValue:
-        """Release the private figure, with fresh noise; total for every number of records, none among them."""
+        """Release the private figure, with fresh noise. It never fails, whatever the number of records is."""
         fresh_entropy(entropy, "BoundedTotal.release")
+        # The noise exists for every number of records, 0 counting as 1: nothing is refused after the charge.
         records = 1 if figure.records is None else max(1, figure.records)
         ends, mechanism = self.records, self.noise(records)
         steps = figure.total.steps
         if figure.records is not None:
+            # A missing number counts as 0, moved between the ends.
             steps += (figure.records - figure.total.known) * max(ends.low, min(ends.high, 0))
         low, high = mechanism.ends
         answer = np.array([Fraction(steps) * ends.step / records], dtype=object)
+        # Rounding at random to the grid of the noise keeps the mean of the release at the figure.
         place = low + int(
             round_at_random(answer, low * mechanism.step, mechanism.step, high - low, entropy)[0]
         )
         fresh = cast("Value", mechanism.release(place * mechanism.step, entropy=entropy))
         step, bounds = float(mechanism.step), tuple(float(end) for end in self.bounds)
+        # The interval is for the rounded figure, which lies less than a step from the figure itself.
         covered = interval(fresh)
         return BoundedValue(
             value=fresh.value,
+            # Random rounding has a standard deviation of at most half a step.
             standard_error=math.hypot(fresh.standard_error, step / 2),
             interval=(max(bounds[0], covered[0] - step), min(bounds[1], covered[1] + step)),
             clip=(float(self.lower), float(self.cap)),
@@ -221,13 +238,16 @@ class BoundedTotal:
 def _noise(total: BoundedTotal, records: int) -> FoldedMechanism:
     low, high = (FINITE("bounds", end) for end in total.bounds)
     budget = BUDGET("epsilon", total.epsilon)
+    # Figures are moved into the bounds, so no two of them are farther apart than those.
     bound = min(total.apart / records, high - low)
     finest = max(abs(low), abs(high)) / (1 << _END_BITS)
     wanted = min(bound / budget / (1 << _SCALE_BITS), bound / (1 << _BOUND_BITS))
+    # Fine against the noise and the bound, but so coarse that released numbers are exact floats.
     step = max(_power_below(wanted), 2 * _power_below(finest))
     statement = Sensitivity(
         bound=math.ceil(bound / step) * step, monotone=False, adjacency=total.adjacency, step=step
     )
+    # The ends are moved outward, so that the declared range lies between them.
     ends = {"lower": math.floor(low / step) * step, "upper": math.ceil(high / step) * step}
     return FoldedMechanism(**ends, epsilon=budget, sensitivity=statement)
 

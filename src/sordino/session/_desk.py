@@ -1,4 +1,4 @@
-"""Where a release is charged and done: the source, its unit, the account and the entropy of a session, in the right order."""
+"""Charges, reads and releases, in this order: with a session's source, unit, account and entropy."""
 
 from __future__ import annotations
 
@@ -38,13 +38,17 @@ class Desk:
             if len(plans) == 1
             else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
         )
+        # The charge is durable before any row is read.
         with self._charge(
             tuple(part for plan in plans for part in plan.spent), " + ".join(names), detail
         ) as payer:
             return [self._released(plan, payer, progress) for plan, progress in asked]
 
     def _released(self, plan: Plan[R], payer: Payer, progress: Progress | None) -> R:
-        """Read and release. The words of an error that is neither ours nor the caller's may hold what was read: a constant one leaves.
+        """Read and release.
+
+        The text of an error that is neither ours nor the caller's may hold what was read. A constant one is
+        raised instead.
 
         Raises
         ------
@@ -57,16 +61,19 @@ class Desk:
             return plan.finish(payer, found, self.entropy)
         except SordinoError:
             raise
-        except (
-            Exception
-        ) as error:  # private rows never raise, and what went wrong with them is said to nobody
+        except Exception as error:
+            # Private rows never raise, and what went wrong with them is said to nobody.
             if any(called is not None and called.raised is error for called in (heard, plan.callback)):
                 raise
+        # Raised outside of the handler, so that it does not carry the error of the engine along.
         raise DataSourceError.after_charge()
 
     @contextmanager
     def stream(self, mechanism: Any, detail: dict[str, Any]) -> Iterator[Any]:
-        """Charge the worst case, then open a stream; what it did not spend returns if the block is left without an error."""
+        """Charge the worst case, then open a stream.
+
+        What it did not spend returns if the block is left without an error.
+        """
         with (
             self._charge((mechanism,), "watch", _without_none(detail)) as payer,
             payer.open(mechanism, entropy=self.entropy) as stream,

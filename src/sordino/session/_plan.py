@@ -1,4 +1,7 @@
-"""What a release will do, decided from public things alone: its question, what it may spend, and how counts become a release."""
+"""The plan of a release: its question, what it may spend, and how counts become a release.
+
+It is made from public things alone, before any row is read.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ Bounds = tuple[Fraction, Fraction]
 
 
 class Payer(Protocol):
-    """What releases and remembers it: a charge of a ledger, or nothing."""
+    """What releases, and remembers it: a charge of a ledger, or nothing."""
 
     def release(self, mechanism: Any, answers: Any, *, entropy: Entropy, **private: Any) -> Any:
         """Let a mechanism release."""
@@ -44,7 +47,7 @@ class Payer(Protocol):
 
 @final
 class Uncharged:
-    """Stands in for a charge where no ledger was given: it releases and remembers nothing."""
+    """Stands in for a charge where no ledger was given: it releases, and remembers nothing."""
 
     def release(self, mechanism: Any, answers: Any, *, entropy: Entropy, **private: Any) -> Any:
         """Let a mechanism release."""
@@ -70,7 +73,10 @@ class Question(Protocol):
 
 @final
 class Callback:
-    """A function of the caller's, such as `progress`: an error that it raises is the caller's, and leaves the library as it is."""
+    """A function of the caller's, such as `progress`.
+
+    An error that it raises is the caller's, and leaves the library as it is.
+    """
 
     __slots__ = ("_function", "raised")
 
@@ -122,7 +128,10 @@ def size_of(question: Question) -> int | None:
 
 
 def not_listed(question: CountQuestion) -> int | None:
-    """Return the size of a domain whose items are not listed, so that mechanisms are handed only the counts that are not 0."""
+    """Return the size of a domain whose items are not listed, else None.
+
+    Mechanisms are then handed only the counts that are not 0.
+    """
     return None if question.domain is None or question.domain.numbered is None else question.domain.size
 
 
@@ -163,8 +172,8 @@ def _noise(
     bound = POSITIVE("bound", sensitivity.bound)
     if bound > (high - low) * (sensitivity.size or 1):
         raise InvalidParameter(
-            f"{name}.bounds must be at least as far apart as one unit can move a count, {shown(bound)}; got {shown(low)} and "
-            f"{shown(high)}."
+            f"{name}.bounds must be at least as far apart as one unit can move a count, {shown(bound)}; got "
+            f"{shown(low)} and {shown(high)}."
         )
     return FoldedMechanism(lower=low, upper=high, epsilon=epsilon, sensitivity=sensitivity)
 
@@ -185,15 +194,17 @@ def plan_histogram(
         )
     planned = None if size is None else _noise("histogram", epsilon, question.joint(size), bounds)
     if bounds is not None:
-        _ = _noise(
-            "histogram", epsilon, question.joint(1), bounds
-        )  # bounds that are refused are so before the charge
+        # Bounds that would be refused are refused here, before the charge, also where the size is not known
+        # yet.
+        _ = _noise("histogram", epsilon, question.joint(1), bounds)
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Histogram:
         values = counts.at(np.arange(len(counts.labels)))
         if not values.size:
+            # A domain that was assumed public may turn out to be empty, which is seen only after the charge.
             raise DataSourceError.after_charge()
-        # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the budget.
+        # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the
+        # budget.
         mechanism = planned or _noise("histogram", epsilon, question.joint(values.size), bounds)
         fresh = payer.release(mechanism, values, entropy=entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)

@@ -1,4 +1,4 @@
-"""The items of a domain that lie above a threshold: a sparse vector over their counts, and a measurement of what it found."""
+"""The items of a domain above a threshold: a sparse vector over their counts, then a measurement."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def run_of(question: CountQuestion, positives: int) -> int | None:
 
 
 def _low(found: Positives) -> list[float | None]:
-    """Return lower bounds that are valid after selection, from the gaps; none is proved where an item has several tests."""
+    """Return lower bounds that are valid after selection, from the gaps.
+
+    None is proved where an item has several tests.
+    """
     if not isinstance(found.mechanism, SparseVector):
         return [None] * found.indices.size
     bounds = lower_bound(found, confidence=CONFIDENCE, selective=True).tolist()
@@ -51,21 +54,24 @@ def plan_above(
     measure_share: Fraction | None,
     options: dict[str, Any],
 ) -> Plan[AboveItems]:
-    """Ask every item in the order of the domain, then measure what was found, if a share of the budget was set aside for it.
+    """Ask every item in the order of the domain, then measure what was found.
 
-    What is measured, and so with how much noise, is chosen by what was found; the measurement stays within its share.
+    It is measured if a share of the budget was set aside for that.
+
+    What is measured, and so with how much noise, is chosen by what was found; the measurement stays within
+    its share.
     """
     check_listable("above.positives", options["positives"], question)
     rest = epsilon * (measure_share or 0)
-    given = {
-        name: value for name, value in options.items() if value is not None
-    }  # the others are left to the mechanism
+    # Options that are not given keep the defaults of the mechanism.
+    given = {name: value for name, value in options.items() if value is not None}
     find = finder(
         epsilon=epsilon - rest, sensitivity=question.sensitivity, domain_size=not_listed(question), **given
     )
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> AboveItems:
-        if not len(counts.labels):  # assumed public, and there are none
+        # A domain that was assumed public may turn out to be empty.
+        if not len(counts.labels):
             raise DataSourceError.after_charge()
         found = payer.release(find, counts.values, entropy=entropy, **places(counts))
         mechanisms: tuple[Any, ...] = (find,)
@@ -102,6 +108,7 @@ def plan_above(
     public = {"item": item, "where": where} | {
         name: options[name] for name in ("threshold", "positives", "adaptive")
     }
+    # How many items are measured is known only after they are found, so a pure cost is reserved for that.
     return Plan(
         "above", question, public, (find,) if measure_share is None else (find, Pure(epsilon=rest)), finish
     )

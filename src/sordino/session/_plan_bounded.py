@@ -1,4 +1,4 @@
-"""Sums and means within a declared range: what is asked, what is refused because it could not be unbiased, and what it costs."""
+"""Plans sums and means within a declared range, and refuses what could not be unbiased."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ class Totals:
     def run(self, *, progress: Progress | None = None) -> tuple[Figure, ...]:
         """Read the rows, after the charge; private."""
         totals = self.question.totals([self.ends] * max(1, len(self.question.groups)), progress=progress)
+        # The number of records decides how much noise there is, which is allowed: no neighbor has another
+        # one.
         records = None if self.counted is None else int(self.counted.run().values[0])
         return tuple(Figure(total, records) for total in totals)
 
@@ -66,15 +68,18 @@ def plan_bounded(
     cap: Any,
     **unused: Any,
 ) -> Plan[Any]:
-    """Check the question and return the release: everything that is public has been looked at, and no row."""
+    """Check the question and return the release, from public things alone: no row has been read."""
+    # The session always passes growth and unit: other numbers than the defaults were asked for.
     if {option: exact(value) for option, value in unused.items()} != _DEFAULTS:
         raise InvalidParameter(
-            f"{name}.growth and unit must not be given with bounds: no clip is looked for, `lower` and `cap` are it."
+            f"{name}.growth and unit must not be given with bounds: no clip is looked for, `lower` and "
+            "`cap` are it."
         )
     if name == "mean":
         _check_records(source, unit, rows)
     budget, adjacency = POSITIVE(f"{name}.epsilon", epsilon), unit.adjacency
-    if rows.by is not None:  # as for every release about groups
+    # Groups divide the budget as in every release about groups (see `_plan_numbers`).
+    if rows.by is not None:
         budget, adjacency = (
             budget / (rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)),
             "add-remove",
@@ -119,7 +124,10 @@ def plan_bounded(
 
 
 def _check_records(source: Source, unit: PrivacyUnit, rows: Rows) -> None:
-    """Refuse a mean over a private number of records: nothing private and unbiased is known for a quotient of two private numbers."""
+    """Refuse a mean over a private number of records.
+
+    Nothing private and unbiased is known for a quotient of two private numbers.
+    """
     if size_is_public(unit, rows, source):
         return
     reasons = {
@@ -128,10 +136,12 @@ def _check_records(source: Source, unit: PrivacyUnit, rows: Rows) -> None:
         "a predicate drops rows": rows.where is not None,
         "rows are grouped": rows.by is not None,
         "lines of a CSV file are dropped if they do not parse (write it as Parquet)": source.kind == "csv",
-        "a view, a relation or a lazy frame may drop rows (name a table, or write the rows to Parquet)": source.computed,
+        "a view, a relation or a lazy frame may drop rows (name a table, or write the rows to Parquet)": (
+            source.computed
+        ),
     }
     found = next(reason for reason, holds in reasons.items() if holds)
     raise InvalidParameter(
-        f"mean.bounds must go with a public number of rows (replace-one, each row a unit, nothing that drops or groups rows), but {found}. "
-        "Ask for a sum and a count with bounds, or for the mean without."
+        "mean.bounds must go with a public number of rows (replace-one, each row a unit, nothing that drops "
+        f"or groups rows), but {found}. Ask for a sum and a count with bounds, or for the mean without."
     )

@@ -1,4 +1,4 @@
-"""Quantiles, sums and means of a column: what is asked, what it costs, and how private counts become a release."""
+"""Plans quantiles, sums and means of a column: what is asked, what it costs, and how counts are released."""
 
 from __future__ import annotations
 
@@ -80,14 +80,20 @@ def _shared(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str,
     budget: Fraction = POSITIVE(f"{name}.epsilon", epsilon)
     if rows.by is None:
         adjacency: str = unit.adjacency
-    else:  # groups that a unit leaves and joins lose or gain its rows: within a group nobody is replaced
+    else:
+        # A unit that moves from one group to another leaves the one and joins the other: within a group
+        # nobody is replaced.
         adjacency = "add-remove"
+        # Under replace-one the unit that leaves and the one that joins may have a part in different groups.
         budget /= rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)
     return {"epsilon": budget, "adjacency": adjacency, "rows_per_unit": unit.max_rows or 1}
 
 
 def size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
-    """Tell whether neighbors have equally many rows: nothing filters or groups or computes them, and no rule of the format drops any."""
+    """Tell whether neighbors have equally many rows.
+
+    They do if nothing filters, groups or computes them, and no rule of the format drops any.
+    """
     whole = rows.where is None and rows.by is None and source.kind != "csv" and not source.computed
     return whole and unit.column is None and unit.adjacency == "replace-one"
 
@@ -104,7 +110,7 @@ def plan_numbers(
     q: Any = None,
     **options: Any,
 ) -> Plan[Any]:
-    """Check the question and return the release: everything that is public has been looked at, and no row."""
+    """Check the question and return the release, from public things alone: no row has been read."""
     estimator = estimator_of(name, source, unit, rows, epsilon=epsilon, q=q, **options)
     question = prepare_numbers(
         source,

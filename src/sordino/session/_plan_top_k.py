@@ -1,4 +1,4 @@
-"""The items that the most units touch: chosen with gaps, then measured."""
+"""The items that the most units touch: a selection with gaps, then a measurement of what was selected."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def plan_top_k(
 ) -> Plan[TopItems]:
     """Choose with gaps, then measure what was chosen.
 
-    With a threshold the selection says how many there are. The measurement is chosen after that, for so many items, and stays within
-    what was reserved for it: an adaptive choice between mechanisms of the same epsilon, made by what was released before.
+    With a threshold the selection says how many there are. The measurement is chosen after that, for so many
+    items, and stays within what was reserved for it: an adaptive choice between mechanisms of the same
+    epsilon, made by what was released before.
     """
     size = size_of(question)
     if size is not None and k > size:
@@ -48,9 +49,8 @@ def plan_top_k(
     measure_all = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(k))
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> TopItems:
-        if k > len(
-            counts.labels
-        ):  # labels that were assumed public are counted only now, and nothing more is said about rows
+        # Labels that were assumed public are counted only now; the error must not say more about the rows.
+        if k > len(counts.labels):
             raise DataSourceError.after_charge()
         top = payer.release(choose, counts.values, entropy=entropy, **places(counts))
         found, crossed = top.indices.size, None if threshold is None else top.crossed
@@ -82,6 +82,7 @@ def plan_top_k(
         )
 
     public = {"item": item, "k": k, "threshold": threshold, "where": where}
+    # With a threshold it is not known yet how many items are measured, so a pure cost is reserved for that.
     return Plan(
         "top_k", question, public, (choose, measure_all if threshold is None else Pure(epsilon=rest)), finish
     )

@@ -1,4 +1,4 @@
-"""What leaves the building about a table: rows with labels, each release with its mechanisms and its cost."""
+"""What is released about a table: rows with labels, and each release with its mechanisms and its cost."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ class TopItem:
     item : str
         The label.
     estimate : float
-        Point estimate of the count from the gaps and the fresh measurement; unbiased before selection, not after it.
+        Point estimate of the count from the gaps and the fresh measurement; unbiased before selection, not
+        after it.
     low, high : float
         95 % interval of the count from the fresh measurement alone; valid after selection.
     gap : float or None
-        Lead over the next row, noise of the selection included; in the last row the margin over the best item left out (None if none
-        is), or the lead over the threshold if that ended the list.
+        Lead over the next row, noise of the selection included; in the last row the margin over the best item
+        left out (None if none is), or the lead over the threshold if that ended the list.
     """
 
     rank: int
@@ -84,12 +85,13 @@ class AboveItem:
     gap : float
         How far its noisy count lay above the noisy threshold: raw, noise included.
     branch : int
-        Which test found it, counted from 0: with `adaptive`, test 0 is the cheapest and finds what lies far above.
+        Which test found it, counted from 0: with `adaptive`, test 0 is the cheapest and finds what lies far
+        above.
     estimate : float
         Point estimate of the count; unbiased before selection, too high after it.
     low : float or None
-        95 % lower bound of the count that is valid after selection: from the fresh measurement, or from the gap if nothing was measured.
-        None if the gap bounds nothing, as with `adaptive`.
+        95 % lower bound of the count that is valid after selection: from the fresh measurement, or from the
+        gap if nothing was measured. None if the gap bounds nothing, as with `adaptive`.
     high : float or None
         With `low` a 95 % interval from the fresh measurement; None if nothing was measured.
     """

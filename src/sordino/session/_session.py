@@ -44,18 +44,21 @@ class Session:
     Parameters
     ----------
     source : str, path, DuckDB relation or frame
-        A CSV or Parquet path or glob, "duckdb:FILE#TABLE", "postgresql://USER@HOST/DATABASE#TABLE", a DuckDB relation, or a pandas,
-        Polars or Arrow frame.
+        A CSV or Parquet path or glob, "duckdb:FILE#TABLE", "postgresql://USER@HOST/DATABASE#TABLE", a DuckDB
+        relation, or a pandas, Polars or Arrow frame.
     unit : PrivacyUnit
         Whom the guarantee protects.
     ledger : Ledger, optional
-        The account to charge; its unit, source and adjacency must be those of the session. None: nothing is remembered.
+        The account to charge; its unit, source and adjacency must be those of the session. None: nothing is
+        remembered.
     entropy : Entropy
-        `SYSTEM`, or `Seeded(n)` for synthetic sources: such results say `simulated=True` and no ledger takes them.
+        `SYSTEM`, or `Seeded(n)` for synthetic sources: such results say `simulated=True` and no ledger takes
+        them.
     csv : CsvFormat, optional
         How a CSV source is written; nothing is ever guessed from its rows.
     name : str, optional
-        What the ledger calls a source that has no path (frames and relations); its account is made with source="name:NAME".
+        What the ledger calls a source that has no path (frames and relations); its account is made with
+        source="name:NAME".
 
     Raises
     ------
@@ -135,8 +138,9 @@ class Session:
     ) -> TopItems:
         """Release the `k` items of a public domain that the most units touch, with estimates and intervals.
 
-        With a threshold only items that lie above it are released, at most `k`; of what selects them the unspent part returns to a pure
-        ledger. If there is none, nothing is measured, and that part returns as well.
+        With a threshold only items that lie above it are released, at most `k`; of what selects them the
+        unspent part returns to a pure ledger. If there is none, nothing is measured, and that part returns as
+        well.
 
         Parameters
         ----------
@@ -147,7 +151,8 @@ class Session:
         epsilon : number
             Budget of the whole release: `selection_share` of it chooses the items, the rest measures them.
         domain : Domain or list of labels
-            Which labels can be released. Items of the domain that the data lack take part with count 0; other labels are dropped.
+            Which labels can be released. Items of the domain that the data lack take part with count 0; other
+            labels are dropped.
         threshold : number, optional
             Public threshold of the counts.
         where : str, optional
@@ -210,10 +215,13 @@ class Session:
         correction_margin: Number | None = None,
         progress: Progress | None = None,
     ) -> AboveItems:
-        """Release which items of a public domain more than `threshold` units touch, asked one after the other in the domain's order.
+        """Release which items of a public domain more than `threshold` units touch.
 
-        An item that is not found costs nothing, and what was not found returns to a pure ledger. It ends when enough was found: items
-        further back in the domain are then not asked (`asked`, `complete`). If the largest ones matter most, use `top_k`.
+        They are asked one after the other, in the order of the domain.
+
+        An item that is not found costs nothing, and what was not found returns to a pure ledger. It ends when
+        enough was found: items further back in the domain are then not asked (`asked`, `complete`). If the
+        largest ones matter most, use `top_k`.
 
         Parameters
         ----------
@@ -222,7 +230,8 @@ class Session:
         threshold : number
             Public threshold of the counts.
         positives : int
-            After so many it stops (in a range at most 2^20); with `adaptive` it finds at least so many before it stops, if they are there.
+            After so many it stops (in a range at most 2^20); with `adaptive` it finds at least so many before
+            it stops, if they are there.
         epsilon : number
             Budget of the whole release.
         domain : Domain or list of labels
@@ -232,14 +241,15 @@ class Session:
         adaptive : bool
             Whether items far above the threshold may be found by a cheaper test, so that more can be.
         measure_share : number, optional
-            In (0, 1): share of epsilon for a fresh measurement of what was found, with intervals; unspent if nothing was. None: the gaps
-            alone give estimates and lower bounds, at no extra cost.
+            In (0, 1): share of epsilon for a fresh measurement of what was found, with intervals; unspent if
+            nothing was. None: the gaps alone give estimates and lower bounds, at no extra cost.
         noise, split, correction, correction_margin : optional
-            As for `SparseVector` and `AdaptiveSparseVector`. Without a correction each item below the threshold has its own chance of
-            being found by noise: for a domain of many items of which few lie above, ask for correction="optimal".
+            As for `SparseVector` and `AdaptiveSparseVector`. Without a correction each item below the
+            threshold has its own chance of being found by noise: for a domain of many items of which few lie
+            above, ask for correction="optimal".
         correction_run : int, optional
-            How many items below come before one above; the size of the domain over `positives` if it is not given but needed, unless
-            the domain is only assumed to be public.
+            How many items below come before one above; the size of the domain over `positives` if it is not
+            given but needed, unless the domain is only assumed to be public.
         progress : callable, optional
             Called with percentages while the engine works.
 
@@ -256,6 +266,7 @@ class Session:
         count, total = COUNT("above.positives", positives), POSITIVE("above.epsilon", epsilon)
         share = None if measure_share is None else SHARE("above.measure_share", measure_share)
         question = self._items(item, domain, where)
+        # Only these rules need a run. The public size of the domain gives one.
         if correction_run is None and (correction == "optimal" or split == "success"):
             correction_run = run_of(question, count)
         options = {
@@ -286,8 +297,8 @@ class Session:
     ) -> Histogram:
         """Release the count of distinct units of every item of a public domain.
 
-        One unit can touch every item of the domain, so the noise grows with its size, unless the unit is a row or `max_rows` bounds
-        how many items a unit counts for. Parameters and errors as for `top_k`.
+        One unit can touch every item of the domain, so the noise grows with its size, unless the unit is a
+        row or `max_rows` bounds how many items a unit counts for. Parameters and errors as for `top_k`.
 
         Parameters
         ----------
@@ -309,7 +320,9 @@ class Session:
         bounds: tuple[Number, Number] | None = None,
         progress: Progress | None = None,
     ) -> Count:
-        """Release the number of rows. With a unit column this needs `PrivacyUnit(..., max_rows=M)`: each unit counts for at most M.
+        """Release the number of rows.
+
+        With a unit column this needs `PrivacyUnit(..., max_rows=M)`: each unit counts for at most M.
 
         Parameters
         ----------
@@ -318,8 +331,9 @@ class Session:
         where : str, optional
             A row predicate.
         bounds : tuple of number, optional
-            A declared range (low, high), public: the count is published within a slightly wider one, `output_range`, and unbiased wherever
-            it lies in the declared range. A count beyond is moved to its nearer end by rule (`FoldedMechanism`).
+            A declared range (low, high), public: the count is published within a slightly wider one,
+            `output_range`, and unbiased wherever it lies in the declared range. A count beyond is moved to
+            its nearer end by rule (`FoldedMechanism`).
         progress : callable, optional
             Called with percentages while the engine works.
 
@@ -373,8 +387,8 @@ class Session:
     ) -> QuantileValue | QuantileValues | Groups:
         """Release a quantile of a column of numbers, or several, without a range to guess.
 
-        With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (in each group), chosen by
-        a keyed hash of what they hold. Missing numbers count as the lowest.
+        With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (in
+        each group), chosen by a keyed hash of what they hold. Missing numbers count as the lowest.
 
         Parameters
         ----------
@@ -389,12 +403,13 @@ class Session:
         cap : number
             Public: the largest value that is released. It can be generous.
         growth, unit, size_hint : optional
-            As for `Quantile`: how fine the edges are, and about how many rows count, as far as that is public.
+            As for `Quantile`: how fine the edges are, and about how many rows count, as far as that is
+            public.
         where : str, optional
             A row predicate.
         by : str, optional
-            A column of labels: one release for each label of `domain`, each with epsilon / G of the budget, or epsilon / (2 G) under
-            replace-one, with G of `groups_per_unit` (1 where the unit is a row).
+            A column of labels: one release for each label of `domain`, each with epsilon / G of the budget,
+            or epsilon / (2 G) under replace-one, with G of `groups_per_unit` (1 where the unit is a row).
         domain : Domain or list of labels, optional
             The groups; rows with other labels are dropped.
         groups_per_unit : int, optional
@@ -459,9 +474,12 @@ class Session:
         bounds: tuple[Number, Number] | None = None,
         progress: Progress | None = None,
     ) -> ClippedValue | BoundedValue | Groups:
-        """Release the sum of a column of numbers without a bound to guess: where to clip is found privately, then clipped rows are added.
+        """Release the sum of a column of numbers without a bound to guess.
 
-        Missing numbers add nothing. The rows are read twice. Rows of a unit, groups and errors as for `quantile`.
+        Where to clip is found privately, then the clipped rows are added.
+
+        Missing numbers add nothing. The rows are read twice. Rows of a unit, groups and errors as for
+        `quantile`.
 
         Parameters
         ----------
@@ -478,9 +496,10 @@ class Session:
         where, by, domain, groups_per_unit, progress : optional
             As for `quantile`.
         bounds : tuple of number, optional
-            A declared range (low, high) of the sum, public: then no clip is looked for, each row is moved into `lower` and `cap`, which
-            had better be close to the values, and rows are read once. The sum is published within a slightly wider range, `output_range`,
-            and unbiased wherever it lies in the declared range; a sum beyond is moved to its nearer end by rule.
+            A declared range (low, high) of the sum, public: then no clip is looked for, each row is moved
+            into `lower` and `cap`, which had better be close to the values, and rows are read once. The sum
+            is published within a slightly wider range, `output_range`, and unbiased wherever it lies in the
+            declared range; a sum beyond is moved to its nearer end by rule.
 
         Returns
         -------
@@ -515,14 +534,16 @@ class Session:
         bounds: tuple[Number, Number] | None = None,
         progress: Progress | None = None,
     ) -> ClippedValue | BoundedValue | Groups:
-        """Release the mean of a column of numbers without a bound to guess: as for `sum`, and with the number of rows where it is private.
+        """Release the mean of a column of numbers without a bound to guess.
 
-        Missing numbers do not count. `lower` may be any number below the cap: the closer to the values, the less noise. Parameters
-        and errors as for `sum`.
+        It is found as for `sum`, together with the number of rows where that is private.
 
-        With `bounds` the number of rows must be public: replace-one, each row a unit, no `where`, no `by`, and no CSV source, of
-        which lines may be dropped. A missing number then counts as 0, moved between `lower` and `cap`. The output range tells the
-        number of rows.
+        Missing numbers do not count. `lower` may be any number below the cap: the closer to the values, the
+        less noise. Parameters and errors as for `sum`.
+
+        With `bounds` the number of rows must be public: replace-one, each row a unit, no `where`, no `by`,
+        and no CSV source, of which lines may be dropped. A missing number then counts as 0, moved between
+        `lower` and `cap`. The output range tells the number of rows.
 
         Returns
         -------
@@ -555,14 +576,16 @@ class Session:
     ) -> Values | Reported:
         """Release one report for every record of a column, each with noise of its own: local privacy.
 
-        The number of records and their order are public, and with a unit column which of them are of one unit; the unit's adjacency must be
-        "replace-one". No record is dropped. One without a number counts as the middle of the range, and so do those of a unit after its
-        first `max_rows`, and those without a unit. Numbers beyond the range count as its nearer end. `mean_of_reports` averages reports.
+        The number of records and their order are public, and with a unit column which of them are of one
+        unit; the unit's adjacency must be "replace-one". No record is dropped. One without a number counts as
+        the middle of the range, and so do those of a unit after its first `max_rows`, and those without a
+        unit. Numbers beyond the range count as its nearer end. `mean_of_reports` averages reports.
 
         Parameters
         ----------
         column : str
-            A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers, and every line is a record.
+            A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers, and
+            every line is a record.
         lower, upper : number
             Public range of the numbers.
         epsilon : number
@@ -570,8 +593,8 @@ class Session:
         activation, tuned_for : optional
             As for `CompositeMechanism`; "mixture" has the least variance at the worst value.
         write : callable, optional
-            Handed the reports of each block of records as an array; then they are not kept, and memory stays constant (but for a count for
-            each unit of a column).
+            Handed the reports of each block of records as an array; then they are not kept, and memory stays
+            constant (but for a count for each unit of a column).
         progress : callable, optional
             Called with percentages while records are read.
 
@@ -621,18 +644,21 @@ class Session:
         adaptive: bool = False,
         **options: Any,
     ) -> AbstractContextManager[ChargedStream | Stream]:
-        """Open a stream of answers that you compute yourself, charged to the account of the session before the first one.
+        """Open a stream of answers that you compute yourself.
 
-        To be used in a `with` block. Leaving it returns what was not spent to a pure ledger; an error in it leaves the full charge, and
-        so does the end of the process. No row is read: that the answers are about this source and its units, and that they move as the
-        sensitivity says, is up to you.
+        It is charged to the account of the session before the first answer.
+
+        To be used in a `with` block. Leaving it returns what was not spent to a pure ledger; an error in it
+        leaves the full charge, and so does the end of the process. No row is read: that the answers are about
+        this source and its units, and that they move as the sensitivity says, is up to you.
 
         Parameters
         ----------
         threshold : number
             Public threshold, in the unit of the answers.
         positives : int
-            After so many answers above it closes; with `adaptive`, it finds at least so many if they are there.
+            After so many answers above it closes; with `adaptive`, it finds at least so many if they are
+            there.
         epsilon : number
             Budget of the whole stream.
         sensitivity : Sensitivity
@@ -650,7 +676,8 @@ class Session:
         Raises
         ------
         InvalidParameter
-            If a parameter does not satisfy its constraint, or a batch is open: a stream cannot wait for its end.
+            If a parameter does not satisfy its constraint, or a batch is open: a stream cannot wait for its
+            end.
         BudgetExceeded, LedgerConflict
             When the block is entered; nothing is answered.
 
@@ -674,8 +701,8 @@ class Session:
             )
         if isinstance(sensitivity, Sensitivity) and sensitivity.adjacency != self._desk.unit.adjacency:
             raise InvalidParameter(
-                f"watch.sensitivity must be for the adjacency of the session's unit, {self._desk.unit.adjacency!r}; got "
-                f"{sensitivity.adjacency!r}."
+                "watch.sensitivity must be for the adjacency of the session's unit, "
+                f"{self._desk.unit.adjacency!r}; got {sensitivity.adjacency!r}."
             )
         asked = {
             "threshold": threshold,
@@ -687,11 +714,12 @@ class Session:
 
     @contextmanager
     def batch(self) -> Iterator[Batch]:
-        """Collect the releases that are asked for in the block, charge them together, and read rows only then.
+        """Collect the releases of the block, charge them together, and read rows only then.
 
-        Inside the block each release is a `Pending`; after it, it is the release. All of the batch is charged in one reservation, or
-        `BudgetExceeded` is raised and nothing was read. An error inside the block charges nothing; one after the charge keeps it all.
-        Since the list is fixed before anything is read, the joint cost may be stated by its tightest view: `batch.cost.epsilon(1e-6)`.
+        Inside the block each release is a `Pending`; after it, it is the release. All of the batch is charged
+        in one reservation, or `BudgetExceeded` is raised and nothing was read. An error inside the block
+        charges nothing; one after the charge keeps it all. Since the list is fixed before anything is read,
+        the joint cost may be stated by its tightest view: `batch.cost.epsilon(1e-6)`.
 
         Yields
         ------
@@ -711,6 +739,7 @@ class Session:
         finally:
             self._batch = None
         if batch.asked:
+            # The list is fixed from here on, before anything is read.
             releases = self._desk.run([(plan, progress) for plan, progress, _ in batch.asked])
             for (_, _, pending), release in zip(batch.asked, releases, strict=True):
                 pending.fill(release)
@@ -725,6 +754,7 @@ class Session:
         return done
 
     def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
+        # A fresh salt for each release: which rows of a unit count follows from it.
         about: dict[str, Any] = {"item": item, "domain": domain, "where": where, "salt": self._desk.salt()}
         return prepare_counts(self._desk.source, self._desk.unit, kind="items", **about)
 
@@ -754,7 +784,8 @@ class Session:
         progress: Progress | None,
         bounds: Any = None,
     ) -> Any:
-        from sordino.session._plan_numbers import Rows, plan_numbers  # noqa: PLC0415 - a release of counts need not load it
+        # A release of counts need not load these.
+        from sordino.session._plan_numbers import Rows, plan_numbers  # noqa: PLC0415
 
         salt, ends = self._desk.salt(), checked_bounds(name, bounds)
         about = (name, self._desk.source, self._desk.unit, Rows(**rows))

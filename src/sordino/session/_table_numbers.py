@@ -1,7 +1,8 @@
-"""An estimator of numbers over a table: for all rows, or for each group of rows with noise of its own.
+"""Runs an estimator of numbers over a table: for all rows, or for each group with noise of its own.
 
-Claim: with every unit in at most G groups the releases of all groups together, each of an estimator for add-remove, cost what G of them
-do under add-remove, and G times twice the pure epsilon of one under replace-one. Proof: docs/proofs/groups.md.
+Claim: with every unit in at most G groups the releases of all groups together, each of an estimator for
+add-remove, cost what G of them do under add-remove, and G times twice the pure epsilon of one under
+replace-one. Proof: docs/proofs/groups.md.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class GroupRow:
     item : str
         The label of the group.
     release : object
-        Its release, as without groups: a `QuantileValue`, a tuple of them, a `ClippedValue` or a `BoundedValue`. Its cost is that of
-        the group alone.
+        Its release, as without groups: a `QuantileValue`, a tuple of them, a `ClippedValue` or a
+        `BoundedValue`. Its cost is that of the group alone.
     """
 
     item: str
@@ -70,7 +71,10 @@ class Groups(Release):
 @final
 @dataclass(frozen=True)
 class Numbers:
-    """Private numbers of a table on their way to an estimator: counted, and ready to be added up; the `repr` shows none of them."""
+    """Private numbers of a table on their way to an estimator: counted, and ready to be added up.
+
+    The `repr` shows none of them.
+    """
 
     question: NumberQuestion
     counts: tuple[BucketCounts, ...] = field(repr=False)
@@ -111,8 +115,10 @@ class TableNumbers:
         if self.labels is None:
             return cost
         if self.adjacency == "add-remove":
+            # In all other groups neighbors have the same rows that count.
             return repeat(cost, self.groups_per_unit)
-        # Who leaves a group and who joins it may do so in the same one: two steps in a row, of which only the pure bound is known.
+        # The unit that leaves a group and the one that joins it may do so in the same group. These are two
+        # steps in a row, of which only the pure bound is known.
         return repeat(Pure(epsilon=2 * Fraction(cost.pure())), self.groups_per_unit)
 
     @property
@@ -143,14 +149,15 @@ class TableNumbers:
 
 
 def _clipped(estimator: ClippedSum | ClippedMean, numbers: Numbers, entropy: Entropy) -> list[ClippedValue]:
-    """Return the sum or mean of each group: where to clip first, then the rows are read once more."""
+    """Return the sum or mean of each group: find the clips first, then read the rows once more."""
     clips = [estimator.clip_from(counts, entropy=entropy) for counts in numbers.counts]
     totals = numbers.question.totals([StepRange(clip.low, clip.high, clip.step) for clip in clips])
     found = []
     for counts, clip, (steps, known) in zip(numbers.counts, clips, totals, strict=True):
         if isinstance(estimator, ClippedSum):
             found.append(estimator.finish(steps, clip, entropy=entropy))
-        elif estimator.size_is_public:  # a missing number counts as 0, moved into the clip
+        elif estimator.size_is_public:
+            # A missing number counts as 0, moved into the clip.
             missing = counts.records - known
             found.append(
                 estimator.finish(steps + missing * clip.missing, counts.records, clip, entropy=entropy)

@@ -1,7 +1,7 @@
-"""A report of every record, each with its own noise: what is charged, and how blocks of records become blocks of reports.
+"""Local privacy: one report for every record, each with its own noise, in blocks and charged as a whole.
 
-Claim: replacing the numbers of one unit, M of whose records count, changes the law of M reports by a factor of at most e^epsilon each, and
-nothing else. Proof: docs/proofs/reports.md.
+Claim: replacing the numbers of one unit, M of whose records count, changes the law of M reports by a factor
+of at most e^epsilon each, and nothing else. Proof: docs/proofs/reports.md.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class LocalReports:
         }
         if write is not None:
             return Reported(reports=count, standard_error=error, **common)
+        # The empty array makes this right for no records, too.
         return Values(values=np.concatenate([np.zeros(0), *kept]), standard_error=error, **common)
 
     def _reports(self, block: Block, entropy: Entropy) -> Block:
@@ -120,7 +121,11 @@ class LocalReports:
 
 
 def _even(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the same records in blocks of one size: with seeded noise a report depends on its record, and on how many there are before."""
+    """Yield the same records in blocks of one size.
+
+    With seeded noise a report depends on its record and on how many records come before it, not on the blocks
+    in which they were read.
+    """
     held: list[Block] = []
     missing = TOGETHER
     for block in blocks:

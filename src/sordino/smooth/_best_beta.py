@@ -1,4 +1,4 @@
-"""Which beta gives the least noise, on public data.
+"""The search for the beta that gives the least noise, on public data.
 
 Claim: none; it is advice.
 Proof: docs/proofs/smooth-mechanism.md, "Choosing beta".
@@ -24,15 +24,17 @@ _ROUNDS = 3
 def best_beta(
     bound_at: Callable[[float], Any], *, epsilon: Number, law: Literal["cauchy", "quartic"] = "cauchy"
 ) -> float:
-    """Return the beta for which `SmoothMechanism` adds the least noise to public data that look like the private ones.
+    """Return the beta for which `SmoothMechanism` adds the least noise to public data.
+
+    The data should look like the private ones.
 
     A larger beta makes bounds smaller, and leaves less of epsilon for the number.
 
     Parameters
     ----------
     bound_at : callable
-        Takes a beta, returns the smooth bound of *public* data: simulated ones, or those of an earlier study. Read off the private data,
-        beta would tell something about them.
+        Takes a beta, returns the smooth bound of *public* data: simulated ones, or those of an earlier study.
+        Read off the private data, beta would tell something about them.
     epsilon : number
         Budget of the release.
     law : {"cauchy", "quartic"}
@@ -73,6 +75,7 @@ def best_beta(
 
     low, high = 0.0, budget / (gamma - 1)
     best = high / 2
+    # A grid over all betas, then finer ones around the best: derivatives of a bound need not exist.
     for _ in range(_ROUNDS):
         width = (high - low) / _GRID
         best = min((low + i * width for i in range(1, _GRID)), key=scale)

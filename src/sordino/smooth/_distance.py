@@ -1,6 +1,7 @@
-"""A smooth bound from how far the data are from where one unit moves a statistic far.
+"""A smooth bound from a distance: that of the data from those where one unit moves a statistic far.
 
-Claim: if the distance changes by at most 1 between neighbours and beta is admissible, ceiling * e^(-beta distance) is a beta-smooth bound.
+Claim: if the distance changes by at most 1 between neighbors and beta is admissible, ceiling * e^(-beta
+distance) is a beta-smooth bound.
 Proof: docs/proofs/smooth-bounds.md, "From a distance".
 Floats: rounded outward; `largest_beta` is rounded down.
 """
@@ -26,16 +27,17 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
     Parameters
     ----------
     distance : number, or array of float, shape (m,)
-        Private: how many units must be replaced, at least, to come from the data into a set that holds all data with a large local
-        sensitivity; any lower bound of it will do that changes by at most 1 between neighbours. Below 0 counts as 0; what is not
-        finite, as where that set is empty, as 0 too: the bound is the ceiling.
+        Private: how many units must be replaced, at least, to come from the data into a set that holds all
+        data with a large local sensitivity; any lower bound of it will do that changes by at most 1 between
+        neighbors. Below 0 counts as 0; what is not finite, as where that set is empty, as 0 too: the bound
+        is the ceiling.
     beta : number
         How fast the bound may change, in [0, inf), in nats a unit: public.
     ceiling : number
         Public: at least every local sensitivity.
     largest : number
-        Public: what `largest_beta` returns for this statistic and this distance, from *all* possible data. Read off the data at hand it
-        would neither be public nor an upper bound for their neighbours.
+        Public: what `largest_beta` returns for this statistic and this distance, from *all* possible data.
+        Read off the data at hand it would neither be public nor an upper bound for their neighbors.
 
     Returns
     -------
@@ -62,8 +64,8 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
     )
     if rate > limit:
         raise InvalidParameter(
-            f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it the formula is no upper bound; got "
-            f"{shown(rate)}."
+            f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it the formula "
+            f"is no upper bound; got {shown(rate)}."
         )
     away = as_floats(distance, owner)
     away = np.where(np.isfinite(away), np.maximum(away, 0.0), 0.0)
@@ -77,7 +79,8 @@ def largest_beta(local: Any, distance: Any, *, ceiling: Number) -> float:
     Parameters
     ----------
     local : array of float, shape (n,)
-        The local sensitivity of *all* possible data sets, or of all tables that they lead to: public, not those of the data at hand.
+        The local sensitivity of *all* possible data sets, or of all tables that they lead to: public, not
+        those of the data at hand.
     distance : array of float, shape (n,)
         Their distances. All infinite: nothing is that sensitive, and the bound is constant.
     ceiling : number
@@ -91,8 +94,8 @@ def largest_beta(local: Any, distance: Any, *, ceiling: Number) -> float:
     Raises
     ------
     InvalidParameter
-        If shapes differ, a number is negative or NaN, a local sensitivity is above the ceiling, or some distances are infinite and others
-        not.
+        If shapes differ, a number is negative or NaN, a local sensitivity is above the ceiling, or some
+        distances are infinite and others not.
 
     Examples
     --------
@@ -117,4 +120,5 @@ def largest_beta(local: Any, distance: Any, *, ceiling: Number) -> float:
         )
     far = (away > 0) & (moves > 0) & np.isfinite(away)
     slopes = np.log(top / moves[far]) / away[far]
+    # Rounded down: a larger beta would not be admissible.
     return float(np.min(slopes, initial=math.inf)) * (1 - 2.0**-40)

@@ -1,9 +1,9 @@
-"""Rounding outward: a computed bound is a true one.
+"""Outward rounding: it makes a bound that is computed in floats a true bound.
 
-Claim: if a bound is beta-smooth for `inner(beta, error)`, its floats, off by a share of `error` at most, are beta-smooth for `beta` after
-`outward`, which never lowers them.
+Claim: if a bound is beta-smooth for `inner(beta, error)`, its floats, off by a share of `error` at most, are
+beta-smooth for `beta` after `outward`, which never lowers them.
 Proof: docs/proofs/smooth-bounds.md, "Floats".
-Floats: this is the file about them.
+Floats: what this module is about.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ OUTWARD = 1 + 2.0**-45
 """What bounds are multiplied by."""
 
 ERROR = 2.0**-42
-"""The largest relative error of a bound before that, where a file says nothing else: that of e^-624 and of a few operations."""
+"""The largest relative error of a bound before that, where a module says nothing else.
+
+It is that of e^-624 and of a few operations.
+"""
 
 LEAST = 2.0**-900
-"""No bound is a smaller share of its ceiling: below, floats lose digits."""
+"""No bound is a smaller share of its ceiling, because floats below that lose digits."""
 
 _STEEPEST = Fraction(1 << 1000)
 _HIGHEST = 1 << 1000
@@ -34,22 +37,26 @@ Floats = NDArray[np.float64]
 
 
 def inner(beta: Fraction, error: float = ERROR) -> float:
-    """Return a float below `beta` by so much that relative errors of `error` cannot break smoothness; at least 0."""
+    """Return a float below `beta`, at least 0: relative errors of `error` cannot break smoothness then."""
     return max(0.0, float(beta) * (1 - 2.0**-48) - 4 * error)
 
 
 def outward(found: Any, ceiling: float) -> Any:
-    """Return computed bounds, a number or an array, raised by a little and kept in [ceiling * LEAST, ceiling]."""
+    """Return computed bounds raised a little and kept in [ceiling * LEAST, ceiling]; a number or an array."""
     return np.minimum(np.maximum(found, ceiling * LEAST) * OUTWARD, ceiling)
 
 
 def rounded_up(value: Fraction | float) -> float:
     """Return a float that is at least `value`: a public bound."""
+    # float() rounds to the nearest float, which may be below the value.
     return math.nextafter(float(value), math.inf)
 
 
 def checked_beta(beta: Number, owner: str) -> Fraction:
-    """Return `beta`, a number in [0, inf), else raise `InvalidParameter`; of large ones a smaller one, which has no other floats."""
+    """Return `beta`, a number in [0, inf), else raise `InvalidParameter`.
+
+    A large one becomes a smaller one, which gives the same floats.
+    """
     number: Fraction = NOT_NEGATIVE(f"{owner}.beta", beta)
     return min(number, _STEEPEST)
 

@@ -1,4 +1,4 @@
-"""Statistics for which a smooth bound gains nothing: who tries is told what to use instead.
+"""Refuses the statistics for which a smooth bound gains nothing, and says what to use instead.
 
 Claim: none; nothing is computed here.
 Proof: docs/proofs/smooth-bounds.md, "Where nothing is gained".
@@ -20,8 +20,9 @@ def mean(*_values: Any, **_parameters: Any) -> NoReturn:
     Raises
     ------
     InvalidParameter
-        Always: one record moves the mean of values in [lower, upper] by up to (upper - lower) / n within a step of *any* data, so that no
-        smooth bound is much below that. `ClippedMean`, and `LaplaceMechanism` where the limits are known, need no bound.
+        Always: one record moves the mean of values in [lower, upper] by up to (upper - lower) / n within a
+        step of *any* data, so that no smooth bound is much below that. `ClippedMean`, and `LaplaceMechanism`
+        where the limits are known, need no bound.
 
     Examples
     --------
@@ -78,6 +79,7 @@ def count(*_values: Any, **_parameters: Any) -> NoReturn:
 
 def _refusal(name: str, sensitivity: str, instead: str) -> InvalidParameter:
     return InvalidParameter(
-        f"smooth.{name} must not be used: within a step of any data one record moves a {name} by as much as it ever does, {sensitivity}, "
-        f"so a smooth bound is hardly smaller and its noise is heavier. Use {instead}."
+        f"smooth.{name} must not be used: within a step of any data one record moves a {name} by as much as "
+        f"it ever does, {sensitivity}, so a smooth bound is hardly smaller and its noise is heavier. Use "
+        f"{instead}."
     )

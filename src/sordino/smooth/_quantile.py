@@ -1,7 +1,7 @@
 """Quantiles of numbers within public limits, and smooth bounds of how far one record moves them.
 
-Claim: `quantile` is a beta-smooth upper bound of the local sensitivity of `quantile_statistic` if one record is replaced: without rounding
-its smooth sensitivity, the smallest such bound [nissim2007].
+Claim: `quantile` is a beta-smooth upper bound of the local sensitivity of `quantile_statistic` if one record
+is replaced: without rounding its smooth sensitivity, the smallest such bound [nissim2007].
 Proof: docs/proofs/smooth-bounds.md, "Quantiles".
 Floats: rounded outward, beta lowered by what rounding can do.
 """
@@ -32,15 +32,16 @@ def quantile(
     q: Number | None = None,
     rank: int | None = None,
 ) -> float:
-    """Return a smooth bound of how far one record can move a quantile of `values`: the smallest one.
+    """Return the smallest smooth bound of how far one record can move a quantile of `values`.
 
-    Neighbours are lists of as many records that differ in one of them. The median (q=0.5) of a list that is dense around it hardly moves,
-    whatever the limits are.
+    Neighbors are lists of as many records that differ in one of them. The median (q=0.5) of a list that is
+    dense around it hardly moves, whatever the limits are.
 
     Parameters
     ----------
     values : array of float, shape (n,)
-        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number, becomes `lower`.
+        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number,
+        becomes `lower`.
     lower, upper : number
         Public limits.
     beta : number
@@ -78,6 +79,7 @@ def quantile(
     decay = inner(checked_beta(beta, owner), ERROR)
     records = clipped(values, low, high, owner)
     place = _rank(q, rank, records.size, owner)
+    # Records that are replaced may move to either limit, so the limits stand beside the sorted records.
     padded = np.concatenate(([low], np.sort(records), [high]))
     return float(outward(largest_gap(padded, place, decay), rounded_up(high - low)))
 
@@ -86,7 +88,7 @@ def quantile(
 def quantile_statistic(
     values: Any, *, lower: Number, upper: Number, q: Number | None = None, rank: int | None = None
 ) -> float:
-    """Return the quantile that `quantile` bounds: the record of that rank, never a number between two records.
+    """Return the quantile that `quantile` bounds: the record of that rank, never a number between two.
 
     Parameters
     ----------
@@ -128,16 +130,18 @@ def _rank(q: Number | None, rank: int | None, n: int, owner: str) -> int:
     return place
 
 
-# ---- the spread of order statistics ----------------------------------------------------------------------------------
-# The largest gap between two numbers of a sorted list on both sides of a place, less the better the farther apart they stand.
+# ---- the spread of order statistics ------------------------------------------------------------------------
+# The largest gap between two numbers of a sorted list on both sides of a place, less the better the farther
+# apart they stand.
 #
-# Claim: `largest_gap` is max over i <= m <= j, i < j, of (x_j - x_i) e^(-decay (j - i - 1)), in time O(n log n) [nissim2007].
+# Claim: `largest_gap` is max over i <= m <= j, i < j, of (x_j - x_i) e^(-decay (j - i - 1)), in time O(n log
+# n) [nissim2007].
 # Proof: docs/proofs/smooth-bounds.md, "Quantiles".
 # Floats: logarithms; off by a share of `ERROR` at most.
 
 
 ERROR = 2.0**-36
-"""Nearly equal candidates may be taken for each other, once on each of some twenty levels."""
+"""Nearly equal candidates may be taken for each other, once on each of about twenty levels."""
 
 Positions = NDArray[np.intp]
 
@@ -145,8 +149,9 @@ Positions = NDArray[np.intp]
 def largest_gap(padded: Floats, place: int, decay: float) -> float:
     """Return the largest weighted gap around `place` in a sorted list.
 
-    The best partner of a left end does not move to the left when the left end moves to the right. So the partners of every other left
-    end confine those between them, level by level: each level looks at each right end about once.
+    The best partner of a left end does not move to the left when the left end moves to the right. So the
+    partners of every other left end confine those between them, level by level: each level looks at each
+    right end about once.
     """
     left, right = padded[: place + 1], padded[place:]
     partner = np.zeros(left.size, dtype=np.intp)
@@ -155,22 +160,23 @@ def largest_gap(padded: Floats, place: int, decay: float) -> float:
     best = float(reached[0])
     for level in range(left.size.bit_length() - 1, -1, -1):
         stride = 1 << level
-        rows = np.arange(stride, left.size, 2 * stride)  # those around them are solved
+        # The left ends on both sides of these were solved on the levels before.
+        rows = np.arange(stride, left.size, 2 * stride)
         if rows.size:
             beyond = rows + stride
             last = np.where(beyond < left.size, partner[np.minimum(beyond, left.size - 1)], right.size - 1)
             partner[rows], reached = _best_partners(left, right, rows, (partner[rows - stride], last), decay)
             best = max(best, float(reached.max()))
     nearest = padded[place - 1 : place + 2]
-    return max(
-        math.exp(best), float(np.diff(nearest).max())
-    )  # these two without a logarithm: the local sensitivity
+    # The two nearest gaps are the local sensitivity. They are taken without a logarithm, so without its
+    # error.
+    return max(math.exp(best), float(np.diff(nearest).max()))
 
 
 def _best_partners(
     left: Floats, right: Floats, rows: Positions, ends: tuple[Positions, Positions], decay: float
 ) -> tuple[Positions, Floats]:
-    """Return for each left end the first best right end between two, and the logarithm of the weighted gap."""
+    """Return for each left end the first best right end between two, and the log of the weighted gap."""
     first, last = ends
     lengths = last - first + 1
     starts = np.cumsum(lengths) - lengths

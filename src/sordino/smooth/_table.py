@@ -1,9 +1,10 @@
-"""Any statistic of a small contingency table: its local sensitivity and the smallest smooth bound, from a list of all tables.
+"""Any statistic of a small contingency table, with its smallest smooth bounds, from a list of all tables.
 
-Claim: `Table.bound` is a beta-smooth upper bound of the local sensitivity of `Table.statistic` if one record is replaced: without
-rounding its smooth sensitivity, the smallest such bound.
+Claim: `Table.bound` is a beta-smooth upper bound of the local sensitivity of `Table.statistic` if one record
+is replaced: without rounding its smooth sensitivity, the smallest such bound.
 Proof: docs/proofs/smooth-bounds.md, "Any table".
-Floats: differences of the floats that the statistic returns, rounded outward; beta lowered by what rounding can do.
+Floats: differences of the floats that the statistic returns, rounded outward; beta lowered by what rounding
+can do.
 """
 
 from __future__ import annotations
@@ -76,8 +77,9 @@ class Table:
         Parameters
         ----------
         counts : array of int, shape `shape`
-            What is no table of so many records becomes one by rule, cell by cell in reading order: rounded down, NaN and what is below 0 as
-            0, at most what is left of the records; the last cell gets what is left.
+            What is no table of so many records becomes one by rule, cell by cell in reading order: rounded
+            down, NaN and what is below 0 as 0, at most what is left of the records; the last cell gets what
+            is left.
 
         Returns
         -------
@@ -93,7 +95,9 @@ class Table:
 
     @no_remnants
     def bound(self, counts: Any) -> float:
-        """Return the smooth bound of how far one record can move the statistic of one private table; `counts` as for `statistic`.
+        """Return the smooth bound of how far one record can move the statistic of one private table.
+
+        `counts` is as for `statistic`.
 
         Returns
         -------
@@ -134,17 +138,19 @@ def table(
 ) -> Table:
     """Return a statistic of contingency tables with its smallest smooth bounds: all tables are listed once.
 
-    Neighbours are as many records of which one is replaced by another: one unit moves from one cell to another one.
+    Neighbors are as many records of which one is replaced by another: one unit moves from one cell to
+    another one.
 
     Parameters
     ----------
     statistic : callable
-        Takes all tables as an array of floats, shape (m, rows, columns); returns m finite numbers. `chi_square` for example.
+        Takes all tables as an array of floats, shape (m, rows, columns); returns m finite numbers.
+        `chi_square` for example.
     shape : tuple of int
         Rows and columns: public.
     records : int, or sequence of int
-        How many records there are: public. A list says how many there are in each row, as cases and controls in a study: a record then
-        stays in its row, and its row is public.
+        How many records there are: public. A list says how many there are in each row, as cases and controls
+        in a study: a record then stays in its row, and its row is public.
     beta : number
         How fast the bound may change, in [0, inf), in nats a record: public. 0 makes it the ceiling.
 
@@ -155,7 +161,8 @@ def table(
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, a statistic is not finite, or there are more than 524288 tables.
+        If a parameter does not satisfy its constraint, a statistic is not finite, or there are more than
+        524288 tables.
 
     Examples
     --------
@@ -176,7 +183,8 @@ def table(
     found = _numbers(statistic(tables.reshape(-1, *shape).astype(np.float64)))
     if found.shape != (listed.size,) or not np.isfinite(found).all():
         raise InvalidParameter(
-            f"{owner}.statistic must return one finite number for each of {listed.size} tables; got something else."
+            f"{owner}.statistic must return one finite number for each of {listed.size} tables; got "
+            "something else."
         )
     moves = list(listed.moves(tables))
     local = np.zeros(listed.size)
@@ -219,14 +227,16 @@ def _listed(shape: Any, records: Any) -> Tables:
         found = Tables(totals=(COUNT("smooth.table.records", records),), cells=rows * columns)
     if found.size > LARGEST:
         raise InvalidParameter(
-            f"smooth.table lists every table, at most {LARGEST} of them; got a shape and records with {shown(found.size)}. Give a bound "
-            "for all distances to smooth.bound instead, or a distance to smooth.from_distance."
+            f"smooth.table lists every table, at most {LARGEST} of them; got a shape and records with "
+            f"{shown(found.size)}. Give a bound for all distances to smooth.bound instead, or a distance to "
+            "smooth.from_distance."
         )
     return found
 
 
 def _dilated(local: Floats, moves: list[tuple[Counts, Counts]], kept: float) -> Floats:
-    """Raise each bound to its share of those of its neighbours, until no move lowers any by more than that share."""
+    """Raise each bound to its share of its neighbors' bounds, until no move lowers any by more than that."""
+    # A share is lent along a path of several moves, so one pass over the moves may not be enough.
     bounds = local.copy()
     while True:
         before = bounds.copy()
@@ -247,7 +257,8 @@ def chi_square(tables: Any) -> Floats:
     Returns
     -------
     array of float, shape (m,)
-        The sum of (observed - expected)^2 / expected over all cells, without a correction; 0 where nothing is expected.
+        The sum of (observed - expected)^2 / expected over all cells, without a correction; 0 where nothing is
+        expected.
 
     Examples
     --------
@@ -263,10 +274,11 @@ def chi_square(tables: Any) -> Floats:
     return found
 
 
-# ---- all tables of a size --------------------------------------------------------------------------------------------
+# ---- all tables of a size ----------------------------------------------------------------------------------
 # All contingency tables of so many records, and which one record leads from one to another.
 #
-# Claim: `Tables` lists every table once, `place` finds it again, and `moves` holds all pairs of tables that differ in one record.
+# Claim: `Tables` lists every table once, `place` finds it again, and `moves` holds all pairs of tables that
+# differ in one record.
 # Proof: docs/proofs/smooth-bounds.md, "Any table".
 # Floats: none.
 
@@ -311,7 +323,7 @@ class Tables:
         return found
 
     def moves(self, tables: Counts) -> Iterator[tuple[Counts, Counts]]:
-        """Yield for each kind of move the tables that it starts from, and those that it leads to, by their positions."""
+        """Yield for each kind of move the positions of the tables before it, and of those after it."""
         for group in range(len(self.totals)):
             for here, there in permutations(range(self.cells), 2):
                 start = np.flatnonzero(tables[:, group, here] > 0)
@@ -333,12 +345,16 @@ def _compositions(total: int, cells: int) -> Counts:
 
 
 def _ranks(counts: Counts, total: int) -> Counts:
-    """Return the position of each row of counts, shape (m, cells), among all with this total: how many have a smaller first difference."""
+    """Return the position of each row of counts, shape (m, cells), among all rows with this total.
+
+    That is how many rows have a smaller number where they first differ from it.
+    """
     cells = counts.shape[1]
     left = np.full(len(counts), total)
     found = np.zeros(len(counts), dtype=np.int64)
     for cell in range(cells - 1):
-        # those with a smaller number here: all that put `left` into the rest, less those that put `left - number` there
+        # Rows with a smaller number here: all that put `left` into the rest,
+        # less those that put `left - number` there.
         others = cells - cell
         ways = np.array(
             [math.comb(records + others - 1, records) for records in range(total + 1)], dtype=np.int64

@@ -1,6 +1,7 @@
-"""Transmission disequilibrium tests: the statistic, how far one family can move it, and smooth bounds of that.
+"""The statistic of transmission disequilibrium tests, and smooth bounds of how far one family moves it.
 
-Claim: `tdt` is a beta-smooth upper bound of the local sensitivity of `tdt_statistic` if one family is replaced, at most `tdt_ceiling`.
+Claim: `tdt` is a beta-smooth upper bound of the local sensitivity of `tdt_statistic` if one family is
+replaced, at most `tdt_ceiling`.
 Proof: docs/proofs/smooth-bounds.md, "Transmission disequilibrium tests".
 Floats: rounded outward, beta lowered by what rounding can do.
 """
@@ -24,10 +25,13 @@ LARGEST = 2000
 """More families than this are not enumerated."""
 
 _STATISTIC_ERROR = 2.0**-51
-"""By how much of the largest statistic the floats of two statistics may be farther apart than the statistics."""
+"""How much farther apart the floats of two statistics may be than the statistics.
+
+As a share of the largest statistic.
+"""
 
 _ROOT_ERROR = 2.0**-47
-"""The relative error of the formula on the scale "sqrt": exponents beyond 18 do not matter there."""
+"""The relative error of the formula on the scale "sqrt", where exponents beyond 18 do not matter."""
 
 _SCALE = one_of("sqrt", "raw")
 _METHOD = one_of("exact", "distance")
@@ -40,14 +44,16 @@ def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"
     Parameters
     ----------
     b, c : array of int, shape (m,), or a number
-        Private: how often heterozygous parents transmitted the one and the other allele. A family has two parents, so b + c is at most
-        twice the number of families; what is no such count becomes one by rule: NaN and what is below 0 become 0, b at most
-        2 * families, c at most what b leaves of that; fractions are rounded down.
+        Private: how often heterozygous parents transmitted the one and the other allele. A family has two
+        parents, so b + c is at most twice the number of families; what is no such count becomes one by rule:
+        NaN and what is below 0 become 0, b at most 2 * families, c at most what b leaves of that; fractions
+        are rounded down.
     families : int
         How many families there are: public.
     scale : {"sqrt", "raw"}
-        "sqrt" is abs(b - c) / sqrt(b + c), "raw" its square, which is what is published as the statistic. Both order markers alike; the
-        square root moves by at most 2 with one family, and by at most 4 / sqrt(b + c).
+        "sqrt" is abs(b - c) / sqrt(b + c), "raw" its square, which is what is published as the statistic.
+        Both order markers alike; the square root moves by at most 2 with one family, and by at most 4 /
+        sqrt(b + c).
 
     Returns
     -------
@@ -75,7 +81,9 @@ def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"
 
 
 def tdt_ceiling(*, families: int, scale: Literal["sqrt", "raw"] = "sqrt") -> Fraction:
-    """Return by how much one family can move the statistic at most: the global sensitivity, which no bound exceeds by more than rounding.
+    """Return by how much one family can move the statistic at most.
+
+    It is the global sensitivity. No smooth bound exceeds it by more than rounding.
 
     Parameters
     ----------
@@ -118,23 +126,25 @@ def tdt(
 ) -> Any:
     """Return a smooth bound of how far one family can move the statistic of each marker.
 
-    Neighbours are data sets of the same families but for one, which may be replaced by any other. The largest bound of all markers is
-    smooth as well.
+    Neighbors are data sets of the same families but for one, which may be replaced by any other. The largest
+    bound of all markers is smooth as well.
 
     Parameters
     ----------
     b, c : array of int, shape (m,), or a number
         Private counts, as for `tdt_statistic`.
     families : int
-        How many families there are: public. At most 2000 for scale "raw", where all tables are enumerated once.
+        How many families there are: public. At most 2000 for scale "raw", where all tables are enumerated
+        once.
     beta : number
         How fast the bound may change, in [0, inf), in nats a family: public. 0 makes it the ceiling.
     scale : {"sqrt", "raw"}
-        The statistic that is bounded. On the scale "sqrt" the bound is a formula in b + c, for any number of families and any beta.
+        The statistic that is bounded. On the scale "sqrt" the bound is a formula in b + c, for any number of
+        families and any beta.
     method : {"exact", "distance"}
-        For scale "raw": "exact" is the smallest of all smooth bounds, for any beta, from a table of all tables that is kept. "distance" is
-        ceiling * e^(-beta d), where d is the distance to the tables with a local sensitivity above 6 [yamamoto2024, Thm 5]: a smooth
-        bound for small beta only, and a larger one.
+        For scale "raw": "exact" is the smallest of all smooth bounds, for any beta, from a table of all
+        tables that is kept. "distance" is ceiling * e^(-beta d), where d is the distance to the tables with a
+        local sensitivity above 6 [yamamoto2024, Thm 5]: a smooth bound for small beta only, and a larger one.
 
     Returns
     -------
@@ -144,7 +154,8 @@ def tdt(
     Raises
     ------
     InvalidParameter
-        If a public parameter, or the shape of the counts, is not as it must be; if beta is too large for the method "distance".
+        If a public parameter, or the shape of the counts, is not as it must be; if beta is too large for the
+        method "distance".
 
     Examples
     --------
@@ -163,8 +174,8 @@ def tdt(
         )
     if not roots and n > LARGEST:
         raise InvalidParameter(
-            f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables are enumerated; got {shown(families)}. "
-            "The scale 'sqrt' has no limit, and orders markers alike."
+            f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables are "
+            f"enumerated; got {shown(families)}. The scale 'sqrt' has no limit, and orders markers alike."
         )
     first, second = tables(b, c, n, "smooth.tdt")
     if roots:
@@ -173,6 +184,7 @@ def tdt(
         found = _distance_bounds(first, second, n, rate)
     else:
         found = smallest_bounds(n, rate)[np.maximum(first, second), np.minimum(first, second)]
+    # The statistic is rounded, too. Its error does not shrink with the bound, so it is added.
     largest = math.sqrt(2 * n) if roots else 2.0 * n
     return _as_given(found + largest * _STATISTIC_ERROR)
 
@@ -180,8 +192,10 @@ def tdt(
 def _root_bounds(total: Counts, decay: float) -> Floats:
     """Return max over t of e^(-decay t) 4 / sqrt(max(total - 2 t, 4)).
 
-    The logarithm is convex in t up to where the maximum sets in, so an end of that stretch is the best t, or the first one after it.
+    The logarithm is convex in t up to where the maximum sets in, so an end of that stretch is the best t, or
+    the first one after it.
     """
+    # The maximum in the formula sets in at 4 transmissions.
     size = np.maximum(total, 4)
     last = (size - 4) // 2  # total - 2 t is 4 or 5
     found = np.maximum(4 / np.sqrt(size), np.exp(-decay * last) * (4 / np.sqrt(size - 2 * last)))
@@ -192,12 +206,14 @@ def _root_bounds(total: Counts, decay: float) -> Floats:
 def _distance_bounds(first: Counts, second: Counts, families: int, rate: Fraction) -> Floats:
     ceiling = rounded_up(tdt_ceiling(families=families, scale="raw"))
     if families < FEWEST:
+        # No table moves the statistic by more than 6, so the distance to such tables is infinite.
         return np.full(first.shape, ceiling)
     limit = admissible(families, ceiling)
     if rate > limit:
         raise InvalidParameter(
-            f"smooth.tdt.beta must be at most {math.floor(limit * 1e9) / 1e9:.9f} for the method 'distance' and {families} families: "
-            f"above it the formula is no upper bound; got {shown(rate)}. The method 'exact' takes any beta."
+            f"smooth.tdt.beta must be at most {math.floor(limit * 1e9) / 1e9:.9f} for the method 'distance' "
+            f"and {families} families: above it the formula is no upper bound; got {shown(rate)}. The "
+            "method 'exact' takes any beta."
         )
     bounds: Floats = ceiling * np.exp(-inner(rate) * distance(first, second)) * OUTWARD
     return bounds
@@ -208,11 +224,12 @@ def _as_given(values: Any) -> Any:
     return values if np.ndim(values) else float(values)
 
 
-# ---- by distance -----------------------------------------------------------------------------------------------------
-# How many families away the nearest table is at which the statistic of a transmission disequilibrium test moves by more than 6.
+# ---- by distance -------------------------------------------------------------------------------------------
+# How many families away the nearest table is at which the statistic of a transmission disequilibrium test
+# moves by more than 6.
 #
-# Claim: one family changes `distance` by at most 1, and `admissible` is a beta for which ceiling * e^(-beta distance) is at least the local
-# sensitivity of every table: both are checked on all tables.
+# Claim: one family changes `distance` by at most 1, and `admissible` is a beta for which ceiling * e^(-beta
+# distance) is at least the local sensitivity of every table: both are checked on all tables.
 # Proof: docs/proofs/smooth-bounds.md, "Distances".
 # Floats: `admissible` is rounded down.
 
@@ -224,9 +241,10 @@ _NEAREST = np.iinfo(np.int64).max
 
 
 def distance(b: Counts, c: Counts) -> Counts:
-    """Return the number of families to be replaced until a table is reached at which the statistic moves by more than 6.
+    """Return how many families to replace until a table is reached where one moves the statistic by over 6.
 
-    These tables have none, one or two transmissions of the rarer allele, or few of both; each kind has its nearest one.
+    These tables have none, one or two transmissions of the rarer allele, or few of both; each kind has its
+    nearest one.
     """
     more, less = np.maximum(b, c), np.minimum(b, c)
     none = np.maximum(np.maximum(_halves(less), _halves(9 - more)), 0)
@@ -252,6 +270,7 @@ def admissible(families: int, ceiling: float) -> float:
     size = 2 * families + 1
     local = local_table(families)
     counts = np.arange(size, dtype=np.int64)
+    # The guarantee rests on this check of all tables and moves, not on the closed form of the distance.
     away = np.full((size, size), -1, dtype=np.int64)
     for b in range(size):
         away[b, : size - b] = distance(np.full(size - b, b), counts[: size - b])
@@ -272,13 +291,14 @@ def _cut(table: Counts, i: int, j: int) -> Counts:
     return table[max(0, -i) : size - max(0, i), max(0, -j) : size - max(0, j)]
 
 
-# ---- by table --------------------------------------------------------------------------------------------------------
+# ---- by table ----------------------------------------------------------------------------------------------
 # The smallest smooth bound of a transmission disequilibrium test, for all its tables at once.
 #
-# Claim: `smallest_bounds` is at least the local sensitivity, and moves by a factor of at most e^beta with one family;
-# without rounding it is the smooth sensitivity, the smallest such bound.
+# Claim: `smallest_bounds` is at least the local sensitivity, and moves by a factor of at most e^beta with one
+# family; without rounding it is the smooth sensitivity, the smallest such bound.
 # Proof: docs/proofs/smooth-bounds.md, "The smallest bound by two sweeps".
-# Floats: in logarithms; whether the result is smooth is checked on every move, and beta is lowered by what the check lets pass.
+# Floats: in logarithms; whether the result is smooth is checked on every move, and beta is lowered by what
+# the check lets pass.
 
 
 _PAD = 2  # no move goes farther
@@ -287,13 +307,16 @@ _ROUNDING = 2.0**-50
 
 @lru_cache(maxsize=4)
 def smallest_bounds(families: int, beta: Fraction) -> Floats:
-    """Return the bounds at (larger count, smaller count), shape (2N + 1, N + 1): the statistic does not tell b from c.
+    """Return the bounds at (larger count, smaller count), shape (2N + 1, N + 1).
 
-    Where the larger and the smaller one are more than 2N together nothing is meant.
+    The statistic does not tell b from c, so half of the tables is enough.
+
+    Cells where both counts together are more than 2N have no meaning.
     """
     local = local_table(families)
     least = float(local.min(where=local > 0, initial=math.inf))
-    steepest = math.log(float(local.max()) / least)  # a larger beta has no other closure
+    # A larger beta has the same closure as this one.
+    steepest = math.log(float(local.max()) / least)
     error = _ROUNDING * (16 + families * min(float(beta), steepest))
     decay = min(inner(beta, error), steepest)
     if decay == 0:
@@ -301,9 +324,12 @@ def smallest_bounds(families: int, beta: Fraction) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.pad(np.where(local > 0, np.log(local), -np.inf), _PAD, constant_values=-np.inf)
     del local
+    # One pass is enough in practice. The check decides, and looks at every move of every table.
     while True:
-        for turned in (logs, logs[::-1, ::-1]):  # the moves are the same seen from behind
+        # With every move its reverse is a move, so the same sweep serves from either end.
+        for turned in (logs, logs[::-1, ::-1]):
             _sweep(turned, decay, families, reverse=turned is not logs)
+        # `decay` was lowered before by more than what this check lets pass.
         if _is_closed(logs, decay + 2 * error, families):
             break
     bounds: Floats = np.exp(logs[_PAD:-_PAD, _PAD : _PAD + families + 1]) * OUTWARD
@@ -316,7 +342,7 @@ def _sweep(logs: Floats, decay: float, families: int, *, reverse: bool) -> None:
     size = 2 * families + 1
     costs: Floats = decay * np.arange(size // 2 + 1, dtype=np.float64)[:, None]
     for row in range(size):
-        # the cells of the row that are tables, in padded columns
+        # The cells of the row that are tables, in padded columns.
         cells = slice(_PAD + size - 1 - row, _PAD + size) if reverse else slice(_PAD, _PAD + size - row)
         own, one, two = (logs[row + _PAD - back] for back in range(3))
         lent = np.maximum(one[cells], two[cells])
@@ -327,7 +353,10 @@ def _sweep(logs: Floats, decay: float, families: int, *, reverse: bool) -> None:
 
 
 def _close(row: Floats, decay: float, costs: Floats) -> None:
-    """Raise each cell of a row to what each other cell lends it: a family pays for two cells of the way, or for one."""
+    """Raise each cell of a row to what each other cell lends it.
+
+    A family pays for one cell or for two cells of the way.
+    """
     pairs = np.full((row.size + 1) // 2 * 2, -np.inf)
     pairs[: row.size] = row
     for seen in (pairs, pairs[::-1]):  # from the left, from the right
@@ -353,23 +382,31 @@ def _is_closed(logs: Floats, decay: float, families: int) -> bool:
     return True
 
 
-# ---- moves -----------------------------------------------------------------------------------------------------------
-# Tables (b, c) of a transmission disequilibrium test: how a family moves them, and how far the statistic moves then.
+# ---- moves -------------------------------------------------------------------------------------------------
+# Tables (b, c) of a transmission disequilibrium test: how a family moves them, and how far the statistic
+# moves then.
 #
-# Claim: the tables of two data sets that differ in one family differ by one of 18 moves, or not at all; `local_table` is the largest change
-# of the statistic over the moves that lead to a table of as many families.
+# Claim: the tables of two data sets that differ in one family differ by one of 18 moves, or not at all;
+# `local_table` is the largest change of the statistic over the moves that lead to a table of as many
+# families.
 # Proof: docs/proofs/smooth-bounds.md, "Tables of families".
 # Floats: differences are whole numbers over whole numbers, one division.
 
 
 MOVES = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < max(abs(i), abs(j), abs(i + j)) <= 2)
-"""What one family in place of another adds to (b, c): each of both parents transmits one allele, the other one, or says nothing."""
+"""What one family in place of another adds to (b, c).
+
+Each of its two parents transmits the one allele, or the other one, or says nothing.
+"""
 
 _FORWARD = tuple(move for move in MOVES if move > (0, 0))
 
 
 def local_table(families: int) -> Floats:
-    """Return the local sensitivity of (b - c)^2 / (b + c) at all tables, shape (2N + 1, 2N + 1); -1 where b + c > 2N."""
+    """Return the local sensitivity of (b - c)^2 / (b + c) at all tables, shape (2N + 1, 2N + 1).
+
+    It is -1 where b + c > 2N.
+    """
     size = 2 * families + 1
     found = np.full((size, size), -1.0)
     counts = np.arange(size, dtype=np.float64)
@@ -377,6 +414,7 @@ def local_table(families: int) -> Floats:
     def row(b: int) -> tuple[Floats, Floats]:
         return (b - counts) ** 2, np.maximum(b + counts, 1.0)  # no transmissions: 0/1
 
+    # A forward move goes at most two rows on, so three rows are enough at a time.
     rows = [row(b) for b in range(3)]
     for b in range(size):
         for i, j in _FORWARD:  # from (b, c) to (b + i, c + j), and back

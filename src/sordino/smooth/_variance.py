@@ -1,9 +1,10 @@
-"""The population variance of numbers within public limits, and smooth bounds of how far one record moves it.
+"""The population variance of numbers within public limits, with smooth bounds of how far one record moves it.
 
-Claim: `variance` is a beta-smooth upper bound of the local sensitivity of `variance_statistic` if one record is replaced, at most
-`variance_ceiling`.
+Claim: `variance` is a beta-smooth upper bound of the local sensitivity of `variance_statistic` if one record
+is replaced, at most `variance_ceiling`.
 Proof: docs/proofs/smooth-bounds.md, "Variances".
-Floats: rounded outward, beta lowered by what rounding can do; sums are rounded once, and do not depend on the order of the records.
+Floats: rounded outward, beta lowered by what rounding can do; sums are rounded once, and do not depend on the
+order of the records.
 """
 
 from __future__ import annotations
@@ -21,20 +22,24 @@ from sordino.smooth._values import clipped, limits
 
 _WIDEST = 2.0**500  # squares are floats
 _STATISTIC_ERROR = 2.0**-48
-"""By how much of the squared width the floats of two variances may be farther apart than the variances."""
+"""How much farther apart the floats of two variances may be than the variances.
+
+As a share of the squared width.
+"""
 
 
 @no_remnants
 def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> float:
     """Return a smooth bound of how far one record can move the population variance of `values`.
 
-    Neighbours are lists of as many records that differ in one of them. At best, where the mean lies in the middle, the bound is a quarter
-    of the ceiling: do not expect more from it.
+    Neighbors are lists of as many records that differ in one of them. At best, where the mean lies in the
+    middle, the bound is a quarter of the ceiling: do not expect more from it.
 
     Parameters
     ----------
     values : array of float, shape (n,)
-        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number, becomes `lower`.
+        Private, in any order; n is public. They are moved into [lower, upper]; NaN, and what is no number,
+        becomes `lower`.
     lower, upper : number
         Public limits.
     beta : number
@@ -66,9 +71,11 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     n, width = records.size, rounded_up(high - low)
     top = rounded_up(variance_ceiling(records=n, lower=lower, upper=upper)) if n > 1 else 0.0
     mean = _mean(records, low)
-    away = np.arange(n // 2 + 2)  # beyond, the mean of the others may be an end
+    # From t = n/2 on the reach is the whole width, and the terms only fall.
+    away = np.arange(n // 2 + 2)
     reach = np.minimum(width, max(mean, width - mean) + (away + 1) * (width / n))
     found = np.exp(-decay * away) * (reach / width) ** 2
+    # The statistic is rounded, too. Its error does not shrink with the bound, so it is added.
     return float(outward(found.max() * top, top)) + width**2 * _STATISTIC_ERROR
 
 
@@ -104,7 +111,9 @@ def variance_statistic(values: Any, *, lower: Number, upper: Number) -> float:
 
 
 def variance_ceiling(*, records: int, lower: Number, upper: Number) -> Fraction:
-    """Return by how much one record can move the population variance at most: (n - 1) / n^2 times the squared width.
+    """Return by how much one record can move the population variance at most.
+
+    It is (n - 1) / n^2 times the squared width.
 
     Parameters
     ----------

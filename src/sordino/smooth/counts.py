@@ -1,4 +1,4 @@
-"""Private counts of any kind as tables of so many families, by a rule: nothing about them can raise.
+"""Turns private counts of any kind into tables of so many families, by a rule; no count can raise an error.
 
 Claim: what comes out is a table, 0 <= b, 0 <= c, b + c <= 2N; tables come out as they are.
 Proof: docs/proofs/smooth-bounds.md, "Private numbers of any kind".
@@ -20,7 +20,9 @@ Counts = NDArray[np.int64]
 
 
 def tables(b: Any, c: Any, families: int, owner: str) -> tuple[Counts, Counts]:
-    """Return both counts, shape () or (m,): rounded down, NaN as 0, below 0 as 0, b at most 2N, c at most 2N - b.
+    """Return both counts, shape () or (m,), as a table.
+
+    They are rounded down; NaN and what is below 0 become 0, b at most 2N, c at most 2N - b.
 
     Raises
     ------
@@ -32,6 +34,7 @@ def tables(b: Any, c: Any, families: int, owner: str) -> tuple[Counts, Counts]:
         raise InvalidParameter(
             f"{owner} needs as many counts b as c; got shapes {first.shape} and {second.shape}."
         )
+    # Each marker becomes a table by its own two counts alone.
     np.clip(first, 0, 2 * families, out=first)
     np.clip(second, 0, None, out=second)
     return first, np.minimum(second, 2 * families - first)
@@ -42,6 +45,6 @@ def _whole(counts: Any, owner: str) -> Counts:
         return to_steps(counts, Fraction(1), owner)
     except InvalidParameter:
         raise InvalidParameter(
-            f"{owner} needs counts b and c that are numbers, or one-dimensional lists or arrays of numbers; got something of another "
-            "shape or type."
+            f"{owner} needs counts b and c that are numbers, or one-dimensional lists or arrays of numbers; "
+            "got something of another shape or type."
         ) from None
