@@ -15,8 +15,8 @@ import duckdb
 from benchmarks.measuring import ROUNDS, medians, table
 from sordino import BucketGrid, PrivacyUnit
 from sordino.data import open_source, prepare_counts, prepare_numbers
-from sordino.data._engine import engine, scanning
-from sordino.data._tables import _all
+from sordino.data.sources.engine import engine, scanning
+from sordino.data.sources.tables import _all
 
 ROWS = int(os.environ.get("SORDINO_ROWS", "5000000"))
 GRID = BucketGrid.geometric(lower=0, cap=1e6, growth=1.01)

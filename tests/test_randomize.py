@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.data import _record_question as records_module
 from sordino.data import open_source, prepare_records
+from sordino.data.questions import records as records_module
 from sordino.session import LocalReports, Reported
 from sordino.session import local as randomize_module
 

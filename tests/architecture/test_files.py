@@ -31,9 +31,9 @@ MAY_CATCH_EVERYTHING = {
     "remnants.py": "an error that leaves is swept, and the same error goes on",
     "session/_plan.py": "an error of the caller's own function is noted, and the same error goes on",
     "session/_desk.py": "the law of after the charge: what is neither ours nor the caller's becomes one constant sentence",
-    "data/_engine.py": "the run wrapper: any failure of the engine after the charge becomes one constant sentence",
-    "data/_arrow_stream.py": "a callback of the engine: what left it would be printed by Python with what it holds",
-    "data/_frames.py": "a value of unknown type whose own methods raise is a missing value",
+    "data/sources/engine.py": "the run wrapper: any failure of the engine after the charge becomes one constant sentence",
+    "data/sources/arrow_stream.py": "a callback of the engine: what left it would be printed by Python with what it holds",
+    "data/sources/frames.py": "a value of unknown type whose own methods raise is a missing value",
 }
 
 UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX|NotImplemented" + r"Error)\b")

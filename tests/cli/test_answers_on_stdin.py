@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sordino.data import Answer, _answer_lines, answer_lines
-from sordino.data._answer_lines import number
+from sordino.data import Answer, answer_lines
+from sordino.data.csv import answer_lines as answer_lines_module
+from sordino.data.csv.answer_lines import number
 from sordino.errors import DataSourceError
 
 LINE = ("above", "-", "--threshold", 100, "-c", 2, "--epsilon", 4, "--sensitivity", 1, "--monotone")
@@ -322,7 +323,7 @@ def test_how_long_an_answer_is_changes_no_label_no_refusal_and_no_number(rows, s
         lines = [label + b"," + answers[which] + b",third" * more for label, *answers, more in rows]
         source = io.BytesIO(b"\xef\xbb\xbf" * mark + end.join(lines) + end * last)
         found, refused = [], None
-        with mock.patch.object(_answer_lines, "LONGEST", 12):
+        with mock.patch.object(answer_lines_module, "LONGEST", 12):
             try:
                 for some in answer_lines(lambda most: source.read1(min(most, size))):
                     found += some

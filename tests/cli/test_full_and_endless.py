@@ -201,9 +201,9 @@ def ask(self, question, labels=None):
     except KeyboardInterrupt:
         pass
     raise RuntimeError("Query interrupted")
-_engine.rehearsed = lambda *given: ask(None, "")
-import sordino.data._source as source
-source.rehearsed = _engine.rehearsed
+engine_module.rehearsed = lambda *given: ask(None, "")
+import sordino.data.sources.source as source
+source.rehearsed = engine_module.rehearsed
 {twin}
 cli.main()
 """
@@ -217,16 +217,16 @@ cli.main()
 
 
 def test_signals_are_heard_where_no_callback_of_the_engine_runs(sordino, top, monkeypatch):
-    from sordino.data import _engine
+    from sordino.data.sources import engine as engine_module
 
     threads = []
-    ask = _engine.Engine.ask
+    ask = engine_module.Engine.ask
 
     def seen(self, *given):
         threads.append(threading.current_thread() is threading.main_thread())
         return ask(self, *given)
 
-    monkeypatch.setattr(_engine.Engine, "ask", seen)
+    monkeypatch.setattr(engine_module.Engine, "ask", seen)
     assert top().code == 0
     assert threads
     assert not any(threads)
@@ -330,7 +330,7 @@ def test_input_without_end_is_refused_or_read_in_bounded_memory(which, sordino, 
 
 def test_what_is_held_would_be_seen(sordino, monkeypatch):
     """Broken twin: an answer that is too long is kept."""
-    from sordino.data._answer_lines import _Lines
+    from sordino.data.csv.answer_lines import _Lines
 
     monkeypatch.setattr(_Lines, "_keep", lambda self, rest: self._rest.extend(rest))
     with pytest.raises(AssertionError, match="MiB"):
@@ -388,8 +388,8 @@ def test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path):
 
 def test_a_domain_that_is_read_whole_would_be_seen(sordino, orders, tmp_path, monkeypatch):
     """Broken twin: lines of any length."""
-    from sordino.data import _domain
+    from sordino.data.questions import domain as domain_module
 
-    monkeypatch.setattr(_domain, "_bounded_lines", lambda file: file)
+    monkeypatch.setattr(domain_module, "_bounded_lines", lambda file: file)
     with pytest.raises(AssertionError):
         test_a_domain_of_one_endless_line_is_refused(sordino, orders, tmp_path)

@@ -81,7 +81,7 @@ def test_the_broken_twin_that_takes_the_first_rows_is_convicted(monkeypatch):
         placed = f"SELECT x, row_number() OVER (PARTITION BY unit) AS place FROM {kept} AS kept WHERE unit IS NOT NULL"
         return f"(SELECT x FROM ({placed}) WHERE place <= 2)"
 
-    monkeypatch.setattr("sordino.data._number_questions.bounded", first_rows)
+    monkeypatch.setattr("sordino.data.questions.totals.bounded", first_rows)
     assert states(table(rows), rows=2) != states(table(rows[::-1]), rows=2)
 
 

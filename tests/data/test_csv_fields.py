@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from sordino.data import CsvFormat
-from sordino.data._csv import split_line
-from sordino.data._csv_fields import field_texts
-from sordino.data._lines import LONGEST
+from sordino.data.csv.lines import LONGEST
+from sordino.data.csv.reader import field_texts, split_line
 
 FORM = CsvFormat()
 WORDS = ["".join(word) for size in range(1, 8) for word in product('",a', repeat=size)]

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sordino.data import CsvFormat, _lines, open_source
-from sordino.data._engine import after_charge
+from sordino.data import CsvFormat, open_source
+from sordino.data.csv import lines as lines_module
+from sordino.data.sources.engine import after_charge
 
 NAMES = ("user", "item", "note")
 
@@ -22,7 +23,7 @@ NAMES = ("user", "item", "note")
 def record(line, form):
     """Return the record of one line (bytes without LF), or None if it is dropped."""
     line = line.removesuffix(b"\r")
-    if not line or len(line) > _lines.LONGEST or 0 in line:
+    if not line or len(line) > lines_module.LONGEST or 0 in line:
         return None
     try:
         text = line.decode(form.encoding)
@@ -217,7 +218,7 @@ def test_what_a_marked_line_says_does_not_depend_on_its_place(tmp_path):
         check(tmp_path, contents, form) for contents in ([marked + plain], [plain + marked], [plain, marked])
     ]
     assert answers == [Counter([("u", "i", "n"), ("v", "x", "y")])] * 3
-    longest = b"a" * (_lines.LONGEST - 4) + b",i,n"  # a mark, and the CR of a line end, do not count
+    longest = b"a" * (lines_module.LONGEST - 4) + b",i,n"  # a mark, and the CR of a line end, do not count
     assert check(tmp_path, [plain + b"\xef\xbb\xbf" + longest + b"\r\n"], form).total() == 2
     assert check(tmp_path, [plain + b"\xef\xbb\xbf" + b"a" + longest + b"\r\n"], form).total() == 1
 
@@ -245,7 +246,7 @@ def test_no_boundary_matters(tmp_path, seed):
     """Blocks and limits are made small, so that every line lies at some boundary."""
     rng = random.Random(seed)
     longest, block = rng.choice([(60, 16), (60, 61), (60, 64), (60, 1000), (200, 150)])
-    with mock.patch.object(_lines, "LONGEST", longest), mock.patch.object(_lines, "BLOCK", block):
+    with mock.patch.object(lines_module, "LONGEST", longest), mock.patch.object(lines_module, "BLOCK", block):
         contents = [b"user,item,note\n" + b"".join(blocks(rng, 20_000, longest)) for _ in range(2)]
         check(tmp_path, [contents[0], contents[1].rstrip(b"\r\n")])
 
@@ -256,10 +257,10 @@ def test_a_large_file_with_bad_lines_spread(tmp_path):
     some = b"".join(blocks(rng, 1 << 20, 500))
     long = (
         b"u,"
-        + b"x" * (_lines.LONGEST - 2)
+        + b"x" * (lines_module.LONGEST - 2)
         + b"\n"
         + b"u,x"
-        + b"x" * (_lines.LONGEST - 2)
+        + b"x" * (lines_module.LONGEST - 2)
         + b"\n"
         + b"y" * (5 << 20)
         + b"\nu,i,n\n"
@@ -274,13 +275,13 @@ def test_a_large_file_with_bad_lines_spread(tmp_path):
 @pytest.mark.parametrize("block", [1, 2, 7, 16, 49, 50, 51, 52, 53, 101, 5000])
 def test_lines_are_cut_from_the_whole_file(tmp_path, block):
     """The pieces that are yielded, put together, are the file without what is too long."""
-    with mock.patch.object(_lines, "LONGEST", 50), mock.patch.object(_lines, "BLOCK", block):
+    with mock.patch.object(lines_module, "LONGEST", 50), mock.patch.object(lines_module, "BLOCK", block):
         lines = [bytes([97 + size % 26]) * size for size in range(1, 70)]
         path = tmp_path / "x.csv"
         path.write_bytes(b"\r\n".join(lines))
         read = []
         got = []
-        for block in _lines.kept_blocks([path], "utf-8", None, read.append):
+        for block in lines_module.kept_blocks([path], "utf-8", None, read.append):
             got += block.split(b"\n")[:-1]
         assert got == lines[:50]
         assert sum(read) == path.stat().st_size

@@ -15,7 +15,7 @@ import pytest
 
 import sordino as sd
 from sordino.data import PrivacyUnit, StepRange, open_source, prepare_counts, prepare_numbers
-from sordino.data._frames import _is_below
+from sordino.data.sources.frames import _is_below
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
 ROW = PrivacyUnit.row()

@@ -23,9 +23,9 @@ from sordino.data import (
     prepare_numbers,
     prepare_records,
 )
-from sordino.data._engine import engine
-from sordino.data._frames import _lent
-from sordino.data._words import float_text
+from sordino.data.sources.engine import engine
+from sordino.data.sources.frames import _lent
+from sordino.data.sources.words import float_text
 from sordino.errors import UnsupportedBackend
 
 GRID = sd.BucketGrid.geometric(lower=0, cap=100, growth=2)

@@ -15,7 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sordino import PrivacyUnit
-from sordino.data import _engine, _predicate, _source, _tables, open_source, prepare_counts
+from sordino.data import open_source, prepare_counts
+from sordino.data.questions import predicate as predicate_module
+from sordino.data.sources import engine as engine_module
+from sordino.data.sources import source as source_module
+from sordino.data.sources import tables
 from sordino.errors import InvalidParameter
 
 KINDS = ("parquet", "duckdb", "relation", "polars", "lazy", "arrow", "pandas")
@@ -121,29 +125,29 @@ def test_one_row_more_changes_the_fate_of_no_other(tmp_path, name, kind):
 
 
 def whole_try(condition):
-    return f"COALESCE(TRY({_predicate.render_plain(condition)}), FALSE)"
+    return f"COALESCE(TRY({predicate_module.render_plain(condition)}), FALSE)"
 
 
 def native(self, engine, indices):
     """Let the engine that evaluates open the file itself."""
     columns = ", ".join(f"c{index}" for index in indices) or "1"
-    return f"SELECT {columns} FROM {_tables._parquet(self.files)} AS file({_tables._all(self.types)})"
+    return f"SELECT {columns} FROM {tables._parquet(self.files)} AS file({tables._all(self.types)})"
 
 
 @pytest.mark.parametrize(
     ("off", "pair"),
     [
         (("in_clause",), "a product that only NULL makes the engine compute"),
-        (_engine.JOINING, "a column that is NULL in a whole block"),
+        (engine_module.JOINING, "a column that is NULL in a whole block"),
     ],
     ids=["statistics decide", "without statistics, neighbors in a block decide"],
 )
 def test_the_ways_that_were_wrong_are_convicted(tmp_path, monkeypatch, off, pair):
     """The engine that evaluates opens the file itself, and one TRY stands around the whole predicate."""
-    monkeypatch.setattr(_predicate, "render_total", whole_try)
-    monkeypatch.setattr(_tables.ParquetReader, "relation", native)
-    monkeypatch.setattr(_engine.Engine, "close_doors", lambda self, paths: None)
-    monkeypatch.setattr(_engine, "JOINING", off)
+    monkeypatch.setattr(predicate_module, "render_total", whole_try)
+    monkeypatch.setattr(tables.ParquetReader, "relation", native)
+    monkeypatch.setattr(engine_module.Engine, "close_doors", lambda self, paths: None)
+    monkeypatch.setattr(engine_module, "JOINING", off)
     together, alone = fates(*PAIRS[pair], "parquet", tmp_path / "t")
     assert together != alone
     assert abs(together[1] - together[0]) > 900
@@ -199,7 +203,7 @@ def test_truth_values_are_conditions(tmp_path, where):
 
 @pytest.mark.parametrize("where", ["flag AND age > 3", "NOT flag", "flag OR flag"])
 def test_what_is_rendered_fails_for_no_row_even_so(tmp_path, monkeypatch, where):
-    monkeypatch.setattr(_source, "_binds", lambda *_: True)
+    monkeypatch.setattr(source_module, "_binds", lambda *_: True)
     frame = pl.DataFrame(
         [("maybe", 44), ("true", 44), ("false", 44), (None, 44)],
         schema={"flag": pl.String, "age": pl.Int32},
@@ -210,13 +214,13 @@ def test_what_is_rendered_fails_for_no_row_even_so(tmp_path, monkeypatch, where)
 
 def test_the_same_work_in_two_places_is_tried_in_each():
     """A comparison of a date and a time is made by a cast, which fails for late dates; done once, it would be outside of both."""
-    with _engine.engine() as opened:
+    with engine_module.engine() as opened:
         con = opened.connection
         con.execute("CREATE TABLE t AS SELECT DATE '5881580-07-09' AS a, TIMESTAMP '2020-01-01' AS b")
         tried = "SELECT COALESCE(TRY(a = b) OR TRY(a > b), FALSE), TRY(a = b) IS NULL FROM t"
         assert con.execute(tried).fetchall() == [(False, True)]
         con.execute(
-            f"SET disabled_optimizers = '{','.join(set(_engine.JOINING) - {'common_subexpressions'})}'"
+            f"SET disabled_optimizers = '{','.join(set(engine_module.JOINING) - {'common_subexpressions'})}'"
         )
         with pytest.raises(duckdb.Error):
             con.execute(tried).fetchall()

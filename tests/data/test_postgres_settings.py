@@ -203,7 +203,7 @@ def test_limits_of_time_of_a_role_do_not_end_a_question(server):
 
 
 def test_every_setting_of_ours_is_in_force(server):
-    from sordino.data import _postgres
+    from sordino.data.sources import postgres
 
     cluster, run = server
     run("CREATE TABLE shop.crowd AS SELECT 1 AS x")
@@ -216,8 +216,8 @@ def test_every_setting_of_ours_is_in_force(server):
     }
     assert now["search_path"].replace('"', "") == "pg_catalog, pg_temp"
     assert (now["transaction_isolation"], now["transaction_read_only"]) == ("repeatable read", "on")
-    known = {name.lower(): value for name, value in _postgres._VALUES.items() if name.lower() in now}
-    assert len(known) >= len(_postgres._VALUES) - 1
+    known = {name.lower(): value for name, value in postgres._VALUES.items() if name.lower() in now}
+    assert len(known) >= len(postgres._VALUES) - 1
     assert {name: now[name] for name in known} == known
 
 

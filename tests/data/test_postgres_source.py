@@ -11,7 +11,7 @@ import pytest
 
 import sordino as sd
 from sordino.data import PrivacyUnit, StepRange, open_source, prepare_counts
-from sordino.data._engine import quoted
+from sordino.data.sources.engine import quoted
 from sordino.errors import DataSourceError, InvalidParameter, UnsafePredicate
 from support.number_states import GRIDS, agrees, asked, floats, wholes
 from support.postgres import database, own_server

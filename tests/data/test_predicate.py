@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sordino.data import PrivacyUnit, open_source, prepare_counts
-from sordino.data._predicate import DEEPEST, parse
+from sordino.data.questions.predicate import DEEPEST, parse
 from sordino.errors import InvalidParameter, SordinoError, UnsafePredicate
 
 TABLE = pl.DataFrame(

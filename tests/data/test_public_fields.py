@@ -16,18 +16,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from sordino.data import (
-    CsvFormat,
-    PrivacyUnit,
-    _answer_lines,
-    _lines,
-    _private_fields,
-    _record_lines,
-    answer_lines,
-    open_markers,
-    open_scores,
-)
-from sordino.data._record_question import open_record_lines
+from sordino.data import CsvFormat, PrivacyUnit, answer_lines, open_markers, open_scores
+from sordino.data.csv import answer_lines as answer_lines_module
+from sordino.data.csv import lines as lines_module
+from sordino.data.csv import private_fields, record_lines
+from sordino.data.questions.records import open_record_lines
 from sordino.errors import DataSourceError
 
 ALPHABET = (b'"', b",", b"a", b"5", b"\r", b"\xef\xbb\xbf", b"\xff")
@@ -191,9 +184,9 @@ def test_of_a_file_nothing_public_depends_on_longer_private_bytes(tmp_path, shap
 def cut(longest):
     """Make the longest line short, so that every line lies about the places at which long ones are cut."""
     with ExitStack() as stack:
-        for module in (_lines, _private_fields, _record_lines):
+        for module in (lines_module, private_fields, record_lines):
             stack.enter_context(mock.patch.object(module, "LONGEST", longest))
-        stack.enter_context(mock.patch.object(_lines, "_KEPT", longest + 4))
+        stack.enter_context(mock.patch.object(lines_module, "_KEPT", longest + 4))
         yield
 
 
@@ -209,7 +202,7 @@ def test_of_a_file_nothing_public_depends_on_how_long_the_private_bytes_are(tmp_
     long = [letter * size for letter in (b"5", b",", b'"', b"\r") for size in SIZES]
     read = reader(tmp_path / "x.csv", shape, PLAIN)
     for size in (1, 7, 1000):
-        with cut(longest), mock.patch.object(_private_fields, "BLOCK", size):
+        with cut(longest), mock.patch.object(private_fields, "BLOCK", size):
             check_files(read, shape, PLAIN, texts if "both" not in shape else texts[::5], long)
 
 
@@ -257,7 +250,7 @@ def test_of_a_stream_it_does_not_matter_where_pieces_are_cut():
 
 @pytest.mark.parametrize("longest", [4, 9])
 def test_of_a_stream_nothing_public_depends_on_how_long_the_private_bytes_are(longest):
-    with mock.patch.object(_answer_lines, "LONGEST", longest):
+    with mock.patch.object(answer_lines_module, "LONGEST", longest):
         for label in texts(2, without=(b",",)) + [b"a" * size for size in range(3, 16)]:
             seen = set()
             for odd, size in product(
@@ -289,7 +282,7 @@ def records(data, header, form=PLAIN, sizes=()):
     source = SimpleNamespace(
         readline=head.readline, read1=lambda _most: body.read(next(sizes, -1)), read=None
     )
-    with mock.patch("sordino.data._record_question.UnitRows", return_value=units):
+    with mock.patch("sordino.data.questions.records.UnitRows", return_value=units):
         blocks = list(
             open_record_lines(source, form, PrivacyUnit("u", max_rows=1, adjacency="replace-one"), column="x")
         )

@@ -15,9 +15,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from sordino.data import CsvFormat, PrivacyUnit, _csv, open_source, prepare_counts
-from sordino.data._engine import after_charge, engine
-from sordino.data._frames import as_text
+from sordino.data import CsvFormat, PrivacyUnit, open_source, prepare_counts
+from sordino.data.csv import reader
+from sordino.data.sources.engine import after_charge, engine
+from sordino.data.sources.frames import as_text
 from sordino.errors import DataSourceError, InvalidParameter, SordinoError, UnsupportedBackend
 
 CANARY = "canary-7f3a"
@@ -297,7 +298,7 @@ def test_an_interrupt_from_the_keyboard_stops_the_engine(tmp_path, monkeypatch, 
     path = tmp_path / "x.csv"
     path.write_text("user,item\n1,a\n")
     question = ask(path)
-    monkeypatch.setattr(_csv, "kept_blocks", endless)
+    monkeypatch.setattr(reader, "kept_blocks", endless)
     timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt) as caught:
@@ -315,7 +316,7 @@ def test_progress(tmp_path, monkeypatch):
     seen = []
     question.run(progress=seen.append)
     assert seen[-1] == 100
-    monkeypatch.setattr(_csv, "kept_blocks", endless)
+    monkeypatch.setattr(reader, "kept_blocks", endless)
 
     class Enough(Exception):
         pass

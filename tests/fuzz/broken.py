@@ -15,17 +15,13 @@ from typing import Any
 from fuzz import engines
 from fuzz.cases import Case
 from fuzz.values import is_beyond
-from sordino.data import (
-    _engine,
-    _frames,
-    _number_questions,
-    _number_words,
-    _predicate,
-    _source,
-    _step_query,
-    _tables,
-)
-from sordino.data._engine import literal, quoted
+from sordino.data.questions import predicate as predicate_module
+from sordino.data.questions import step_query
+from sordino.data.questions import totals as totals_module
+from sordino.data.sources import engine as engine_module
+from sordino.data.sources import frames, number_words, tables
+from sordino.data.sources import source as source_module
+from sordino.data.sources.engine import literal, quoted
 
 _UNDO: list[Callable[[], None]] = []
 
@@ -43,9 +39,9 @@ def _put(owner: Any, name: str, value: Any) -> None:
 def _let_statistics_decide() -> None:
     """Let the engine fold what it knows of whole columns, and read files by itself."""
     _UNDO.append(engines.rewrite(r"SET disabled_optimizers = .*", "SET disabled_optimizers = 'in_clause'"))
-    _put(_engine.Engine, "close_doors", lambda self, paths: None)
-    _put(_tables.ParquetReader, "relation", _scan_parquet)
-    _put(_tables.DatabaseReader, "relation", _scan_database)
+    _put(engine_module.Engine, "close_doors", lambda self, paths: None)
+    _put(tables.ParquetReader, "relation", _scan_parquet)
+    _put(tables.DatabaseReader, "relation", _scan_database)
 
 
 def _by_name(names: Sequence[str], indices: Sequence[int]) -> str:
@@ -81,7 +77,7 @@ def _number(index: int, kind: Any) -> str:
 
 
 def _keep_nan() -> None:
-    _put(_number_questions, "EMBEDDED", replace(_number_words.EMBEDDED, number=_number))
+    _put(totals_module, "EMBEDDED", replace(number_words.EMBEDDED, number=_number))
 
 
 def _bounded(
@@ -119,9 +115,9 @@ def _whole_steps(kind: Any, ends: Any) -> str:
         min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest)
         for end in (ends.low, ends.high)
     )
-    whole = _step_query._whole
+    whole = step_query._whole
     unscaled = (
-        f"least(greatest({_step_query._unscaled(scale)}, {whole(low, 'HUGEINT')}), {whole(high, 'HUGEINT')})"
+        f"least(greatest({step_query._unscaled(scale)}, {whole(low, 'HUGEINT')}), {whole(high, 'HUGEINT')})"
     )
     factor, divisor = ends.step.denominator, ends.step.numerator * top
     if factor * max(abs(low), abs(high)) >= 1 << 127:
@@ -142,13 +138,13 @@ def where() -> None:
     def total(self: Any) -> str:
         return f"COALESCE(TRY({self.sql}), FALSE)"
 
-    _put(_predicate.Predicate, "total", property(total))
+    _put(predicate_module.Predicate, "total", property(total))
     _let_statistics_decide()
 
 
 def case() -> None:
     """Columns are read by their names, of which an engine may take one for another."""
-    _put(_tables.RelationReader, "relation", _lend_by_name)
+    _put(tables.RelationReader, "relation", _lend_by_name)
 
 
 def nan_statistics() -> None:
@@ -160,12 +156,12 @@ def nan_statistics() -> None:
 def nan_sign() -> None:
     """Rows of a unit are numbered among equal numbers, and NaN of both signs are equal and have two texts."""
     _keep_nan()
-    _put(_number_questions, "bounded", _bounded)
+    _put(totals_module, "bounded", _bounded)
 
 
 def wide_total() -> None:
     """Ends that 128 bits cannot hold are moved to what they hold, and taken for ends close to 0."""
-    _put(_step_query, "_whole_steps", _whole_steps)
+    _put(step_query, "_whole_steps", _whole_steps)
 
 
 def frame_types() -> None:
@@ -173,19 +169,19 @@ def frame_types() -> None:
     kinds = (
         r"VARCHAR|BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*\d+\)|DATE|UUID|ENUM\(.*\)"
     )
-    _put(_source, "AS_LABELS", re.compile(kinds, re.DOTALL))
+    _put(source_module, "AS_LABELS", re.compile(kinds, re.DOTALL))
 
     def declared(frame: Any, name: str, types: dict[str, str]) -> str:
         if name not in frame.columns:
-            return _source.UNUSABLE
-        return "VARCHAR" if str(frame.dtypes[name]) == "object" else types.get(name, _source.UNUSABLE)
+            return source_module.UNUSABLE
+        return "VARCHAR" if str(frame.dtypes[name]) == "object" else types.get(name, source_module.UNUSABLE)
 
-    _put(_frames, "_pandas_type", declared)
+    _put(frames, "_pandas_type", declared)
 
 
 def decimals() -> None:
     """Decimals with more digits than their type are handed to the engine, which leaves in their place what stood there before."""
-    _put(_frames, "_within_precision", lambda array, _: array)
+    _put(frames, "_within_precision", lambda array, _: array)
 
 
 TWINS: dict[str, Callable[[], None]] = {

@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from sordino.data import _engine
+from sordino.data.sources import engine as engine_module
 
 CONNECT = duckdb.connect
 _DOORS = re.compile(
@@ -40,12 +40,12 @@ def pooled(threads: int = 0) -> Iterator[None]:
             return CONNECT(database, read_only, **({} if config is None else {"config": config}))
         return _Connection({**config, "temp_directory": ""}, threads)
 
-    before = duckdb.connect, _engine.TemporaryDirectory
-    duckdb.connect, _engine.TemporaryDirectory = connect, _no_folder
+    before = duckdb.connect, engine_module.TemporaryDirectory
+    duckdb.connect, engine_module.TemporaryDirectory = connect, _no_folder
     try:
         yield
     finally:
-        duckdb.connect, _engine.TemporaryDirectory = before
+        duckdb.connect, engine_module.TemporaryDirectory = before
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from ledger.fakes import REAL, Mechanism, Result, make, spent
 from sordino.cost import ZCDP, Pure, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import Budget, canonical_source, canonical_unit
-from sordino.ledger._amounts import decimal, nano_down, nano_up
-from sordino.ledger._schema import ENTRUST, GRANT
+from sordino.ledger.amounts import decimal, nano_down, nano_up
+from sordino.ledger.schema import ENTRUST, GRANT
 
 
 def test_ten_tenths_fit_in_one_and_an_eleventh_does_not(tmp_path):

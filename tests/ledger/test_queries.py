@@ -10,8 +10,8 @@ import pytest
 
 from ledger.fakes import REAL, Mechanism, charge_some, make
 from sordino.cost import Pure
-from sordino.ledger import _schema, _sqlite
-from sordino.ledger._schema import OPERATIONS, rendered
+from sordino.ledger import _sqlite, schema
+from sordino.ledger.schema import OPERATIONS, rendered
 
 SMALL = Fraction(1, 1000)
 
@@ -69,7 +69,7 @@ def test_what_is_asked_does_not_grow_with_the_history(place, counted):
     assert before["whole"] <= 3 * (1 if place.startswith("postgresql:") else 8)
 
 
-QUESTIONS = {"ACCOUNT": _schema.ACCOUNT, "ONE_CHARGE": _schema.ONE_CHARGE, "EVENTS": _schema.EVENTS}
+QUESTIONS = {"ACCOUNT": schema.ACCOUNT, "ONE_CHARGE": schema.ONE_CHARGE, "EVENTS": schema.EVENTS}
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

@@ -10,7 +10,7 @@ import pytest
 from ledger.fakes import REAL, Marking, Mechanism, in_child, resumed, spent
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, LedgerConflict
-from sordino.ledger._schema import DRAW
+from sordino.ledger.schema import DRAW
 
 TENTH = Fraction(1, 10)
 

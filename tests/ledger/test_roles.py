@@ -15,7 +15,7 @@ from ledger.fakes import REAL, Mechanism, in_threads, make, raw, refused, spent
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerError
 from sordino.ledger import Ledger, _postgres
-from sordino.ledger._schema import OPERATIONS, TABLES
+from sordino.ledger.schema import OPERATIONS, TABLES
 from support.postgres import fresh
 
 ROLE, NOBODY = (

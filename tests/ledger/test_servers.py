@@ -30,7 +30,7 @@ from ledger.test_many import EACH, fill
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded
 from sordino.ledger import Budget, Ledger, _postgres, _store
-from sordino.ledger._schema import OPERATIONS
+from sordino.ledger.schema import OPERATIONS
 from support.postgres import fresh, own_server
 
 SERIALIZABLE = "default_transaction_isolation%3Dserializable"

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from sordino import InvalidParameter, Seeded, SmoothSelection, SordinoError
 from sordino.cost import Pure
-from sordino.ledger._amounts import check_claims
+from sordino.ledger.amounts import check_claims
 from sordino.mechanisms.smooth.smooth_selection import scale_of
 
 COMMON = {"epsilon": 1, "beta": 0.01, "candidates": 4, "ceiling": 8, "floor": 0.25}

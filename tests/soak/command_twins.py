@@ -15,7 +15,7 @@ from sordino.errors import DataSourceError, InvalidParameter, LedgerError
 
 def _message_quotes_a_field() -> None:
     """A line that is refused is shown."""
-    from sordino.data import _answer_lines as lines
+    from sordino.data.csv import answer_lines as lines
 
     split = lines._Lines._split
 
@@ -64,9 +64,9 @@ def _uncaught() -> None:
 
 def _rows_left_in_a_file() -> None:
     """Lines are spilled to a file that nobody removes."""
-    from sordino.data import _csv
+    from sordino.data.csv import reader
 
-    read = _csv.kept_blocks
+    read = reader.kept_blocks
 
     def spilled(*given: Any) -> Iterator[bytes]:
         descriptor, _ = tempfile.mkstemp()
@@ -74,7 +74,7 @@ def _rows_left_in_a_file() -> None:
             os.write(descriptor, block)
             yield block
 
-    _csv.kept_blocks = spilled  # type: ignore[assignment]
+    reader.kept_blocks = spilled  # type: ignore[assignment]
 
 
 def _charged_and_refused() -> None:
@@ -112,21 +112,21 @@ def _ledger_keeps_a_row() -> None:
 
 def _a_bad_line_refuses() -> None:
     """A line that does not parse ends the release: its exit code tells one row."""
-    from sordino.data import _lines
+    from sordino.data.csv import lines as lines_module
 
-    good = _lines.kept
+    good = lines_module.kept
 
     def strict(line: bytes, encoding: Any) -> bool:
         if not good(line, encoding):
             raise DataSourceError("A line does not parse.")
         return True
 
-    _lines.kept = strict
+    lines_module.kept = strict
 
 
 def _warning() -> None:
     """A library warns about the numbers that it was given."""
-    from sordino.data import _answer_lines as lines
+    from sordino.data.csv import answer_lines as lines
 
     number = lines.number
 

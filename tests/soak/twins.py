@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from sordino.errors import BudgetExceeded, LedgerError
-from sordino.ledger import Charge, Ledger, _journal, _pages, _postgres, _schema, _sqlite, _sqlite_schema
-from sordino.ledger._amounts import amount_of, exact_cost
+from sordino.ledger import Charge, Ledger, _journal, _pages, _postgres, _sqlite, _sqlite_schema, schema
+from sordino.ledger.amounts import amount_of, exact_cost
 
 
 def _put(owner: Any, name: str, value: Any) -> None:
@@ -28,19 +28,19 @@ def _put(owner: Any, name: str, value: Any) -> None:
 
 def checked_first() -> None:
     """What remains is asked first, and charged without a condition: two that ask at once both fit."""
-    first, *rest = _schema.RESERVE.statements
+    first, *rest = schema.RESERVE.statements
     unconditional = replace(
-        _schema.RESERVE, statements=(first.replace(" AND spent <= allowance - :amount", ""), *rest)
+        schema.RESERVE, statements=(first.replace(" AND spent <= allowance - :amount", ""), *rest)
     )
     tables = tuple(
         table.replace("CHECK (spent >= 0 AND spent <= allowance)", "CHECK (spent >= 0)")
-        for table in _schema.TABLES
+        for table in schema.TABLES
     )
-    _put(_schema, "RESERVE", unconditional)
-    operations = (unconditional, *_schema.OPERATIONS[1:])
-    for module in (_schema, _postgres):
+    _put(schema, "RESERVE", unconditional)
+    operations = (unconditional, *schema.OPERATIONS[1:])
+    for module in (schema, _postgres):
         _put(module, "OPERATIONS", operations)
-    for module in (_schema, _postgres, _sqlite_schema):
+    for module in (schema, _postgres, _sqlite_schema):
         _put(module, "TABLES", tables)
     reserve = Ledger.reserve
 
@@ -101,7 +101,7 @@ def behind() -> None:
     def done(self: Charge, operation: Any, parameters: Any) -> bool:
         if self.id in late:
             late[self.id].wait()
-        if operation is not _schema.DRAW:
+        if operation is not schema.DRAW:
             return do(self, operation, parameters)
         if os.getpid() not in begun:  # a fork has no thread yet
             begun[os.getpid()] = threading.Thread(target=work, daemon=True)
@@ -156,7 +156,7 @@ def in_log() -> None:
         try:
             version = look(*where).version
         except LedgerError:
-            version = _schema.VERSION
+            version = schema.VERSION
         return _journal.Beside(version=version, in_log=False, alone=False)
 
     _put(_sqlite, "_connect", connected)
@@ -168,7 +168,7 @@ def any_journal() -> None:
     """Nobody looks at the journal beside a file, nor at a file without one, before SQLite does what it does with them."""
 
     def looked(*_: Any) -> _journal.Beside:
-        return _journal.Beside(version=_schema.VERSION, in_log=False, alone=False)
+        return _journal.Beside(version=schema.VERSION, in_log=False, alone=False)
 
     _put(_sqlite, "look", looked)
     _put(_sqlite, "_check_counted", lambda *_: None)

@@ -15,30 +15,30 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.data._answer_lines import Answer, answer_lines
-    from sordino.data._csv_format import CsvFormat
-    from sordino.data._domain import Domain
-    from sordino.data._number_questions import NumberQuestion, prepare_numbers
-    from sordino.data._open import open_source
-    from sordino.data._questions import CountQuestion, Counts, prepare_counts
-    from sordino.data._record_question import RecordQuestion, check_unit, open_record_lines, prepare_records
-    from sordino.data._scores import MarkerCounts, MarkerFile, ScoreFile, open_markers, open_scores
-    from sordino.data._source import Source
-    from sordino.data._step_query import StepRange, Total
-    from sordino.data._unit import PrivacyUnit
+    from sordino.data.csv.answer_lines import Answer, answer_lines
+    from sordino.data.csv.csv_format import CsvFormat
+    from sordino.data.questions.counts import CountQuestion, Counts, prepare_counts
+    from sordino.data.questions.domain import Domain
+    from sordino.data.questions.records import RecordQuestion, check_unit, open_record_lines, prepare_records
+    from sordino.data.questions.scores import MarkerCounts, MarkerFile, ScoreFile, open_markers, open_scores
+    from sordino.data.questions.step_query import StepRange, Total
+    from sordino.data.questions.totals import NumberQuestion, prepare_numbers
+    from sordino.data.questions.unit import PrivacyUnit
+    from sordino.data.sources.open import open_source
+    from sordino.data.sources.source import Source
 
 _HOMES = {
-    "_answer_lines": ("Answer", "answer_lines"),
-    "_csv_format": ("CsvFormat",),
-    "_domain": ("Domain",),
-    "_number_questions": ("NumberQuestion", "prepare_numbers"),
-    "_open": ("open_source",),
-    "_questions": ("CountQuestion", "Counts", "prepare_counts"),
-    "_record_question": ("RecordQuestion", "check_unit", "open_record_lines", "prepare_records"),
-    "_scores": ("MarkerCounts", "MarkerFile", "ScoreFile", "open_markers", "open_scores"),
-    "_source": ("Source",),
-    "_step_query": ("StepRange", "Total"),
-    "_unit": ("PrivacyUnit",),
+    "csv.answer_lines": ("Answer", "answer_lines"),
+    "csv.csv_format": ("CsvFormat",),
+    "questions.domain": ("Domain",),
+    "questions.totals": ("NumberQuestion", "prepare_numbers"),
+    "sources.open": ("open_source",),
+    "questions.counts": ("CountQuestion", "Counts", "prepare_counts"),
+    "questions.records": ("RecordQuestion", "check_unit", "open_record_lines", "prepare_records"),
+    "questions.scores": ("MarkerCounts", "MarkerFile", "ScoreFile", "open_markers", "open_scores"),
+    "sources.source": ("Source",),
+    "questions.step_query": ("StepRange", "Total"),
+    "questions.unit": ("PrivacyUnit",),
 }
 __all__ = [
     "Answer",

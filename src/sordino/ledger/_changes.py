@@ -11,13 +11,13 @@ from typing import Any
 from sordino._address import is_server_table
 from sordino.constraints import ADJACENCY, shown, text
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
-from sordino.ledger import _schema
-from sordino.ledger._amounts import MEASURES, NANO, check_claims, exact_cost, nano_down, nano_up
+from sordino.ledger import schema
 from sordino.ledger._history import FACTS, Account, chained, digest_of
 from sordino.ledger._identity import canonical_unit, is_about, known_source
 from sordino.ledger._pages import Pages
 from sordino.ledger._records import body_of, described, nonce, recorded
 from sordino.ledger._store import Store, carry_out
+from sordino.ledger.amounts import MEASURES, NANO, check_claims, exact_cost, nano_down, nano_up
 
 _WRITTEN = "An account of an older version knows its table by that address: name the server as it does. "
 
@@ -48,7 +48,7 @@ def request(
                 f"Account {account.name!r} is for {name} {own!r} but this release is for {name} {str(given)!r}. "
                 f"{_WRITTEN if is_server_table(own) else ''}Nothing was charged or read."
             )
-    if nano_up(exact) > _schema.LARGEST:
+    if nano_up(exact) > schema.LARGEST:
         raise BudgetExceeded(
             f"This release needs more {MEASURES[account.meter]} than any account can hold. Nothing was read or released."
         )
@@ -77,12 +77,12 @@ def request(
 def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
     """Give a share of an account to a child, which is made if there is none."""
     share = nano_down(amount)
-    if not 1 <= share <= _schema.LARGEST:
+    if not 1 <= share <= schema.LARGEST:
         raise InvalidParameter(
-            f"grant.amount must be from a billionth, the unit of a ledger, to {_schema.LARGEST // NANO}; got {shown(amount)}."
+            f"grant.amount must be from a billionth, the unit of a ledger, to {schema.LARGEST // NANO}; got {shown(amount)}."
         )
     with pages.reading() as (parent, rows):
-        found = rows(_schema.ACCOUNT, account=child)
+        found = rows(schema.ACCOUNT, account=child)
     if found and Account(*found[0]).parent != parent.name:
         raise LedgerConflict(
             f"Account {child!r} exists and is not a child of {parent.name!r}. Nothing was granted."
@@ -105,9 +105,9 @@ def _given(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
     """Give the share; somebody else may have made the child in this moment, and then it is one more share."""
     if new:
         with suppress(LedgerConflict):
-            if carry_out(store, _schema.ENTRUST, parameters, account=parameters["parent"]):
+            if carry_out(store, schema.ENTRUST, parameters, account=parameters["parent"]):
                 return True
-    return carry_out(store, _schema.GRANT, parameters, account=parameters["parent"])
+    return carry_out(store, schema.GRANT, parameters, account=parameters["parent"])
 
 
 def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:
@@ -124,7 +124,7 @@ def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:
         "amount": row.drawn,
         "body": body_of(reason=reason),
     }
-    if not carry_out(store, _schema.VOID, parameters, account=pages.name):
+    if not carry_out(store, schema.VOID, parameters, account=pages.name):
         raise LedgerConflict(
             f"Charge {key!r} was used or closed by its own process in this moment; it was left as it is."
         )

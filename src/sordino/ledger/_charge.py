@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError, SimulatedRelease
-from sordino.ledger import _schema
-from sordino.ledger._amounts import MEASURES, check_claims, exact_cost, nano_up
+from sordino.ledger import schema
 from sordino.ledger._charged_stream import ChargedStream, check_streams
 from sordino.ledger._records import body_of, described
 from sordino.ledger._store import Store, carry_out
+from sordino.ledger.amounts import MEASURES, check_claims, exact_cost, nano_up
 from sordino.remnants import no_remnants
 
 _STALE = (
@@ -264,7 +264,7 @@ class Charge:
                 "amount": amount,
                 "body": body_of(slot=slot, draws=described([mechanism], self._meter)),
             }
-            if not self._do(_schema.DRAW, drawn):
+            if not self._do(schema.DRAW, drawn):
                 raise LedgerConflict(_STALE)
             self._spent.append((worst, worst))
         renew(entropy)
@@ -289,11 +289,11 @@ class Charge:
                 "amount": actual,
                 "body": body_of(),
             }
-            if not self._do(_schema.SETTLE, closing):
+            if not self._do(schema.SETTLE, closing):
                 raise LedgerConflict(_STALE)
             self._state = "settled"
 
-    def _do(self, operation: _schema.Operation, parameters: dict[str, Any]) -> bool:
+    def _do(self, operation: schema.Operation, parameters: dict[str, Any]) -> bool:
         known = {"account": self.account, "charge": self.id, "key": self._key}
         return carry_out(self._store, operation, {**known, **parameters}, account=self.account)
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, final
 
 from sordino.errors import LedgerError
-from sordino.ledger._amounts import Budget, amount_of
+from sordino.ledger.amounts import Budget, amount_of
 
 
 class Account(NamedTuple):

@@ -9,8 +9,7 @@ from typing import Any, final
 
 from sordino.constraints import ADJACENCY, COUNT, POSITIVE, TRUTH, Number, shown, text
 from sordino.errors import InvalidParameter, LedgerConflict
-from sordino.ledger import _schema
-from sordino.ledger._amounts import Budget, amount_of, nano_down, nano_up, things
+from sordino.ledger import schema as schema_module
 from sordino.ledger._changes import give_up, grant, request
 from sordino.ledger._charge import Charge
 from sordino.ledger._export import dp_events, json_lines
@@ -20,6 +19,7 @@ from sordino.ledger._pages import Pages, names
 from sordino.ledger._records import body_of
 from sordino.ledger._statement import ChargeLine, Statement, line_of, statement_of
 from sordino.ledger._store import carry_out, store_at
+from sordino.ledger.amounts import Budget, amount_of, nano_down, nano_up, things
 
 
 @final
@@ -125,7 +125,7 @@ class Ledger:
         made._store.build()
         body = body_of(name=made.account, parent=None, **facts)
         parameters = {"account": made.account, **facts, "amount": nano_down(budget.limit), "body": body}
-        if not carry_out(made._store, _schema.CREATE, parameters, account=made.account):
+        if not carry_out(made._store, schema_module.CREATE, parameters, account=made.account):
             raise LedgerConflict(
                 f"Account {made.account!r} exists already in the ledger at {made.url!r}; open it instead."
             )
@@ -183,8 +183,8 @@ class Ledger:
             Whether with all its charges; without them it takes no longer after a million charges than after one.
         """
         with self._pages.reading() as (account, rows):
-            listed = rows(_schema.CHARGES, account=self.account) if charges else ()
-            shares = rows(_schema.CHILDREN, account=self.account)
+            listed = rows(schema_module.CHARGES, account=self.account) if charges else ()
+            shares = rows(schema_module.CHILDREN, account=self.account)
         return statement_of(account, shares, [ChargeRow(*charge) for charge in listed])
 
     def charge(self, key: str) -> ChargeLine:
@@ -389,7 +389,7 @@ class Ledger:
             detail=detail,
             allow_approximate=TRUTH("allow_approximate", allow_approximate),
         )
-        while not carry_out(self._store, _schema.RESERVE, parameters, account=self.account):
+        while not carry_out(self._store, schema_module.RESERVE, parameters, account=self.account):
             self._pages.refuse(nano_up(exact), what="This release", then="Nothing was read or released.")
         return Charge(
             store=self._store,

@@ -8,10 +8,10 @@ from typing import final
 
 from sordino.constraints import text
 from sordino.errors import BudgetExceeded, LedgerConflict, LedgerError
-from sordino.ledger import _schema
-from sordino.ledger._amounts import MEASURES, decimal
+from sordino.ledger import schema
 from sordino.ledger._history import FACTS, Account, ChargeRow, Replay, Row, Verification, json_of
 from sordino.ledger._store import Rows, Store, patiently
+from sordino.ledger.amounts import MEASURES, decimal
 
 _AT_ONCE = 5_000  # events that are held in memory
 
@@ -31,7 +31,7 @@ class Pages:
     def reading(self) -> Iterator[tuple[Account, Rows]]:
         """Let the block ask about the account as of one moment."""
         with self.store.reading() as rows:
-            found = rows(_schema.ACCOUNT, account=self.name)
+            found = rows(schema.ACCOUNT, account=self.name)
             if not found:
                 listed = ", ".join(map(repr, names(rows))) or "none"
                 raise LedgerError(
@@ -54,7 +54,7 @@ class Pages:
     def charge(self, key: str) -> ChargeRow:
         """Return one charge."""
         with self.reading() as (_, rows):
-            found = rows(_schema.ONE_CHARGE, account=self.name, charge=text(key, "key"))
+            found = rows(schema.ONE_CHARGE, account=self.name, charge=text(key, "key"))
         if not found:
             raise LedgerError(
                 f"There is no charge {key!r} in account {self.name!r}; `sordino ledger show` lists them."
@@ -79,13 +79,13 @@ class Pages:
         with self.reading() as (account, rows):
             for row in pages(rows, account.name, replay.number, account.number):
                 replay.play(row)
-            [(events,)] = rows(_schema.HOW_MANY, account=self.name)
-            gifts = rows(_schema.GRANTS, account=account.parent) if account.parent is not None else None
+            [(events,)] = rows(schema.HOW_MANY, account=self.name)
+            gifts = rows(schema.GRANTS, account=account.parent) if account.parent is not None else None
             return replay.finish(
                 account,
                 events=events,
-                charges=rows(_schema.STATES, account=self.name),
-                children=rows(_schema.CHILDREN, account=self.name),
+                charges=rows(schema.STATES, account=self.name),
+                children=rows(schema.CHILDREN, account=self.name),
                 given=None
                 if gifts is None
                 else sum(share for share, body in gifts if json_of(body).get("child") == self.name),
@@ -108,7 +108,7 @@ class Pages:
 def pages(rows: Rows, account: str, number: int, end: int) -> Iterator[Row]:
     """Return the events after `number` and up to `end`, asking for some at a time."""
     while number < end and (
-        page := rows(_schema.EVENTS, account=account, after=number, until=min(number + _AT_ONCE, end))
+        page := rows(schema.EVENTS, account=account, after=number, until=min(number + _AT_ONCE, end))
     ):
         for found in page:
             yield Row(*found)
@@ -119,4 +119,4 @@ def pages(rows: Rows, account: str, number: int, end: int) -> Iterator[Row]:
 
 def names(rows: Rows) -> tuple[str, ...]:
     """Return the names of all accounts, sorted."""
-    return tuple(sorted(str(row[0]) for row in rows(_schema.ACCOUNTS)))  # in a damaged file it may be no text
+    return tuple(sorted(str(row[0]) for row in rows(schema.ACCOUNTS)))  # in a damaged file it may be no text

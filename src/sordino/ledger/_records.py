@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from sordino.errors import InvalidParameter
-from sordino.ledger._amounts import MEASURES, cost_of, exact_cost
+from sordino.ledger.amounts import MEASURES, cost_of, exact_cost
 from sordino.sensitivity import Sensitivity
 
 

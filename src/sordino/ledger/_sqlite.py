@@ -38,10 +38,10 @@ from sordino.ledger._backup import back_up
 from sordino.ledger._filesystem import check_place
 from sordino.ledger._history import chained
 from sordino.ledger._journal import Beside, counted, look
-from sordino.ledger._schema import VERSION, Operation, rendered
 from sordino.ledger._sqlite_schema import bring_up_to_date, build_if_empty, version_of
 from sordino.ledger._store import Rows
 from sordino.ledger._whole import is_whole
+from sordino.ledger.schema import VERSION, Operation, rendered
 
 _TIMEOUT = 30.0
 _POLL = 0.001

@@ -7,7 +7,7 @@ import sqlite3
 from sordino.errors import LedgerError
 from sordino.ledger._journal import APPLICATION
 from sordino.ledger._migration import migrate
-from sordino.ledger._schema import TABLES, VERSION, rendered
+from sordino.ledger.schema import TABLES, VERSION, rendered
 
 APPEND_ONLY = tuple(
     f"CREATE TRIGGER event_{verb.lower()} BEFORE {verb} ON event BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"

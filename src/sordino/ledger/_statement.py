@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.ledger._amounts import MEASURES, amount_of
 from sordino.ledger._history import Account, ChargeRow, json_of
+from sordino.ledger.amounts import MEASURES, amount_of
 
 
 @final

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from sordino.constraints import text
 from sordino.errors import LedgerConflict, LedgerError
-from sordino.ledger import _schema
-from sordino.ledger._schema import Operation
+from sordino.ledger import schema
+from sordino.ledger.schema import Operation
 
 _Answer = TypeVar("_Answer")
 Rows = Callable[..., Sequence[tuple[Any, ...]]]
@@ -128,4 +128,4 @@ def patiently(ask: Callable[[], _Answer]) -> _Answer:
 
 def _happened(store: Store, account: str, body: str) -> bool:
     with store.reading() as rows:
-        return bool(rows(_schema.HAPPENED, account=account, body=body))
+        return bool(rows(schema.HAPPENED, account=account, body=body))

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import is_unicode
-from sordino.data._engine import Engine
-from sordino.data._source import SUPPORTED, UNUSABLE
-from sordino.data._words import float_text
+from sordino.data.sources.engine import Engine
+from sordino.data.sources.source import SUPPORTED, UNUSABLE
+from sordino.data.sources.words import float_text
 from sordino.errors import DataSourceError, UnsupportedBackend
 
 _SIMPLE: dict[Any, str] = {

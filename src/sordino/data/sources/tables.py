@@ -14,8 +14,8 @@ from typing import Any, final
 
 import duckdb
 
-from sordino.data._engine import Engine, engine, literal, quoted
-from sordino.data._source import described, received, sent
+from sordino.data.sources.engine import Engine, engine, literal, quoted
+from sordino.data.sources.source import described, received, sent
 from sordino.errors import DataSourceError, InvalidParameter
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import final
 
 from sordino.constraints import shown
-from sordino.data._source import Source
+from sordino.data.sources.source import Source
 from sordino.errors import InvalidParameter
 
 # Without UHUGEINT, which is beyond the type in which sums are added up.

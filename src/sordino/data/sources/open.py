@@ -11,11 +11,11 @@ import duckdb
 
 from sordino._address import duckdb_table
 from sordino.constraints import shown, text
-from sordino.data._csv import open_csv
-from sordino.data._csv_format import CsvFormat
-from sordino.data._postgres import open_postgres
-from sordino.data._source import SUPPORTED, ReaderBackend, Source
-from sordino.data._tables import open_database, open_parquet, open_relation
+from sordino.data.csv.csv_format import CsvFormat
+from sordino.data.csv.reader import open_csv
+from sordino.data.sources.postgres import open_postgres
+from sordino.data.sources.source import SUPPORTED, ReaderBackend, Source
+from sordino.data.sources.tables import open_database, open_parquet, open_relation
 from sordino.errors import DataSourceError, InvalidParameter, UnsupportedBackend
 from sordino.remnants import no_remnants
 
@@ -76,7 +76,7 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
         relation, columns = open_relation(source)
         return Source("relation", identity, columns, (), ReaderBackend(relation), computed=True)
     # Imported here, because narwhals is needed for tables in memory only.
-    from sordino.data._frames import open_frame  # noqa: PLC0415
+    from sordino.data.sources.frames import open_frame  # noqa: PLC0415
 
     reader, columns = open_frame(source)
     kind = "lazy frame" if reader.lazy else "frame"

@@ -31,10 +31,10 @@ from typing import Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.data._answer_lines import NUMBER
-from sordino.data._csv_format import CsvFormat
-from sordino.data._lines import LONGEST, shortened_blocks, without_marks
-from sordino.data._quoted import public_text, quoted_fields
+from sordino.data.csv.answer_lines import NUMBER
+from sordino.data.csv.csv_format import CsvFormat
+from sordino.data.csv.lines import LONGEST, shortened_blocks, without_marks
+from sordino.data.csv.quoted import public_text, quoted_fields
 from sordino.errors import InvalidParameter
 
 BLOCK = 1 << 18

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.data._csv_format import Encoding
+from sordino.data.csv.csv_format import Encoding
 
 LONGEST = 1 << 20
 """A line of more bytes than this, without its end, is dropped."""

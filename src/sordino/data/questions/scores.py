@@ -1,8 +1,8 @@
 """Reads files of scores, or of counts, that somebody else computed.
 
 Every line of such a CSV file is a candidate, and only some of its fields are private. A private field is a
-decimal number, quoted or not; anything else counts as no number, in silence. A line with another number of
-fields than the header is refused by its number (`_private_fields`).
+decimal number, quoted or not; anything else counts as no number, in silence. A line with fewer delimiters
+than its public fields need is refused by its line number. What else stands in it is private.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import shown
-from sordino.data._answer_lines import number
-from sordino.data._csv_format import CsvFormat
-from sordino.data._private_fields import PrivateFields, open_private
+from sordino.data.csv.answer_lines import number
+from sordino.data.csv.csv_format import CsvFormat
+from sordino.data.csv.private_fields import PrivateFields, open_private
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.remnants import no_remnants
 

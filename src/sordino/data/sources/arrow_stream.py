@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-from sordino.data._lines import Batch
+from sordino.data.csv.lines import Batch
 
 
 class _Schema(ctypes.Structure):

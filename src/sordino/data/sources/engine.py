@@ -15,8 +15,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.data._arrow_stream import TextStream
-from sordino.data._lines import Batch
+from sordino.data.csv.lines import Batch
+from sordino.data.sources.arrow_stream import TextStream
 from sordino.errors import DataSourceError
 from sordino.remnants import no_remnants
 

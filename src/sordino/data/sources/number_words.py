@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
-from sordino.data._bucket_query import BucketQuery, bucket_queries
-from sordino.data._numbers import NumberKind
-from sordino.data._step_query import StepRange, step_query
-from sordino.data._words import EMBEDDED as EMBEDDED_WORDS
-from sordino.data._words import Words
+from sordino.data.questions.bucket_query import BucketQuery, bucket_queries
+from sordino.data.questions.numbers import NumberKind
+from sordino.data.questions.step_query import StepRange, step_query
+from sordino.data.sources.words import EMBEDDED as EMBEDDED_WORDS
+from sordino.data.sources.words import Words
 from sordino.estimators import BucketGrid
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import Literal
 
 from sordino.constraints import COUNT
-from sordino.data._unit import PrivacyUnit
+from sordino.data.questions.unit import PrivacyUnit
 from sordino.errors import UnboundedContribution
 from sordino.sensitivity import Sensitivity
 

@@ -13,16 +13,16 @@ from typing import Any, BinaryIO, final
 import numpy as np
 
 from sordino.constraints import shown
-from sordino.data._csv import CsvReader, header_names
-from sordino.data._csv_format import CsvFormat
-from sordino.data._domain import Domain
-from sordino.data._engine import Engine, Progress, after_charge, scanning
-from sordino.data._lines import first_line
-from sordino.data._number_words import EMBEDDED
-from sordino.data._numbers import number_column
-from sordino.data._record_lines import Fields, UnitRows, Values, fields_of, record_blocks
-from sordino.data._source import ReaderBackend, Source
-from sordino.data._unit import PrivacyUnit
+from sordino.data.csv.csv_format import CsvFormat
+from sordino.data.csv.lines import first_line
+from sordino.data.csv.reader import CsvReader, header_names
+from sordino.data.csv.record_lines import Fields, UnitRows, Values, fields_of, record_blocks
+from sordino.data.questions.domain import Domain
+from sordino.data.questions.numbers import number_column
+from sordino.data.questions.unit import PrivacyUnit
+from sordino.data.sources.engine import Engine, Progress, after_charge, scanning
+from sordino.data.sources.number_words import EMBEDDED
+from sordino.data.sources.source import ReaderBackend, Source
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 
 ROWS = 1 << 16

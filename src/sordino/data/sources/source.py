@@ -15,8 +15,8 @@ from typing import Protocol, final
 import duckdb
 
 from sordino.constraints import shown, text
-from sordino.data._engine import Engine, Reader, Scan, engine, rehearsed, scanning
-from sordino.data._predicate import Predicate, parse
+from sordino.data.questions.predicate import Predicate, parse
+from sordino.data.sources.engine import Engine, Reader, Scan, engine, rehearsed, scanning
 from sordino.errors import DataSourceError, InvalidParameter
 
 SUPPORTED = (
@@ -92,8 +92,8 @@ class Source:
     kind : str
         "csv", "parquet", "duckdb", "postgres", "relation", "frame" or "lazy frame".
     identity : str or None
-        The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, or the name that was
-        given.
+        The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, what a server says of
+        its table, or `name:NAME` for a table in memory that was given a name.
     columns : mapping of str to str
         Names and declared types, in the engine's words.
     files : tuple of Path
@@ -258,7 +258,7 @@ def described(opened: Engine, select: str, what: str) -> dict[str, str]:
     Raises
     ------
     DataSourceError
-        If the engine cannot plan it, or a name occurs twice.
+        If the engine cannot plan it.
     """
     try:
         rows = opened.connection.execute(f"DESCRIBE {select}").fetchall()

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import final
 
 from sordino.constraints import shown, text
-from sordino.data._answer_lines import check_delimiter
-from sordino.data._csv import open_csv
-from sordino.data._csv_format import CsvFormat
-from sordino.data._lines import BLOCK, LONGEST, first_line, shortened_lines
-from sordino.data._quoted import public_text, quoted_fields
+from sordino.data.csv.answer_lines import check_delimiter
+from sordino.data.csv.csv_format import CsvFormat
+from sordino.data.csv.lines import BLOCK, LONGEST, first_line, shortened_lines
+from sordino.data.csv.quoted import public_text, quoted_fields
+from sordino.data.csv.reader import open_csv
 from sordino.errors import DataSourceError, InvalidParameter
 
 

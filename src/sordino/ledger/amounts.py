@@ -10,7 +10,7 @@ from typing import Any, Literal, final
 from sordino.constraints import POSITIVE, Number, exact, one_of, shown
 from sordino.cost import ZCDP
 from sordino.errors import InvalidParameter, LedgerConflict
-from sordino.ledger._schema import LARGEST
+from sordino.ledger.schema import LARGEST
 
 NANO = 10**9
 METER = one_of("pure", "zcdp")

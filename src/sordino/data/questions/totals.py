@@ -12,19 +12,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.constraints import shown
-from sordino.data._bounded_rows import bounded
-from sordino.data._domain import Domain
-from sordino.data._engine import Progress, Scan, after_charge
-from sordino.data._grouping import grouping
-from sordino.data._number_words import EMBEDDED, NumberWords
-from sordino.data._numbers import NumberKind, number_column
-from sordino.data._postgres_numbers import POSTGRES
-from sordino.data._questions import SALT
-from sordino.data._source import Source
-from sordino.data._step_query import DIGITS, StepRange, Total
-from sordino.data._unit import PrivacyUnit
-from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
+from sordino.constraints import COUNT, shown
+from sordino.data.questions.counts import SALT
+from sordino.data.questions.domain import Domain
+from sordino.data.questions.numbers import NumberKind, number_column
+from sordino.data.questions.step_query import DIGITS, StepRange, Total
+from sordino.data.questions.unit import PrivacyUnit
+from sordino.data.sources.engine import Progress, Scan, after_charge, literal
+from sordino.data.sources.number_words import EMBEDDED, NumberWords
+from sordino.data.sources.postgres import POSTGRES
+from sordino.data.sources.source import Source
+from sordino.data.sources.words import Words
+from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution, UnknownDomain
 from sordino.estimators import BucketCounts, BucketGrid
 
 
@@ -296,3 +295,142 @@ def _rehearse(question: NumberQuestion) -> None:
         )
     )
     question.source.rehearse(question.indices, asked)
+
+
+# ---- rows of a unit ----------------------------------------------------------------------------------------
+# Writes the SQL that chooses which rows of a unit count: at most so many rows, in at most so many groups.
+#
+# The choice follows a keyed hash of what the rows hold. It is a function of the unit's own rows and a salt
+# alone. It does not depend on where a row stands, or on any other unit: adding or removing one unit changes no
+# other unit's choice. Rows that hold the same values are interchangeable. They are numbered, and it does not
+# matter which of them gets which number. So each row of a unit has the same chance.
+
+
+def bounded(
+    kept: str, *, rows: int | None, groups: int | None, grouped: bool, salt: bytes, words: Words, floats: bool
+) -> str:
+    """Return the rows that count, as a SELECT in parentheses with x and, in groups, grp.
+
+    Parameters
+    ----------
+    kept : str
+        A SELECT in parentheses. It has the columns x (equal numbers have one text: no NaN, one zero), unit
+        (rows in which it is NULL are dropped) and, in groups, grp and item.
+    rows : int or None
+        At most so many rows of a unit count, in each of its groups. None: every row is a unit of its own, and
+        there is no column unit.
+    groups : int or None
+        In at most so many groups; None: in all of them.
+    floats : bool
+        Whether the numbers are floats. Floats that are whole numbers get the text of whole numbers, because
+        other rows may decide which of the two types a frame has.
+    """
+    if rows is None:
+        return kept
+    names = "grp, item, " if grouped else ""
+    known = f"(SELECT x, {names}unit FROM {kept} AS kept WHERE unit IS NOT NULL)"
+    # The length of the unit stands in front of it, so that no two pairs of unit and label make one text.
+    whose = f"{literal(salt.hex())} || length(unit) || ':' || unit"
+    if grouped and groups is not None:
+        # Distinct groups, ranked within the unit: how often a
+        # group occurs does not matter, and neither does where.
+        order = words.hashed.format(f"{whose} || item")
+        place = f"row_number() OVER (PARTITION BY unit ORDER BY {order}, grp) AS place"
+        first = (
+            f"SELECT unit, grp, {place} FROM (SELECT DISTINCT unit, grp, item FROM {known} AS pairs) AS pairs"
+        )
+        chosen = f"(SELECT unit AS one, grp AS its FROM ({first}) AS placed WHERE place <= {groups})"
+        known = (
+            f"(SELECT x, {names}unit FROM {known} AS known"
+            f" JOIN {chosen} AS chosen ON unit = one AND grp = its)"
+        )
+    inside = "unit, grp" if grouped else "unit"
+    label = "length(item) || ':' || item || " if grouped else ""
+    # Equal numbers must have one text: otherwise the hash
+    # of a copy would depend on which copy the engine took.
+    text = (words.float_text if floats else words.shown).format("x")
+    key = words.hashed.format(f"{whose} || {label}copy || ':' || coalesce({text}, '')")
+    # Equal rows get the numbers 1, 2, ... in any order. Each copy
+    # has a hash of its own, so each row has the same chance.
+    copies = (
+        f"SELECT x, {names}unit, row_number() OVER (PARTITION BY {inside}, x) AS copy FROM {known} AS known"
+    )
+    # After the hash come x and copy: the order is strict even
+    # if two hashes are equal, so the first rows are one set.
+    placed = (
+        f"SELECT *, row_number() OVER (PARTITION BY {inside} ORDER BY {key}, x, copy) AS place"
+        f" FROM ({copies}) AS copies"
+    )
+    return f"(SELECT {'grp, ' if grouped else ''}x FROM ({placed}) AS placed WHERE place <= {rows})"
+
+
+# ---- groups ------------------------------------------------------------------------------------------------
+# Checks the groups of a question: each group has a public label and is released by itself.
+#
+# One unit counts in a bounded number of groups only.
+
+
+GROUPS = 1 << 16
+"""A question asks about at most this many groups."""
+
+COUNTS = 1 << 26
+"""A question asks for at most this many counts: one for each group and bucket, all of them held in memory."""
+
+
+def grouping(
+    source: Source,
+    unit: PrivacyUnit,
+    grid: BucketGrid,
+    *,
+    by: str | None,
+    domain: Any,
+    groups_per_unit: int | None,
+) -> tuple[Domain | None, int | None]:
+    """Return the domain of the groups, and in how many of them a unit counts.
+
+    That number is None if a unit is a row, which is in one group.
+
+    Raises
+    ------
+    InvalidParameter, UnknownDomain, UnboundedContribution
+        If the groups are not public, too many, or nothing bounds how many a unit is in.
+    """
+    if by is None:
+        if domain is not None or groups_per_unit is not None:
+            raise InvalidParameter(
+                "domain and groups_per_unit belong to by, the column of the groups; got them without one."
+            )
+        return None, None
+    if domain is None:
+        raise UnknownDomain(
+            "Groups must come from a public domain: a list of labels, Domain.from_file, Domain.from_sql or "
+            "Domain.range (--domain, --domain-sql, --domain-range); got none."
+        )
+    # Every group of the domain is released, also an empty
+    # one. So which groups there are must not depend on rows.
+    known = (domain if isinstance(domain, Domain) else Domain.of(domain)).resolve(source)
+    if known.kind == "assumed public":
+        raise UnknownDomain(
+            "Groups must come from a domain that is listed; one that "
+            "is assumed public is read from the rows themselves."
+        )
+    if known.size > GROUPS:
+        raise InvalidParameter(f"domain must have at most {GROUPS} groups; got {known.size}.")
+    if known.size * (grid.size + 1) > COUNTS:
+        raise InvalidParameter(
+            f"domain must have at most {COUNTS // (grid.size + 1)} groups "
+            f"with {grid.size} edges; got {known.size}. Raise the growth."
+        )
+    # A row is in one group. A bound of 1 says so; any other bound is a mistake.
+    if unit.column is None:
+        if groups_per_unit is not None and groups_per_unit != 1:
+            raise InvalidParameter(
+                f"groups_per_unit is for unit columns: a row is in one group; got {shown(groups_per_unit)}."
+            )
+        return known, None
+    if groups_per_unit is None:
+        raise UnboundedContribution(
+            "Groups must have a bound on how many of them one unit counts in; got a unit column without one. "
+            "Give groups_per_unit (--groups-per-unit)."
+        )
+    return known, COUNT("groups_per_unit", groups_per_unit)

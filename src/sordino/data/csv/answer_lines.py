@@ -29,9 +29,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sordino.constraints import shown
-from sordino.data._csv_format import Encoding
-from sordino.data._lines import LONGEST, MARK
-from sordino.data._quoted import public_text
+from sordino.data.csv.csv_format import Encoding
+from sordino.data.csv.lines import LONGEST, MARK
+from sordino.data.csv.quoted import public_text
 from sordino.errors import DataSourceError, InvalidParameter
 
 PIECE = 1 << 16

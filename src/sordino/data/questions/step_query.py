@@ -16,12 +16,12 @@ from functools import partial
 from typing import NamedTuple, final
 
 from sordino.constraints import POWER_OF_TWO, shown
-from sordino.data._numbers import NumberKind
+from sordino.data.questions.numbers import NumberKind
 from sordino.errors import InvalidParameter
 from sordino.grid import CLAMP
 
 DIGITS = 18
-"""Decimals have at most so many digits after the point: times 2^60 they still fit into 128 bits."""
+"""Decimals have at most so many digits after the point: ends of 2^53 steps, times 10^18, fit into 128 bits."""
 
 _HUGE = 1 << 127
 

@@ -1,0 +1,1 @@
+"""Where rows come from: one file for each kind of source, the engine that evaluates them, and what engines call things."""
