@@ -107,8 +107,8 @@ def identify(connection: Connection, address: str) -> tuple[ServerTable, int]:
         ) from None
     if found is None:
         raise DataSourceError(
-            f"A PostgreSQL source must be an existing table or view; {shown} is none. "
-            "Name it as schema.table."
+            "A PostgreSQL source must be an existing table or view; "
+            f"{shown} is none. Name it as schema.table."
         )
     system, database, schema, name, oid = found
     return ServerTable(system, (database, schema, name), address), oid

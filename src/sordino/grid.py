@@ -91,8 +91,8 @@ def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Frac
     if sensitivity.step is not None and sensitivity.norm != "each":
         if steps < 1:
             raise InvalidParameter(
-                f"{owner}.sensitivity must have a bound of at least one step, {float(step):g}; "
-                f"got {float(steps * step):g}."
+                f"{owner}.sensitivity must have a bound of at least one step, "
+                f"{float(step):g}; got {float(steps * step):g}."
             )
         # In the L1 norm such answers move by whole steps, so the bound may be rounded down.
         return Fraction(math.floor(steps)) if sensitivity.norm == "l1" else steps
@@ -108,9 +108,9 @@ def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Frac
         )
     if sensitivity.step is None and steps < KEPT * rounded:
         raise InvalidParameter(
-            f"{owner} would add {float(rounded / steps - 1):.1%} more noise than its budget needs, because "
-            "the grid chosen from the noise is coarse for these parameters. Raise the budget, or give "
-            "Sensitivity(step=), a power of two."
+            f"{owner} would add {float(rounded / steps - 1):.1%} more noise than its budget needs, "
+            "because the grid chosen from the noise is coarse for these parameters. "
+            "Raise the budget, or give Sensitivity(step=), a power of two."
         )
     return rounded
 
@@ -130,8 +130,8 @@ def fit_rate(
     """
     if ideal > RATE_DENOMINATOR:
         raise InvalidParameter(
-            f"{owner} must ask for noise with a rate of at most 2^40 a step, where none is left. "
-            "Lower the budget."
+            f"{owner} must ask for noise with a rate of at most 2^40 a step, "
+            "where none is left. Lower the budget."
         )
     if ideal.denominator <= denominator:
         return ideal

@@ -83,8 +83,8 @@ class Budget:
         whole = math.floor(limit * NANO)
         if whole < 1:
             raise InvalidParameter(
-                f"Budget.epsilon must allow at least a billionth of {MEASURES[self.meter]}, the unit of a "
-                f"ledger; got {shown(self.epsilon)}."
+                f"Budget.epsilon must allow at least a billionth of {MEASURES[self.meter]}, "
+                f"the unit of a ledger; got {shown(self.epsilon)}."
             )
         if whole > LARGEST:
             raise InvalidParameter(
@@ -94,8 +94,8 @@ class Budget:
 
     def __repr__(self) -> str:
         return (
-            f"Budget(epsilon={float(self.epsilon):.12g}, delta={float(self.delta):.12g}, "
-            f"meter={self.meter!r})"
+            f"Budget(epsilon={float(self.epsilon):.12g}, "
+            f"delta={float(self.delta):.12g}, meter={self.meter!r})"
         )
 
 
@@ -149,8 +149,8 @@ def cost_of(thing: Any, view: str = "pure") -> Any:
     if isinstance(thing, type) or not callable(getattr(cost, view, None)):
         # Only the type is named: arguments in the wrong order would put private answers here.
         raise InvalidParameter(
-            "A charge takes a mechanism or a cost such as cost.Pure(epsilon=0.1); "
-            f"got a {type(thing).__name__}."
+            "A charge takes a mechanism or a cost such as "
+            f"cost.Pure(epsilon=0.1); got a {type(thing).__name__}."
         )
     return cost
 
@@ -183,8 +183,8 @@ def check_claims(thing: Any, *, adjacency: str, allow_approximate: bool) -> None
     for own in stated:
         if own is not None and own != adjacency:
             raise LedgerConflict(
-                f"The account is for adjacency {adjacency!r} but {name} is for {own!r}. "
-                "Nothing was charged for it."
+                f"The account is for adjacency {adjacency!r} but "
+                f"{name} is for {own!r}. Nothing was charged for it."
             )
     if getattr(thing, "exact", True) is not True and not allow_approximate:
         raise InvalidParameter(

@@ -66,7 +66,7 @@ def _heads(file: Path) -> dict[str, str]:
 
 @contextmanager
 def _named(target: Path) -> Iterator[Path]:
-    """Lend a file to write into. If the block does not fail it becomes `target`, which must be a free name."""
+    """Lend a file to write into. If the block does not fail it becomes `target`, which must not exist."""
     for other in (target, Path(f"{target}-journal"), Path(f"{target}-wal")):
         if other.exists() or other.is_symlink():
             raise InvalidParameter(

@@ -53,8 +53,8 @@ def request(
             )
     if nano_up(exact) > _schema.LARGEST:
         raise BudgetExceeded(
-            f"This release needs more {MEASURES[account.meter]} than any account can hold. "
-            "Nothing was read or released."
+            f"This release needs more {MEASURES[account.meter]} than "
+            "any account can hold. Nothing was read or released."
         )
     for part in parts:
         check_claims(part, adjacency=account.adjacency, allow_approximate=allow_approximate)
@@ -83,8 +83,8 @@ def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
     share = nano_down(amount)
     if not 1 <= share <= _schema.LARGEST:
         raise InvalidParameter(
-            f"grant.amount must be from a billionth, the unit of a ledger, to {_schema.LARGEST // NANO}; "
-            f"got {shown(amount)}."
+            "grant.amount must be from a billionth, the unit of a ledger, "
+            f"to {_schema.LARGEST // NANO}; got {shown(amount)}."
         )
     with pages.reading() as (parent, rows):
         found = rows(_schema.ACCOUNT, account=child)

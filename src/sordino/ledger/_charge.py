@@ -339,8 +339,8 @@ class Charge:
             self._check_open()
             if self._busy:
                 raise LedgerConflict(
-                    f"Charge {self.label!r} is being used; a signal handler cannot use it too. Nothing was "
-                    "drawn."
+                    f"Charge {self.label!r} is being used; "
+                    "a signal handler cannot use it too. Nothing was drawn."
                 )
             self._busy = True
             try:
@@ -362,11 +362,10 @@ class Charge:
         if spent is None or not honest:
             self._keep()
             raise LedgerConflict(
-                "The release says that it spent more than its mechanism declared. The full reservation stays "
-                "charged."
+                "The release says that it spent more than its "
+                "mechanism declared. The full reservation stays charged."
             )
-        # The bound must hold for each transcript, not only in the worst case, and only pure bounds add up
-        # that way.
+        # The bound must hold for each transcript, not only in the worst case, and only pure bounds add up so.
         if by_transcript and self._meter == "pure":
             self._spent[slot] = (worst, spent)
 

@@ -19,8 +19,8 @@ def check_streams(mechanism: Any) -> None:
     """Refuse, before anything is drawn for it, a mechanism that would refuse to open a stream."""
     if not callable(getattr(mechanism, "open", None)):
         raise InvalidParameter(
-            "Charge.open needs a mechanism with streams, such as a SparseVector; got a "
-            f"{type(mechanism).__name__}."
+            "Charge.open needs a mechanism with streams, "
+            f"such as a SparseVector; got a {type(mechanism).__name__}."
         )
     if getattr(mechanism, "passes", 1) != 1 or getattr(mechanism, "domain_size", None) is not None:
         raise InvalidParameter(
@@ -140,8 +140,7 @@ class ChargedStream:
             If the verdict says that it is simulated; the charge stays.
         """
         self._check_process()
-        # A signal handler may ask in the middle of a question: only the outer one closes the stream in the
-        # end.
+        # A signal handler may ask in the middle of a question: only the outer one may close the stream.
         me = threading.get_ident()
         outer = me not in self._asking
         try:
@@ -185,6 +184,6 @@ class ChargedStream:
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise StreamClosed(
-                "This stream belongs to the process that opened it, not to a fork of it. Nothing was "
-                "answered."
+                "This stream belongs to the process that opened it, "
+                "not to a fork of it. Nothing was answered."
             )

@@ -60,15 +60,15 @@ def check_place(path: str, mounts: Path = _MOUNTS) -> None:
         return  # whoever opens it says why that is not possible
     if made and file.is_file() and status.st_nlink > 1:
         raise LedgerError(
-            f"{where} has {status.st_nlink} names (hard links), and would be another ledger under each; "
-            "remove all but one."
+            f"{where} has {status.st_nlink} names (hard links), "
+            "and would be another ledger under each; remove all but one."
         )
     device = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
     for mounted, point, kind in _mounted(mounts):
         if point == os.path.realpath(path):
             raise LedgerError(
-                f"{where} is mounted as a single file, and is another ledger under its other name; "
-                "mount its folder instead."
+                f"{where} is mounted as a single file, and is another "
+                "ledger under its other name; mount its folder instead."
             )
         if mounted == device and kind in _NETWORK | _NETWORK_FUSE:
             raise LedgerError(

@@ -44,7 +44,7 @@ def look(descriptor: int, path: str, real: str) -> Beside:
     LedgerError
         If SQLite would undo or redo what does not belong to the file as it is.
     """
-    # In the first page: the write format (2 is WAL) at 18, the change counter at 24, then version and
+    # The first page has the write format (2 is WAL) at 18, the change counter at 24, then version and
     # application.
     header, size = os.pread(descriptor, 100, 0), os.fstat(descriptor).st_size
     ours = len(header) == 100 and header.startswith(_FORMAT) and _number(header, 68) == APPLICATION
@@ -85,10 +85,9 @@ def _changes_before(journal: bytes) -> int | None:
 
 
 _STRANGE = (
-    "Beside the ledger at {path!r} lies {other!r}, which belongs to it as it was before: a process was "
-    "killed, "
-    "and the ledger was moved without that file and used since, or is another one. Move that file to another "
-    "folder if this is the ledger that counts."
+    "Beside the ledger at {path!r} lies {other!r}, which belongs to it as it was before: "
+    "a process was killed, and the ledger was moved without that file and used since, "
+    "or is another one. Move that file to another folder if this is the ledger that counts."
 )
 
 

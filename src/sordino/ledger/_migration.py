@@ -66,9 +66,8 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
         )
     if history.spent != spent:
         raise LedgerError(
-            f"The account {name!r} of this older ledger does not add up: its charges are not what it says "
-            "was "
-            "spent. It was left as it is; compare it with a backup."
+            f"The account {name!r} of this older ledger does not add up: its charges are "
+            "not what it says was spent. It was left as it is; compare it with a backup."
         )
     connection.execute(
         "UPDATE account SET number = ?, head = ? WHERE name = ?", (history.number, history.head, name)

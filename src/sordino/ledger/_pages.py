@@ -35,8 +35,8 @@ class Pages:
             if not found:
                 listed = ", ".join(map(repr, names(rows))) or "none"
                 raise LedgerError(
-                    f"There is no account {self.name!r} in the ledger at {self.store.url!r}; its accounts: "
-                    f"{listed}."
+                    f"There is no account {self.name!r} in the ledger "
+                    f"at {self.store.url!r}; its accounts: {listed}."
                 )
             account = Account(*found[0])
             self._seen = self._seen or account
@@ -99,14 +99,13 @@ class Pages:
         known, row = self.facts, patiently(self.account)
         if any(getattr(known, fact) != getattr(row, fact) for fact in FACTS):
             raise LedgerConflict(
-                f"Account {self.name!r} at {self.store.url!r} is not the one that was opened; open it again. "
-                f"{then}"
+                f"Account {self.name!r} at {self.store.url!r} is "
+                f"not the one that was opened; open it again. {then}"
             )
         if row.spent > row.allowance - needed:
             raise BudgetExceeded(
                 f"{what} needs {MEASURES[row.meter]} {decimal(needed)} but "
-                f"{decimal(row.allowance - row.spent)} "
-                f"remains in account {self.name!r}. {then}"
+                f"{decimal(row.allowance - row.spent)} remains in account {self.name!r}. {then}"
             )
 
 

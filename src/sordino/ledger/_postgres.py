@@ -42,8 +42,8 @@ _CHAIN_AND_TRIGGER = (
     " AS $$ SELECT encode(sha256(convert_to(covered, 'UTF8')), 'hex') $$",
     "CREATE FUNCTION ~append_only() RETURNS trigger LANGUAGE plpgsql"
     " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END $$",
-    "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~event EXECUTE FUNCTION "
-    "~append_only()",
+    "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~event"
+    " EXECUTE FUNCTION ~append_only()",
 )
 # A commit that does not wait for the disk could lose a charge whose noise was released already.
 _DURABLE = (
@@ -151,9 +151,9 @@ class PostgresStore:
     def backup(self, path: str) -> dict[str, str]:
         """Raise: the tools of the server do that, and put it back as it was, with its roles."""
         raise InvalidParameter(
-            "A ledger in PostgreSQL is backed up by the tools of its server, also while it is charged: "
-            f"pg_dump --schema=sordino --file=FILE, with the address of the ledger; got {path!r} to copy it "
-            "to."
+            "A ledger in PostgreSQL is backed up by the tools of its server, "
+            "also while it is charged: pg_dump --schema=sordino --file=FILE, "
+            f"with the address of the ledger; got {path!r} to copy it to."
         )
 
     def permit(self, role: str) -> None:
@@ -263,14 +263,13 @@ class PostgresStore:
         names = [operation.name for operation in OPERATIONS]
         if version == VERSION and connection.execute(_TRUSTED, {"names": names}).fetchone() != (True,):
             raise LedgerError(
-                f"The functions of the ledger at {self.url!r} are not those of its owner; it was left as it "
-                "is."
+                f"The functions of the ledger at {self.url!r} are "
+                "not those of its owner; it was left as it is."
             )
         if version != VERSION:
             raise LedgerError(
-                f"The ledger at {self.url!r} has schema {version} but this version of sordino knows schema "
-                f"{VERSION}; "
-                "use a newer sordino."
+                f"The ledger at {self.url!r} has schema {version} but this "
+                f"version of sordino knows schema {VERSION}; use a newer sordino."
             )
         return True
 
@@ -302,8 +301,8 @@ _REASONS = {
     "22P02": "refused a change because what it should record is not what a ledger records.",
     "42704": "is on a server that has no such role.",
     "57014": "took longer than its server allows.",
-    "42501": "does not allow this role to do that; its owner can, or can let it charge (`sordino ledger "
-    "permit`).",
+    "42501": "does not allow this role to do that; its owner can, "
+    "or can let it charge (`sordino ledger permit`).",
     "53100": "could not be written because the disk is full.",
     "53300": "has no connection left for another client; try again.",
     "55P03": f"was locked by another process for longer than {_LOCK_SECONDS} seconds; try again.",

@@ -124,7 +124,7 @@ class Operation:
 
 @cache
 def rendered(sql: str, prefix: str, mark: str) -> str:
-    """Return SQL with a prefix for own names, and with parameters written like `mark`: @ stands for the name."""
+    """Return SQL with a prefix for own names and parameters written like `mark`, with @ for their names."""
     return _PARAMETER.sub(lambda found: mark.replace("@", found[1]), sql.replace("~", prefix))
 
 
@@ -162,13 +162,13 @@ def _closing(kind: str, state: str, *, charging: bool) -> Operation:
     return Operation(
         kind,
         (
-            f"UPDATE ~charge SET state = '{state}', settled = :amount WHERE id = :charge AND account = "
-            ":account"
+            f"UPDATE ~charge SET state = '{state}', settled = :amount"
+            " WHERE id = :charge AND account = :account"
             f"{' AND lock = ~chain(:key)' if charging else ''} AND state IN ('reserved', 'drawn')"
             " AND reserved = :reserved AND drawn = :drawn AND draws = :draws"
             " AND :amount >= 0 AND :amount <= drawn"
-            " AND (:amount = drawn OR EXISTS (SELECT 1 FROM ~account WHERE name = :account AND meter = "
-            "'pure'))",
+            " AND (:amount = drawn"
+            " OR EXISTS (SELECT 1 FROM ~account WHERE name = :account AND meter = 'pure'))",
             "UPDATE ~account SET spent = spent - (:reserved - :amount), "
             + _head(kind, ":charge", ":amount", spent="spent - (:reserved - :amount)")
             + " WHERE name = :account",
@@ -183,8 +183,8 @@ RESERVE = Operation(
     (
         "UPDATE ~account SET spent = spent + :amount, "
         + _head("reserve", ":charge", ":amount", spent="spent + :amount")
-        + " WHERE name = :account AND meter = :meter AND adjacency = :adjacency AND unit = :unit AND source "
-        "= :source"
+        + " WHERE name = :account AND meter = :meter"
+        " AND adjacency = :adjacency AND unit = :unit AND source = :source"
         " AND :amount >= 0 AND spent <= allowance - :amount",
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws)"
         " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0"
@@ -267,9 +267,8 @@ _CHARGE = (
 )
 CHARGES = _CHARGE + " ORDER BY e.number"
 ONE_CHARGE = (
-    _CHARGE
-    + " AND c.id = :charge AND e.number = (SELECT number FROM ~charge WHERE id = :charge AND account = "
-    ":account)"
+    _CHARGE + " AND c.id = :charge"
+    " AND e.number = (SELECT number FROM ~charge WHERE id = :charge AND account = :account)"
 )
 EVENTS = (
     "SELECT number, kind, charge, amount, spent, allowance, head, body FROM ~event"

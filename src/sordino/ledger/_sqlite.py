@@ -51,10 +51,9 @@ _NOT_OPENED = "cannot be opened; this user must be able to write to it and to it
 _KEPT = 4  # files whose connections stay open
 _JOURNAL_BYTES = 1 << 20  # what a large write leaves of its journal
 _TORN = (
-    "The ledger at {!r} holds half of a write: a process was killed, and the file was moved without the file "
-    "-journal beside it. Put that file beside it again, or restore a backup; `sordino ledger verify` tells "
-    "which "
-    "account is concerned. Nothing was charged."
+    "The ledger at {!r} holds half of a write: a process was killed, and the file was moved "
+    "without the file -journal beside it. Put that file beside it again, or restore a backup; "
+    "`sordino ledger verify` tells which account is concerned. Nothing was charged."
 )
 _DAMAGED = "The ledger at {} is damaged; restore it from a backup and charge what was released since."
 _IN_LOG = (
@@ -62,9 +61,8 @@ _IN_LOG = (
     "outside of the file (WAL); end it, and try again. Nothing was charged."
 )
 _UNDONE = (
-    "The ledger at {!r} was changed by another program while it was written, so that nobody knows whether "
-    "this "
-    "was charged; see `sordino ledger verify`."
+    "The ledger at {!r} was changed by another program while it was written, "
+    "so that nobody knows whether this was charged; see `sordino ledger verify`."
 )
 
 
@@ -148,9 +146,8 @@ class SqliteStore:
     def permit(self, role: str) -> None:
         """Raise: a file has no roles."""
         raise InvalidParameter(
-            "A ledger in a file has no roles: whoever may write the file may do everything with it; got "
-            f"role {role!r}. "
-            "Keep the ledger in PostgreSQL to let somebody charge and nothing else."
+            "A ledger in a file has no roles: whoever may write the file may do everything with it; "
+            f"got role {role!r}. Keep the ledger in PostgreSQL to let somebody charge and nothing else."
         )
 
 
@@ -174,8 +171,7 @@ def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterato
             except BaseException:
                 _drop(path, lent)
                 raise
-            # A connection in WAL mode holds a lock as long as it lives, and would keep others from leaving
-            # WAL.
+            # In WAL mode a connection that stays open would keep others from leaving that mode.
             if beside.in_log:
                 _drop(path, lent)
             else:
@@ -198,15 +194,13 @@ def _lent(path: str, kind: str) -> tuple[_Open, Beside]:
     kept = _open.get(path)
     if kept is not None and kept.process != os.getpid():
         raise LedgerError(
-            f"The ledger at {path!r} was in use while this process was forked outside of Python; start the "
-            "process "
-            "with os.fork or multiprocessing, or use the ledger only after forking."
+            f"The ledger at {path!r} was in use while this process was forked outside of Python; "
+            "start the process with os.fork or multiprocessing, or use the ledger only after forking."
         )
     try:
         if kept is not None:
             _take(kept.descriptor, path)
-            # If the file was replaced, nothing is looked at: what lies beside the name belongs to the other
-            # one.
+            # If the file was replaced, nothing is looked at: what lies beside it belongs to the new one.
             if kept.file != _identity(path) or (beside := look(kept.descriptor, path, kept.real)).in_log:
                 _drop(path, kept)
                 kept = None
@@ -393,14 +387,13 @@ def _explained(error: sqlite3.Error, path: str) -> LedgerError:
         sqlite3.SQLITE_CANTOPEN: f"{where} {_NOT_OPENED}",
         sqlite3.SQLITE_NOTADB: f"{path!r} is not a sordino ledger.",
         sqlite3.SQLITE_CORRUPT: _DAMAGED.format(repr(path)),
-        sqlite3.SQLITE_IOERR: f"{where} could not be read or written: the operating system reports "
-        "an input/output error.",
+        sqlite3.SQLITE_IOERR: f"{where} could not be read or written: "
+        "the operating system reports an input/output error.",
     }
     if extended == sqlite3.SQLITE_READONLY_ROLLBACK:
         return LedgerError(
-            f"{where} holds half of a write that a killed process has left; a user who may write to it and "
-            "to its "
-            "folder must open it once (`sordino ledger accounts`), which undoes that."
+            f"{where} holds half of a write that a killed process has left; a user who may write to "
+            "it and to its folder must open it once (`sordino ledger accounts`), which undoes that."
         )
     if code == sqlite3.SQLITE_CONSTRAINT:
         return LedgerConflict(f"{where} refused a change because it would break one of its own rules.")

@@ -22,9 +22,8 @@ def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if application == APPLICATION and version > VERSION:
         raise LedgerError(
-            f"The ledger at {path!r} has schema {version} but this version of sordino knows schemas up to "
-            f"{VERSION}; "
-            "use a newer sordino."
+            f"The ledger at {path!r} has schema {version} but this version "
+            f"of sordino knows schemas up to {VERSION}; use a newer sordino."
         )
     if application == APPLICATION and version >= 1:
         return version
@@ -41,8 +40,7 @@ def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _build(connection: sqlite3.Connection) -> None:
-    # The rows live in the index of their key, so a charge touches as few pages as a table without a key
-    # would.
+    # The rows live in the index of their key: a charge touches no more pages than in a table without a key.
     for statement in (*(table + " WITHOUT ROWID" for table in TABLES), *APPEND_ONLY):
         connection.execute(rendered(statement, "", ":@"))
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -50,7 +48,7 @@ def _build(connection: sqlite3.Connection) -> None:
 
 
 def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
-    """Bring an older file to the present schema in one transaction; another process may have done it already."""
+    """Bring an older file to the present schema, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     # Asked again under the lock: another process may have done it meanwhile.
     if version_of(connection, path, may_be_new=False) != VERSION:

@@ -130,8 +130,7 @@ class Statement:
     def __repr__(self) -> str:
         return (
             f"Statement(account={self.account!r}, limit={float(self.limit):.12g}, "
-            f"spent={float(self.spent):.12g}, "
-            f"charges={len(self.charges)})"
+            f"spent={float(self.spent):.12g}, charges={len(self.charges)})"
         )
 
     @property
