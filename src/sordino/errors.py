@@ -43,8 +43,8 @@ class DataSourceError(SordinoError):
     """The data source cannot be used; before the charge it says why, after it a constant sentence."""
 
     AFTER_CHARGE = (
-        "The data engine could not finish this release. The charge stays; the cause is not reported "
-        "because it may depend on private rows."
+        "The data engine could not finish this release. The charge stays; "
+        "the cause is not reported because it may depend on private rows."
     )
 
     @classmethod

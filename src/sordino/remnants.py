@@ -79,7 +79,8 @@ def sweep(error: BaseException, outer: BaseException | None = None) -> None:
         seen.add(id(one))
         step = one.__traceback__
         while step is not None:
-            # It is still running: the door itself, which forgets by itself, or a caller of the door.
+            # A frame that is still running cannot be cleared: the door itself, which forgets by itself, or a
+            # caller of the door.
             with suppress(RuntimeError):
                 step.tb_frame.clear()
             step = step.tb_next

@@ -47,8 +47,8 @@ def to_dp_events(costs: Any) -> Any:
     parts = ordered(parts_of(total_of(costs, "to_dp_events")))
     if sum(count for part, count in parts if isinstance(part, Pure)) > 10**5:
         raise InvalidParameter(
-            "to_dp_events lists at most 10^5 pure costs one by one; got more. Use "
-            "compose(...).epsilon(delta)."
+            "to_dp_events lists at most 10^5 pure costs one by one; "
+            "got more. Use compose(...).epsilon(delta)."
         )
     events: list[Any] = []
     for part, count in parts:

@@ -1,8 +1,10 @@
 """Filters: limits, fixed in advance, for releases whose costs may depend on what was released before.
 
 Claim: while a filter lets costs through, all releases together keep its guarantee, however their costs and
-their number were chosen [rogers2016; feldman2021; whitehouse2023]. Proof: docs/proofs/filters.md. What is not
-claimed: docs/explanation/what-a-filter-may-promise.md.
+their number were chosen [rogers2016; feldman2021; whitehouse2023].
+Proof: docs/proofs/filters.md.
+
+What is not claimed: docs/explanation/what-a-filter-may-promise.md.
 """
 
 from __future__ import annotations
@@ -263,7 +265,7 @@ class ApproximateFilter:
     """Lets costs through while their epsilons and their deltas each add up to at most the limit.
 
     It takes pure and (epsilon, delta) costs. Convert a concentrated cost first, at a delta of your choice:
-    `Approximate( epsilon=c.epsilon(delta), delta=delta)`.
+    `Approximate(epsilon=c.epsilon(delta), delta=delta)`.
 
     Parameters
     ----------
@@ -364,8 +366,7 @@ def _finite(amount: Fraction | float, caller: str, view: str, cost: Any) -> Frac
     return Fraction(amount)
 
 
-# ---- one account of privacy filters
-# -------------------------------------------------------------------------
+# ---- one account of privacy filters ------------------------------------------------------------------
 # Sums of exact amounts under limits that were fixed in advance.
 
 
@@ -421,8 +422,8 @@ class Meter:
         """Refuse to work in a copy of the process."""
         if self._process != os.getpid():
             raise BudgetExceeded(
-                "A filter lets costs through in the process that made it; in a copy of that process nothing "
-                "remains. Nothing was charged."
+                "A filter lets costs through in the process that made it; "
+                "in a copy of that process nothing remains. Nothing was charged."
             )
 
 

@@ -26,8 +26,8 @@ def cost_of(thing: Any, caller: str) -> Cost:
     if isinstance(thing, type) or not isinstance(cost, Cost):
         # Only the type is named: arguments in the wrong order would put private answers here.
         raise InvalidParameter(
-            f"{caller} takes costs such as cost.Pure(epsilon=0.1), or mechanisms; got a "
-            f"{type(thing).__name__}."
+            f"{caller} takes costs such as cost.Pure(epsilon=0.1), "
+            f"or mechanisms; got a {type(thing).__name__}."
         )
     return cost
 
@@ -39,8 +39,8 @@ def total_of(costs: Any, caller: str) -> Cost:
     # They hold each cost once, and a list that was meant would be read as less than it is.
     if isinstance(costs, Mapping | Set):
         raise InvalidParameter(
-            f"{caller} takes a list of costs, equal ones as often as they are paid; got a "
-            f"{type(costs).__name__}."
+            f"{caller} takes a list of costs, equal ones as often as they are paid; "
+            f"got a {type(costs).__name__}."
         )
     return compose(*(cost_of(thing, caller) for thing in costs))
 

@@ -119,8 +119,8 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
     reach = _reach(parts)
     if reach / width > 10**7:
         raise InvalidParameter(
-            f"{caller} sums losses over at most 10^7 intervals; got {digits(reach, 6)} nats. Use a larger "
-            "interval or fewer costs."
+            f"{caller} sums losses over at most 10^7 intervals; "
+            f"got {digits(reach, 6)} nats. Use a larger interval or fewer costs."
         )
     library = dp_accounting("dp_accounting.pld.privacy_loss_distribution", caller)
     texts = {

@@ -2,8 +2,8 @@
 
 Every cost with finite ends has a dominating law of the loss on a few equally spaced points; independent sums
 of these dominate the adaptive composition [zhu2022, Thm 10]. Losses are whole multiples of one unit, rounded
-up where they do not fit; masses are floats whose relative error is bounded and added. Proof:
-docs/proofs/dominating-pairs.md.
+up where they do not fit; masses are floats whose relative error is bounded and added.
+Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations

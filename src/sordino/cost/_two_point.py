@@ -1,8 +1,8 @@
 """The extreme pair of two laws whose log ratio lies in [-low, high]: two points, at the two ends.
 
 With masses P(high) = (1 - e^-low) / (1 - e^-(low+high)) and Q = P e^-loss it has the largest divergence of
-every convex kind, and the other order of the pair is the same with low and high exchanged. Proof:
-docs/proofs/dominating-pairs.md.
+every convex kind, and the other order of the pair is the same with low and high exchanged.
+Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ def raised(delta: float) -> float:
 def pure_rdp(epsilon: float, alpha: float) -> float:
     """Return the largest Rényi divergence of order `alpha` between laws of log ratio in [-epsilon, epsilon].
 
-    The extreme pair is randomized response (two points): ln(p e^{(a-1)e} + (1-p) e^{-(a-1)e}) / (a-1), p =
-    e^e / (1 + e^e).
+    The extreme pair is randomized response (two points): ln(p e^{(a-1)e} + (1-p) e^{-(a-1)e}) / (a-1),
+    with p = e^e / (1 + e^e).
     """
     if epsilon == 0 or math.isinf(epsilon) or math.isinf(alpha):
         return epsilon
@@ -134,7 +134,7 @@ def pure_epsilon(epsilon0: float, delta: float) -> float:
 
 
 def settled(delta_at: Callable[[float], float], guess: float, delta: float, top: float) -> float:
-    """Return an epsilon at or just above `guess` whose delta is at most `delta`; `top` always holds.
+    """Return an epsilon at or just above `guess` whose delta is at most `delta`; `top` is one that holds.
 
     It holds for the shortest decimal of what is returned too, which may lie half a unit in the last place
     below.

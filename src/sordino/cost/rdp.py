@@ -309,8 +309,7 @@ def turning(curve: RDP) -> tuple[float, float]:
     return 1 + math.exp(x), value
 
 
-# ---- the curve of one Laplace shift
-# -------------------------------------------------------------------------
+# ---- the curve of one Laplace shift ------------------------------------------------------------------
 # The Rényi divergence between Laplace noise and the same noise moved by 1, at `rate` per unit.
 #
 # Continuous [mironov2017, Prop. 6], with e = rate:

@@ -262,8 +262,8 @@ class Charge:
             if before + worst > self.reserved:
                 raise LedgerConflict(
                     f"This draw needs {MEASURES[self._meter]} {_shown(worst)} but "
-                    f"{_shown(self.reserved - before)} of "
-                    f"{_shown(self.reserved)} remains in charge {self.label!r}. Nothing was drawn."
+                    f"{_shown(self.reserved - before)} of {_shown(self.reserved)} "
+                    f"remains in charge {self.label!r}. Nothing was drawn."
                 )
             # Differences of the rounded sum, not rounded differences: many draws of half a billionth fit
             # where their sum fits.

@@ -71,8 +71,8 @@ def store_at(url: str) -> Store:
         return PostgresStore(named)
     if (_NOT_A_PATH.match(named) and not mark) or (mark and not _SCHEME.fullmatch(scheme)):
         raise LedgerError(
-            "A ledger in PostgreSQL is written postgresql://USER@HOST/DATABASE; got something else, which is "
-            "not shown because it may hold a password."
+            "A ledger in PostgreSQL is written postgresql://USER@HOST/DATABASE; "
+            "got something else, which is not shown because it may hold a password."
         )
     if mark:
         # Only the scheme is named: an address may hold a password.

@@ -2,8 +2,8 @@
 
 Claim: P(X = x) is proportional to exp(-rate x^2), that is sigma^2 = 1/(2 rate), exactly.
 Proof: docs/proofs/samplers.md [canonne2020, Algorithm 3].
-Noise: a discrete Laplace proposal of scale floor(sigma) + 1, kept with probability exp(-rate (|y| - c)^2), c
-= 1/(2 rate scale).
+Noise: a discrete Laplace proposal of scale floor(sigma) + 1, kept with probability exp(-rate (|y| - c)^2),
+c = 1/(2 rate scale).
 Floats: the closed forms; in the sampler a float proposes the exponent and the exact rational decides inside a
 certified band.
 """

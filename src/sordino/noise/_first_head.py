@@ -1,7 +1,7 @@
 """Permute-and-flip over runs of equal candidates: in random order, the first whose coin shows heads wins.
 
-Claim: the law of the winner is exactly that of the coins in random order. Proof: docs/proofs/samplers.md,
-"First head".
+Claim: the law of the winner is exactly that of the coins in random order.
+Proof: docs/proofs/samplers.md, "First head".
 Noise: candidates ring by independent Poisson clocks of rate 1 and flip at their first ring; only rings that
 could show heads are drawn.
 Floats: they may only propose; inside a certified band decimals of any precision decide.
@@ -31,9 +31,9 @@ def first_head(
     Parameters
     ----------
     depths : array of int, shape (m,)
-        How far the candidates of run j lie below the best: their coins show heads with probability e^(-rate
-        depths[j]). Depths are counted from the least one of a run that is not empty, so that some coin is
-        certain.
+        How far the candidates of run j lie below the best: their coins show heads with probability
+        e^(-rate depths[j]). Depths are counted from the least one of a run that is not empty, so that some
+        coin is certain.
     lengths : array of int, shape (m,)
         How many candidates run j has, at least 0, in all at least 1.
     rate : Fraction
@@ -106,8 +106,7 @@ class _Runs:
         """
         threshold, *known = exponentials([coin.first, *(wait.first for wait in waits)])
         total, error, chance = float(self.sums[-1]), float(self.slack[-1]), float(self.q[run])
-        # Floats decide if their bounds do not overlap; otherwise decimals do, with as many digits as it
-        # takes.
+        # Floats decide if their bounds do not overlap; otherwise decimals do, with as many digits as needed.
         if threshold[0] * (total - error) > chance * (1 + 64 * UNIT) * sum(high for _, high in known):
             return True
         if threshold[1] * (total + error) < chance * (1 - 64 * UNIT) * sum(low for low, _ in known):

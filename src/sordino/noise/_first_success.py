@@ -1,7 +1,7 @@
 """The first success in a long row of independent trials, of which many in a row have the same probability.
 
-Claim: `first_success` returns i with probability exactly p_i (1-p_0)...(1-p_(i-1)). Proof:
-docs/proofs/samplers.md, "First success".
+Claim: `first_success` returns i with probability exactly p_i (1-p_0)...(1-p_(i-1)).
+Proof: docs/proofs/samplers.md, "First success".
 Noise: one uniform number, extended without end; it is compared with enclosures of the probability that the
 first i trials all fail.
 Floats: one may only propose; inside a certified band decimals of any precision decide.

@@ -2,8 +2,8 @@
 
 Claim: P(G = g) = (1 - r) r^g for g >= 0, r = e^-rate, exactly.
 Proof: docs/proofs/samplers.md [binary digits of G are independent].
-Noise: one 16-bit word a binary digit; the digits above a level are one more geometric variable, almost always
-0.
+Noise: one 16-bit word a binary digit; the digits above a level are one more geometric variable,
+almost always 0.
 Floats: only in the closed forms `pmf`, `cdf`, `sf`, `quantile`; the sampler uses none.
 """
 

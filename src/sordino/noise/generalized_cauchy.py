@@ -1,7 +1,7 @@
 """The generalized Cauchy law: density proportional to 1/(1 + |z|^gamma), gamma > 1, with a power tail.
 
-Claim: `sample` has this law in ideal arithmetic, by rejection from min(1, z^-gamma). Proof:
-docs/proofs/smooth-selection.md, "Noise".
+Claim: `sample` has this law in ideal arithmetic, by rejection from min(1, z^-gamma).
+Proof: docs/proofs/smooth-selection.md, "Noise".
 Noise: three words a proposal; a proposal is taken with a probability between 1/2 and 1.
 Floats: uniform numbers have 53 bits after their first digit 1, however small they are, so that neither the
 neighborhood of 0 nor the tail is a grid; every step of a draw is rounded, and the law of the floats is not
