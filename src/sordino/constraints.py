@@ -230,7 +230,7 @@ def is_unicode(value: object) -> bool:
 
 
 def text(value: Any, name: str) -> str:
-    """Return `value` if it is a non-empty text without control characters, else raise `InvalidParameter`."""
+    """Return `value` if it is a non-empty printable text, else raise `InvalidParameter`."""
     if isinstance(value, str) and value and value.isprintable():
         return value
     raise InvalidParameter(f"{name} must be a non-empty printable text; got {shown(value)}.")

@@ -85,6 +85,7 @@ class LossLaw:
         with np.errstate(divide="ignore"):  # masses may have left the floats
             reached, kept = np.cumsum(self.masses), np.logaddexp.accumulate(np.log(self.masses) - self.losses)
         at_losses = reached - np.exp(kept + self.losses)  # the curve at each loss, up to rounding
+        # Between two losses delta is `reached` - e^(epsilon + `kept`); this is solved for epsilon, and checked.
         place = max(int(np.searchsorted(at_losses, delta)) - 1, 0)
         inside = float(reached[place]) - delta
         guess = math.log(inside) - float(kept[place]) if inside > 0 else 0.0
@@ -132,9 +133,11 @@ def _lattice(part: Cost, count: int, aligned: str | None, mirrored: bool) -> Lat
         return _bounded(part.epsilon_, count)
     if not isinstance(part, Range):
         return None
+    # If the order is known, or does not matter, the two-point law of that order dominates.
     if part.low == part.high or (part.orientation is not None and part.orientation == aligned):
         low, high = (part.high, part.low) if mirrored else (part.low, part.high)
         return Lattice(-low, low + high, masses(float(low), float(high)), count)
+    # Otherwise the three-point law, whose curve is the larger one of both orders.
     top, other = max(part.low, part.high), min(part.low, part.high)
     reach, rest = float(top), float(other)
     p_top = masses(rest, reach)[1]

@@ -87,7 +87,9 @@ def _named(target: Path) -> Iterator[Path]:
         finally:
             os.close(descriptor)
         Path(unnamed).replace(target)
+        # The copy has its name now: nothing is removed any more.
         made.clear()
+        # The name must be on the disk, too.
         _sync(target.parent)
     except OSError as error:
         raise LedgerError(

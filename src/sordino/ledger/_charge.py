@@ -337,6 +337,7 @@ class Charge:
         """Let one thread at a time write about this charge, and no signal handler in between."""
         with self._lock:
             self._check_open()
+            # The lock lets its own thread in again, and so a signal handler; that one is refused here.
             if self._busy:
                 raise LedgerConflict(
                     f"Charge {self.label!r} is being used; "

@@ -253,10 +253,10 @@ class Replay:
     def play(self, row: Row) -> None:
         """Take the next event."""
         if row.number != self.number + 1:
-            # It goes on with what the row says, so that one fault is reported once.
             self._wrong(f"event {self.number + 1} is missing")
         if row.head != linked(self.head, row):
             self._wrong(f"event {row.number} does not have the hash of what it says")
+        # From here on what the row says counts, so that one fault is reported once.
         self.number, self.head = row.number, row.head
         self.met = self.met or row.head == self.noted
         try:
@@ -309,6 +309,7 @@ class Replay:
 
     def _apply(self, row: Row, body: Mapping[str, Any]) -> bool:
         """Do what an event says; return whether it was possible."""
+        # The first event makes the account, and no other one does.
         if (row.kind == "create") != (row.number == 1) or row.amount < 0:
             return False
         match row.kind:
@@ -331,6 +332,7 @@ class Replay:
                 return new and body["digest"] == (
                     "" if body.get("migrated") is True else digest_of(body, self.account)
                 )
+        # A charge that was never reserved raises here, and `play` notes it.
         return self._use(row, body, self.charges[row.charge])
 
     def _is_the_limit(self, amount: int) -> bool:
@@ -358,6 +360,7 @@ class Replay:
                 return was_open and charged.drawn <= charged.reserved and body["slot"] == charged.draws - 1
             case "settle" | "void":
                 charged.settled, charged.state = row.amount, "settled" if row.kind == "settle" else "void"
+                # The rest of the reservation returns; of what was drawn, a part does on a pure meter only.
                 self.spent -= charged.reserved - row.amount
                 return was_open and (
                     row.amount == charged.drawn

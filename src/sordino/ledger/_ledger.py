@@ -124,6 +124,7 @@ class Ledger:
             "unit": canonical_unit(unit),
             "source": str(known_source(source)),
         }
+        # Only now, so that a parameter that is refused leaves no file behind.
         made._store.build()
         body = body_of(name=made.account, parent=None, **facts)
         parameters = {"account": made.account, **facts, "amount": nano_down(budget.limit), "body": body}

@@ -325,6 +325,7 @@ def _definitions() -> list[str]:
         *TABLES,
         *_CHAIN_AND_TRIGGER,
         *(_function(operation) for operation in OPERATIONS),
+        # PostgreSQL lets everybody call a new function.
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
     )
     return [rendered(definition, PREFIX, "_@") for definition in definitions]
@@ -332,6 +333,7 @@ def _definitions() -> list[str]:
 
 def _function(operation: Operation) -> str:
     parameters = ", ".join(f":{name} {kind}" for name, kind in operation.parameters.items())
+    # The first statement decides: if it changes no row, nothing else happens.
     first, *rest = operation.statements
     checked = " ".join(check for name, check in _CHECKED.items() if name in operation.parameters)
     return (

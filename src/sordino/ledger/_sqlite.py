@@ -166,6 +166,7 @@ def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterato
                     build_if_empty(connection, path)
                 yield connection
                 connection.execute("COMMIT")
+                # Only a write counts up the number in the file.
                 if connection.total_changes != rows:
                     _check_counted(lent, path, writes)
             except BaseException:
@@ -175,6 +176,7 @@ def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterato
             if beside.in_log:
                 _drop(path, lent)
             else:
+                # Between transactions nothing is held, so there is nothing that a fork or a close could drop.
                 fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
     except sqlite3.Error as error:
         raise _explained(error, path) from None
@@ -206,6 +208,7 @@ def _lent(path: str, kind: str) -> tuple[_Open, Beside]:
                 kept = None
         if kept is None:
             kept, beside = _opened(path, kind)
+        # What was used last is closed last.
         _open.move_to_end(path)
         if kind != "read" and beside.alone:
             beside = _adopted(kept, path)
@@ -282,6 +285,7 @@ def _take(descriptor: int, path: str) -> None:
     give_up = time.monotonic() + _TIMEOUT
     while True:
         try:
+            # Without waiting in the system, so that it can be given up.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > give_up:
@@ -348,6 +352,7 @@ def _connect(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection:
         connection.execute("PRAGMA cache_spill = OFF")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         version = version_of(connection, path, may_be_new=kind == "create")
+        # Only a reader finds a log here, and a reader leaves the file as it is.
         if not in_log:
             connection.execute("PRAGMA journal_mode = PERSIST")
         if version is not None and version < VERSION:
