@@ -85,7 +85,7 @@ class LossLaw:
         with np.errstate(divide="ignore"):  # masses may have left the floats
             reached, kept = np.cumsum(self.masses), np.logaddexp.accumulate(np.log(self.masses) - self.losses)
         at_losses = reached - np.exp(kept + self.losses)  # the curve at each loss, up to rounding
-        # Between two losses delta is `reached` - e^(epsilon + `kept`); this is solved for epsilon, and checked.
+        # Between two losses delta is `reached` - e^(epsilon + `kept`): the guess solves this for epsilon.
         place = max(int(np.searchsorted(at_losses, delta)) - 1, 0)
         inside = float(reached[place]) - delta
         guess = math.log(inside) - float(kept[place]) if inside > 0 else 0.0
