@@ -42,7 +42,7 @@ _HERE = frozenset(("localhost", "127.0.0.1", "::1"))
 
 @final
 class ServerTable(str):
-    """The text by which a ledger knows a table of a PostgreSQL server, in the server's own words.
+    """The text by which a ledger knows a table of a PostgreSQL server, as the server itself says it.
 
     It is the same however the server was addressed: `postgresql:SYSTEM/DATABASE#SCHEMA.TABLE`, where SYSTEM
     is the number that a server gets when it is made. Accounts of older versions have an address in its place.

@@ -24,7 +24,7 @@ _ASKED = (
     "SELECT s.system_identifier, pg_catalog.current_database(), n.nspname, c.relname, c.oid"
     " FROM pg_catalog.pg_control_system() AS s, pg_catalog.pg_class AS c"
     " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
-    # Tables, partitioned tables, views, materialized views and foreign tables: all that has rows.
+    # Tables, partitioned tables, views, materialized views and foreign tables.
     " WHERE n.nspname = %s AND c.relname = %s AND c.relkind = ANY ('{r,p,v,m,f}')"
 )
 

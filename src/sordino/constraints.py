@@ -21,7 +21,7 @@ def exact(value: Any) -> Fraction | None:
 
     A float means its shortest decimal (`Fraction(repr(x))`), so that ten times 0.1 is exactly 1.
     """
-    # For Python a bool is a whole number; for a parameter it is a mistake.
+    # For Python a bool is a whole number; for a numeric parameter it is a mistake.
     if isinstance(value, bool):
         return None
     if isinstance(value, Fraction):

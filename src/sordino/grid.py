@@ -240,7 +240,7 @@ def _column(answers: Any) -> NDArray[Any]:
     name = str(kind).lower()
     if isinstance(kind, np.dtype) or name.startswith(("float", "double")):
         return np.asarray(answers)
-    # NumPy has no such numbers of 128 bits.
+    # NumPy has no whole numbers or decimals of 128 bits.
     if not name.endswith("128"):
         array = np.asarray(answers)
         if array.dtype.kind != "f":
@@ -254,7 +254,7 @@ def _column(answers: Any) -> NDArray[Any]:
 def _is_single(answers: Any) -> bool:
     """Return whether the answers are a single one: a number, or a mark where a number is missing."""
     times = np.datetime64 | np.timedelta64  # one of them is a whole number for NumPy
-    # Of pandas, which is not imported for that.
+    # By their names: pandas is not imported for that.
     missing = answers is None or type(answers).__name__ in {"NAType", "NaTType"}
     return missing or isinstance(answers, numbers.Real | Decimal | times)
 
@@ -280,7 +280,7 @@ def _step_of(value: Any, step: Fraction, highest: int = CLAMP) -> int:
         return -CLAMP
     if math.isinf(value):
         return highest if value > 0 else -CLAMP
-    # Such a decimal would become a whole number of as many digits as its exponent says.
+    # A decimal with a huge exponent would become a whole number of as many digits.
     beyond = _DIGITS + max(step.numerator.bit_length(), step.denominator.bit_length())
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > beyond:
         # A decimal that is far below one step is rounded down to 0 or -1.

@@ -41,7 +41,7 @@ def summed_rdp(parts: frozenset[tuple[Cost, int]]) -> Curve:
     rows: dict[str, list[tuple[float, ...]]] = {}
     for part, count in parts:
         terms = _terms(part) if isinstance(part, ZCDP) or len(parts) > MANY else None
-        # Some costs arrays cannot sum, and some counts no float can hold.
+        # One by one: costs that are few, or that arrays cannot sum, and counts that no float can hold.
         if terms is None or (terms.kind and count > 1 << 53):
             rest.append((part, above(count)))
             continue

@@ -274,7 +274,7 @@ class Charge:
                 "amount": amount,
                 "body": body_of(slot=slot, draws=described([mechanism], self._meter)),
             }
-            # It changes nothing if the ledger holds other draws: then a copy of this process has drawn, too.
+            # It changes nothing if the ledger knows other draws than this process, or the charge is closed.
             if not self._do(_schema.DRAW, drawn):
                 raise LedgerConflict(_STALE)
             self._spent.append((worst, worst))
