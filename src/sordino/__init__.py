@@ -1,4 +1,7 @@
-"""Private answers to *which ones?* and *how big?* about tables. Public names are loaded when they are first used."""
+"""Differentially private answers to *which ones?* and *how big?* about tables.
+
+Public names are loaded when they are first used.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from urllib.parse import parse_qsl, unquote
 
 from sordino.errors import InvalidParameter
 
-# A colon outside of brackets begins a port, and an at sign ends a password: anywhere else they may be parts of one.
+# A colon outside of brackets begins a port, and an at sign ends a password.
+# Anywhere else they may be parts of a password: such an address is refused.
 _HOSTS = r"(?:\[[^\]@/?#]*\]|:\d*(?=[,/?#]|$)|[^@/?#:\[\]])*"
 _PARTS = re.compile(
     rf"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^@/?#]*@)?({_HOSTS}(?:/[^@?#]*)?)(?:[?][^@#]*)?(#[^@]*)?"
@@ -26,8 +27,8 @@ def without_password(address: str) -> str:
     found = _PARTS.fullmatch(address)
     if found is None:
         raise InvalidParameter(
-            "An address must be written SCHEME://USER@HOST/DATABASE with special characters percent-encoded; got something else, "
-            "which is not shown because it may hold a password."
+            "An address must be written SCHEME://USER@HOST/DATABASE with special characters percent-encoded; "
+            "got something else, which is not shown because it may hold a password."
         )
     scheme, place, table = found.groups(default="")
     return f"{scheme}{place}{table}"
@@ -43,8 +44,8 @@ _HERE = frozenset(("localhost", "127.0.0.1", "::1"))
 class ServerTable(str):
     """The text by which a ledger knows a table of a PostgreSQL server, as the server itself says it.
 
-    It is the same however the server was addressed: `postgresql:SYSTEM/DATABASE#SCHEMA.TABLE`, where SYSTEM is the
-    number that a server gets when it is made. Accounts of older versions have an address in its place.
+    It is the same however the server was addressed: `postgresql:SYSTEM/DATABASE#SCHEMA.TABLE`, where SYSTEM
+    is the number that a server gets when it is made. Accounts of older versions have an address in its place.
 
     Parameters
     ----------
@@ -58,7 +59,8 @@ class ServerTable(str):
     Examples
     --------
     >>> from sordino._address import ServerTable
-    >>> table = ServerTable(7000, ("shop", "public", "orders"), "postgresql://me@DB.example.org:5432/shop#orders")
+    >>> address = "postgresql://me@DB.example.org:5432/shop#orders"
+    >>> table = ServerTable(7000, ("shop", "public", "orders"), address)
     >>> table, table.was_called("postgresql://db.example.org/shop#public.orders")
     ('postgresql:7000/shop#public.orders', True)
     """
@@ -80,7 +82,7 @@ class ServerTable(str):
 
 
 def is_server_table(text: str) -> bool:
-    """Tell whether a text is the address of a table of a PostgreSQL server, which the server has another name for."""
+    """Tell whether a text is the address of a PostgreSQL table; the server itself has another name for it."""
     return text.startswith("postgresql://") and "#" in text
 
 
@@ -118,4 +120,5 @@ def _host_and_port(named: str) -> tuple[str, str]:
     if not colon or port.endswith("]"):
         host, port = named, ""
     host = host.strip("[]").lower()
+    # All names of this machine are one place, and a missing port is the default one.
     return "localhost" if host in _HERE else host, port or "5432"

@@ -1,4 +1,7 @@
-"""Packages whose public names are loaded when they are first used: a command that selects need not load what adds up numbers."""
+"""Loads the public names of a package when they are first used.
+
+So a command that only selects items need not load the modules that add up numbers.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ def lazy(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of the `package` whose modules `homes` hold these names (PEP 562).
 
-    A name that is that of its module stands for the module itself.
+    A name that is also the name of its module stands for the module itself.
     """
     home = {name: module for module, names in homes.items() for name in names}
 
@@ -22,6 +25,7 @@ def lazy(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"{package}.{home[name]}")
         value = module if name == home[name] else getattr(module, name)
+        # From now on the package has the name itself, and `load` is not called for it again.
         setattr(sys.modules[package], name, value)
         return value
 

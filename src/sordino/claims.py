@@ -1,4 +1,4 @@
-"""Claims are data: what is guaranteed, by which theorem, on which proof page, and where it is attained."""
+"""What a mechanism guarantees, as data: the statement, its theorem, its proof page and its worst cases."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ class Claim:
     proof : str
         File name of the page in docs/proofs/ that proves it for the code as written.
     neighbours : tuple
-        Mechanisms, small enough to be enumerated, each with two neighbouring answers where its loss is largest; the audit plays them. A
-        claim without any is not audited, and every list of audits says so.
+        Mechanisms, small enough to be enumerated, each with two neighboring answers where its loss is
+        largest; the audit plays them. A claim without any is not audited, and every list of audits says so.
     tight : bool
-        True if there are neighbours and the loss on each of them equals the stated cost (under zCDP: the Rényi divergence of some order).
+        True if there are neighbors and the loss on each of them equals the stated cost (under zCDP: the Rényi
+        divergence of some order).
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Constraints on public parameters, written once: they validate, word the message and generate the values that tests try."""
+"""Constraints on public parameters: each checks a value, words the error and lists values for the tests."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def exact(value: Any) -> Fraction | None:
 
     A float means its shortest decimal (`Fraction(repr(x))`), so that ten times 0.1 is exactly 1.
     """
+    # For Python a bool is a whole number; for a numeric parameter it is a mistake.
     if isinstance(value, bool):
         return None
     if isinstance(value, Fraction):
@@ -36,7 +37,10 @@ def exact(value: Any) -> Fraction | None:
 
 
 class Check(Protocol):
-    """A rule for one parameter: takes its full name and its value, returns the value to keep, or raises `InvalidParameter`."""
+    """A rule for one parameter.
+
+    It takes the full name and the value, and returns the value to keep or raises `InvalidParameter`.
+    """
 
     def __call__(self, name: str, value: Any, /) -> Any:
         """Return the value to keep."""
@@ -60,7 +64,7 @@ class Constraint:
     invalid: tuple[Any, ...]
 
     def __call__(self, name: str, value: Any) -> Any:
-        """Return the converted value, or raise `InvalidParameter` naming the parameter, the rule and what was given."""
+        """Return the converted value, or raise `InvalidParameter` with the name, the rule and the value."""
         converted = self.convert(value)
         if converted is None:
             raise InvalidParameter(f"{name} must be {self.says}; got {shown(value)}.")
@@ -69,9 +73,11 @@ class Constraint:
 
 def shown(value: Any) -> str:
     """Return a short picture of a public parameter for an error message."""
+    # Python refuses to write out very long whole numbers.
     if isinstance(value, int) and value.bit_length() > 1000:
         return f"a whole number of {value.bit_length()} bits"
     if isinstance(value, Fraction):
+        # `float` raises for a fraction beyond its range.
         return f"{float(value):.12g}" if abs(value) < 10**300 else "a number beyond 1e300"
     text = (
         repr(value)
@@ -134,6 +140,7 @@ def _power_of_two(value: Any) -> Fraction | None:
     number = _positive(value)
     if number is None:
         return None
+    # In lowest terms a power of two is one bit over 1, or 1 over one bit.
     one = number.numerator if number.denominator == 1 else number.denominator
     alone = number.denominator == 1 or number.numerator == 1
     return number if alone and one & (one - 1) == 0 else None
@@ -210,7 +217,7 @@ class WordOr:
 
 
 def is_unicode(value: object) -> bool:
-    """Tell whether `value` is a text that can be written anywhere: a Python text may hold halves of characters."""
+    """Tell whether `value` can be encoded: a Python text may hold halves of characters."""
     if not isinstance(value, str):
         return False
     if value.isascii():
@@ -223,7 +230,7 @@ def is_unicode(value: object) -> bool:
 
 
 def text(value: Any, name: str) -> str:
-    """Return `value` if it is a non-empty string without control characters, else raise `InvalidParameter`."""
+    """Return `value` if it is a non-empty printable text, else raise `InvalidParameter`."""
     if isinstance(value, str) and value and value.isprintable():
         return value
     raise InvalidParameter(f"{name} must be a non-empty printable text; got {shown(value)}.")

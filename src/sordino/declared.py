@@ -1,7 +1,8 @@
-"""Public parameters, declared once: what each must satisfy and means stands beside its name, and nowhere else.
+"""Declares public parameters once: the check and the meaning of each stand beside its name, nowhere else.
 
-A class that derives from `Declared` lists its parameters as fields. From that list come the constructor and its signature, the checks
-and their messages, the picture (`repr`), equality, `dataclasses.replace`, and the section "Parameters" of its documentation.
+A class that derives from `Declared` lists its parameters as fields. From that list come the constructor and
+its signature, the checks and their messages, the picture (`repr`), equality, `dataclasses.replace`, and the
+section "Parameters" of its documentation.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ Kept_co = TypeVar("Kept_co", covariant=True)
 
 
 class Converted(Protocol[Given_contra, Kept_co]):
-    """The type of a parameter that is kept as something else than it may be given as: `Converted[given, kept]`.
+    """The type of a parameter that is given as one type and kept as another: `Converted[given, kept]`.
 
-    It says to type checkers what the constructor takes and what the attribute is; nothing of it happens when a program runs.
+    It tells type checkers what the constructor takes and what the attribute is. It does nothing when a
+    program runs.
     """
 
     def __get__(self, owner: object, kind: object = None) -> Kept_co:
@@ -38,8 +40,8 @@ def parameter(check: Check, meaning: str, *, default: Any = dataclasses.MISSING)
     Parameters
     ----------
     check : callable
-        Called with the full name (`Class.parameter`) and the value: returns the value to keep, or raises `InvalidParameter`.
-        A `Constraint` is one.
+        Called with the full name (`Class.parameter`) and the value: returns the value to keep, or raises
+        `InvalidParameter`. A `Constraint` is one.
     meaning : str
         What it means, for the documentation; what it must satisfy is said by the check.
     default : object, optional
@@ -62,13 +64,13 @@ class Declared:
         cls.__doc__ = documented(cls)
 
     def __post_init__(self) -> None:
-        for one in dataclasses.fields(
-            cast("Any", self)
-        ):  # each subclass is a dataclass, which mypy cannot see
+        # Each subclass is a dataclass, which mypy cannot see.
+        for one in dataclasses.fields(cast("Any", self)):
             if one.init:
                 given = getattr(self, one.name)
                 checked = one.metadata["check"](f"{type(self).__name__}.{one.name}", given)
-                # A number stays as it was given: 0.1 is shown as 0.1. Who computes asks `exact` for what it means.
+                # A number stays as it was given: 0.1 is shown as 0.1.
+                # Code that computes with it asks `exact` what it means.
                 self._set(**{one.name: given if isinstance(checked, Fraction) else checked})
         self.derive()
 
@@ -96,6 +98,7 @@ def documented(cls: type) -> str:
     ]
     text = inspect.cleandoc(cls.__doc__ or "")
     lines = text.splitlines()
+    # A section begins one line above its row of dashes.
     rules = [number for number, line in enumerate(lines) if line and set(line) == {"-"}]
     place = rules[0] - 1 if rules else len(lines)
     parts = ["\n".join(lines[:place]).rstrip(), *filter(None, sections), "\n".join(lines[place:])]

@@ -1,8 +1,9 @@
-"""Random words: the one door through which chance enters a release.
+"""Random words for releases: all chance in a release comes through this module.
 
-Claim: words of `SYSTEM` are AES-256-CTR keystream under keys from the operating system, never used twice, not by a forked child either.
-A release, a draw of a charge and an open stream use no word that was drawn before they began, nor a key without fresh bytes of the
-operating system in it: a copy of the memory, such as a machine image that is resumed twice, repeats none of their noise.
+Claim: words of `SYSTEM` are AES-256-CTR keystream under keys from the operating system, never used twice, not
+by a forked child either. A release, a draw of a charge and an open stream use no word that was drawn before
+they began, nor a key without fresh bytes of the operating system in it: a copy of the memory, such as a
+machine image that is resumed twice, repeats none of their noise.
 Floats: none; words are whole numbers of 64 bits.
 """
 
@@ -25,7 +26,10 @@ _Keystream = Callable[[memoryview, memoryview], int]
 
 _KEY_BYTES = 32
 _FIRST_WORDS, _POOL_WORDS = 1 << 8, 1 << 13
-"""Words drawn at once: a small release needs few, and each further draw of one release is four times as large, up to the second number."""
+"""Words drawn at once: the first number in the first draw of a release, at most the second in later ones.
+
+A small release needs few words. Each further draw of one release is four times as large.
+"""
 _ZEROS = memoryview(bytes(1 << 20))
 _NO_WORDS: Words = np.zeros(0, dtype=np.uint64)
 
@@ -34,7 +38,8 @@ _NO_WORDS: Words = np.zeros(0, dtype=np.uint64)
 class Entropy(Protocol):
     """A stream of independent uniform 64-bit words; successive calls never repeat a word of the stream.
 
-    One that keeps words between calls may have a method `renew()` as well: it is called when a release begins, and forgets them.
+    One that keeps words between calls may have a method `renew()` as well: it is called when a release
+    begins, and forgets them.
 
     Examples
     --------
@@ -55,7 +60,8 @@ class Entropy(Protocol):
 
 def _keystream(key: bytes) -> _Keystream:
     """Return a function that writes the AES-256-CTR keystream of `key`, from its start, into a buffer."""
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415  (24 ms, needed at the first draw)
+    # Imported at the first draw, because it takes 24 ms.
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415
 
     update: _Keystream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update_into
     return update
@@ -64,15 +70,17 @@ def _keystream(key: bytes) -> _Keystream:
 def _fill(keystream: _Keystream, n: int) -> Words:
     """Return `n` fresh words of the keystream."""
     padded = np.empty(n + 2, dtype="<u8")  # the cipher asks for room for one more block
-    padded[n:] = 0  # or it would keep what stood there before: who looks at the words must not find that
+    # Or it would keep what stood there before: who looks at the words must not find that.
+    padded[n:] = 0
     target = padded.data.cast("B")
+    # Encrypted zeros are the keystream itself.
     for start in range(0, 8 * n, len(_ZEROS)):
         keystream(_ZEROS[: min(len(_ZEROS), 8 * n - start)], target[start:])
     return padded[:n].astype(np.uint64, copy=False)
 
 
 def _mixed(key: bytes, fresh: bytes) -> bytes:
-    """Return a key that nobody knows who lacks either of two."""
+    """Return a key that is unknown to everybody who lacks one of the two."""
     return (int.from_bytes(key) ^ int.from_bytes(fresh)).to_bytes(_KEY_BYTES)
 
 
@@ -102,18 +110,15 @@ class _Stream:
                 self.busy = False
 
     def renew(self) -> None:
-        """Wipe the words that nobody was given yet; the next ones are drawn under a key that fresh bytes have entered."""
+        """Wipe the words that nobody was given yet; the next ones come under a key with fresh bytes in it."""
         with self.lock:
-            if (
-                self.busy
-            ):  # a signal handler in the middle of a draw: each of its own draws has a key of its own
+            # A signal handler in the middle of a draw: each of its own draws has a key of its own.
+            if self.busy:
                 return
             try:
                 self.busy = True
-                dropped, self.pool = (
-                    self.pool,
-                    _NO_WORDS,
-                )  # before they are wiped: an interrupt must not lead back to wiped ones
+                # Before they are wiped: an interrupt must not lead back to wiped words.
+                dropped, self.pool = self.pool, _NO_WORDS
                 self.size = _FIRST_WORDS
                 dropped[self.position :] = 0
                 self.position = 0
@@ -125,25 +130,24 @@ class _Stream:
             return self._draw(n)
         if self.position + n > self.pool.size:
             self.pool = self._draw(max(n, self.size))
-            self.position = 0  # after the words are there: an interrupt must not lead back to wiped ones
+            # After the words are there: an interrupt must not lead back to wiped ones.
+            self.position = 0
             self.size = min(4 * self.size, _POOL_WORDS)
         at = self.position
-        self.position = (
-            at + n
-        )  # before they are read: an interrupt may lose words, and never hands them out again, or wiped ones
+        # Before they are read: an interrupt may lose words, and never hands them out again, or wiped ones.
+        self.position = at + n
         taken = self.pool[at : at + n]
         words = taken.copy()
         taken[:] = 0
         return words
 
     def _draw(self, n: int) -> Words:
-        self.key = _mixed(
-            self.key, os.urandom(_KEY_BYTES)
-        )  # before each use: two copies of this memory go on with different keys
+        # Before each use: two copies of this memory go on with different keys.
+        self.key = _mixed(self.key, os.urandom(_KEY_BYTES))
         drawn = _fill(_keystream(self.key), n + _KEY_BYTES // 8)
-        self.key = drawn[
-            n:
-        ].tobytes()  # keystream that nobody saw: who finds it later cannot go back to the words before it
+        # Keystream that nobody saw: who finds this key later cannot go back to the words before it.
+        self.key = drawn[n:].tobytes()
+        # The words are a view of this memory: the new key must not stand behind them.
         drawn[n:] = 0
         return drawn[:n]
 
@@ -152,11 +156,12 @@ class _Stream:
 class System:
     """The operating system's entropy, stretched by AES-256-CTR.
 
-    Before every refill 32 fresh bytes of the operating system enter the key; after it the key is replaced by keystream that nobody saw,
-    and words that were handed out are wiped from the pool: a later look into the memory of the process tells nothing about earlier
-    noise. When a release, a draw of a charge or a stream begins, the words that are left are wiped: a copy of the memory that was made
-    before tells nothing about its noise. A forked child starts from a key of its own and wipes what it inherited. Safe to share between
-    threads; a signal handler that draws in the middle of a draw gets words of a key of its own.
+    Before every refill 32 fresh bytes of the operating system enter the key. After it the key is replaced by
+    keystream that nobody saw, and words that were handed out are wiped from the pool: a later look into the
+    memory of the process tells nothing about earlier noise. When a release, a draw of a charge or a stream
+    begins, the words that are left are wiped: a copy of the memory that was made before tells nothing about
+    its noise. A forked child starts from a key of its own and wipes what it inherited. It is safe to share
+    between threads. A signal handler that draws in the middle of a draw gets words of a key of its own.
     """
 
     __slots__ = ("_stream",)
@@ -182,16 +187,17 @@ class System:
         if stream.process != os.getpid():
             stream = self._forget()
         words = stream.words(n)
-        return (
-            words if stream is self._stream else self.words(n)
-        )  # a signal handler has forked, and the parent has the same words
+        # If a signal handler has forked meanwhile, this is the child, and the parent has the same words.
+        return words if stream is self._stream else self.words(n)
 
     def renew(self) -> None:
-        """Wipe the words that nobody was given yet: what is drawn from now on, nobody can have seen in a copy of this memory."""
+        """Wipe the words that nobody was given yet.
+
+        Nobody can have seen what is drawn from now on in a copy of this memory that was made before.
+        """
         stream = self._stream
-        if (
-            stream.process == os.getpid()
-        ):  # a fork starts anew at its first draw, and its copy of the lock may be held for ever
+        # A fork starts anew at its first draw, and its copy of the lock may be held for ever.
+        if stream.process == os.getpid():
             stream.renew()
 
     def _forget(self) -> _Stream:
@@ -253,23 +259,27 @@ class Seeded:
 
 def checked_entropy(entropy: Any, owner: str) -> Entropy:
     """Return `entropy` if it is one, else raise `InvalidParameter`: before any answer is looked at."""
-    if type(entropy) not in _OURS and not isinstance(
-        entropy, Entropy
-    ):  # to ask for the methods of a stranger takes microseconds
+    # Our own types are known at once: to ask for the methods of a stranger takes microseconds.
+    if type(entropy) not in _OURS and not isinstance(entropy, Entropy):
         raise InvalidParameter(f"{owner} needs entropy such as SYSTEM or Seeded(7); got {shown(entropy)}.")
     found: Entropy = entropy
     return found
 
 
 def renew(entropy: Any) -> None:
-    """Let entropy forget the words that it keeps, if it can: before each stage of a release, draw of a charge or block of a stream."""
+    """Let entropy forget the words that it keeps, if it can.
+
+    This is called before each stage of a release, draw of a charge or block of a stream.
+    """
     forget = getattr(entropy, "renew", None)
     if callable(forget):
         forget()
 
 
 def fresh_entropy(entropy: Any, owner: str) -> Entropy:
-    """Begin a release: return `entropy`, checked and renewed. Every function that is handed entropy by its name begins with it.
+    """Begin a release: return `entropy`, checked and renewed.
+
+    Every function that is handed entropy by its name begins with it.
 
     Raises
     ------
@@ -283,4 +293,5 @@ def fresh_entropy(entropy: Any, owner: str) -> Entropy:
 
 _OURS = (System, Seeded)
 SYSTEM = System()
-os.register_at_fork(after_in_child=SYSTEM._forget)  # noqa: SLF001  (the child must never continue the parent's words)
+# The child must never continue the parent's words.
+os.register_at_fork(after_in_child=SYSTEM._forget)  # noqa: SLF001

@@ -1,7 +1,7 @@
 """Every error that sordino raises on purpose.
 
-Each message is one sentence or two: what must hold, what was given, what to do. A message never holds a private value: whatever
-depends on rows is said by one constant sentence (`DataSourceError.after_charge`).
+Each message is one sentence or two: what must hold, what was given, what to do. A message never holds a
+private value: whatever depends on rows is said by one constant sentence (`DataSourceError.after_charge`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SimulatedRelease(SordinoError):
 
 
 class StreamClosed(SordinoError):
-    """A stream was asked after it had found enough, was left, or by a copy of its process; nothing was answered."""
+    """A stream was asked after it had ended, or by a copy of its process; nothing was answered."""
 
 
 class UnboundedContribution(SordinoError):
@@ -43,8 +43,8 @@ class DataSourceError(SordinoError):
     """The data source cannot be used; before the charge it says why, after it a constant sentence."""
 
     AFTER_CHARGE = (
-        "The data engine could not finish this release. The charge stays; the cause is not reported because it may depend on "
-        "private rows."
+        "The data engine could not finish this release. The charge stays; "
+        "the cause is not reported because it may depend on private rows."
     )
 
     @classmethod
@@ -70,4 +70,7 @@ class ClaimBroken(SordinoError):
 
 
 class HeavyTailWarning(UserWarning):
-    """Noise with neither mean nor variance was chosen. ``warnings.simplefilter("ignore", sd.HeavyTailWarning)`` silences it."""
+    """Noise with neither mean nor variance was chosen.
+
+    ``warnings.simplefilter("ignore", sd.HeavyTailWarning)`` silences it.
+    """

@@ -1,6 +1,7 @@
-"""Answers as whole numbers of steps: total conversion, exact rates, and the public priority among equals.
+"""Turns answers into whole numbers of steps, and fits bounds and noise rates to that grid.
 
-Claim: if two answers differ by at most `bound`, their steps differ by at most `bound_in_steps`, and monotone lists stay monotone.
+Claim: if two answers differ by at most `bound`, their steps differ by at most `bound_in_steps`, and monotone
+lists stay monotone.
 Proof: docs/proofs/grid.md.
 Floats: multiplication by a power of two and floor are exact; whatever leaves +-2^52 steps is clamped.
 """
@@ -24,7 +25,7 @@ CLAMP = 1 << 52
 """Answers are clamped to [-CLAMP, CLAMP] steps."""
 
 UNCUT = 1 << 2000
-"""Where answers end that are not clamped from above: beyond every float, at the smallest step."""
+"""The upper clamp where 2^52 would disturb an order: beyond every float, even at the smallest step."""
 
 RATE_DENOMINATOR = 1 << 40
 KEPT = Fraction(999, 1000)
@@ -41,7 +42,8 @@ Steps = NDArray[Any]
 def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction:
     """Return the step of the statement, or else the public power of two in (scale/2^21, scale/2^20].
 
-    The noise scale (in the unit of the answers) is given by its square, which is rational where the scale need not be.
+    The noise scale (in the unit of the answers) is given by its square, which is rational where the scale
+    need not be.
 
     Raises
     ------
@@ -53,13 +55,16 @@ def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction
     )
     if not _SMALLEST <= step <= 1 / _SMALLEST:
         raise InvalidParameter(
-            f"{owner} must work on a grid whose step lies between 2^-900 and 2^900. Change the unit of the answers."
+            f"{owner} must work on a grid whose step lies between 2^-900 and 2^900. "
+            "Change the unit of the answers."
         )
     return step
 
 
 def _chosen_step(square: Fraction) -> Fraction:
+    # The step's square must lie in (square / 2^42, square / 2^40]: the scale itself may be irrational.
     target = square / (1 << 40)
+    # The bit lengths give a first guess, and the loops make it exact.
     step = Fraction(2) ** ((target.numerator.bit_length() - target.denominator.bit_length()) // 2)
     while step**2 > target:
         step /= 2
@@ -71,28 +76,31 @@ def _chosen_step(square: Fraction) -> Fraction:
 def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Fraction:
     """Return the bound of the statement after rounding the answers down to the grid, in steps.
 
-    One answer moves by at most ceil(bound/step). A vector whose statement names no step of its own gains one step for each answer
-    that rounding may carry over an edge: `size` steps in the L1 norm, at most sqrt(size) in the L2 norm.
+    One answer moves by at most ceil(bound/step). A vector whose statement names no step of its own gains one
+    step for each answer that rounding may carry over an edge: `size` steps in the L1 norm, at most sqrt(size)
+    in the L2 norm.
 
     Raises
     ------
     InvalidParameter
-        If rounding would raise the noise by more than a thousandth (a step chosen from the noise scale is then too coarse for the
-        bound), or if the bound of a vector on a grid is below one step of it.
+        If rounding would raise the noise by more than a thousandth (a step chosen from the noise scale is
+        then too coarse for the bound), or if the bound of a vector on a grid is below one step of it.
     """
     steps = POSITIVE("bound", sensitivity.bound) / step
-    if (
-        sensitivity.step is not None and sensitivity.norm != "each"
-    ):  # a statement about answers that are on the grid
+    # A statement about answers that are on the grid.
+    if sensitivity.step is not None and sensitivity.norm != "each":
         if steps < 1:
             raise InvalidParameter(
-                f"{owner}.sensitivity must have a bound of at least one step, {float(step):g}; got {float(steps * step):g}."
+                f"{owner}.sensitivity must have a bound of at least one step, "
+                f"{float(step):g}; got {float(steps * step):g}."
             )
+        # In the L1 norm such answers move by whole steps, so the bound may be rounded down.
         return Fraction(math.floor(steps)) if sensitivity.norm == "l1" else steps
     size = sensitivity.size or 1
     if sensitivity.norm == "each" or size == 1:
         rounded = Fraction(math.ceil(steps))
     else:
+        # `isqrt(size - 1) + 1` is the square root of the size, rounded up.
         rounded = (
             Fraction(math.floor(steps) + size)
             if sensitivity.norm == "l1"
@@ -100,8 +108,9 @@ def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Frac
         )
     if sensitivity.step is None and steps < KEPT * rounded:
         raise InvalidParameter(
-            f"{owner} would add {float(rounded / steps - 1):.1%} more noise than its budget needs, because the grid chosen from the "
-            "noise is coarse for these parameters. Raise the budget, or give Sensitivity(step=), a power of two."
+            f"{owner} would add {float(rounded / steps - 1):.1%} more noise than its budget needs, "
+            "because the grid chosen from the noise is coarse for these parameters. "
+            "Raise the budget, or give Sensitivity(step=), a power of two."
         )
     return rounded
 
@@ -109,9 +118,10 @@ def bound_in_steps(sensitivity: Sensitivity, step: Fraction, owner: str) -> Frac
 def fit_rate(
     ideal: Fraction, owner: str, denominator: int = RATE_DENOMINATOR, *, stepped: bool = True
 ) -> Fraction:
-    """Return `ideal` if its denominator is at most 2^40 (a rate a squared step: 2^80), else the next smaller such rate.
+    """Return `ideal` if its denominator is at most `denominator`, else the next smaller such rate.
 
-    `stepped` tells whether there is a step to change.
+    The denominator is 2^40, for a rate a squared step 2^80. `stepped` tells whether there is a step to
+    change.
 
     Raises
     ------
@@ -120,14 +130,17 @@ def fit_rate(
     """
     if ideal > RATE_DENOMINATOR:
         raise InvalidParameter(
-            f"{owner} must ask for noise with a rate of at most 2^40 a step, where none is left. Lower the budget."
+            f"{owner} must ask for noise with a rate of at most 2^40 a step, "
+            "where none is left. Lower the budget."
         )
     if ideal.denominator <= denominator:
         return ideal
+    # Down: a smaller rate is more noise, which keeps the budget.
     fitted = Fraction(math.floor(ideal * denominator), denominator)
     if fitted < KEPT * ideal:
         raise InvalidParameter(
-            f"{owner} must ask for noise with a rate of at least {1000 / denominator:.2g} a step; got {float(ideal):.3g}. "
+            f"{owner} must ask for noise with a rate of at least {1000 / denominator:.2g} a step; "
+            f"got {float(ideal):.3g}. "
             + ("Raise epsilon (rho) or give a larger step." if stepped else "Raise epsilon.")
         )
     return fitted
@@ -136,38 +149,39 @@ def fit_rate(
 def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
     """Return `floor(answers / step)` clamped to +-2^52, as int64 of the same shape: () or (n,).
 
-    A rule of each value alone, and total: NaN, -inf and what is no number become the lowest, +inf the highest value.
+    Each value is converted by itself, and none is refused: NaN, -inf and what is no number become the lowest,
+    +inf the highest value.
 
     Raises
     ------
     InvalidParameter
-        If the answers are not a number or a one-dimensional list of at least one number (their shape and type are public).
+        If the answers are not a number or a one-dimensional list of at least one number (their shape and type
+        are public).
     """
     array = _array(answers, owner)
     if array.dtype == object:
         steps = np.array([_step_of(value, step) for value in array.ravel()], dtype=np.int64)
         return steps.reshape(array.shape)
     exponent = step.numerator.bit_length() - step.denominator.bit_length()
-    if (
-        array.dtype.kind in "bui" and exponent >= 0
-    ):  # a shift is exact; by 64 and more nothing but the sign is left
+    # A shift is exact; by 64 and more nothing but the sign is left.
+    if array.dtype.kind in "bui" and exponent >= 0:
         return _shifted(array, exponent)
     with np.errstate(all="ignore"):
         # A whole number that a float cannot hold lies beyond the clamp, because the step is below 1 here.
         values = array if array.dtype.itemsize > 8 else array.astype(np.float64)
         scaled = np.ldexp(values, -exponent)
-        scaled = np.where(
-            (values < 0) & (scaled == 0), -1.0, np.floor(scaled)
-        )  # an underflow still lies below zero
+        # A negative value that underflows still lies below zero.
+        scaled = np.where((values < 0) & (scaled == 0), -1.0, np.floor(scaled))
     scaled = np.nan_to_num(scaled, nan=-CLAMP, posinf=CLAMP, neginf=-CLAMP)
     clamped: NDArray[Any] = np.clip(scaled, -CLAMP, CLAMP)
     return clamped.astype(np.int64)
 
 
 def to_steps_uncut(answers: Any, step: Fraction, owner: str) -> Steps:
-    """Return what `to_steps` returns, but clamped to [-2^52, 2^2000]: Python integers, all of them, where one lies beyond 2^52.
+    """Return what `to_steps` returns, but clamped to [-2^52, 2^2000].
 
-    For lists that stand in an order which a clamp from above would not keep: of two that rise together one would stop first.
+    If one step lies at 2^52 or beyond, all of them are Python integers. This is for lists in an order which a
+    clamp from above would not keep: of two answers that rise together one would stop first.
 
     Raises
     ------
@@ -194,9 +208,13 @@ def _shifted(array: NDArray[Any], exponent: int) -> NDArray[np.int64]:
 
 
 def _array(answers: Any, owner: str) -> NDArray[Any]:
-    """Return the answers as an array of numbers, or of objects to be converted one by one; none of their values raises or sways another."""
+    """Return the answers as an array of numbers, or of objects to be converted one by one.
+
+    None of their values raises, and none changes how another one is converted.
+    """
     array: NDArray[Any] | None = None
     if isinstance(answers, np.ma.MaskedArray):
+        # Whatever stands under a mask is missing.
         array = np.ma.filled(answers.astype(object), None)
     elif isinstance(answers, list | tuple | range):
         array = _listed(list(answers))
@@ -207,18 +225,23 @@ def _array(answers: Any, owner: str) -> NDArray[Any]:
         array = _column(answers)
     if array is None or array.dtype.kind not in "buifO" or array.ndim > 1 or array.size == 0:
         raise InvalidParameter(
-            f"{owner}.release needs a number or a one-dimensional array of at least one number; got something of another shape or type."
+            f"{owner}.release needs a number or a one-dimensional array of at least one number; "
+            "got something of another shape or type."
         )
     return array
 
 
 def _column(answers: Any) -> NDArray[Any]:
-    """Return a column of pandas, Polars or Arrow as an array. Whole numbers stay whole where one is missing: NumPy makes floats of all."""
+    """Return a column of pandas, Polars or Arrow as an array.
+
+    Whole numbers stay whole where one is missing: NumPy would make floats of all of them.
+    """
     kind = getattr(answers, "dtype", getattr(answers, "type", None))
     name = str(kind).lower()
     if isinstance(kind, np.dtype) or name.startswith(("float", "double")):
         return np.asarray(answers)
-    if not name.endswith("128"):  # such numbers are not NumPy's
+    # NumPy has no whole numbers or decimals of 128 bits.
+    if not name.endswith("128"):
         array = np.asarray(answers)
         if array.dtype.kind != "f":
             return array
@@ -229,12 +252,10 @@ def _column(answers: Any) -> NDArray[Any]:
 
 
 def _is_single(answers: Any) -> bool:
-    """Return whether the answers are a single one: a number, or what stands where a number is missing."""
-    times = np.datetime64 | np.timedelta64  # of which one, for NumPy, is a whole number
-    missing = answers is None or type(answers).__name__ in {
-        "NAType",
-        "NaTType",
-    }  # of pandas, which is not imported for that
+    """Return whether the answers are a single one: a number, or a mark where a number is missing."""
+    times = np.datetime64 | np.timedelta64  # one of them is a whole number for NumPy
+    # By their names: pandas is not imported for that.
+    missing = answers is None or type(answers).__name__ in {"NAType", "NaTType"}
     return missing or isinstance(answers, numbers.Real | Decimal | times)
 
 
@@ -259,22 +280,22 @@ def _step_of(value: Any, step: Fraction, highest: int = CLAMP) -> int:
         return -CLAMP
     if math.isinf(value):
         return highest if value > 0 else -CLAMP
+    # A decimal with a huge exponent would become a whole number of as many digits.
     beyond = _DIGITS + max(step.numerator.bit_length(), step.denominator.bit_length())
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > beyond:
+        # A decimal that is far below one step is rounded down to 0 or -1.
         return (highest if value > 0 else -CLAMP) if value.adjusted() > 0 else -int(value < 0)
     return _clamped(Fraction(*value.as_integer_ratio()) / step, highest)
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, np.bool_ | numbers.Integral) and not isinstance(
-        value, np.timedelta64
-    )  # which int() refuses, or not
+    # NumPy counts a timedelta64 as a whole number, and `int` refuses some of them.
+    return isinstance(value, np.bool_ | numbers.Integral) and not isinstance(value, np.timedelta64)
 
 
 def _is_nan(value: Any) -> bool:
-    return (
-        value.is_nan() if isinstance(value, Decimal) else math.isnan(value)
-    )  # a signaling decimal raises elsewhere
+    # `math.isnan` raises for a signaling decimal.
+    return value.is_nan() if isinstance(value, Decimal) else math.isnan(value)
 
 
 def _clamped(steps: Fraction, highest: int) -> int:
@@ -282,21 +303,24 @@ def _clamped(steps: Fraction, highest: int) -> int:
 
 
 def add(steps: NDArray[np.int64], noise: Steps) -> Steps:
-    """Return answers plus noise, exactly: int64, or Python integers in the astronomically rare case that noise needs them."""
+    """Return answers plus noise, exactly: int64, or Python integers in the rare case that they are needed."""
     return steps.astype(object) + noise if noise.dtype == object else steps + noise
 
 
 def largest(values: Steps, m: int) -> NDArray[np.intp]:
-    """Return the positions of the `m` largest values, largest first; among equals the smaller position wins (the public priority).
+    """Return the positions of the `m` largest values, largest first.
 
-    Lists may come in rows, shape (..., n): they are sorted, one or many, by the same line. One long list is searched.
+    Among equals the smaller position wins (the public priority). Lists may come in rows, shape (..., n): one
+    or many, they are sorted by the same line. One long list is searched.
     """
     n = values.shape[-1]
     m = min(m, n)
     if values.dtype == object:
         return np.array(sorted(range(n), key=lambda i: (-values[i], i))[:m], dtype=np.intp)
     if n <= _SHORT or values.ndim > 1:
+        # A stable sort keeps equals in the order of their positions.
         return np.argsort(-values, axis=-1, kind="stable")[..., :m]
+    # All that lies above the m-th largest value is in; its equals fill the rest, smallest positions first.
     last = np.partition(values, n - m)[n - m]
     above = np.flatnonzero(values > last)
     level = np.flatnonzero(values == last)[: m - above.size]

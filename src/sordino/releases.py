@@ -1,4 +1,4 @@
-"""What leaves the building: results that know their mechanism, their cost and whether they are real."""
+"""The results that mechanisms release: each knows its mechanism, its cost and whether it is real."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sordino.cost import Cost
 
 
 def plain(value: Any) -> Any:
-    """Return `value` as JSON-ready Python: arrays as lists, fractions as numbers, what is not finite as None."""
+    """Return `value` as JSON-ready Python: arrays as lists, fractions as numbers, NaN and inf as None."""
     if isinstance(value, np.ndarray | list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.generic | Fraction | Decimal):
@@ -35,7 +35,7 @@ def _number(value: Fraction) -> int | float:
 
 
 def parameters(mechanism: Any) -> dict[str, Any]:
-    """Return the public parameters of a mechanism, as its constructor takes them: a law by the name of its family."""
+    """Return the public parameters of a mechanism, as its constructor takes them: a law by its name."""
     values = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
     return {
         name: getattr(value, "name", value) if name.endswith("noise") else value
@@ -137,7 +137,9 @@ class Value(Release):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SmoothValue(Release):
-    """One released number whose noise follows a private bound: it has no standard error, which would tell the bound.
+    """One released number whose noise follows a private bound.
+
+    It has no standard error, which would tell the bound.
 
     Attributes
     ----------
@@ -171,7 +173,8 @@ class Values(Release):
     Examples
     --------
     >>> import sordino as sd
-    >>> counts = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2)).release([50, 7], entropy=sd.Seeded(7))
+    >>> m = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(2))
+    >>> counts = m.release([50, 7], entropy=sd.Seeded(7))
     >>> counts.values.shape
     (2,)
     """
@@ -190,8 +193,8 @@ class TopK(Release):
     indices : array of int, shape (k,)
         Positions in the list of answers (in the domain, where a domain size was given).
     gaps : array of float, shape (min(k, n - 1),)
-        How far each item lies above the next one, noise included, in the unit of the answers; all at least 0. The last one is the
-        margin over the best item that was not selected. Empty after Gumbel noise.
+        How far each item lies above the next one, noise included, in the unit of the answers; all at least 0.
+        The last one is the margin over the best item that was not selected. Empty after Gumbel noise.
 
     Examples
     --------
@@ -215,16 +218,18 @@ class HybridTop(Release):
     indices : array of int, shape (s,)
         Positions in the list of answers (in the domain, where a domain size was given); never the threshold.
     gaps : array of float, shape (s,)
-        How far each item lies above the next one, noise included, in the unit of the answers; all at least 0. The last one is the lead
-        over the noisy threshold if that ended the list, else the margin over the best item that was not selected, the threshold among
-        them.
+        How far each item lies above the next one, noise included, in the unit of the answers; all at least 0.
+        The last one is the lead over the noisy threshold if that ended the list, else the margin over the
+        best item that was not selected, the threshold among them.
     crossed : bool
         Whether the noisy threshold ended the list: s < k.
     threshold_margin : float or None
-        The margin of the noisy threshold over the best item that was not selected, at least 0; None unless crossed.
+        The margin of the noisy threshold over the best item that was not selected, at least 0; None unless
+        crossed.
     estimates : array of float, shape (s,)
-        Threshold plus gaps down to it if crossed: unbiased before selection, too high after it; each with twice the variance of the
-        noise, half of which, that of the threshold, they share. NaN if not crossed: nothing says how high the list lies.
+        If crossed, the threshold plus the gaps down to it: unbiased before selection, too high after it. Each
+        has twice the variance of the noise; half of that belongs to the threshold, and they share it. NaN if
+        not crossed: nothing says how high the list lies.
 
     Examples
     --------
@@ -245,23 +250,27 @@ class HybridTop(Release):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Positives(Release):
-    """The answers that a sparse vector found above their threshold, in the order in which it found them (`HybridSparseVector`: best first).
+    """The answers that a sparse vector found above their threshold, in the order in which it found them.
+
+    Those of a `HybridSparseVector` are listed best first.
 
     Attributes
     ----------
     indices : array of int, shape (t,)
         Positions in the list of answers (in the domain, where a domain size was given).
     gaps : array of float, shape (t,)
-        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. NaN in later passes, where a gap
-        says nothing about its answer.
+        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. NaN in
+        later passes, where a gap says nothing about its answer.
     branches : array of int, shape (t,)
         Which test found each, counted from 0; always 0 where there is one test.
     passes : array of int, shape (t,)
         In which pass, counted from 1.
     asked : int
-        How many questions were asked until enough were found or the list ended, over all passes (`HybridSparseVector`: all).
+        How many questions were asked until enough were found or the list ended, over all passes
+        (`HybridSparseVector`: all).
     estimates : array of float, shape (t,)
-        Threshold plus gap, less the mean of the noise: unbiased before selection, too high after it. NaN like the gap.
+        Threshold plus gap, less the mean of the noise: unbiased before selection, too high after it. NaN like
+        the gap.
 
     Examples
     --------
@@ -310,17 +319,18 @@ class Verdict(Release):
     above : bool
         Whether the noisy answer reached the noisy threshold.
     gap : float or None
-        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. None if not above.
+        Noisy answer less noisy threshold, in the unit of the answers: raw, at least the correction. None if
+        not above.
     branch : int or None
         Which test found it, counted from 0. None if not above.
     threshold : number
         The public threshold that the question was asked with.
     estimate : float or None
-        Threshold plus gap, less the mean of the noise: unbiased before it is known whether the answer is found, too high after it. None
-        like the gap.
+        Threshold plus gap, less the mean of the noise: unbiased before it is known whether the answer is
+        found, too high after it. None like the gap.
     charged : Fraction or inf
-        The epsilon of `cost`: 0 for an ordinary answer below; the first question also pays for the threshold. inf where nothing pure is
-        claimed.
+        The epsilon of `cost`: 0 for an ordinary answer below; the first question also pays for the threshold.
+        inf where nothing pure is claimed.
 
     Examples
     --------
@@ -349,8 +359,9 @@ class Choice(Release):
     index : int
         Position in the list of answers.
     gap : float or None
-        Lead of the exponential mechanism, in the unit of the answers, at least 0: a logistic variable centered at how far the selected
-        answer lies above all others together, known to be positive and rounded down to the grid. None where a mechanism releases none.
+        Lead of the exponential mechanism, in the unit of the answers, at least 0: a logistic variable
+        centered at how far the selected answer lies above all others together, known to be positive and
+        rounded down to the grid. None where a mechanism releases none.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""What an error takes along when it leaves the library: its sentence and the lines it came through, and none of what stood in them.
+"""Clears the local variables out of errors that leave the library, because exact answers stand in them.
 
-Reporters of errors print the local variables of every frame that an error came through, of its causes, and of what was being handled
-when it arose. Exact answers stand in the library's frames. So each function that is handed something private is a door, and an error
-that leaves through a door finds its frames empty. The frames of the caller are the caller's.
+Error reporters print the local variables of every frame that an error came through, of its causes, and of
+what was being handled when it arose. Exact answers stand in the library's frames. So each function that is
+handed something private is a *door*: the frames of an error that leaves through it are emptied. The error
+keeps its sentence and the lines it came through. The frames of the caller are left as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def no_remnants(function: F) -> F:
-    """Make a function a door: an error that leaves it keeps its type, its words and its lines, and no local variable of the library.
+    """Make a function a door: an error that leaves it carries no local variable of the library.
+
+    It keeps its type, its words and its lines.
 
     Examples
     --------
@@ -37,6 +40,7 @@ def no_remnants(function: F) -> F:
         outer, swept = None, False
         try:
             try:
+                # What the caller was handling before stays with the error.
                 outer = sys.exception()
                 return function(*given, **named)
             except BaseException as error:  # whatever it is, and it goes on
@@ -46,7 +50,8 @@ def no_remnants(function: F) -> F:
                 raise
         except BaseException as error:
             if not swept:
-                # An interrupt came meanwhile, or the stack is too deep for one more call: without a call, and without the lines.
+                # An interrupt came meanwhile, or the stack is too deep for one more call.
+                # So this makes no call, and gives up the lines.
                 given, named = (), {}
                 error.__traceback__ = error.__cause__ = None
                 error.__context__ = outer if outer is not error else None
@@ -56,7 +61,7 @@ def no_remnants(function: F) -> F:
 
 
 def sweep(error: BaseException, outer: BaseException | None = None) -> None:
-    """Clear the frames that an error has come through so far, and cut off what was being handled when it arose.
+    """Clear the frames that an error came through so far, and cut off what was being handled when it arose.
 
     Parameters
     ----------
@@ -68,14 +73,15 @@ def sweep(error: BaseException, outer: BaseException | None = None) -> None:
     waiting, seen = [error], {id(outer)}
     while waiting:
         one = waiting.pop()
+        # Causes may lead back to an error that was swept already.
         if id(one) in seen:
             continue
         seen.add(id(one))
         step = one.__traceback__
         while step is not None:
-            with suppress(
-                RuntimeError
-            ):  # it is still running: the door itself, which forgets by itself, or a caller of the door
+            # A frame that is still running cannot be cleared: the door itself, which forgets by itself, or a
+            # caller of the door.
+            with suppress(RuntimeError):
                 step.tb_frame.clear()
             step = step.tb_next
         if isinstance(one, AttributeError):  # some errors keep values beside their words

@@ -1,6 +1,7 @@
-"""What one unit can change: one value that replaces the rule "factor two unless monotone".
+"""How much one unit can change the answers, as one value: `spread` replaces "factor two unless monotone".
 
-Claim: `spread` bounds how far two answers can move apart between neighbours. Proof: docs/proofs/sensitivity.md.
+Claim: `spread` bounds how far two answers can move apart between neighbors.
+Proof: docs/proofs/sensitivity.md.
 """
 
 from __future__ import annotations
@@ -20,25 +21,26 @@ Norm = Literal["each", "l1", "l2"]
 @final
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity:
-    """How much the answers can differ between two neighbouring data sets.
+    """How much the answers can differ between two neighboring data sets.
 
     Parameters
     ----------
     bound : number
-        Norm "each": the largest change of any one answer; "l1", "l2": of that norm of the whole vector. In the unit of the answers.
+        Norm "each": the largest change of any one answer; "l1", "l2": of that norm of the whole vector. In
+        the unit of the answers.
     monotone : bool
-        True if all answers move in the same direction between any two neighbours (counts under add-remove).
+        True if all answers move in the same direction between any two neighbors (counts under add-remove).
     adjacency : {"add-remove", "replace-one"}
-        Which data sets are neighbours.
+        Which data sets are neighbors.
     norm : {"each", "l1", "l2"}
         What `bound` bounds.
     step : number, optional
-        Public power of two that the answers are multiples of (1 for counts). Answers that are not are rounded down to it first, and an
-        "l1" or "l2" bound must hold for the rounded answers. None: the mechanism picks a step in (scale/2^21, scale/2^20] and
-        accounts for the rounding itself.
+        Public power of two that the answers are multiples of (1 for counts). Answers that are not are rounded
+        down to it first, and an "l1" or "l2" bound must hold for the rounded answers. None: the mechanism
+        picks a step in (scale/2^21, scale/2^20] and accounts for the rounding itself.
     size : int, optional
-        How many answers an "l1" or "l2" bound is about. Needed to release a vector when `step` is None: rounding can move every answer
-        by one step.
+        How many answers an "l1" or "l2" bound is about. Needed to release a vector when `step` is None:
+        rounding can move every answer by one step.
 
     Raises
     ------
@@ -77,7 +79,7 @@ class Sensitivity:
 
     @property
     def spread(self) -> Fraction:
-        """How far two answers can move apart between neighbours: `bound` if monotone, else twice that."""
+        """How far two answers can move apart between neighbors: `bound` if monotone, else twice that."""
         bound = POSITIVE("Sensitivity.bound", self.bound)
         return Fraction(bound if self.monotone else 2 * bound)
 
@@ -99,13 +101,15 @@ class Sensitivity:
         k = COUNT("Sensitivity.over.k", k)
         if self.norm != "each" or norm not in {"l1", "l2"}:
             raise InvalidParameter(
-                "Sensitivity.over turns a statement about each answer (norm 'each') into one with norm 'l1' or 'l2'; "
-                f"got norm {self.norm!r} to {norm!r}."
+                "Sensitivity.over turns a statement about each answer (norm 'each') into one with norm "
+                f"'l1' or 'l2'; got norm {self.norm!r} to {norm!r}."
             )
         each = POSITIVE("Sensitivity.bound", self.bound)
-        if self.step is not None:  # the bound must hold on the grid, where one answer moves by whole steps
+        # The bound must hold on the grid, where one answer moves by whole steps.
+        if self.step is not None:
             step = POWER_OF_TWO("Sensitivity.step", self.step)
             each = -(-each // step) * step
+        # The root is rounded up, so that the bound of the vector is never too small.
         bound = each * (k if norm == "l1" else _root_above(k))
         return Sensitivity(
             bound=bound, monotone=self.monotone, adjacency=self.adjacency, norm=norm, step=self.step, size=k
@@ -113,7 +117,7 @@ class Sensitivity:
 
 
 def _root_above(k: int) -> Fraction:
-    """Return a fraction at least the square root of `k`, exact for squares and within 2^-60 of it otherwise."""
+    """Return a fraction at least the square root of `k`, exact for squares, within 2^-60 of it otherwise."""
     root = math.isqrt(k)
     if root * root == k:
         return Fraction(root)

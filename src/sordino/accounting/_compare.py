@@ -1,4 +1,4 @@
-"""One fixed batch by every proven route, side by side."""
+"""Compares the epsilon of one fixed batch by every proven route, side by side."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _WORK = 1 << 22  # intervals of all sums that the reference may form for one row
 @final
 @dataclass(frozen=True)
 class Route:
-    """One way to an epsilon: its name, the epsilon (inf if it has none), why it has none, and whether it is only a reference.
+    """One way to an epsilon.
+
+    It has a name, the epsilon (inf if it has none), a note why it has none, and whether it is only a
+    reference.
 
     Examples
     --------
@@ -70,7 +73,10 @@ class Comparison:
 
     @property
     def epsilon(self) -> float:
-        """The smallest epsilon of the proven routes; the reference, which rounds without a proven bound, is not one of them."""
+        """The smallest epsilon of the proven routes.
+
+        The reference, which rounds without a proven bound, is not one of them.
+        """
         return min(route.epsilon for route in self.routes if not route.reference)
 
     def __str__(self) -> str:
@@ -91,19 +97,21 @@ class Comparison:
 
 
 def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
-    """Return the epsilon of a fixed batch at `delta` by sums, zCDP, RDP, exact sums of dominating pairs, and dp_accounting.
+    """Return the epsilon of a fixed batch at `delta` by every route.
 
-    The last is a reference to look at: its rounding is measured and not proved, so `Comparison.epsilon` does not use it.
+    The routes are sums, zCDP, RDP, exact sums of dominating pairs, and dp_accounting. The last is a reference
+    to look at: its rounding is measured and not proved, so `Comparison.epsilon` does not use it.
 
     Parameters
     ----------
     costs : list of costs or mechanisms
-        Fixed in advance: how many and with which parameters. Queries may depend on earlier answers. Equal costs are listed as often
-        as they are paid.
+        Fixed in advance: how many and with which parameters. Queries may depend on earlier answers. Equal
+        costs are listed as often as they are paid.
     delta : number
         In [0, 1).
     reference : bool
-        Whether to have the row of dp_accounting, which may take a second or two; it is left out with a note where it would take longer.
+        Whether to have the row of dp_accounting, which may take a second or two; it is left out with a note
+        where it would take longer.
 
     Raises
     ------
@@ -122,6 +130,7 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
         checked_delta(delta),
         TRUTH("compare.reference", reference),
     )
+    # Failures are set aside once for all routes: each is about the parts as they are when none fails.
     failing, firm = split_failures(parts_of(total))
     whole = Composition(firm)
 
@@ -155,7 +164,10 @@ def _concentrated(whole: Composition, delta: float) -> float:
 
 
 def _reference(total: Cost, delta: Fraction) -> Route:
-    """Return the row of dp_accounting, or why there is none: nothing that goes wrong in it may take the table away."""
+    """Return the row of dp_accounting, or why there is none.
+
+    Nothing that goes wrong in it may take the table away.
+    """
     parts = parts_of(total)
     try:
         if delta <= SLACK:

@@ -1,4 +1,4 @@
-"""Costs as events of dp_accounting, in the only forms that its accountants treat rightly (extra `dp-accounting`)."""
+"""Turns costs into events of dp_accounting that its accountants treat rightly (extra `dp-accounting`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sordino.errors import InvalidParameter
 def to_dp_events(costs: Any) -> Any:
     """Return a `ComposedDpEvent` that stands for a fixed batch of costs.
 
-    Account for it with `NeighboringRelation.REPLACE_ONE`, whatever your own neighbors are: the events only carry numbers. Pure
-    costs become randomized response, listed one by one, because `PLDAccountant` ignores counts of it; under `REPLACE_SPECIAL` it
-    would report too little, and Laplace noise is no stand-in for a pure cost. All other costs become (xi, rho)-zCDP events, which
-    only `RdpAccountant` takes.
+    Account for it with `NeighboringRelation.REPLACE_ONE`, whatever your own neighbors are: the events only
+    carry numbers. Pure costs become randomized response, listed one by one, because `PLDAccountant` ignores
+    counts of it; under `REPLACE_SPECIAL` it would report too little, and Laplace noise is no stand-in for a
+    pure cost. All other costs become (xi, rho)-zCDP events, which only `RdpAccountant` takes.
 
     Parameters
     ----------
@@ -38,7 +38,8 @@ def to_dp_events(costs: Any) -> Any:
     >>> import dp_accounting
     >>> from sordino import accounting, cost
     >>> event = accounting.to_dp_events([cost.Pure(epsilon=0.1)] * 20)
-    >>> accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+    >>> relation = dp_accounting.NeighboringRelation.REPLACE_ONE
+    >>> accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=relation)
     >>> round(float(accountant.compose(event).get_epsilon(1e-6)), 3)
     1.861
     """
@@ -46,7 +47,8 @@ def to_dp_events(costs: Any) -> Any:
     parts = ordered(parts_of(total_of(costs, "to_dp_events")))
     if sum(count for part, count in parts if isinstance(part, Pure)) > 10**5:
         raise InvalidParameter(
-            "to_dp_events lists at most 10^5 pure costs one by one; got more. Use compose(...).epsilon(delta)."
+            "to_dp_events lists at most 10^5 pure costs one by one; "
+            "got more. Use compose(...).epsilon(delta)."
         )
     events: list[Any] = []
     for part, count in parts:
@@ -59,13 +61,15 @@ def to_dp_events(costs: Any) -> Any:
 
 
 def _noise(epsilon: float) -> float:
-    """Return the share of answers of randomized response that are drawn anew, rounded down: 2 / (1 + e^epsilon)."""
+    """Return the share of answers that randomized response draws anew, rounded down: 2/(1 + e^epsilon)."""
+    # Down, because less noise costs more; and by e^-epsilon, which never overflows.
     return 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon)) * (1 - 1e-15)
 
 
 def _line(part: Cost) -> tuple[Any, Any]:
     """Return slope and level of a line in the order that bounds the curve of one part."""
     if isinstance(part, RDP) and part.choices == 1 and not part.table:
+        # Laplace noise is at most laplace^2/2 times the order, so its curve lies below a line.
         return part.rho + (part.laplace or 0) ** 2 / 2, part.constant
     if isinstance(part, Approximate) or part.zcdp() == math.inf:
         raise InvalidParameter(

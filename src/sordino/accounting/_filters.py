@@ -1,7 +1,9 @@
-"""Filters: limits fixed in advance for releases whose costs may be chosen from what was released before.
+"""Filters: limits, fixed in advance, for releases whose costs may depend on what was released before.
 
-Claim: while a filter lets costs through, all releases together keep its guarantee, however their costs and their number were chosen
-[rogers2016; feldman2021; whitehouse2023]. Proof: docs/proofs/filters.md.
+Claim: while a filter lets costs through, all releases together keep its guarantee, however their costs and
+their number were chosen [rogers2016; feldman2021; whitehouse2023].
+Proof: docs/proofs/filters.md.
+
 What is not claimed: docs/explanation/what-a-filter-may-promise.md.
 """
 
@@ -28,7 +30,8 @@ from sordino.errors import BudgetExceeded, InvalidParameter
 class PureFilter:
     """Lets costs through while their pure epsilons add up to at most `epsilon`.
 
-    It works in the process that made it, where all threads share it; after a fork the copy lets nothing through.
+    It works in the process that made it, where all threads share it; after a fork the copy lets nothing
+    through.
 
     Parameters
     ----------
@@ -77,7 +80,10 @@ class PureFilter:
         return self._meter.fits(self._amounts(cost))
 
     def spend(self, cost: Any) -> None:
-        """Charge a cost before its release is drawn; `BudgetExceeded`, and nothing charged, if it does not fit."""
+        """Charge a cost before its release is drawn.
+
+        If it does not fit this raises `BudgetExceeded`, and nothing is charged.
+        """
         self._meter.add(self._amounts(cost))
 
     def guarantee(self) -> Cost:
@@ -140,11 +146,17 @@ class ZCDPFilter:
         return self._meter.fits(self._amounts(cost))
 
     def spend(self, cost: Any) -> None:
-        """Charge a cost before its release is drawn; `BudgetExceeded`, and nothing charged, if it does not fit."""
+        """Charge a cost before its release is drawn.
+
+        If it does not fit this raises `BudgetExceeded`, and nothing is charged.
+        """
         self._meter.add(self._amounts(cost))
 
     def guarantee(self, delta: float = 0) -> Cost:
-        """Return what all releases keep together: the limit itself, or its one conversion at a `delta` in (0, 1)."""
+        """Return what all releases keep together.
+
+        It is the limit itself, or its one conversion at a `delta` in (0, 1).
+        """
         return _converted(ZCDP(rho=self._meter.limits["rho"]), delta, "ZCDPFilter")
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
@@ -155,7 +167,8 @@ class ZCDPFilter:
 class RDPFilter:
     """Lets costs through while their Rényi divergences stay within the limit at every tracked order.
 
-    It stops as soon as any order would pass its limit. Stopping only when all of them do is not proved to be private.
+    It stops as soon as any order would pass its limit. Stopping only when all of them do is not proved to be
+    private.
 
     Parameters
     ----------
@@ -190,8 +203,10 @@ class RDPFilter:
         bounds = [POSITIVE("RDPFilter.limits", limit) for limit in limits]
         if len(bounds) != len(known):
             raise InvalidParameter(
-                f"RDPFilter.limits must hold one limit for each of the {len(known)} orders; got {len(bounds)}."
+                f"RDPFilter.limits must hold one limit for each of the {len(known)} orders; "
+                f"got {len(bounds)}."
             )
+        # Each unit is called what the error about it says.
         self._orders = {f"divergence at order {order}:": order for order in known}
         self._meter = Meter(**dict(zip(self._orders, bounds, strict=True)))
 
@@ -206,7 +221,10 @@ class RDPFilter:
 
     @property
     def spent(self) -> tuple[Fraction, ...]:
-        """The sums of the divergences so far, one for each order; no guarantee by themselves, see `guarantee`."""
+        """The sums of the divergences so far, one for each order.
+
+        They are no guarantee by themselves, see `guarantee`.
+        """
         return tuple(self._meter.spent.values())
 
     @property
@@ -219,11 +237,17 @@ class RDPFilter:
         return self._meter.fits(self._amounts(cost))
 
     def spend(self, cost: Any) -> None:
-        """Charge a cost before its release is drawn; `BudgetExceeded`, and nothing charged, if any order would pass its limit."""
+        """Charge a cost before its release is drawn.
+
+        If any order would pass its limit this raises `BudgetExceeded`, and nothing is charged.
+        """
         self._meter.add(self._amounts(cost))
 
     def guarantee(self, delta: float = 0) -> Cost:
-        """Return what all releases keep together: the limits as a curve, or their one conversion at a `delta` in (0, 1)."""
+        """Return what all releases keep together.
+
+        It is the limits as a curve, or their one conversion at a `delta` in (0, 1).
+        """
         curve = RDP(table=[(order, self._meter.limits[unit]) for unit, order in self._orders.items()])
         return _converted(curve, delta, "RDPFilter")
 
@@ -240,8 +264,8 @@ class RDPFilter:
 class ApproximateFilter:
     """Lets costs through while their epsilons and their deltas each add up to at most the limit.
 
-    It takes pure and (epsilon, delta) costs. Convert a concentrated cost first, at a delta of your choice: `Approximate(
-    epsilon=c.epsilon(delta), delta=delta)`.
+    It takes pure and (epsilon, delta) costs. Convert a concentrated cost first, at a delta of your choice:
+    `Approximate(epsilon=c.epsilon(delta), delta=delta)`.
 
     Parameters
     ----------
@@ -298,7 +322,10 @@ class ApproximateFilter:
         return self._meter.fits(self._amounts(cost))
 
     def spend(self, cost: Any) -> None:
-        """Charge a cost before its release is drawn; `BudgetExceeded`, and nothing charged, if it does not fit in both sums."""
+        """Charge a cost before its release is drawn.
+
+        If it does not fit in both sums this raises `BudgetExceeded`, and nothing is charged.
+        """
         self._meter.add(self._amounts(cost))
 
     def guarantee(self) -> Cost:
@@ -322,13 +349,14 @@ def _converted(whole: Cost, delta: float, caller: str) -> Cost:
     epsilon = whole.epsilon(delta)
     if epsilon == math.inf:
         raise InvalidParameter(
-            f"A {caller} promises an epsilon at delta only if it is finite; got limits that are too large for one."
+            f"A {caller} promises an epsilon at delta only if it is finite; "
+            "got limits that are too large for one."
         )
     return Approximate(epsilon=epsilon, delta=share)
 
 
 def _finite(amount: Fraction | float, caller: str, view: str, cost: Any) -> Fraction:
-    """Return an exact amount, or refuse a cost that has none: a float may have been rounded down on its way."""
+    """Return an exact amount, or refuse a cost without one: a float may have been rounded down on its way."""
     if amount == math.inf:
         raise InvalidParameter(f"A {caller} needs costs with {view}; {type(cost).__name__} has none here.")
     if isinstance(amount, bool) or not isinstance(amount, Fraction | int) or amount < 0:
@@ -338,7 +366,7 @@ def _finite(amount: Fraction | float, caller: str, view: str, cost: Any) -> Frac
     return Fraction(amount)
 
 
-# ---- one account of privacy filters ----------------------------------------------------------------------------------
+# ---- one account of privacy filters ------------------------------------------------------------------
 # Sums of exact amounts under limits that were fixed in advance.
 
 
@@ -358,7 +386,8 @@ class Meter:
     @property
     def spent(self) -> dict[str, Fraction]:
         """The sums so far; in a copy of the process those at the fork."""
-        if self._process != os.getpid():  # the lock may have been held when the process was copied
+        # The lock may have been held when the process was copied.
+        if self._process != os.getpid():
             return dict(self._spent)
         with self._lock:
             return dict(self._spent)
@@ -378,12 +407,13 @@ class Meter:
         """Add all amounts, or none and raise `BudgetExceeded` if one does not fit."""
         self._stay()
         with self._lock:
+            # All units are looked at before any is charged, so that a refusal charges nothing.
             for unit, limit in self.limits.items():
                 left = limit - self._spent[unit]
                 if amounts[unit] > left:
                     raise BudgetExceeded(
-                        f"This release needs {unit} {digits(amounts[unit], 9)} but {digits(left, 9)} remains in the filter. "
-                        "Nothing was charged."
+                        f"This release needs {unit} {digits(amounts[unit], 9)} but "
+                        f"{digits(left, 9)} remains in the filter. Nothing was charged."
                     )
             for unit in self.limits:
                 self._spent[unit] += amounts[unit]
@@ -392,7 +422,8 @@ class Meter:
         """Refuse to work in a copy of the process."""
         if self._process != os.getpid():
             raise BudgetExceeded(
-                "A filter lets costs through in the process that made it; in a copy of that process nothing remains. Nothing was charged."
+                "A filter lets costs through in the process that made it; "
+                "in a copy of that process nothing remains. Nothing was charged."
             )
 
 
@@ -400,12 +431,14 @@ def once(thing: object) -> None:
     """Refuse to set the limits of a budget a second time."""
     if hasattr(thing, "_meter"):
         raise TypeError(
-            f"A {type(thing).__name__} is one budget and its limits are set once: make another for another budget."
+            f"A {type(thing).__name__} is one budget and its limits are set once: "
+            "make another for another budget."
         )
 
 
 def no_copy(thing: object) -> NoReturn:
     """Refuse to copy a budget."""
     raise TypeError(
-        f"A {type(thing).__name__} is one budget and cannot be copied or pickled: the copy would be a second one."
+        f"A {type(thing).__name__} is one budget and cannot be copied or pickled: "
+        "the copy would be a second one."
     )

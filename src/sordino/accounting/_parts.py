@@ -1,4 +1,4 @@
-"""What accounting is about: costs, or mechanisms that have one, taken apart into parts that are no compositions."""
+"""Takes costs, or mechanisms that have one, apart into parts that are no compositions, and adds them up."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ Parts = frozenset[tuple[Cost, int]]
 
 
 def cost_of(thing: Any, caller: str) -> Cost:
-    """Return a cost, or the cost of a mechanism; raise `InvalidParameter` in the name of `caller` for anything else."""
+    """Return a cost, or the cost of a mechanism.
+
+    For anything else raise `InvalidParameter` in the name of `caller`.
+    """
     cost = thing if isinstance(thing, Cost) else getattr(thing, "cost", None)
     if isinstance(thing, type) or not isinstance(cost, Cost):
         # Only the type is named: arguments in the wrong order would put private answers here.
         raise InvalidParameter(
-            f"{caller} takes costs such as cost.Pure(epsilon=0.1), or mechanisms; got a {type(thing).__name__}."
+            f"{caller} takes costs such as cost.Pure(epsilon=0.1), "
+            f"or mechanisms; got a {type(thing).__name__}."
         )
     return cost
 
@@ -32,11 +36,11 @@ def total_of(costs: Any, caller: str) -> Cost:
     """Return the composition of a list of costs and mechanisms."""
     if isinstance(costs, str | bytes) or not isinstance(costs, Iterable):
         raise InvalidParameter(f"{caller} takes a list of costs; got {shown(costs)}.")
-    if isinstance(
-        costs, Mapping | Set
-    ):  # they hold each cost once, and a list that was meant would be read as less than it is
+    # They hold each cost once, and a list that was meant would be read as less than it is.
+    if isinstance(costs, Mapping | Set):
         raise InvalidParameter(
-            f"{caller} takes a list of costs, equal ones as often as they are paid; got a {type(costs).__name__}."
+            f"{caller} takes a list of costs, equal ones as often as they are paid; "
+            f"got a {type(costs).__name__}."
         )
     return compose(*(cost_of(thing, caller) for thing in costs))
 
@@ -48,12 +52,16 @@ def parts_of(cost: Cost) -> Parts:
 
 
 def exact_rdp(parts: Parts, orders: Iterable[Fraction]) -> list[Fraction | float]:
-    """Return bounds on the divergence at each order as fractions: exact for zCDP, else floats, which are rounded up; or inf."""
+    """Return bounds on the divergence at each order as fractions, or inf.
+
+    They are exact for zCDP. For all else they are floats, which are rounded up.
+    """
     rho = sum((count * part.rho for part, count in parts if isinstance(part, ZCDP)), Fraction(0))
     curves = frozenset((part, count) for part, count in parts if not isinstance(part, ZCDP))
     many = summed_rdp(curves) if len(curves) > MANY else None
 
     def at(order: Fraction) -> Fraction | float:
+        # The order is rounded up: a divergence never falls with the order.
         reached = above(order)
         values = [(many(reached), 1)] if many else [(part.rdp(reached), count) for part, count in curves]
         if not all(value < math.inf for value, _ in values):
@@ -64,7 +72,10 @@ def exact_rdp(parts: Parts, orders: Iterable[Fraction]) -> list[Fraction | float
 
 
 def approximate_sums(cost: Cost) -> tuple[Fraction | float, Fraction]:
-    """Return the sums of epsilons and deltas over the parts; inf where a part has neither a pure epsilon nor a pair."""
+    """Return the sums of epsilons and deltas over the parts.
+
+    The first is inf if a part has neither a pure epsilon nor an (epsilon, delta) pair.
+    """
     parts = parts_of(cost)
     delta = sum((count * part.delta_ for part, count in parts if isinstance(part, Approximate)), Fraction(0))
     epsilon = summed(

@@ -1,9 +1,10 @@
-"""Privacy loss distributions of a fixed batch by dp_accounting, the reference of the field (extra `dp-accounting`).
+"""Privacy loss distributions of a fixed batch by dp_accounting, as a reference (extra `dp-accounting`).
 
-Every part enters through its own dominating pair and losses are rounded up. The package sums by fast Fourier transforms, whose error, up
-to 3e-13 in delta where it was measured, it does not round up: `SLACK` is added to every delta, a margin and no proof. So this is a
-reference, and no epsilon of this library rests on it. Nothing here goes through the events of that package, whose accountant ignores the
-count of randomized response.
+Every part enters through its own dominating pair and losses are rounded up. The package sums by fast Fourier
+transforms and does not round their error up; where it was measured it was at most 3e-13 in delta. So `SLACK`
+is added to every delta, which is a margin and no proof. This is a reference, and no epsilon of this library
+rests on it. Nothing here goes through the events of that package, whose accountant ignores the count of
+randomized response.
 """
 
 from __future__ import annotations
@@ -54,27 +55,38 @@ class LossDistribution:
         return f"LossDistribution(interval={self.interval:g})"
 
     def epsilon(self, delta: float) -> float:
-        """Return an epsilon at `delta` in [0, 1), rounded up by the interval; inf if there is none, or delta is at most 1e-11."""
+        """Return an epsilon at `delta` in [0, 1), rounded up by the interval.
+
+        It is inf if there is none, or if delta is at most 1e-11.
+        """
+        # A part of delta is kept back for what the sums may have lost.
         left = below(checked_delta(delta) - Fraction(SLACK))
         return max(0.0, float(self.distribution.get_epsilon_for_delta(left))) if left > 0 else math.inf
 
     def delta(self, epsilon: float) -> float:
-        """Return a delta at `epsilon` in [0, inf]: that of dp_accounting and 1e-11, for what its sums may have lost."""
+        """Return a delta at `epsilon` in [0, inf].
+
+        It is that of dp_accounting and 1e-11, for what its sums may have lost.
+        """
         found = float(self.distribution.get_delta_for_epsilon(below(checked_epsilon(epsilon))))
+        # If the sum came out as NaN, which is not at most 1, nothing is known: delta is 1.
         return min(1.0, max(found, 0.0) + SLACK) if found <= 1 else 1.0
 
 
 def pld(costs: Any, *, interval: Number = 1e-4) -> LossDistribution:
-    """Return the privacy loss distribution of a fixed batch of costs, by dp_accounting: a reference to look at.
+    """Return the privacy loss distribution of a fixed batch of costs by dp_accounting, as a reference.
 
-    Its deltas carry a margin of 1e-11 for sums that dp_accounting does not round up; the margin is measured and not proved.
+    Its deltas carry a margin of 1e-11 for sums that dp_accounting does not round up; the margin is measured
+    and not proved.
 
     Parameters
     ----------
     costs : list of costs or mechanisms
-        Fixed in advance. Pure, Range, BoundedRange and Approximate have a dominating pair; ZCDP and RDP have none and are refused.
+        Fixed in advance. Pure, Range, BoundedRange and Approximate have a dominating pair; ZCDP and RDP have
+        none and are refused.
     interval : number
-        In (0, 1], in nats: losses are rounded up to its multiples. A tenth of it takes about ten times as long.
+        In (0, 1], in nats: losses are rounded up to its multiples. A tenth of it takes about ten times as
+        long.
 
     Raises
     ------
@@ -101,22 +113,24 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
     for part, _ in parts:
         if not isinstance(part, Pure | Range | BoundedRange | Approximate):
             raise InvalidParameter(
-                f"{caller} needs costs with a dominating pair; {type(part).__name__} states a curve and has none."
+                f"{caller} needs costs with a dominating pair; "
+                f"{type(part).__name__} states a curve and has none."
             )
     reach = _reach(parts)
     if reach / width > 10**7:
         raise InvalidParameter(
-            f"{caller} sums losses over at most 10^7 intervals; got {digits(reach, 6)} nats. Use a larger interval or fewer costs."
+            f"{caller} sums losses over at most 10^7 intervals; "
+            f"got {digits(reach, 6)} nats. Use a larger interval or fewer costs."
         )
     library = dp_accounting("dp_accounting.pld.privacy_loss_distribution", caller)
     texts = {
         part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None
     }
+    # Parts are ordered alike only if there is one text; with several, each takes its worse order.
     aligned = texts.pop() if len(texts) == 1 else None
     sums = [_repeated(_distribution(part, aligned, width), count) for part, count in ordered(parts)]
-    while (
-        len(sums) > 1
-    ):  # in pairs of about equal length: one after the other would take the square of their number
+    # In pairs of about equal length: one after the other would take the square of their number.
+    while len(sums) > 1:
         sums = [
             sums[i].compose(sums[i + 1]) if i + 1 < len(sums) else sums[i] for i in range(0, len(sums), 2)
         ]
@@ -168,7 +182,9 @@ def _distribution(part: Cost, aligned: str | None, width: Fraction) -> Any:
     upper = {high: at_high}
     if oriented:
         upper[-low] = -low + math.log(-math.expm1(-high)) - whole
-    else:  # both mirror images at once: with some probability nothing is learned, else randomized response of the larger end
+    else:
+        # Both mirror images at once: with some probability nothing is learned, else randomized response of
+        # the larger end.
         upper[-high] = at_high - high
         if low < high:
             upper[0.0] = -low + math.log(-math.expm1(low - high)) - whole
@@ -179,10 +195,14 @@ def _distribution(part: Cost, aligned: str | None, width: Fraction) -> Any:
 
 
 def _bounded(width: Fraction, interval: Fraction) -> Any:
-    """Return the chords of the bounded-range curve between multiples of `interval`, its width rounded up to one of them."""
+    """Return the chords of the bounded-range curve between multiples of `interval`.
+
+    Its width is rounded up to one of them.
+    """
     import numpy as np  # noqa: PLC0415  (accounting loads nothing until there is something to sum)
 
     steps, step = math.ceil(width / interval), float(interval)
+    # The masses under "Chords" on the proof page, with two cells for each step.
     scale = 2 * math.tanh(step / 4) / -math.expm1(-steps * step)
     masses = scale * np.exp(step / 2 * np.arange(-2 * steps, 1))  # at -steps, ..., steps
     masses[[0, -1]] /= 2

@@ -1,4 +1,4 @@
-"""Costs are values with views; accountants only add."""
+"""What releases cost: values that can be read as pure, zCDP, Rényi or (epsilon, delta) privacy."""
 
 from __future__ import annotations
 

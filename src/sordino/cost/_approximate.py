@@ -1,7 +1,8 @@
 """Approximate differential privacy: a pure guarantee that may fail with a probability.
 
-Claim: every (epsilon, delta)-private pair of laws is the image, under one channel, of randomized response that with probability delta
-gives everything away [kairouz2015; murtagh2016]. Proof: docs/proofs/dominating-pairs.md.
+Claim: every (epsilon, delta)-private pair of laws is the image, under one channel, of randomized response
+that with probability delta gives everything away [kairouz2015; murtagh2016].
+Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Approximate:
         return kept_epsilon(self.delta_, checked_delta(delta), lambda left: pure_epsilon(limit, left))
 
     def delta(self, epsilon: float) -> float:
-        """Return the least delta at `epsilon`: the failure, and what randomized response leaves without it."""
+        """Return the least delta at `epsilon`: the failure, and what randomized response leaves besides."""
         least = checked_epsilon(epsilon)
         return raised_delta(
             self.delta_, 0.0 if least >= self.epsilon_ else pure_delta(above(self.epsilon_), below(least))

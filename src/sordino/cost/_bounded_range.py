@@ -1,7 +1,8 @@
 """Privacy loss in an interval of known width and unknown place: the guarantee of the exponential mechanism.
 
-Claim: epsilon-bounded range is epsilon-private and epsilon^2/8-zCDP, with the hockey-stick curve (1 - e^((x - epsilon)/2))^2 / (1 -
-e^-epsilon) [dong2020]. Proof: docs/proofs/dominating-pairs.md.
+Claim: epsilon-bounded range is epsilon-private and epsilon^2/8-zCDP, with the hockey-stick curve (1 - e^((x -
+epsilon)/2))^2 / (1 - e^-epsilon) [dong2020].
+Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class BoundedRange:
         if left == 0:
             return stated(self.epsilon_)
         width = above(self.epsilon_)
+        # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
         reach = math.sqrt(left * -math.expm1(-width))
         guess = 0.0 if reach >= 1 else max(0.0, (width + 2 * math.log1p(-reach)) * (1 + 1e-12))
         return settled(lambda epsilon: bounded_delta(width, epsilon), guess, left, stated(self.epsilon_))
@@ -107,15 +109,18 @@ def bounded_delta(width: float, epsilon: float) -> float:
 
 
 def bounded_rdp(width: float, alpha: float) -> float:
-    """Return the Rényi curve: the place of the worst pair solves d/dt = 0 in closed form, and lies inside the interval.
+    """Return the Rényi curve of bounded range, for the worst place of the interval.
 
-    With g(y) = ln(sinh(y) / y) it is g(alpha w/2) - g((alpha-1) w/2) + (g(alpha w/2) - g(w/2)) / (alpha-1), w the width.
+    That place solves d/dt = 0 in closed form, and lies inside the interval. With g(y) = ln(sinh(y) / y) the
+    curve is g(alpha w/2) - g((alpha-1) w/2) + (g(alpha w/2) - g(w/2)) / (alpha-1), w the width.
     """
     if math.isinf(width) or math.isinf(alpha):
         return width
     order = alpha - 1
     whole, rest, one = (_log_sinhc(share * width / 2) for share in (alpha, order, 1.0))
+    # Terms may cancel, so each is raised by a share of its own size.
     total = whole - rest + (whole - one) / order + _ROUNDING * (whole + rest + (whole + one) / order)
+    # The width and rho * alpha are bounds by themselves.
     return lifted(min(width, width * width / 8 * alpha * (1 + 1e-15), total * (1 + 1e-12)), width)
 
 

@@ -1,8 +1,9 @@
-"""The law of the total privacy loss of a fixed list of costs, by exact sums over a lattice, and its hockey-stick curve.
+"""The law of the total privacy loss of a fixed list of costs, summed over a lattice, and its delta curve.
 
-Every cost with finite ends has a dominating law of the loss on a few equally spaced points; independent sums of these dominate the
-adaptive composition [zhu2022, Thm 10]. Losses are whole multiples of one unit, rounded up where they do not fit; masses are floats whose
-relative error is bounded and added. Proof: docs/proofs/dominating-pairs.md.
+Every cost with finite ends has a dominating law of the loss on a few equally spaced points; independent sums
+of these dominate the adaptive composition [zhu2022, Thm 10]. Losses are whole multiples of one unit, rounded
+up where they do not fit; masses are floats whose relative error is bounded and added.
+Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ _TINY = 1e-280  # more than what underflow can lose
 
 @dataclass(frozen=True)
 class Lattice:
-    """A dominating law of one loss, paid `count` times: probability `masses[j]` for the loss `offset + j * step`, step > 0."""
+    """A dominating law of one loss, paid `count` times.
+
+    It has probability `masses[j]` for the loss `offset + j * step`, step > 0.
+    """
 
     offset: Fraction
     step: Fraction
@@ -53,7 +57,10 @@ class Lattice:
 
 @dataclass(frozen=True, eq=False)
 class LossLaw:
-    """The positive losses of a fixed list, decreasing, with upper bounds of their probabilities; arrays of one shape (n,)."""
+    """The positive losses of a fixed list, decreasing, with upper bounds of their probabilities.
+
+    Both are arrays of one shape (n,).
+    """
 
     losses: Floats
     masses: Floats
@@ -66,6 +73,7 @@ class LossLaw:
             return 0.0
         count = int(np.searchsorted(-self.losses, -epsilon))
         total = float(self.masses[:count] @ -np.expm1(epsilon - self.losses[:count]))
+        # All terms are positive, so that what rounding loses is a share of their sum.
         return min(1.0, total * (1 + 1e-13 + 2 * count * _UNIT) + _TINY)
 
     def epsilon(self, delta: float) -> float:
@@ -77,6 +85,7 @@ class LossLaw:
         with np.errstate(divide="ignore"):  # masses may have left the floats
             reached, kept = np.cumsum(self.masses), np.logaddexp.accumulate(np.log(self.masses) - self.losses)
         at_losses = reached - np.exp(kept + self.losses)  # the curve at each loss, up to rounding
+        # Between two losses delta is `reached` - e^(epsilon + `kept`): the guess solves this for epsilon.
         place = max(int(np.searchsorted(at_losses, delta)) - 1, 0)
         inside = float(reached[place]) - delta
         guess = math.log(inside) - float(kept[place]) if inside > 0 else 0.0
@@ -85,10 +94,11 @@ class LossLaw:
 
 @lru_cache(maxsize=8)
 def loss_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[LossLaw, ...]:
-    """Return laws whose largest curve dominates the list: two if its intervals share an orientation, none if there are too many points.
+    """Return laws whose largest curve dominates the list.
 
-    Intervals with one and the same orientation text are summed for both orders of the neighbors. With several texts, or none, each
-    interval takes the larger curve of its two orders.
+    They are two if its intervals share an orientation, and none if there are too many points. Intervals with
+    one and the same orientation text are summed for both orders of the neighbors. With several texts, or
+    none, each interval takes the larger curve of its two orders.
     """
     if len(parts) > KINDS or not all(isinstance(part, Pure | Range | BoundedRange) for part, _ in parts):
         return ()
@@ -123,9 +133,11 @@ def _lattice(part: Cost, count: int, aligned: str | None, mirrored: bool) -> Lat
         return _bounded(part.epsilon_, count)
     if not isinstance(part, Range):
         return None
+    # If the order is known, or does not matter, the two-point law of that order dominates.
     if part.low == part.high or (part.orientation is not None and part.orientation == aligned):
         low, high = (part.high, part.low) if mirrored else (part.low, part.high)
         return Lattice(-low, low + high, masses(float(low), float(high)), count)
+    # Otherwise the three-point law, whose curve is the larger one of both orders.
     top, other = max(part.low, part.high), min(part.low, part.high)
     reach, rest = float(top), float(other)
     p_top = masses(rest, reach)[1]
@@ -145,7 +157,10 @@ def _bounded(width: Fraction, count: int) -> Lattice | None:
 
 
 def _unit(lattices: list[Lattice]) -> int | None:
-    """Return how many units one nat has, so that all sums fit in 64 bits; None if there would be too many points."""
+    """Return how many units one nat has, so that all sums fit in 64 bits.
+
+    None if there would be too many points.
+    """
     total = sum(
         lattice.count * (abs(lattice.offset) + len(lattice.masses) * (lattice.step + 1))
         for lattice in lattices
@@ -169,10 +184,12 @@ def _unit(lattices: list[Lattice]) -> int | None:
         work += size * lattice.points
         span += (lattice.points - 1) * lattice.step
         size = size * lattice.points
+        # Losses are whole units, so that there are no more points than units between their ends.
         if exact <= fitting:
             size = min(size, int(span * exact) + 1)
         if work > WORK:
             return None
+    # With the common denominator nothing has to be rounded; with less, `_sum` rounds losses up.
     return min(exact, fitting)
 
 
@@ -185,6 +202,7 @@ def _sum(lattices: list[Lattice], unit: int) -> LossLaw:
     lost = 0.0  # relative error of the masses so far
     for lattice in lattices:
         powered = _power(np.array(lattice.masses), lattice.count)
+        # Up, which can only raise delta.
         start, step = math.ceil(lattice.offset * unit) * lattice.count, math.ceil(lattice.step * unit)
         own = start + step * np.arange(powered.size, dtype=np.int64)
         summed = np.add.outer(keys, own).ravel()
@@ -196,6 +214,7 @@ def _sum(lattices: list[Lattice], unit: int) -> LossLaw:
             16 * lattice.count + 2 * powered.size * (powered.size.bit_length() + 2) + summed.size
         ) * _UNIT
     positive = keys > 0
+    # Losses are rounded up once more as floats; the masses are raised by all that they may have lost.
     losses = keys[positive][::-1].astype(np.float64) / unit * (1 + 2.0**-51)
     return LossLaw(losses, weights[positive][::-1] * (1 + 2 * lost))
 

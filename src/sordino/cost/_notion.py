@@ -10,7 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 class Cost(Protocol):
     """What a release spends: an exact value with views; a view that does not exist is `math.inf`.
 
-    The numbers of a cost are exact fractions. The views `rdp`, `epsilon` and `delta` are floats, each a valid upper bound.
+    The numbers of a cost are exact fractions. The views `rdp`, `epsilon` and `delta` are floats, each a valid
+    upper bound.
 
     Examples
     --------

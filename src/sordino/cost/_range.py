@@ -29,16 +29,18 @@ class Range:
     low, high : number
         The ends, in nats; both positive, or both 0. A float means its shortest decimal.
     orientation : str, optional
-        Names the public condition that decides, for two given neighbors, in which order the loss lies in [-low, high]: for
-        threshold searches over one column the same column, the same direction of the scan, a fixed threshold and one relation
-        between neighbors. In a composition parts with equal texts are taken to be ordered alike, which is cheaper. Like every
-        composition it is about a fixed list: column, direction and threshold are chosen before the first answer and not because of
-        one. None is always right: the order may change from part to part.
+        Names the public condition that decides, for two given neighbors, in which order the loss lies in
+        [-low, high]: for threshold searches over one column the same column, the same direction of the scan,
+        a fixed threshold and one relation between neighbors. In a composition parts with equal texts are
+        taken to be ordered alike, which is cheaper. Like every composition it is about a fixed list: column,
+        direction and threshold are chosen before the first answer and not because of one. None is always
+        right: the order may change from part to part.
 
     Raises
     ------
     InvalidParameter
-        If an end is negative or not finite, if only one end is 0, or if the orientation is not a printable text.
+        If an end is negative or not finite, if only one end is 0, or if the orientation is not a printable
+        text.
 
     Examples
     --------
@@ -60,10 +62,12 @@ class Range:
         named = None if orientation is None else text(orientation, "Range.orientation")
         object.__setattr__(self, "orientation", named)
         if (self.low == 0) != (self.high == 0):
-            # Mathematically free (a ratio of laws that is never below 1 is 1), so whoever writes it means something else.
+            # Mathematically free (a ratio of laws that is never below 1 is 1), so whoever writes it means
+            # something else.
             raise InvalidParameter(
-                "Range.low and Range.high must both be positive, or both 0, because a loss that has one sign only is 0 everywhere; "
-                f"got {digits(self.low)} and {digits(self.high)}. Use BoundedRange(epsilon=) for an interval of unknown place."
+                "Range.low and Range.high must both be positive, or both 0, because a loss that "
+                f"has one sign only is 0 everywhere; got {digits(self.low)} and {digits(self.high)}. "
+                "Use BoundedRange(epsilon=) for an interval of unknown place."
             )
 
     def __hash__(self) -> int:  # of whole numbers: the hash of a fraction takes many times longer

@@ -1,7 +1,8 @@
-"""The Rényi curves of `_two_point`, `_bounded_range`, `_laplace_shift` and `_rdp` over arrays, for lists of many different costs.
+"""The Rényi curves of `_two_point`, `_bounded_range` and `rdp` over arrays, for many different costs at once.
 
-Every argument but the order is an array of floats of one shape (n,), or (n, k) for tables of k rows; every result has shape (n,), rounded
-up. The order may be an array for Laplace noise. What a formula loses outside the floats is caught by the caps, each a bound by itself.
+Every argument but the order is an array of floats of one shape (n,), or (n, k) for tables of k rows; every
+result has shape (n,), rounded up. The order may be an array for Laplace noise. What a formula loses outside
+the floats is caught by the caps, each a bound by itself.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def interval(lows: Floats, highs: Floats, alpha: float) -> Floats:
         width = -np.expm1(-(low + high))
         p_low, p_high = np.exp(-low) * -np.expm1(-high) / width, -np.expm1(-low) / width
         reach = order * high
+        # Cut off where `far` takes over, so that nothing overflows.
         up, down = p_high * np.expm1(np.minimum(reach, _FAR)), -p_low * np.expm1(-order * low)
         near = np.log1p(np.maximum(up - down, 0) + _ROUNDING * (up + down))
         share = np.log(p_high)
@@ -60,6 +62,7 @@ def laplace(rates: Floats, alpha: float | Floats) -> Floats:
     """Return the curves of continuous Laplace noise on a number that moves by 1."""
     order = alpha - 1
     whole, reach = 2 * order + 1, order * rates
+    # Cut off where `far` takes over, so that nothing overflows.
     up = alpha / whole * np.expm1(np.minimum(reach, _FAR))
     down = order / whole * -np.expm1(-alpha * rates)
     near = np.log1p(np.maximum(up - down, 0) + _ROUNDING * (up + down))
@@ -84,7 +87,7 @@ def discrete(rates: Floats, steps: Floats, alpha: float | Floats) -> Floats:
 
 
 def table(orders: Floats, values: Floats, alpha: float) -> Floats:
-    """Return the chords of (alpha - 1) D between the orders of each table; `values` do not fall along a row."""
+    """Return the chords of (alpha - 1) D between the orders of each table; rows of `values` do not fall."""
     place = (orders < alpha).sum(axis=1)
     outside = place == orders.shape[1]
     row, right = np.arange(len(orders)), np.minimum(place, orders.shape[1] - 1)
@@ -97,13 +100,14 @@ def table(orders: Floats, values: Floats, alpha: float) -> Floats:
 
 
 def _capped(curve: Floats, rho: Floats, pure: Floats, alpha: float | Floats) -> Floats:
+    # `fmin` passes over NaN: a formula that left the floats is replaced by the bounds that hold anyway.
     return np.fmin(np.fmin(curve, rho * alpha), pure) * (1 + 1e-11)
 
 
 def lowest(curves: Callable[[Floats], Floats], count: int, last: float) -> tuple[Floats, Floats]:
-    """Return for each of `count` curves the order of a lowest point and its value; `curves` takes one order for each.
+    """Return for each of `count` curves the order of a lowest point and its value.
 
-    A grid, then steps to the better side. Any order would be valid.
+    `curves` takes one order for each. A grid, then steps to the better side. Any order would be valid.
     """
     width = (np.log(last) + 7) / 128
     x, value = np.full(count, -7.0), np.full(count, np.inf)

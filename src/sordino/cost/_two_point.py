@@ -1,7 +1,8 @@
 """The extreme pair of two laws whose log ratio lies in [-low, high]: two points, at the two ends.
 
-With masses P(high) = (1 - e^-low) / (1 - e^-(low+high)) and Q = P e^-loss it has the largest divergence of every convex kind, and the
-other order of the pair is the same with low and high exchanged. Proof: docs/proofs/dominating-pairs.md.
+With masses P(high) = (1 - e^-low) / (1 - e^-(low+high)) and Q = P e^-loss it has the largest divergence of
+every convex kind, and the other order of the pair is the same with low and high exchanged.
+Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def masses(low: float, high: float) -> tuple[float, float]:
 
 
 def range_delta(low: float, high: float, epsilon: float) -> float:
-    """Return the delta of the worse order: the loss reaches max(low, high) with the probability of that end."""
+    """Return the delta of the worse order: the loss max(low, high) comes with the probability of that end."""
     if low == high:
         return pure_delta(high, epsilon)
     top, other = max(low, high), min(low, high)
@@ -32,6 +33,7 @@ def range_epsilon(low: float, high: float, delta: float, limit: float) -> float:
     top, other = max(low, high), min(low, high)
     if low == high or delta == 0:
         return pure_epsilon(limit, delta)
+    # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
     kept = -delta / masses(other, top)[1]
     guess = 0.0 if kept <= -1 else max(0.0, (top + math.log1p(kept)) * (1 + 1e-12))
     return settled(lambda epsilon: range_delta(low, high, epsilon), guess, delta, limit)
@@ -59,6 +61,7 @@ def _divergence(low: float, high: float, order: float) -> float:
         up, down = p_high * math.expm1(reach), -p_low * math.expm1(-order * low)
         total = math.log1p(up - down + _ROUNDING * (up + down))
     else:
+        # The moment would leave the floats, so its logarithm is summed.
         share = math.log(p_high)
         total = (
             reach

@@ -23,7 +23,7 @@ from sordino.cost.digits import digits, nearest, ratio
 @final
 @dataclass(frozen=True)
 class ZCDP:
-    """Rho-zero-concentrated differential privacy: Rényi divergence at most rho * alpha at every order alpha > 1.
+    """Rho-zero-concentrated differential privacy: Rényi divergence at most rho * alpha at every alpha > 1.
 
     Parameters
     ----------

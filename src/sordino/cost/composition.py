@@ -1,7 +1,8 @@
 """Adaptive composition: a multiset of costs with the best view that is proved for it.
 
-Pure epsilons, rhos and Rényi divergences add, whatever the order and however each query was chosen from earlier outputs [bun2016, Lemma
-2.3; mironov2017, Prop. 1]; a fixed list of dominating laws of the loss is summed exactly [zhu2022, Thm 10].
+Pure epsilons, rhos and Rényi divergences add, whatever the order and however each query was chosen from
+earlier outputs [bun2016, Lemma 2.3; mironov2017, Prop. 1]; a fixed list of dominating laws of the loss is
+summed exactly [zhu2022, Thm 10].
 Proof: docs/proofs/composition.md, docs/proofs/dominating-pairs.md.
 """
 
@@ -47,9 +48,10 @@ Parts = frozenset[tuple[Cost, int]]
 class Composition:
     """Several costs paid one after the other; build it with `compose` or `repeat`.
 
-    It is a statement about a fixed list: how many parts there are and their parameters are decided in advance, while queries, the
-    order of the parts and where to stop may depend on earlier answers. The sums `pure`, `zcdp` and `rdp` also hold as limits of a
-    filter (`sordino.accounting`); an epsilon at delta read off in the middle of a sequence does not tell when to stop.
+    It is a statement about a fixed list: how many parts there are and their parameters are decided in
+    advance, while queries, the order of the parts and where to stop may depend on earlier answers. The sums
+    `pure`, `zcdp` and `rdp` also hold as limits of a filter (`sordino.accounting`); an epsilon at delta read
+    off in the middle of a sequence does not tell when to stop.
 
     Raises
     ------
@@ -76,7 +78,8 @@ class Composition:
         for entry in entries:
             if not isinstance(entry, tuple) or len(entry) != 2:
                 raise InvalidParameter(
-                    f"Composition.parts must hold pairs (cost, count); got {shown(entry)}. Use compose or repeat."
+                    "Composition.parts must hold pairs (cost, count); "
+                    f"got {shown(entry)}. Use compose or repeat."
                 )
             _check(entry[0], "Composition")
             if type(entry[1]) is not int or entry[1] < 1:
@@ -109,7 +112,10 @@ class Composition:
         return summed_rdp(self.parts)(checked_alpha(alpha))
 
     def epsilon(self, delta: float) -> float:
-        """Return the smallest proven epsilon at `delta`: from summed epsilons, summed Rényi divergences, or the exact law."""
+        """Return the smallest proven epsilon at `delta`.
+
+        It comes from summed epsilons, summed Rényi divergences, or the exact law.
+        """
         failing, firm = split_failures(self.parts)
         return kept_epsilon(
             failing, checked_delta(delta), lambda left: min(route(left) for route in _epsilons(firm))
@@ -121,6 +127,7 @@ class Composition:
         failing, firm = split_failures(self.parts)
         pure = Composition(firm).pure()
         if least >= pure:
+            # Beyond the sum of pure epsilons only a failure is left to lose.
             return raised_delta(failing, 0.0)
         at, only = below(least), _single(firm)
         routes = [pure_delta(above(pure), at), rdp_delta(summed_rdp(firm), at)]
@@ -138,7 +145,10 @@ class Composition:
 
 
 def summed(amounts: Iterable[tuple[Fraction | float, int]]) -> Fraction | float:
-    """Return the sum of count * amount: inf if one is, a fraction if all are, else a float rounded up, which no filter takes."""
+    """Return the sum of count * amount: inf if one is, a fraction if all are.
+
+    Else it is a float rounded up, which no filter takes.
+    """
     total, fractions = Fraction(0), True
     for amount, count in amounts:
         if not amount < math.inf:
@@ -161,7 +171,7 @@ def _single(parts: Parts) -> Cost | None:
 
 
 def split_failures(parts: Parts) -> tuple[Fraction, Parts]:
-    """Split off the probability that any part fails; what is left are the parts as they are when none does."""
+    """Split off the probability that any part fails; the rest are the parts as they are without failure."""
     failing = failure((part.delta_, count) for part, count in parts if isinstance(part, Approximate))
     if not any(isinstance(part, Approximate) for part, _ in parts):
         return failing, parts
@@ -172,7 +182,10 @@ def split_failures(parts: Parts) -> tuple[Fraction, Parts]:
 
 
 def exact_epsilon(parts: Parts, delta: float) -> float:
-    """Return the epsilon at `delta` of the sum of dominating laws of parts that do not fail; inf if there is no such law."""
+    """Return the epsilon at `delta` of the sum of dominating laws of parts that do not fail.
+
+    It is inf if there is no such law.
+    """
     if not parts:
         return 0.0
     if delta == 0:
@@ -200,7 +213,8 @@ def _check(cost: Any, caller: str) -> None:
         raise InvalidParameter(f"{caller} takes costs such as Pure(epsilon=0.1); got {shown(cost)}.")
     if isinstance(cost, (*KEYS, Composition)):
         raise InvalidParameter(
-            f"{caller} takes costs of your own or of sordino's final classes; got {type(cost).__name__}, a subclass."
+            f"{caller} takes costs of your own or of sordino's final classes; "
+            f"got {type(cost).__name__}, a subclass."
         )
     try:
         hash(cost)
@@ -211,15 +225,15 @@ def _check(cost: Any, caller: str) -> None:
 
 
 def _is_nothing(part: Cost) -> bool:
-    """Tell whether a part costs nothing; what a class of somebody else calls 0 is kept for its other views."""
+    """Tell whether a part costs nothing; one of somebody else's class is kept for its other views."""
     return type(part) in KEYS and part.pure() == 0
 
 
 def compose(*costs: Cost) -> Cost:
-    """Return the cost of paying all of `costs`, adaptively and in any order, also one that is chosen on the way.
+    """Return the cost of paying all of `costs`, adaptively and in any order, even one chosen on the way.
 
-    The costs are a fixed list: which they are and how many is decided before the first answer. Not all of them need to be paid. If
-    answers decide what is paid, use a filter (`sordino.accounting`).
+    The costs are a fixed list: which they are and how many is decided before the first answer. Not all of
+    them need to be paid. If answers decide what is paid, use a filter (`sordino.accounting`).
 
     Raises
     ------
@@ -241,9 +255,13 @@ def compose(*costs: Cost) -> Cost:
 
 
 def _counted(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
-    """Return each object with how often it appears: by identity, then equal ones together where that is quick."""
+    """Return each object with how often it appears.
+
+    Objects are told apart by identity; then equal ones are put together where that is quick.
+    """
     times = Counter(map(id, costs))
     kinds: dict[type, list[Cost]] = {}
+    # The distinct objects that were not met yet, if any object appears twice.
     left = set(times) if len(times) < len(costs) else set()
     for cost in costs:
         if left and id(cost) not in left:
@@ -269,7 +287,7 @@ def _counted(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
 
 
 def _composed_key(whole: Any) -> Any:
-    """Return a key of a composition: the keys of its parts, or the parts themselves if one is of somebody else."""
+    """Return a key of a composition: the keys of its parts, or its parts if one is of another's class."""
     if not all(type(part) in KEYS for part, _ in whole.parts):
         return whole.parts
     return frozenset((type(part), count, KEYS[type(part)](part)) for part, count in whole.parts)

@@ -17,7 +17,8 @@ from sordino.errors import InvalidParameter
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _ROUNDING = 16 * 2.0**-53  # more than a sum of four rounded terms can lose, relative to their sizes
 _SLACK = 4e-12  # more than the rounding up of a delta, so that an epsilon seldom has to be raised afterwards
-_SMALLEST = 1e-290  # divergences below it are said to be it, or epsilon if that is less: their squares leave the floats
+# Divergences below it are said to be it, or epsilon if that is less: their squares leave the floats.
+_SMALLEST = 1e-290
 _LEAST_DELTA = 1e-321  # added to a delta that is not 0: more than what the smallest floats lose
 
 
@@ -38,7 +39,10 @@ def above(number: Fraction | float) -> float:
 
 
 def stated(number: Fraction | float) -> float:
-    """Return the smallest float at least `number` whose shortest decimal, which is what a float means here, is that too."""
+    """Return the smallest float at least `number` whose shortest decimal is at least that, too.
+
+    The shortest decimal is what a float means here.
+    """
     found = above(number)
     return found if math.isinf(found) or Fraction(repr(found)) >= number else math.nextafter(found, math.inf)
 
@@ -75,13 +79,15 @@ def checked_alpha(alpha: float) -> float:
     number = exact(alpha)
     if (number is None and alpha != math.inf) or (number is not None and number <= 1):
         raise InvalidParameter(f"alpha must be a number in (1, inf]; got {shown(alpha)}.")
-    return (
-        math.inf if number is None else max(above(number), 1 + 2**-40)
-    )  # a divergence never falls with the order
+    # Up, because a divergence never falls with the order.
+    return math.inf if number is None else max(above(number), 1 + 2**-40)
 
 
 def lifted(divergence: float, epsilon: float) -> float:
-    """Return a computed divergence, or where floats lose their digits a number above it; `epsilon` is its limit."""
+    """Return a computed divergence, or where floats lose their digits a number above it.
+
+    `epsilon` is its limit.
+    """
     return max(divergence, min(epsilon, _SMALLEST))
 
 
@@ -91,9 +97,10 @@ def raised(delta: float) -> float:
 
 
 def pure_rdp(epsilon: float, alpha: float) -> float:
-    """Return the largest Rényi divergence of order `alpha` between two laws whose log ratio lies in [-epsilon, epsilon].
+    """Return the largest Rényi divergence of order `alpha` between laws of log ratio in [-epsilon, epsilon].
 
-    The extreme pair is randomized response (two points): ln(p e^{(a-1)e} + (1-p) e^{-(a-1)e}) / (a-1), p = e^e / (1 + e^e).
+    The extreme pair is randomized response (two points): ln(p e^{(a-1)e} + (1-p) e^{-(a-1)e}) / (a-1),
+    with p = e^e / (1 + e^e).
     """
     if epsilon == 0 or math.isinf(epsilon) or math.isinf(alpha):
         return epsilon
@@ -120,24 +127,30 @@ def pure_epsilon(epsilon0: float, delta: float) -> float:
     """Return the least epsilon of (epsilon, delta) that holds for every epsilon0-private mechanism."""
     if delta == 0 or math.isinf(epsilon0):
         return epsilon0
+    # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
     kept = -delta * (1 + math.exp(-epsilon0))
     guess = 0.0 if kept <= -1 else max(0.0, (epsilon0 + math.log1p(kept)) * (1 + 1e-12))
     return settled(lambda epsilon: pure_delta(epsilon0, epsilon), guess, delta, epsilon0)
 
 
 def settled(delta_at: Callable[[float], float], guess: float, delta: float, top: float) -> float:
-    """Return an epsilon at or just above `guess` whose delta is at most `delta`; `top` is one that always holds.
+    """Return an epsilon at or just above `guess` whose delta is at most `delta`; `top` is one that holds.
 
-    It holds for the shortest decimal of what is returned too, which may lie half a unit in the last place below.
+    It holds for the shortest decimal of what is returned too, which may lie half a unit in the last place
+    below.
     """
     step = math.ulp(top if top < math.inf else max(guess, 1e-3))
+    # The step doubles, so that few are needed however far the guess is off.
     while guess < top and delta_at(math.nextafter(guess, 0.0)) > delta:
         guess, step = guess + step, 2 * step
     return min(guess, top)
 
 
 def rdp_epsilon(rdp: Callable[[float], float], delta: float) -> float:
-    """Return the smallest epsilon at `delta` over all orders; every order gives a valid one, so the search need not be exact."""
+    """Return the smallest epsilon at `delta` over all orders.
+
+    Every order gives a valid one, so the search need not be exact.
+    """
     if delta == 0:
         return rdp(math.inf)
     log_delta = math.log(delta)
@@ -146,19 +159,19 @@ def rdp_epsilon(rdp: Callable[[float], float], delta: float) -> float:
     def at(alpha: float) -> float:
         order = alpha - 1
         divergence, share, rest = rdp(alpha), _share(alpha), (log_delta + math.log(alpha)) / order
+        # Terms may cancel, so each is raised by a share of its own size.
         lost = _ROUNDING * (divergence - share + abs(log_delta) / order + math.log(alpha) / order)
         return divergence + share - rest + lost + _SLACK / order
 
     guess = max(0.0, _least(at) * (1 + 1e-12))
-    if (
-        math.isinf(guess) or delta < 1e-300
-    ):  # every order gives a valid epsilon; below the floats no delta could confirm it
+    # Every order gives a valid epsilon; below the floats no delta could confirm it.
+    if math.isinf(guess) or delta < 1e-300:
         return guess
     return settled(lambda epsilon: rdp_delta(rdp, epsilon), guess, delta, math.inf)
 
 
 def _remembered(rdp: Callable[[float], float]) -> Callable[[float], float]:
-    """Return the same curve, which does not compute an order twice: a check of the result visits most orders again."""
+    """Return the same curve, which computes no order twice: a check of the result visits most again."""
     known: dict[float, float] = {}
 
     def at(alpha: float) -> float:
@@ -171,6 +184,7 @@ def _remembered(rdp: Callable[[float], float]) -> Callable[[float], float]:
 
 def rdp_delta(rdp: Callable[[float], float], epsilon: float) -> float:
     """Return the smallest delta at `epsilon` over all orders."""
+    # Any finite divergence bounds the probability of an infinite loss by 0.
     if epsilon == math.inf:
         return 0.0 if any(rdp(1 + 10.0**k) < math.inf for k in range(-3, 4)) else 1.0
 
@@ -184,12 +198,12 @@ def rdp_delta(rdp: Callable[[float], float], epsilon: float) -> float:
 
 
 def _share(alpha: float) -> float:
-    """Return ln(1 - 1/alpha): near 1 the quotient would lose digits, far from it the difference of logarithms."""
+    """Return ln(1 - 1/alpha): the quotient loses digits near 1, the difference of logarithms far from it."""
     return math.log(alpha - 1) - math.log(alpha) if alpha < 2 else math.log1p(-1 / alpha)
 
 
 def _least(at: Callable[[float], float]) -> float:
-    """Return a value of `at` close to its minimum over the orders alpha in (1.0009, 9e6): a grid, then golden section."""
+    """Return a value of `at` near its minimum over orders in (1.0009, 9e6): a grid, then golden section."""
 
     def on_log(x: float) -> float:
         return at(1 + math.exp(x))

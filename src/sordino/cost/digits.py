@@ -1,4 +1,4 @@
-"""Exact numbers as text and as floats for reading: total on any fraction, however large or small."""
+"""Writes exact numbers as text and as floats for reading; works on any fraction, however large or small."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Deltas that are probabilities of failure: set aside before, and added back after, the guarantee that holds without failure.
+"""Sets probabilities of failure aside, and adds them back to the guarantee that holds without failure.
 
-If with probability f, the same under both laws, nothing is promised and otherwise a curve d holds, then f + (1 - f) d holds.
+If with probability f, the same under both laws, nothing is promised and otherwise a curve d holds, then f +
+(1 - f) d holds.
 Proof: docs/proofs/dominating-pairs.md.
 """
 
@@ -16,7 +17,10 @@ _EXACT_BITS = 1 << 12
 
 
 def failure(deltas: Iterable[tuple[Fraction, int]]) -> Fraction:
-    """Return the probability that any of independent failures happens, 1 - prod (1 - delta)^count, exact or rounded up."""
+    """Return the probability that any of independent failures happens: 1 - prod (1 - delta)^count.
+
+    It is exact or rounded up.
+    """
     listed = [(delta, count) for delta, count in deltas if delta]
     if sum(count * delta.denominator.bit_length() for delta, count in listed) <= _EXACT_BITS:
         return 1 - math.prod(((1 - delta) ** count for delta, count in listed), start=Fraction(1))
@@ -28,14 +32,20 @@ def failure(deltas: Iterable[tuple[Fraction, int]]) -> Fraction:
 
 
 def kept_epsilon(failing: Fraction, delta: Fraction, epsilon_at: Callable[[float], float]) -> float:
-    """Return the epsilon at `delta` when nothing is promised with probability `failing`: the rest of delta is spent without failure."""
+    """Return the epsilon at `delta` when nothing is promised with probability `failing`.
+
+    The rest of delta is spent on what holds without failure.
+    """
     if delta < failing:
         return math.inf
     return epsilon_at(below((delta - failing) / (1 - failing) if failing < 1 else Fraction(0)))
 
 
 def raised_delta(failing: Fraction, delta: float) -> float:
-    """Return f + (1 - f) delta as a float whose shortest decimal, which is what a float means here, is at least that."""
+    """Return f + (1 - f) delta as a float whose shortest decimal is at least that.
+
+    The shortest decimal is what a float means here.
+    """
     if not failing:
         return delta
     number = failing + (1 - failing) * Fraction(delta)

@@ -1,4 +1,7 @@
-"""What a cost is, in whole numbers and texts: for counting equal costs quickly and for an order that never depends on hashes."""
+"""Keys of costs, made of whole numbers and texts.
+
+They count equal costs quickly, and give an order that never depends on hashes.
+"""
 
 from __future__ import annotations
 

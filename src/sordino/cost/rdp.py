@@ -1,7 +1,8 @@
 """A Rényi curve: what is known of a mechanism at each order.
 
-Claim: each term bounds a divergence where it is used; between the orders of a table (alpha - 1) D(alpha) is convex [vanerven2014, Cor. 2]
-and D is not decreasing [vanerven2014, Thm 3]. Proof: docs/proofs/dominating-pairs.md.
+Claim: each term bounds a divergence where it is used; between the orders of a table (alpha - 1) D(alpha) is
+convex [vanerven2014, Cor. 2] and D is not decreasing [vanerven2014, Thm 3].
+Proof: docs/proofs/dominating-pairs.md.
 """
 
 from __future__ import annotations
@@ -32,28 +33,34 @@ from sordino.errors import InvalidParameter
 @final
 @dataclass(frozen=True)
 class RDP:
-    """Rényi divergence at most rho*alpha + constant + L(alpha) + ln(choices)/(alpha - 1) at every order alpha > 1, or a table of it.
+    """A bound of the Rényi divergence at every order alpha > 1, by a formula or by a table.
+
+    The divergence is at most rho*alpha + constant + L(alpha) + ln(choices)/(alpha - 1), or what the table
+    says.
 
     Parameters
     ----------
     rho, constant : number
         At least 0.
     laplace : number, optional
-        In (0, inf): the rate of Laplace noise on a number that moves by 1; L is its curve, at most min(laplace, alpha*laplace^2/2).
+        In (0, inf): the rate of Laplace noise on a number that moves by 1; L is its curve, at most
+        min(laplace, alpha*laplace^2/2).
     laplace_steps : int or "continuous", optional
-        Required with `laplace`: how many steps of the grid that 1 is, when the noise is discrete; with one step it is randomized
-        response. "continuous" is the law whose curve is the lowest; it does not hold for noise on any grid.
+        Required with `laplace`: how many steps of the grid that 1 is, when the noise is discrete; with one
+        step it is randomized response. "continuous" is the law whose curve is the lowest; it does not hold
+        for noise on any grid.
     choices : int
         At least 1: over how many outcomes a union bound was taken.
     table : pairs (order, epsilon)
-        Instead of all others: the divergence itself, known at some orders only, each in [1.000001, 1e300]; a chord between them, the
-        first value below the first, inf above the last. It is the bound of one mechanism and stands alone; compose it with others.
+        Instead of all others: the divergence itself, known at some orders only, each in [1.000001, 1e300]; a
+        chord between them, the first value below the first, inf above the last. It is the bound of one
+        mechanism and stands alone; compose it with others.
 
     Raises
     ------
     InvalidParameter
-        If a number is outside its range, an order appears twice, a table comes with other terms, or only one of `laplace` and
-        `laplace_steps` is given.
+        If a number is outside its range, an order appears twice, a table comes with other terms, or only one
+        of `laplace` and `laplace_steps` is given.
 
     Examples
     --------
@@ -88,8 +95,8 @@ class RDP:
         steps = None if laplace_steps is None else STEPS("RDP.laplace_steps", laplace_steps)
         if (steps is None) != (self.laplace is None):
             raise InvalidParameter(
-                "RDP.laplace, the rate of the noise, and RDP.laplace_steps, its grid or 'continuous', must be given together; "
-                f"got {shown(laplace)} and {shown(laplace_steps)}."
+                "RDP.laplace, the rate of the noise, and RDP.laplace_steps, its grid or 'continuous', "
+                f"must be given together; got {shown(laplace)} and {shown(laplace_steps)}."
             )
         object.__setattr__(self, "laplace_steps", steps)
         object.__setattr__(self, "choices", COUNT("RDP.choices", choices))
@@ -99,9 +106,8 @@ class RDP:
                 "RDP.table must stand alone; got other terms too. Compose it with another RDP that has those."
             )
 
-    def __hash__(
-        self,
-    ) -> int:  # of whole numbers, and of the ends of a table: the hash of a fraction takes many times longer
+    def __hash__(self) -> int:
+        # Of whole numbers, and of the ends of a table: the hash of a fraction takes many times longer.
         ends = [number for row in (self.table[:1] + self.table[-1:]) for number in row]
         known = (self.rho, self.constant, self.laplace or Fraction(0), *ends)
         numbers = tuple(number.as_integer_ratio() for number in known)
@@ -128,9 +134,11 @@ class RDP:
         return self.constant + (self.laplace or 0)
 
     def zcdp(self) -> Fraction | float:
-        """Return the smallest of rho + constant + min(laplace, laplace^2/2) and half the square of a finite pure epsilon; else inf.
+        """Return the smallest rho that is proved, or inf.
 
-        A constant c is at most c*alpha at every order above 1. A union bound or a table is no line through the origin.
+        It is the smaller one of rho + constant + min(laplace, laplace^2/2) and half the square of a finite
+        pure epsilon. A constant c is at most c*alpha at every order above 1. A union bound or a table is no
+        line through the origin.
         """
         if self.choices > 1 or self.table:
             return math.inf
@@ -139,7 +147,10 @@ class RDP:
         return line if self.rho else min(line, (self.constant + rate) ** 2 / 2)
 
     def rdp(self, alpha: float) -> float:
-        """Return the curve at `alpha`, or its lowest point at a larger order: divergences do not fall with the order."""
+        """Return the curve at `alpha`, or its lowest point at a larger order.
+
+        Divergences do not fall with the order, so that what holds at an order holds below it.
+        """
         order = checked_alpha(alpha)
         if self.choices == 1 or math.isinf(order):
             return _curve(self, order)
@@ -250,15 +261,17 @@ def _rows(curve: RDP) -> tuple[tuple[float, float], ...]:
 
 
 def falling(table: tuple[tuple[Fraction, Fraction], ...]) -> tuple[tuple[float, float], ...]:
-    """Return the table as floats, each value lowered to the least at or above its order: divergences do not fall with the order."""
+    """Return the table as floats, each value lowered to the least at or above its order.
+
+    Divergences do not fall with the order.
+    """
     rows: list[tuple[float, float]] = []
     least = math.inf
     for order, value in reversed(table):
         least = min(least, above(value))
         nearest = float(order)
-        rows.append(
-            (nearest if nearest <= order else math.nextafter(nearest, 1.0), least)
-        )  # what holds at an order holds below it
+        # Down, because what holds at an order holds below it.
+        rows.append((nearest if nearest <= order else math.nextafter(nearest, 1.0), least))
     return tuple(reversed(rows))
 
 
@@ -278,7 +291,10 @@ def _chord(rows: tuple[tuple[float, float], ...], alpha: float) -> float:
 
 @lru_cache(maxsize=256)
 def turning(curve: RDP) -> tuple[float, float]:
-    """Return the order of the lowest point of a curve with a union bound in it, and its value; any order would be valid."""
+    """Return the order of the lowest point of a curve with a union bound in it, and its value.
+
+    Any order would be valid.
+    """
     if curve.laplace is None:  # rho * order + ln(choices) / order, the order less 1
         slope = above(curve.rho)
         order = min(max(math.sqrt(union(curve) / slope), 2**-40), LAST) if slope else LAST
@@ -293,11 +309,13 @@ def turning(curve: RDP) -> tuple[float, float]:
     return 1 + math.exp(x), value
 
 
-# ---- the curve of one Laplace shift ----------------------------------------------------------------------------------
+# ---- the curve of one Laplace shift ------------------------------------------------------------------
 # The Rényi divergence between Laplace noise and the same noise moved by 1, at `rate` per unit.
 #
-# Continuous [mironov2017, Prop. 6]: ln(a/(2a-1) e^((a-1)e) + (a-1)/(2a-1) e^(-ae)) / (a-1), e = rate. Discrete on a grid of 1/s, with
-# r = e^(-e/s) and x = r^(2a-1): the moment is [e^((a-1)e) + e^(-ae) + (1-r) e^((a-1)e) (x - x^s)/(1-x)] / (1+r).
+# Continuous [mironov2017, Prop. 6], with e = rate:
+# ln(a/(2a-1) e^((a-1)e) + (a-1)/(2a-1) e^(-ae)) / (a-1).
+# Discrete on a grid of 1/s, with r = e^(-e/s) and x = r^(2a-1), the moment is
+# [e^((a-1)e) + e^(-ae) + (1-r) e^((a-1)e) (x - x^s)/(1-x)] / (1+r).
 # Proof: docs/proofs/dominating-pairs.md.
 
 
@@ -305,11 +323,15 @@ _ROUNDING = 2.0**-48
 
 
 def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
-    """Return the divergence, rounded up and never above min(rate, alpha*rate^2/2); `steps` of the grid are 1, None is continuous."""
+    """Return the divergence, rounded up and never above min(rate, alpha*rate^2/2).
+
+    `steps` of the grid are 1; None is the continuous law.
+    """
     if math.isinf(alpha) or math.isinf(rate):
         return rate
     order, cap = alpha - 1, min(rate, rate * rate / 2 * alpha * (1 + 1e-15))
-    if steps is not None and rate / steps < 1e-300:  # what one step of the grid does would leave the floats
+    # What one step of the grid does would leave the floats.
+    if steps is not None and rate / steps < 1e-300:
         return lifted(cap, rate)
     total = _continuous(rate, order) if steps is None else _discrete(rate, steps, order)
     return lifted(min(cap, total / order * (1 + 1e-12)), rate)
@@ -317,6 +339,7 @@ def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
 
 def _continuous(rate: float, order: float) -> float:
     whole = 2 * order + 1
+    # The moment would leave the floats, so its logarithm is summed.
     if order * rate > 30:
         share = math.log1p(order) - math.log(whole)
         rest = math.log1p(order / (order + 1) * math.exp(-whole * rate))

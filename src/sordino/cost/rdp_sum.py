@@ -41,6 +41,7 @@ def summed_rdp(parts: frozenset[tuple[Cost, int]]) -> Curve:
     rows: dict[str, list[tuple[float, ...]]] = {}
     for part, count in parts:
         terms = _terms(part) if isinstance(part, ZCDP) or len(parts) > MANY else None
+        # One by one: costs that are few, or that arrays cannot sum, and counts that no float can hold.
         if terms is None or (terms.kind and count > 1 << 53):
             rest.append((part, above(count)))
             continue
@@ -73,6 +74,7 @@ def _terms(part: Cost) -> _Terms | None:
         found = _Terms(kind="bounded", numbers=(above(part.epsilon_),))
     else:
         return None
+    # Beyond these sizes the formulas over arrays would leave the floats.
     usual = found.kind.startswith("table") or all(
         number == 0 or 1e-100 < number < 1e100 for number in found.numbers
     )
@@ -80,7 +82,7 @@ def _terms(part: Cost) -> _Terms | None:
 
 
 def _curve_terms(part: RDP) -> _Terms:
-    """Return the terms of an RDP: its kind says which curves are in it, "table k" that it is a table of k rows."""
+    """Return the terms of an RDP: its kind names the curves in it, or is "table k" for a table of k rows."""
     if part.table:
         rows = falling(part.table)
         return _Terms(kind=f"table {len(rows)}", numbers=tuple(number for row in rows for number in row))
@@ -96,7 +98,7 @@ def _curve_terms(part: RDP) -> _Terms:
 
 
 def _summed(kind: str, rows: list[tuple[float, ...]]) -> Curve:
-    """Return the sum of all curves of one kind; a row holds the numbers of one curve and how often it counts."""
+    """Return the sum of all curves of one kind; a row holds the numbers of one curve and its count."""
     import numpy as np  # noqa: PLC0415  (costs load nothing until there are many of them)
 
     *numbers, counts = np.array(rows, dtype=np.float64).T

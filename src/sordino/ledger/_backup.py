@@ -1,4 +1,4 @@
-"""A copy of a ledger file that holds everything, made while others charge it."""
+"""Copies a ledger file with everything in it, while others charge it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ def back_up(
     source: Callable[[], AbstractContextManager[sqlite3.Connection]],
     explained: Callable[[sqlite3.Error, str], LedgerError],
 ) -> dict[str, str]:
-    """Copy what `source` lends into a new file, and give it its name once it is whole; return the head of every account in it."""
+    """Copy what `source` lends into a new file, and give it its name once it is whole.
+
+    Return the head of every account in it.
+    """
     target = Path(path).absolute()
     with _named(target) as unnamed, _about(target, explained):
         with closing(_alone(unnamed)) as copy, source() as connection:
-            connection.execute(
-                "SELECT count(*) FROM account"
-            ).fetchone()  # waits for a lock; the copy would wait for ever
+            # This waits for a lock for as long as is allowed; the copy would wait for ever.
+            connection.execute("SELECT count(*) FROM account").fetchone()
             with _about(target, explained):
                 connection.backup(copy)
         return _heads(unnamed)
@@ -40,7 +42,7 @@ def _about(target: Path, explained: Callable[[sqlite3.Error, str], LedgerError])
 
 
 def _alone(file: Path) -> sqlite3.Connection:
-    """Open a file that nobody else knows: it needs neither locks nor a journal, and is made durable at the end."""
+    """Open a file that nobody else knows: it needs neither locks nor a journal, and is made durable later."""
     connection = sqlite3.connect(f"{file.as_uri()}?mode=rw&nolock=1", uri=True, isolation_level=None)
     connection.execute("PRAGMA journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
@@ -49,21 +51,22 @@ def _alone(file: Path) -> sqlite3.Connection:
 
 def _heads(file: Path) -> dict[str, str]:
     """Return the head of every account of a copy, or raise `LedgerError` if it is not whole."""
-    with file.open("r+b") as copied:  # what an older version has in a log is in the copy, which has none
+    # What an older version has in a log is in the copy, which has none: bytes 18 and 19 say so.
+    with file.open("r+b") as copied:
         copied.seek(18)
         copied.write(b"\1\1")
     with closing(_alone(file)) as copy, suppress(sqlite3.DatabaseError):
         if is_whole(copy):
             return dict(copy.execute("SELECT name, head FROM account ORDER BY name").fetchall())
     raise LedgerError(
-        "The ledger holds half of a write or is damaged, so that it was not copied; `sordino ledger verify` tells which "
-        "account is concerned."
+        "The ledger holds half of a write or is damaged, so that it was not copied; "
+        "`sordino ledger verify` tells which account is concerned."
     )
 
 
 @contextmanager
 def _named(target: Path) -> Iterator[Path]:
-    """Lend a file to write into; it takes the place of `target`, which must be free, if the block does not fail."""
+    """Lend a file to write into. If the block does not fail it becomes `target`, which must not exist."""
     for other in (target, Path(f"{target}-journal"), Path(f"{target}-wal")):
         if other.exists() or other.is_symlink():
             raise InvalidParameter(
@@ -71,18 +74,22 @@ def _named(target: Path) -> Iterator[Path]:
             )
     made: list[Path] = []
     try:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))  # holds the name
+        # An empty file holds the name while the copy is made.
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
         made.append(target)
         descriptor, unnamed = tempfile.mkstemp(prefix=f".{target.name[:99]}.", dir=target.parent)
         made.append(Path(unnamed))
         try:
             yield Path(unnamed)
             os.fchmod(descriptor, target.stat().st_mode & 0o777)
+            # On the disk before it gets its name, so that no half of a copy ever has it.
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
         Path(unnamed).replace(target)
+        # The copy has its name now: nothing is removed any more.
         made.clear()
+        # The name must be on the disk, too.
         _sync(target.parent)
     except OSError as error:
         raise LedgerError(

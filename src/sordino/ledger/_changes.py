@@ -33,7 +33,10 @@ def request(
     detail: dict[str, Any] | None,
     allow_approximate: bool,
 ) -> tuple[str, Fraction, str, dict[str, Any]]:
-    """Return the label, the exact worst case, the key and the parameters of a reservation, or refuse what the account is not for."""
+    """Return the label, the exact worst case, the key and the parameters of a reservation.
+
+    A release that the account is not for is refused.
+    """
     exact = sum((exact_cost(part, account.meter) for part in parts), Fraction(0))
     label = text(" + ".join(type(part).__name__ for part in parts) if label is None else label, "label")
     stated = {
@@ -45,12 +48,13 @@ def request(
         own = getattr(account, name)
         if given is not None and given != own and not (name == "source" and is_about(given, own)):
             raise LedgerConflict(
-                f"Account {account.name!r} is for {name} {own!r} but this release is for {name} {str(given)!r}. "
-                f"{_WRITTEN if is_server_table(own) else ''}Nothing was charged or read."
+                f"Account {account.name!r} is for {name} {own!r} but this release is for {name} "
+                f"{str(given)!r}. {_WRITTEN if is_server_table(own) else ''}Nothing was charged or read."
             )
     if nano_up(exact) > schema.LARGEST:
         raise BudgetExceeded(
-            f"This release needs more {MEASURES[account.meter]} than any account can hold. Nothing was read or released."
+            f"This release needs more {MEASURES[account.meter]} than "
+            "any account can hold. Nothing was read or released."
         )
     for part in parts:
         check_claims(part, adjacency=account.adjacency, allow_approximate=allow_approximate)
@@ -79,7 +83,8 @@ def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
     share = nano_down(amount)
     if not 1 <= share <= schema.LARGEST:
         raise InvalidParameter(
-            f"grant.amount must be from a billionth, the unit of a ledger, to {schema.LARGEST // NANO}; got {shown(amount)}."
+            "grant.amount must be from a billionth, the unit of a ledger, "
+            f"to {schema.LARGEST // NANO}; got {shown(amount)}."
         )
     with pages.reading() as (parent, rows):
         found = rows(schema.ACCOUNT, account=child)
@@ -104,6 +109,7 @@ def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
 def _given(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
     """Give the share; somebody else may have made the child in this moment, and then it is one more share."""
     if new:
+        # If somebody else has just made the child, its row is in the way, and it is granted the share below.
         with suppress(LedgerConflict):
             if carry_out(store, schema.ENTRUST, parameters, account=parameters["parent"]):
                 return True
@@ -115,6 +121,7 @@ def give_up(store: Store, pages: Pages, key: str, *, reason: str) -> None:
     row = pages.charge(key)
     if row.settled is not None:
         raise LedgerConflict(f"Charge {key!r} is closed already ({row.state}); there is nothing to give up.")
+    # What is known of the charge goes along: if its own process has used it meanwhile, nothing is changed.
     parameters = {
         "account": pages.name,
         "charge": row.id,

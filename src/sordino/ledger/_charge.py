@@ -21,8 +21,8 @@ from sordino.ledger.amounts import MEASURES, check_claims, exact_cost, nano_up
 from sordino.remnants import no_remnants
 
 _STALE = (
-    "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is unknown). Nothing was "
-    "released; what the ledger holds stays charged."
+    "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is "
+    "unknown). Nothing was released; what the ledger holds stays charged."
 )
 
 
@@ -30,9 +30,10 @@ _STALE = (
 class Charge:
     """A reservation in an account; `Ledger.reserve` makes it.
 
-    Leaving its `with` block settles: what was never drawn returns to the account and, on a pure meter, what a mechanism with a proof for
-    each transcript did not spend (docs/explanation/refunds.md). Leaving by an exception, or a crash at any moment, leaves the full
-    reservation charged. It belongs to the process that reserved it.
+    Leaving its `with` block settles: what was never drawn returns to the account. On a pure meter, so does
+    what a mechanism with a proof for each transcript did not spend (docs/explanation/refunds.md). Leaving by
+    an exception, or a crash at any moment, leaves the full reservation charged. It belongs to the process
+    that reserved it.
 
     Attributes
     ----------
@@ -100,9 +101,8 @@ class Charge:
         self._meter = meter
         self._adjacency = adjacency
         self._approximate = allow_approximate
-        self._spent: list[
-            tuple[Fraction, Fraction]
-        ] = []  # (worst case, really spent) of each draw; its length is the next slot
+        # The worst case of each draw and what was really spent; its length is the next slot.
+        self._spent: list[tuple[Fraction, Fraction]] = []
         self._streams: list[ChargedStream] = []
         self._state: Literal["open", "settled", "kept"] = "open"
         self._process = os.getpid()
@@ -128,6 +128,7 @@ class Charge:
         if kind is not None:
             self._keep()
         elif self._state == "open":
+            # Still open, so nothing has failed that may depend on the answers.
             self._settle_at_the_end()
         self._close_streams()
 
@@ -159,20 +160,24 @@ class Charge:
         Raises
         ------
         SimulatedRelease
-            If the entropy is simulated. Nothing is drawn. If the release says that it is simulated, the draw stays charged.
+            If the entropy is simulated. Nothing is drawn. If the release says that it is simulated, the draw
+            stays charged.
         LedgerConflict
-            If the charge is not open in this process, was used by a copy of it, or what remains of it is too small; if the mechanism
-            is for another adjacency. No noise is drawn.
+            If the charge is not open in this process, was used by a copy of it, or what remains of it is too
+            small; if the mechanism is for another adjacency. No noise is drawn.
         InvalidParameter
-            If the mechanism has no cost on the meter of the account, or is not exact and that was not allowed.
+            If the mechanism has no cost on the meter of the account, or is not exact and that was not
+            allowed.
         """
         self._check_open()
         entropy = _real(entropy)
+        # Durable before any noise exists: no crash can release without a charge.
         slot = self._draw(mechanism, entropy)
         try:
             result = mechanism.release(answers, entropy=entropy, **private)
         except BaseException:
-            self._keep()  # why it failed may depend on the answers, so nothing that follows from it may return
+            # Why it failed may depend on the answers, so nothing that follows from it may return.
+            self._keep()
             raise
         if getattr(result, "simulated", None) is not False:
             self._keep()
@@ -185,7 +190,8 @@ class Charge:
     def open(self, mechanism: Any, *, entropy: Any = None) -> ChargedStream:
         """Record a draw of the worst case durably, then open a stream of the mechanism.
 
-        What the stream really spent is settled if it was closed, or its block left, without an error; settling closes what is still open.
+        What the stream really spent is settled if it was closed, or its block left, without an error.
+        Settling closes what is still open.
 
         Parameters
         ----------
@@ -220,7 +226,8 @@ class Charge:
     def draw(self, mechanism: Any) -> int:
         """Record durably that `mechanism` is about to draw its noise; `release` does this first.
 
-        `SYSTEM` forgets the words that it drew ahead: a copy of this memory that was made before knows nothing of the noise.
+        `SYSTEM` forgets the words that it drew ahead: a copy of this memory that was made before knows
+        nothing of the noise.
 
         Parameters
         ----------
@@ -235,10 +242,11 @@ class Charge:
         Raises
         ------
         LedgerConflict
-            If the charge is not open in this process, was used by a copy of it, or what remains of it is too small; if the mechanism
-            is for another adjacency.
+            If the charge is not open in this process, was used by a copy of it, or what remains of it is too
+            small; if the mechanism is for another adjacency.
         InvalidParameter
-            If the mechanism has no cost on the meter of the account, or is not exact and that was not allowed.
+            If the mechanism has no cost on the meter of the account, or is not exact and that was not
+            allowed.
         """
         return self._draw(mechanism, _real(None))
 
@@ -253,10 +261,12 @@ class Charge:
             slot, before = len(self._spent), self.drawn
             if before + worst > self.reserved:
                 raise LedgerConflict(
-                    f"This draw needs {MEASURES[self._meter]} {_shown(worst)} but {_shown(self.reserved - before)} of "
-                    f"{_shown(self.reserved)} remains in charge {self.label!r}. Nothing was drawn."
+                    f"This draw needs {MEASURES[self._meter]} {_shown(worst)} but "
+                    f"{_shown(self.reserved - before)} of {_shown(self.reserved)} "
+                    f"remains in charge {self.label!r}. Nothing was drawn."
                 )
-            # Differences of the rounded sum, not rounded differences: many draws of half a nano fit where their sum fits.
+            # Differences of the rounded sum, not rounded differences: many draws of half a billionth fit
+            # where their sum fits.
             amount = nano_up(before + worst) - nano_up(before)
             drawn = {
                 "slot": slot,
@@ -264,14 +274,18 @@ class Charge:
                 "amount": amount,
                 "body": body_of(slot=slot, draws=described([mechanism], self._meter)),
             }
+            # It changes nothing if the ledger knows other draws than this process, or the charge is closed.
             if not self._do(schema.DRAW, drawn):
                 raise LedgerConflict(_STALE)
             self._spent.append((worst, worst))
+        # After the draw is durable: a copy of the memory from before must not know the words of this noise.
         renew(entropy)
         return slot
 
     def settle(self) -> None:
-        """Give back what was not spent and close the charge and its streams; leaving the `with` block does this.
+        """Give back what was not spent, and close the charge and its streams.
+
+        Leaving the `with` block does this.
 
         Raises
         ------
@@ -279,6 +293,7 @@ class Charge:
             If the charge is not open in this process or was used by a copy of it.
         """
         self._check_open()
+        # First, so that no stream spends anything after it was added up.
         self._close_streams()
         with self._alone():
             actual = nano_up(sum((spent for _, spent in self._spent), Fraction(0)))
@@ -305,6 +320,7 @@ class Charge:
             raise
         except LedgerError as error:
             self._keep()
+            # If nothing would have come back, nothing is lost and nobody is warned.
             if self._returns():
                 warnings.warn(
                     f"The charge {self.label!r} stays in full: it could not be settled. {error}",
@@ -321,9 +337,11 @@ class Charge:
         """Let one thread at a time write about this charge, and no signal handler in between."""
         with self._lock:
             self._check_open()
+            # The lock lets its own thread in again, and so a signal handler; that one is refused here.
             if self._busy:
                 raise LedgerConflict(
-                    f"Charge {self.label!r} is being used; a signal handler cannot use it too. Nothing was drawn."
+                    f"Charge {self.label!r} is being used; "
+                    "a signal handler cannot use it too. Nothing was drawn."
                 )
             self._busy = True
             try:
@@ -332,21 +350,23 @@ class Charge:
                 self._busy = False
 
     def _note(self, slot: int, mechanism: Any, result: Any) -> None:
-        """Remember what a release really spent, so that the rest can be given back where a proof allows it."""
+        """Remember what a release really spent, so that the rest can return where a proof allows it."""
         worst = self._spent[slot][0]
         by_transcript = getattr(mechanism, "per_transcript", False) is True
         spent = _said(result, self._meter)
         honest = spent is not None and spent <= worst
         if not honest and by_transcript and self._meter != "pure":
-            # What a transcript spent is a pure bound of that transcript; on this meter it may be more than the whole costs on average.
+            # What a transcript spent is a pure bound of that transcript. On this meter it may be more than
+            # what the whole mechanism costs on average.
             found, most = _said(result, "pure"), _said(mechanism, "pure")
             honest = found is not None and most is not None and found <= most
         if spent is None or not honest:
             self._keep()
             raise LedgerConflict(
-                "The release says that it spent more than its mechanism declared. The full reservation stays charged."
+                "The release says that it spent more than its "
+                "mechanism declared. The full reservation stays charged."
             )
-        # The bound must hold for each transcript, not only in the worst case, and only pure bounds add up that way.
+        # The bound must hold for each transcript, not only in the worst case, and only pure bounds add up so.
         if by_transcript and self._meter == "pure":
             self._spent[slot] = (worst, spent)
 
@@ -378,7 +398,10 @@ class Charge:
 
 
 def _real(entropy: Any) -> Any:
-    """Return entropy that nobody can predict, the operating system's if none was given, or raise `SimulatedRelease`."""
+    """Return entropy that nobody can predict, by default the operating system's.
+
+    A simulated one raises `SimulatedRelease`.
+    """
     if entropy is None:
         from sordino.entropy import SYSTEM  # noqa: PLC0415  (numpy is needed for noise, not for ledgers)
 

@@ -1,4 +1,7 @@
-"""A stream that an account has paid for: its worst case is drawn before it opens, and what it did not spend returns when it is closed."""
+"""A stream of questions that an account has paid for.
+
+Its worst case is drawn before it opens, and what it did not spend returns when it is closed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ def check_streams(mechanism: Any) -> None:
     """Refuse, before anything is drawn for it, a mechanism that would refuse to open a stream."""
     if not callable(getattr(mechanism, "open", None)):
         raise InvalidParameter(
-            f"Charge.open needs a mechanism with streams, such as a SparseVector; got a {type(mechanism).__name__}."
+            "Charge.open needs a mechanism with streams, "
+            f"such as a SparseVector; got a {type(mechanism).__name__}."
         )
     if getattr(mechanism, "passes", 1) != 1 or getattr(mechanism, "domain_size", None) is not None:
         raise InvalidParameter(
@@ -28,9 +32,9 @@ def check_streams(mechanism: Any) -> None:
 class ChargedStream:
     """A stream of questions in a charge; `Charge.open` and `Session.watch` make it.
 
-    It answers as the stream of its mechanism does. Closing it, or leaving its `with` block without an error, tells the charge what was
-    really spent; whatever ends it otherwise (an error in the block, a question that failed, the end of the process) leaves the worst
-    case charged.
+    It answers as the stream of its mechanism does. Closing it, or leaving its `with` block without an error,
+    tells the charge what was really spent. Whatever ends it otherwise (an error in the block, a question that
+    failed, the end of the process) leaves the worst case charged.
 
     Attributes
     ----------
@@ -49,7 +53,8 @@ class ChargedStream:
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = sd.Ledger.create(folder.name + "/budget.db", account="alarms", budget=sd.Budget(epsilon=1.0),
     ...                           adjacency="add-remove", unit="customer", source="orders.parquet")
-    >>> mechanism = sd.SparseVector(threshold=100, positives=3, epsilon=0.8, sensitivity=sd.COUNTING, split=0.25)
+    >>> mechanism = sd.SparseVector(threshold=100, positives=3, epsilon=0.8, sensitivity=sd.COUNTING,
+    ...                             split=0.25)
     >>> with ledger.reserve(mechanism) as charge, charge.open(mechanism) as stream:
     ...     [stream.ask(answer).above for answer in (-10**6, 10**6)]
     [False, True]
@@ -135,6 +140,7 @@ class ChargedStream:
             If the verdict says that it is simulated; the charge stays.
         """
         self._check_process()
+        # A signal handler may ask in the middle of a question: only the outer one may close the stream.
         me = threading.get_ident()
         outer = me not in self._asking
         try:
@@ -160,7 +166,8 @@ class ChargedStream:
     def close(self) -> None:
         """End the stream and tell the charge what it spent; its noise is wiped.
 
-        A signal handler may call it in the middle of a question: that one is answered yet, and paid for, and no other one.
+        A signal handler may call it in the middle of a question. That question is still answered and paid
+        for, and no other one is.
         """
         if self._process != os.getpid():  # a fork wipes its copy, and has no say about the charge
             self._stream.close()
@@ -177,5 +184,6 @@ class ChargedStream:
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise StreamClosed(
-                "This stream belongs to the process that opened it, not to a fork of it. Nothing was answered."
+                "This stream belongs to the process that opened it, "
+                "not to a fork of it. Nothing was answered."
             )

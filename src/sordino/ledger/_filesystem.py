@@ -1,4 +1,4 @@
-"""What Linux tells about the place of a file: network file systems, and files that are mounted alone."""
+"""Refuses places where a ledger file is not safe: network file systems, second names, files mounted alone."""
 
 from __future__ import annotations
 
@@ -60,18 +60,20 @@ def check_place(path: str, mounts: Path = _MOUNTS) -> None:
         return  # whoever opens it says why that is not possible
     if made and file.is_file() and status.st_nlink > 1:
         raise LedgerError(
-            f"{where} has {status.st_nlink} names (hard links), and would be another ledger under each; remove all but one."
+            f"{where} has {status.st_nlink} names (hard links), "
+            "and would be another ledger under each; remove all but one."
         )
     device = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
     for mounted, point, kind in _mounted(mounts):
         if point == os.path.realpath(path):
             raise LedgerError(
-                f"{where} is mounted as a single file, and is another ledger under its other name; mount its folder instead."
+                f"{where} is mounted as a single file, and is another "
+                "ledger under its other name; mount its folder instead."
             )
         if mounted == device and kind in _NETWORK | _NETWORK_FUSE:
             raise LedgerError(
-                f"{where} is on a network file system ({kind}), where the locks of SQLite do not hold; use a local disk, or share a "
-                "ledger in PostgreSQL (postgresql://HOST/DATABASE)."
+                f"{where} is on a network file system ({kind}), where the locks of SQLite do not hold; "
+                "use a local disk, or share a ledger in PostgreSQL (postgresql://HOST/DATABASE)."
             )
 
 
@@ -81,7 +83,8 @@ def _mounted(mounts: Path) -> list[tuple[str, str, str]]:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return []
-    # "36 35 98:0 /root /mount options - kind source options": the kind follows the separator, a space in a name is \040.
+    # A line: "36 35 98:0 /root /mount options - kind source options".
+    # The kind follows the separator, and a space in a name is written \040.
     parts = [
         (before.split(" "), after.split(" "))
         for before, mark, after in (line.partition(" - ") for line in lines)

@@ -1,4 +1,4 @@
-"""The history of an account: its events, the hashes that chain them, and the replay that checks them against the account."""
+"""The history of an account: its events, their chain of hashes, and the replay that checks both."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ def linked(before: str, row: Row) -> str:
 
 
 def digest_of(facts: Mapping[str, Any], account: Account) -> str:
-    """Return the hash that binds the id of a charge to what it is for: label, mechanisms, costs, detail, and the facts of its account."""
+    """Return the hash that binds the id of a charge to what it is for.
+
+    It covers label, mechanisms, costs and detail, and the facts of the account.
+    """
     covered = {name: facts[name] for name in ("label", "detail", "charges")}
     about = {name: getattr(account, name) for name in ("name", "meter", "adjacency", "unit", "source")}
     return chained(json.dumps({**covered, "account": about}, allow_nan=False, sort_keys=True))
@@ -85,7 +88,8 @@ class Event:
     number : int
         1 for the first event of the account.
     kind : str
-        "create", "reserve", "draw", "settle", "void", "grant" (a share given to a child account) or "receive" (one that was received).
+        "create", "reserve", "draw", "settle", "void", "grant" (a share given to a child account) or "receive"
+        (one that was received).
     charge : str or None
         Id of the charge that it is about.
     amount : Fraction
@@ -95,8 +99,8 @@ class Event:
     time : str
         For a human reader; nothing depends on it.
     head : str
-        Hash over this event and the hash of the one before, 64 hexadecimal digits. Who has noted a head can tell later whether anything
-        up to it was changed (`Ledger.verify`).
+        Hash over this event and the hash of the one before, 64 hexadecimal digits. Whoever has noted a head
+        can tell later whether anything up to it was changed (`Ledger.verify`).
     detail : dict
         What was recorded with it; public.
 
@@ -175,7 +179,8 @@ class Verification:
     events : int
         How many events were replayed.
     head : str
-        Hash of the last event. Keep it somewhere else: `Ledger.verify(head=...)` then shows that nothing before it was rewritten.
+        Hash of the last event. Keep it somewhere else: `Ledger.verify(head=...)` then shows that nothing
+        before it was rewritten.
     problems : tuple of str
         One sentence each; empty if everything agrees.
 
@@ -200,8 +205,8 @@ class Verification:
         """Raise `LedgerError` with the first problem unless everything agrees."""
         if self.problems:
             raise LedgerError(
-                f"The history of account {self.account!r} does not hold ({len(self.problems)} problems): {self.problems[0]} "
-                "Do not charge it; compare it with a backup or an export."
+                f"The history of account {self.account!r} does not hold ({len(self.problems)} problems): "
+                f"{self.problems[0]} Do not charge it; compare it with a backup or an export."
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,6 +256,7 @@ class Replay:
             self._wrong(f"event {self.number + 1} is missing")
         if row.head != linked(self.head, row):
             self._wrong(f"event {row.number} does not have the hash of what it says")
+        # From here on what the row says counts, so that one fault is reported once.
         self.number, self.head = row.number, row.head
         self.met = self.met or row.head == self.noted
         try:
@@ -275,7 +281,10 @@ class Replay:
         children: Iterable[tuple[str, int]],
         given: int | None,
     ) -> Verification:
-        """Compare what was played with the account, how many events it has, its charges, children and parent as they are now."""
+        """Compare what was played with the account as it is now.
+
+        That is its row, how many events it has, its charges, its children and its parent.
+        """
         if (account.number, account.head) != (self.number, self.head):
             self._wrong("the account does not end with its last event")
         if events != self.number:
@@ -300,6 +309,7 @@ class Replay:
 
     def _apply(self, row: Row, body: Mapping[str, Any]) -> bool:
         """Do what an event says; return whether it was possible."""
+        # The first event makes the account, and no other one does.
         if (row.kind == "create") != (row.number == 1) or row.amount < 0:
             return False
         match row.kind:
@@ -322,6 +332,7 @@ class Replay:
                 return new and body["digest"] == (
                     "" if body.get("migrated") is True else digest_of(body, self.account)
                 )
+        # A charge that was never reserved raises here, and `play` notes it.
         return self._use(row, body, self.charges[row.charge])
 
     def _is_the_limit(self, amount: int) -> bool:
@@ -329,7 +340,12 @@ class Replay:
         account = self.account
         if account.parent is not None:
             return True
-        budget = Budget(epsilon=Fraction(account.epsilon), delta=Fraction(account.delta), meter=account.meter)  # type: ignore[arg-type]
+        # If no budget can be made of these facts, `play` notes that.
+        budget = Budget(
+            epsilon=Fraction(account.epsilon),
+            delta=Fraction(account.delta),
+            meter=account.meter,  # type: ignore[arg-type]
+        )
         return amount_of(amount) == budget.limit
 
     def _use(self, row: Row, body: Mapping[str, Any], charged: _Charged) -> bool:
@@ -344,6 +360,7 @@ class Replay:
                 return was_open and charged.drawn <= charged.reserved and body["slot"] == charged.draws - 1
             case "settle" | "void":
                 charged.settled, charged.state = row.amount, "settled" if row.kind == "settle" else "void"
+                # The rest of the reservation returns; of what was drawn, a part does on a pure meter only.
                 self.spent -= charged.reserved - row.amount
                 return was_open and (
                     row.amount == charged.drawn

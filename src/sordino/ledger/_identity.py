@@ -1,4 +1,4 @@
-"""The canonical texts of what an account is about: one source, one unit."""
+"""The canonical texts of what an account is about: one for its source of rows, one for its privacy unit."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _DUCKDB = "duckdb:"
 def canonical_source(source: str | os.PathLike[str]) -> str:
     """Return the one text that stands for a source of rows, whatever folder it was named from.
 
-    Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`, whose table gets its schema and small
-    letters. An address (`postgresql://...`) loses its user, password and options, which say who asks and not what is asked
-    about. A frame in memory (`name:orders`), standard input (`-`) and a table as its server names it (`postgresql:7000/...`)
-    are left alone. Symbolic links are not followed, and no server is asked: `Ledger.create` and `Ledger.reserve` ask it.
+    Local paths and globs become absolute; so does the file of `duckdb:FILE#TABLE`, whose table gets its
+    schema and small letters. An address (`postgresql://...`) loses its user, password and options, which say
+    who asks and not what is asked about. A frame in memory (`name:orders`), standard input (`-`) and a table
+    as its server names it (`postgresql:7000/...`) are left alone. Symbolic links are not followed, and no
+    server is asked: `Ledger.create` and `Ledger.reserve` ask it.
 
     Parameters
     ----------
@@ -48,6 +49,7 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
         return without_password(named)
     if not named.startswith(_DUCKDB):
         return _absolute(named)
+    # The last # begins the table: the name of a file may have one, too.
     file, mark, table = named.removeprefix(_DUCKDB).rpartition("#")
     if not (mark and file and table):
         raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(named)}.")
@@ -72,7 +74,7 @@ def known_source(source: str | os.PathLike[str]) -> str:
 
 
 def is_about(source: str, kept: str) -> bool:
-    """Tell whether an account that keeps a text is about a source; older accounts keep texts that are written otherwise."""
+    """Tell whether the text that an account keeps means a source; older accounts write it otherwise."""
     return (
         source == kept
         or source == canonical_source(kept)

@@ -1,13 +1,15 @@
-"""The journal beside a SQLite file: whether it belongs to the file as it is.
+"""Tells whether the journal beside a SQLite file belongs to the file as it is.
 
-Before SQLite writes to the file it keeps the old pages in a journal, FILE-journal; a journal that a killed process left is rolled back by
-whoever opens the file next. SQLite does not ask whose it is. If the file was moved without its journal, used elsewhere and moved back, the
-old journal would undo what was charged meanwhile, and nobody would see it. So it is looked at here first, before SQLite sees the file.
+Before SQLite writes to the file it keeps the old pages in a journal, FILE-journal. If a killed process left
+one, whoever opens the file next rolls it back. SQLite does not ask whose it is. If the file was moved without
+its journal, used elsewhere and moved back, the old journal would undo what was charged meanwhile, and nobody
+would see it. So it is looked at here first, before SQLite sees the file.
 
-Every write counts up a number in the first page of the file (its *change counter*), and every journal begins with the old first page or has
-it among its pages. A journal belongs to a file whose counter is that of its old first page (nothing was written to the file yet, or all
-of it was undone) or one more. SQLite keeps the journal after a write and clears its first bytes (`journal_mode = PERSIST`), so a ledger
-that was never moved always has one that belongs to it.
+Every write counts up a number in the first page of the file (its *change counter*), and every journal begins
+with the old first page or has it among its pages. A journal belongs to a file whose counter is that of its
+old first page (nothing was written to the file yet, or all of it was undone) or one more. SQLite keeps the
+journal after a write and clears its first bytes (`journal_mode = PERSIST`), so a ledger that was never moved
+always has one that belongs to it.
 """
 
 from __future__ import annotations
@@ -33,13 +35,17 @@ class Beside(NamedTuple):
 
 
 def look(descriptor: int, path: str, real: str) -> Beside:
-    """Tell what lies beside an open file, which is called `path`; `real` is the name after which SQLite names its files.
+    """Tell what lies beside an open file, which is called `path`.
+
+    `real` is the name after which SQLite names its own files.
 
     Raises
     ------
     LedgerError
         If SQLite would undo or redo what does not belong to the file as it is.
     """
+    # The first page has the write format (2 is WAL) at 18, the change counter at 24, then version and
+    # application.
     header, size = os.pread(descriptor, 100, 0), os.fstat(descriptor).st_size
     ours = len(header) == 100 and header.startswith(_FORMAT) and _number(header, 68) == APPLICATION
     if size and not ours:
@@ -52,9 +58,11 @@ def look(descriptor: int, path: str, real: str) -> Beside:
     journal = _read(f"{real}-journal", _MOST)
     before = _changes_before(journal)
     if journal.startswith(_JOURNAL):
-        # Without an old first page nothing was written to the file yet: SQLite would only cut it down to its former size. Of a journal
-        # of which only the beginning was looked at, nobody knows that.
+        # Without an old first page nothing was written to the file yet: SQLite would only cut it down to its
+        # former size, which is the number of pages at 16 times the size of a page at 24. If only the
+        # beginning of a journal was looked at, nobody knows that.
         untouched = len(journal) < _MOST and size == _number(journal, 16) * _number(journal, 24)
+        # The counter has 32 bits, and begins again at zero.
         fits = untouched if before is None else (changes - before) % 2**32 <= 1
         if not fits:
             raise LedgerError(_STRANGE.format(path=path, other=f"{real}-journal"))
@@ -77,13 +85,14 @@ def _changes_before(journal: bytes) -> int | None:
 
 
 _STRANGE = (
-    "Beside the ledger at {path!r} lies {other!r}, which belongs to it as it was before: a process was killed, and the ledger was moved "
-    "without that file and used since, or is another one. Move that file to another folder if this is the ledger that counts."
+    "Beside the ledger at {path!r} lies {other!r}, which belongs to it as it was before: "
+    "a process was killed, and the ledger was moved without that file and used since, "
+    "or is another one. Move that file to another folder if this is the ledger that counts."
 )
 
 
 def _read(path: str, most: int) -> bytes:
-    """Return the beginning of a file; nothing if there is none, or if SQLite will have to say that it cannot be read."""
+    """Return the beginning of a file; nothing if there is none, or it cannot be read (SQLite will say so)."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""Accounts with a budget in a file or a database."""
+"""`Ledger`: an account with a budget, in a file or a database, and all that can be asked of it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from sordino.ledger.amounts import Budget, amount_of, nano_down, nano_up, things
 class Ledger:
     """An account in a ledger; made by `Ledger.create`, `Ledger.open` or `Ledger.grant`.
 
-    A charge is durable before `reserve` returns, and a crash at any moment leaves at least what was reserved. A ledger in a file may be
-    shared by threads and processes on one machine (not over a network file system); one in PostgreSQL by many machines. A charge that
-    was under way when the connection was lost is looked up and completed, never made twice.
+    A charge is durable before `reserve` returns, and a crash at any moment leaves at least what was reserved.
+    A ledger in a file may be shared by threads and processes on one machine (not over a network file system);
+    one in PostgreSQL by many machines. A charge that was under way when the connection was lost is looked up
+    and completed, never made twice.
 
     Attributes
     ----------
@@ -86,13 +87,14 @@ class Ledger:
         Parameters
         ----------
         url : str or path
-            The path of a file, or "postgresql://USER@HOST/DATABASE" (the tables are made in its schema `sordino`).
+            The path of a file, or "postgresql://USER@HOST/DATABASE" (the tables are made in its schema
+            `sordino`).
         account : str
             Its name.
         budget : Budget
             What it may spend over its whole life.
         adjacency : {"add-remove", "replace-one"}
-            Which data sets are neighbours.
+            Which data sets are neighbors.
         unit : str or PrivacyUnit
             Whom it protects: the name of a column, or a unit.
         source : str or path
@@ -122,6 +124,7 @@ class Ledger:
             "unit": canonical_unit(unit),
             "source": str(known_source(source)),
         }
+        # Only now, so that a parameter that is refused leaves no file behind.
         made._store.build()
         body = body_of(name=made.account, parent=None, **facts)
         parameters = {"account": made.account, **facts, "amount": nano_down(budget.limit), "body": body}
@@ -180,7 +183,8 @@ class Ledger:
         Parameters
         ----------
         charges : bool
-            Whether with all its charges; without them it takes no longer after a million charges than after one.
+            Whether with all its charges; without them it takes no longer after a million charges than after
+            one.
         """
         with self._pages.reading() as (account, rows):
             listed = rows(schema_module.CHARGES, account=self.account) if charges else ()
@@ -188,7 +192,9 @@ class Ledger:
         return statement_of(account, shares, [ChargeRow(*charge) for charge in listed])
 
     def charge(self, key: str) -> ChargeLine:
-        """Return one charge by its id, as the ledger has it; for looking only, what was reserved elsewhere cannot be drawn from here.
+        """Return one charge by its id, as the ledger has it.
+
+        It is for looking only: what was reserved elsewhere cannot be drawn from here.
 
         Parameters
         ----------
@@ -214,15 +220,18 @@ class Ledger:
         return map(event_of, self._pages.events(newest))
 
     def export(self) -> Iterator[str]:
-        """Return the account and its history as lines of JSON: all that the hashes cover, amounts in billionths.
+        """Return the account and its history as lines of JSON, with all that the hashes cover.
 
-        Each `head` is the SHA-256 of the previous head, number, kind, charge, amount, spent, allowance and body, with a space between
-        two of them, so that the lines can be checked without sordino.
+        Amounts are in billionths. Each `head` is the SHA-256 of the previous head, number, kind, charge,
+        amount, spent, allowance and body, with a space between two of them, so that the lines can be checked
+        without sordino.
         """
         return json_lines(self._pages.account(), self._pages.events(None))
 
     def dp_events(self) -> list[Any]:
-        """Return what the account was charged with as events of dp_accounting, one for each charge that cost something.
+        """Return what the account was charged with as events of dp_accounting.
+
+        There is one for each charge that cost something.
 
         Raises
         ------
@@ -232,20 +241,21 @@ class Ledger:
         return dp_events(self.statement())
 
     def verify(self, *, head: str | None = None) -> Verification:
-        """Replay the whole history: hashes, sums, limits, every charge and every share must agree with each other.
+        """Replay the whole history: hashes, sums, limits, charges and shares must all agree with each other.
 
         Parameters
         ----------
         head : str, optional
-            A head that was noted before (`Statement.head`, `Event.head`): shows that nothing up to it was rewritten since.
+            A head that was noted before (`Statement.head`, `Event.head`): shows that nothing up to it was
+            rewritten since.
         """
         return self._pages.verify(None if head is None else text(head, "head"))
 
     def grant(self, child: str, amount: Number) -> Ledger:
         """Give a share of what remains to a child account, which is made if there is none.
 
-        The share counts as spent here at once, so parent and children together never pass the parent's limit. The child is for the same
-        adjacency, unit, source and meter.
+        The share counts as spent here at once, so parent and children together never pass the parent's limit.
+        The child is for the same adjacency, unit, source and meter.
 
         Parameters
         ----------
@@ -266,7 +276,8 @@ class Ledger:
         LedgerConflict
             If there is an account of that name that is not a child of this one.
         LedgerError
-            If the ledger cannot be written. Where a connection was lost, look into the history before granting again.
+            If the ledger cannot be written. Where a connection was lost, look into the history before
+            granting again.
         InvalidParameter
             If the amount is not a number in (0, inf) or less than a billionth.
         """
@@ -277,9 +288,10 @@ class Ledger:
     def void(self, key: str, *, reason: str) -> ChargeLine:
         """Give up a charge that was never settled: what was never drawn from it returns to the account.
 
-        For reservations whose process has died. What was drawn stays charged, and a process that still holds the charge can draw no
-        more. That, when and why is kept in the history. Whether a charge was left open must not have depended on the rows: do not void
-        what was left by an error of the data source (docs/explanation/reserve-and-settle.md).
+        This is for reservations whose process has died. What was drawn stays charged, and a process that
+        still holds the charge can draw no more. That it was given up, when and why is kept in the history.
+        Whether a charge was left open must not have depended on the rows: do not void what was left by an
+        error of the data source (docs/explanation/reserve-and-settle.md).
 
         Parameters
         ----------
@@ -301,9 +313,9 @@ class Ledger:
     def backup(self, path: str | os.PathLike[str]) -> dict[str, str]:
         """Copy the whole ledger, all accounts, to a new file, while others go on charging it.
 
-        The copy is a ledger. It holds every charge that was made before, and knows nothing of those that are made later: before it takes
-        the place of this one, reserve in it what was released since. Charges wait while the file is read, for about a second for each
-        hundred thousand charges that it has.
+        The copy is a ledger. It holds every charge that was made before, and knows nothing of those that are
+        made later: before it takes the place of this one, reserve in it what was released since. Charges wait
+        while the file is read, for about a second for each hundred thousand charges that it has.
 
         Parameters
         ----------
@@ -325,7 +337,7 @@ class Ledger:
         return self._store.backup(text(_place(path), "path"))
 
     def permit(self, role: str) -> None:
-        """Let a role of the database charge every account of the ledger, and nothing else: not grant, not void, not edit.
+        """Let a role of the database charge every account of the ledger, but not grant, void or edit.
 
         Parameters
         ----------
@@ -363,7 +375,8 @@ class Ledger:
         unit, source, adjacency : optional
             What the release is about. Each one that is given must be the account's own.
         detail : dict, optional
-            Public parameters to record: JSON-ready values, exact numbers (kept as text) and things with `to_dict`.
+            Public parameters to record: JSON-ready values, exact numbers (kept as text) and things with
+            `to_dict`.
         allow_approximate : bool
             Whether mechanisms with `exact = False` may draw from this charge.
 
@@ -376,7 +389,8 @@ class Ledger:
         LedgerError
             If the ledger cannot be written.
         InvalidParameter
-            If something has no cost on the meter, is not exact and that was not allowed, or cannot be recorded.
+            If something has no cost on the meter, is not exact and that was not allowed, or cannot be
+            recorded.
         """
         account = self._pages.facts
         label, exact, key, parameters = request(
@@ -389,6 +403,7 @@ class Ledger:
             detail=detail,
             allow_approximate=TRUTH("allow_approximate", allow_approximate),
         )
+        # Somebody may have given something back between the refusal and this look: then it is tried again.
         while not carry_out(self._store, schema_module.RESERVE, parameters, account=self.account):
             self._pages.refuse(nano_up(exact), what="This release", then="Nothing was read or released.")
         return Charge(

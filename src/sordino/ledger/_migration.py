@@ -1,4 +1,4 @@
-"""From schema 1 to 2: older ledgers get a history, as far as their charges tell it."""
+"""Brings a SQLite ledger from schema 1 to 2: it gets a history, as far as its charges tell it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
     history = _History(connection, name, allowance)
     history.add("create", "", allowance, {"time": time, **described})
     charges = connection.execute(
-        "SELECT id, label, state, reserved, drawn, settled, draws, detail, time FROM old_charge WHERE account = ? ORDER BY number",
+        "SELECT id, label, state, reserved, drawn, settled, draws, detail, time FROM old_charge"
+        " WHERE account = ? ORDER BY number",
         (name,),
     ).fetchall()
     for key, label, state, reserved, drawn, settled, draws, detail, when in charges:
@@ -54,6 +55,7 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
             history.add(
                 "draw", key, amount, {"time": at, "slot": slot, "mechanism": mechanism, "migrated": True}
             )
+        # The rest returned to the account when the charge was settled.
         if settled is not None:
             history.spent -= reserved - settled
             history.add("settle", key, settled, {"time": "", "migrated": True})
@@ -64,8 +66,8 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
         )
     if history.spent != spent:
         raise LedgerError(
-            f"The account {name!r} of this older ledger does not add up: its charges are not what it says was spent. It was left as it is; "
-            "compare it with a backup."
+            f"The account {name!r} of this older ledger does not add up: its charges are "
+            "not what it says was spent. It was left as it is; compare it with a backup."
         )
     connection.execute(
         "UPDATE account SET number = ?, head = ? WHERE name = ?", (history.number, history.head, name)
@@ -93,7 +95,8 @@ class _History:
         )
         self.head = linked(self.head, row)
         self.connection.execute(
-            "INSERT INTO event (account, number, kind, charge, amount, spent, allowance, head, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO event (account, number, kind, charge, amount, spent, allowance, head, body)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (self.account, *row._replace(head=self.head)),
         )
         return self.number

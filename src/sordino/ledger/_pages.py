@@ -1,4 +1,4 @@
-"""Looking into one account: its row, its charges, its events, whether they agree, and why something did not fit."""
+"""Reads one account: its row, its charges, its events, whether they agree, and why something did not fit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Pages:
             if not found:
                 listed = ", ".join(map(repr, names(rows))) or "none"
                 raise LedgerError(
-                    f"There is no account {self.name!r} in the ledger at {self.store.url!r}; its accounts: {listed}."
+                    f"There is no account {self.name!r} in the ledger "
+                    f"at {self.store.url!r}; its accounts: {listed}."
                 )
             account = Account(*found[0])
             self._seen = self._seen or account
@@ -69,6 +70,7 @@ class Pages:
             with self.reading() as (_, rows):
                 page = list(pages(rows, self.name, number, min(number + _AT_ONCE, end)))
             yield from page
+            # In a damaged file nothing may be found: then this ends the loop.
             number += len(page) or end
 
     def verify(self, head: str | None) -> Verification:
@@ -76,6 +78,7 @@ class Pages:
         replay = Replay(self.account(), head)
         for row in self.events(None):  # a page at a time, so that nobody has to wait
             replay.play(row)
+        # What was charged meanwhile is played in the same moment as what it is compared with.
         with self.reading() as (account, rows):
             for row in pages(rows, account.name, replay.number, account.number):
                 replay.play(row)
@@ -92,16 +95,17 @@ class Pages:
             )
 
     def refuse(self, needed: int, *, what: str, then: str) -> None:
-        """Say why an amount was refused; return if it would fit by now, because others gave something back."""
+        """Say why an amount was refused; return if it would fit by now because others gave something back."""
         known, row = self.facts, patiently(self.account)
         if any(getattr(known, fact) != getattr(row, fact) for fact in FACTS):
             raise LedgerConflict(
-                f"Account {self.name!r} at {self.store.url!r} is not the one that was opened; open it again. {then}"
+                f"Account {self.name!r} at {self.store.url!r} is "
+                f"not the one that was opened; open it again. {then}"
             )
         if row.spent > row.allowance - needed:
             raise BudgetExceeded(
-                f"{what} needs {MEASURES[row.meter]} {decimal(needed)} but {decimal(row.allowance - row.spent)} remains in account "
-                f"{self.name!r}. {then}"
+                f"{what} needs {MEASURES[row.meter]} {decimal(needed)} but "
+                f"{decimal(row.allowance - row.spent)} remains in account {self.name!r}. {then}"
             )
 
 
@@ -119,4 +123,5 @@ def pages(rows: Rows, account: str, number: int, end: int) -> Iterator[Row]:
 
 def names(rows: Rows) -> tuple[str, ...]:
     """Return the names of all accounts, sorted."""
-    return tuple(sorted(str(row[0]) for row in rows(schema.ACCOUNTS)))  # in a damaged file it may be no text
+    # In a damaged file a name may be no text.
+    return tuple(sorted(str(row[0]) for row in rows(schema.ACCOUNTS)))

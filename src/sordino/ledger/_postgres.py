@@ -1,8 +1,9 @@
 """A ledger in PostgreSQL: every operation is a function of the database, one call and one commit.
 
-The functions run with the rights of the ledger's owner (SECURITY DEFINER, fixed search path), so a role that may only charge needs no right
-to write into any table: it can neither edit history nor grant itself more. They insist on synchronous commits. Isolation is READ
-COMMITTED: a conditional UPDATE waits for the row and looks again.
+The functions run with the rights of the ledger's owner (SECURITY DEFINER, fixed search path), so a role that
+may only charge needs no right to write into any table: it can neither edit history nor grant itself more.
+They insist on synchronous commits. Isolation is READ COMMITTED: a conditional UPDATE waits for the row and
+looks again.
 """
 
 from __future__ import annotations
@@ -36,42 +37,52 @@ _CONNECT_SECONDS = 10
 _LOCK_SECONDS = 30
 _LOCK = 0x53_4F_52_44  # "SORD": one maker of the schema at a time
 _CHAIN_AND_TRIGGER = (
-    "CREATE FUNCTION ~chain(covered text) RETURNS text LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp"
+    "CREATE FUNCTION ~chain(covered text) RETURNS text LANGUAGE sql IMMUTABLE STRICT"
+    " SET search_path = pg_catalog, pg_temp"
     " AS $$ SELECT encode(sha256(convert_to(covered, 'UTF8')), 'hex') $$",
     "CREATE FUNCTION ~append_only() RETURNS trigger LANGUAGE plpgsql"
     " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END $$",
-    "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~event EXECUTE FUNCTION ~append_only()",
+    "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~event"
+    " EXECUTE FUNCTION ~append_only()",
 )
+# A commit that does not wait for the disk could lose a charge whose noise was released already.
 _DURABLE = (
-    "IF current_setting('synchronous_commit') IN ('off', 'local') THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;"
+    "IF current_setting('synchronous_commit') IN ('off', 'local')"
+    " THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;"
     f" PERFORM set_config('lock_timeout', '{_LOCK_SECONDS}s', true);"
 )
 
 _KEPT = 8  # connections that wait for the next charge
-# Whoever may make a schema could have put one of this name, with functions of their own, in the way of the next user.
+# Whoever may make a schema could have put one of this name in the way of the next user, with functions of
+# their own. So the schema and all of its functions must have the right owner.
 _OWNED = (
     "SELECT n.nspowner = r.oid FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles r"
     " WHERE n.nspname = 'sordino' AND r.rolname = current_user"
 )
 _TRUSTED = (
-    "SELECT count(*) = cardinality(%(names)s::text[]) AND bool_and(p.proowner = n.nspowner AND p.prosecdef) FROM pg_catalog.pg_proc p"
-    " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'sordino' AND p.proname = ANY (%(names)s::text[])"
+    "SELECT count(*) = cardinality(%(names)s::text[]) AND bool_and(p.proowner = n.nspowner AND p.prosecdef)"
+    " FROM pg_catalog.pg_proc p"
+    " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
+    " WHERE n.nspname = 'sordino' AND p.proname = ANY (%(names)s::text[])"
 )
 _WRONG = "RAISE invalid_text_representation; END IF;"
-_CHECKED = {  # a role that may charge must not be able to write what nobody can read
+# A role that may charge must not be able to write what nobody can read.
+_CHECKED = {
     "charge": f"IF :charge NOT SIMILAR TO '[0-9a-f]{{32}}' THEN {_WRONG}",
     "digest": f"IF :digest NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_WRONG}",
     "lock": f"IF :lock NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_WRONG}",
     "body": f"IF length(:body) > 1000000 OR jsonb_typeof(CAST(:body AS jsonb)) <> 'object' THEN {_WRONG}",
 }
-_idle: dict[
-    str, list[tuple[int, Connection]]
-] = {}  # connections that wait, with the process that opened them
+# Connections that wait, with the process that opened them.
+_idle: dict[str, list[tuple[int, Connection]]] = {}
 _guard = threading.RLock()
 
 
 def close_all() -> None:
-    """Close the connections of this process that wait; those that a fork outside of Python left here are its parent's to close."""
+    """Close the connections of this process that wait.
+
+    Those that a fork outside of Python left here are its parent's to close.
+    """
     with _guard:
         for waiting in _idle.values():
             while waiting:
@@ -82,6 +93,7 @@ def close_all() -> None:
 
 def _before_fork() -> None:
     """Close what waits: a child must not use it, and could not let go of it without a warning."""
+    # Held until the fork is done on both sides, so that no other thread adds one.
     _guard.acquire()
     close_all()
 
@@ -117,6 +129,7 @@ class PostgresStore:
         """Call the function of the operation; it is durable when this returns."""
         names = tuple(operation.parameters)
         call = f"SELECT {PREFIX}{operation.name}({', '.join('%s' for _ in names)})"
+        # It may be dead by now: `carry_out` looks what happened and tries again.
         with self._lent(self._waiting() or self._checked()) as connection:
             row = connection.execute(call.encode(), [parameters[name] for name in names]).fetchone()
         return row is not None and row[0] is True
@@ -126,7 +139,8 @@ class PostgresStore:
         """Let the block ask questions that all see one moment."""
         with self._lent(self._alive()) as connection, connection.transaction():
             connection.execute(
-                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp"
+                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;"
+                " SET LOCAL search_path = pg_catalog, pg_temp"
             )
 
             def rows(sql: str, **parameters: Any) -> Sequence[tuple[Any, ...]]:
@@ -137,8 +151,9 @@ class PostgresStore:
     def backup(self, path: str) -> dict[str, str]:
         """Raise: the tools of the server do that, and put it back as it was, with its roles."""
         raise InvalidParameter(
-            "A ledger in PostgreSQL is backed up by the tools of its server, also while it is charged: "
-            f"pg_dump --schema=sordino --file=FILE, with the address of the ledger; got {path!r} to copy it to."
+            "A ledger in PostgreSQL is backed up by the tools of its server, "
+            "also while it is charged: pg_dump --schema=sordino --file=FILE, "
+            f"with the address of the ledger; got {path!r} to copy it to."
         )
 
     def permit(self, role: str) -> None:
@@ -151,7 +166,7 @@ class PostgresStore:
             f"EXECUTE ON FUNCTION {PREFIX}{operation.name}" for operation in OPERATIONS if operation.charging
         ]
         with self._lent(self._alive()) as connection, connection.transaction():
-            # Who may not grant would only be warned.
+            # PostgreSQL only warns a role that may not grant, so that is asked first.
             owned = connection.execute(
                 "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'sordino'"
             ).fetchone()
@@ -169,6 +184,7 @@ class PostgresStore:
             lost = connection.closed or connection.broken
             connection.close()
             raise self._explained(error, lost=lost) from None
+        # Whatever interrupted the block, the connection may be in the middle of something.
         except BaseException:
             connection.close()
             raise
@@ -180,7 +196,10 @@ class PostgresStore:
         connection.close()
 
     def _waiting(self) -> Connection | None:
-        """Return a connection that waits. Those of a process that was forked outside of Python are left alone: its parent uses them."""
+        """Return a connection that waits.
+
+        Those of a process that was forked outside of Python are left alone: its parent uses them.
+        """
         with _guard:
             waiting = _idle.get(self.address, [])
             while waiting:
@@ -244,17 +263,21 @@ class PostgresStore:
         names = [operation.name for operation in OPERATIONS]
         if version == VERSION and connection.execute(_TRUSTED, {"names": names}).fetchone() != (True,):
             raise LedgerError(
-                f"The functions of the ledger at {self.url!r} are not those of its owner; it was left as it is."
+                f"The functions of the ledger at {self.url!r} are "
+                "not those of its owner; it was left as it is."
             )
         if version != VERSION:
             raise LedgerError(
-                f"The ledger at {self.url!r} has schema {version} but this version of sordino knows schema {VERSION}; "
-                "use a newer sordino."
+                f"The ledger at {self.url!r} has schema {version} but this "
+                f"version of sordino knows schema {VERSION}; use a newer sordino."
             )
         return True
 
     def _explained(self, error: psycopg.Error, *, lost: bool) -> LedgerError:
-        """Return one clear sentence for a failure of the server; nothing of its text is repeated, it may hold a password."""
+        """Return one clear sentence for a failure of the server.
+
+        Nothing of the server's own text is repeated: it may hold a password.
+        """
         where, state = f"The ledger at {self.url!r}", error.sqlstate or ""
         for start, says in _REASONS.items():
             if state.startswith(start):
@@ -278,7 +301,8 @@ _REASONS = {
     "22P02": "refused a change because what it should record is not what a ledger records.",
     "42704": "is on a server that has no such role.",
     "57014": "took longer than its server allows.",
-    "42501": "does not allow this role to do that; its owner can, or can let it charge (`sordino ledger permit`).",
+    "42501": "does not allow this role to do that; its owner can, "
+    "or can let it charge (`sordino ledger permit`).",
     "53100": "could not be written because the disk is full.",
     "53300": "has no connection left for another client; try again.",
     "55P03": f"was locked by another process for longer than {_LOCK_SECONDS} seconds; try again.",
@@ -301,6 +325,7 @@ def _definitions() -> list[str]:
         *TABLES,
         *_CHAIN_AND_TRIGGER,
         *(_function(operation) for operation in OPERATIONS),
+        # PostgreSQL lets everybody call a new function.
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
     )
     return [rendered(definition, PREFIX, "_@") for definition in definitions]
@@ -308,10 +333,12 @@ def _definitions() -> list[str]:
 
 def _function(operation: Operation) -> str:
     parameters = ", ".join(f":{name} {kind}" for name, kind in operation.parameters.items())
+    # The first statement decides: if it changes no row, nothing else happens.
     first, *rest = operation.statements
     checked = " ".join(check for name, check in _CHECKED.items() if name in operation.parameters)
     return (
         f"CREATE FUNCTION ~{operation.name}({parameters}) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER"
-        f" SET search_path = pg_catalog, pg_temp AS $sordino$ BEGIN {_DURABLE} {checked} {first}; IF NOT FOUND THEN RETURN false; END IF;"
+        " SET search_path = pg_catalog, pg_temp AS $sordino$ BEGIN"
+        f" {_DURABLE} {checked} {first}; IF NOT FOUND THEN RETURN false; END IF;"
         f" {'; '.join(rest)}; RETURN true; END $sordino$"
     )

@@ -1,4 +1,4 @@
-"""What is written beside the amounts: public facts as JSON, with a nonce that makes every event its own."""
+"""Writes the public facts beside the amounts as JSON, with a nonce that makes every event its own."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def body_of(**facts: Any) -> str:
 
 
 def described(things: Sequence[Any], meter: str) -> list[dict[str, Any]]:
-    """Return what is to be charged: the name of each mechanism or cost and what it adds to the meter, exactly.
+    """Return what is to be charged: the name of each mechanism or cost, and its exact amount on the meter.
 
-    Of what is our own also the cost and the public parameters; what others keep in their fields is theirs to know.
+    For our own mechanisms and costs this includes the cost and the public parameters. What others keep in
+    their fields may be private, and is left out.
     """
     facts = []
     for thing in things:

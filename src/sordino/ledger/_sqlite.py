@@ -1,19 +1,20 @@
-"""A ledger in a SQLite file: a rollback journal, synchronous=EXTRA, one connection for the whole process, one process at a time.
+"""A ledger in a SQLite file, with one connection for the whole process, and one process at a time.
 
-What is committed is in the file itself, not in a log beside it, so that a file that is moved or copied alone has every charge. The reasons
-and the measurements are in docs/decisions/0015-what-is-charged-is-in-the-file.md.
+It has a rollback journal and synchronous=EXTRA: what is committed is in the file itself, not in a log beside
+it, so that a file that is moved or copied alone has every charge. The reasons and the measurements are in
+docs/decisions/0015-what-is-charged-is-in-the-file.md.
 
-SQLite keeps writers apart by POSIX locks, and those are lost without a word in two ways while SQLite still believes in them: a fork hands
-the belief to the child, and anybody in the process who opens the file and closes it again (to copy it, say) drops all locks of the process
-on it. Then two may write at once, or a reader may take the journal of a living writer for one that a dead one left, and undo the write
-under it. Hence:
-
-* Whoever connects, reads or writes holds `flock` on the file, which nobody else's close can drop. Between transactions a connection holds
-  no lock of either kind, so it can be kept, and there is nothing to lose.
-* Before SQLite touches the file, `_journal.look` says whether what lies beside it belongs to it. A file without a journal of its own is
-  checked as a whole (`_whole`) before it is charged.
-* A write is done when the file itself counts it, and its journal is still the one that was written: programs that know nothing of `flock`
-  may have come between.
+SQLite keeps writers apart by POSIX locks. Those can be lost without a word, in two ways, while SQLite still
+believes in them. A fork hands the belief to the child. And anybody in the process who opens the file and
+closes it again (to copy it, say) drops all locks of the process on it. Then two may write at once, or a
+reader may take the journal of a living writer for one that a dead one left, and undo the write under it.
+Hence:
+* Whoever connects, reads or writes holds `flock` on the file, which nobody else's close can drop. Between
+  transactions a connection holds no lock of either kind, so it can be kept, and there is nothing to lose.
+* Before SQLite touches the file, `_journal.look` says whether what lies beside it belongs to it. A file
+  without a journal of its own is checked as a whole (`_whole`) before it is charged.
+* A write is done when the file itself counts it, and its journal is still the one that was written: programs
+  that know nothing of `flock` may have come between.
 * A fork waits for the transaction that is running, and closes every connection first.
 * A file with two names is refused: each name would have a journal of its own.
 """
@@ -50,23 +51,25 @@ _NOT_OPENED = "cannot be opened; this user must be able to write to it and to it
 _KEPT = 4  # files whose connections stay open
 _JOURNAL_BYTES = 1 << 20  # what a large write leaves of its journal
 _TORN = (
-    "The ledger at {!r} holds half of a write: a process was killed, and the file was moved without the file -journal beside it. Put that "
-    "file beside it again, or restore a backup; `sordino ledger verify` tells which account is concerned. Nothing was charged."
+    "The ledger at {!r} holds half of a write: a process was killed, and the file was moved "
+    "without the file -journal beside it. Put that file beside it again, or restore a backup; "
+    "`sordino ledger verify` tells which account is concerned. Nothing was charged."
 )
 _DAMAGED = "The ledger at {} is damaged; restore it from a backup and charge what was released since."
 _IN_LOG = (
-    "The ledger at {!r} is kept open by an older version of sordino, or another program, that leaves charges outside of the file (WAL); "
-    "end it, and try again. Nothing was charged."
+    "The ledger at {!r} is kept open by an older version of sordino, or another program, that leaves charges "
+    "outside of the file (WAL); end it, and try again. Nothing was charged."
 )
 _UNDONE = (
-    "The ledger at {!r} was changed by another program while it was written, so that nobody knows whether this was charged; see "
-    "`sordino ledger verify`."
+    "The ledger at {!r} was changed by another program while it was written, "
+    "so that nobody knows whether this was charged; see `sordino ledger verify`."
 )
 
 
 class _Open(NamedTuple):
     connection: sqlite3.Connection
-    descriptor: int  # of the file, for flock; to close it drops the locks of SQLite, so the connection is closed first
+    # Of the file, for flock. To close it drops the locks of SQLite, so the connection is closed first.
+    descriptor: int
     file: tuple[int, int]  # a file that was replaced under its name is another ledger
     real: str  # the path without symbolic links
     process: int
@@ -143,8 +146,8 @@ class SqliteStore:
     def permit(self, role: str) -> None:
         """Raise: a file has no roles."""
         raise InvalidParameter(
-            f"A ledger in a file has no roles: whoever may write the file may do everything with it; got role {role!r}. "
-            "Keep the ledger in PostgreSQL to let somebody charge and nothing else."
+            "A ledger in a file has no roles: whoever may write the file may do everything with it; "
+            f"got role {role!r}. Keep the ledger in PostgreSQL to let somebody charge and nothing else."
         )
 
 
@@ -157,26 +160,28 @@ def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterato
             connection = lent.connection
             try:
                 connection.execute("BEGIN" if kind == "read" else "BEGIN IMMEDIATE")
-                # Only now: to begin undoes what a killed process has left.
+                # Counted only now, because to begin undoes what a killed process has left.
                 writes, rows = counted(lent.descriptor), connection.total_changes
                 if kind == "create":
                     build_if_empty(connection, path)
                 yield connection
                 connection.execute("COMMIT")
+                # Only a write counts up the number in the file.
                 if connection.total_changes != rows:
                     _check_counted(lent, path, writes)
             except BaseException:
                 _drop(path, lent)
                 raise
+            # In WAL mode a connection that stays open would keep others from leaving that mode.
             if beside.in_log:
-                _drop(
-                    path, lent
-                )  # it holds a lock as long as it lives, and would keep others from leaving WAL
+                _drop(path, lent)
             else:
+                # Between transactions nothing is held, so there is nothing that a fork or a close could drop.
                 fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
     except sqlite3.Error as error:
         raise _explained(error, path) from None
-    except UnicodeDecodeError:  # SQLite says what it found in a damaged schema, and Python cannot read that
+    # SQLite says what it found in a damaged schema, and Python cannot read that.
+    except UnicodeDecodeError:
         raise LedgerError(_DAMAGED.format(repr(path))) from None
 
 
@@ -191,18 +196,19 @@ def _lent(path: str, kind: str) -> tuple[_Open, Beside]:
     kept = _open.get(path)
     if kept is not None and kept.process != os.getpid():
         raise LedgerError(
-            f"The ledger at {path!r} was in use while this process was forked outside of Python; start the process with os.fork or "
-            "multiprocessing, or use the ledger only after forking."
+            f"The ledger at {path!r} was in use while this process was forked outside of Python; "
+            "start the process with os.fork or multiprocessing, or use the ledger only after forking."
         )
     try:
         if kept is not None:
             _take(kept.descriptor, path)
-            # Of a file that was replaced nothing is looked at: what lies beside the name belongs to the other one.
+            # If the file was replaced, nothing is looked at: what lies beside it belongs to the new one.
             if kept.file != _identity(path) or (beside := look(kept.descriptor, path, kept.real)).in_log:
                 _drop(path, kept)
                 kept = None
         if kept is None:
             kept, beside = _opened(path, kind)
+        # What was used last is closed last.
         _open.move_to_end(path)
         if kind != "read" and beside.alone:
             beside = _adopted(kept, path)
@@ -230,6 +236,7 @@ def _opened(path: str, kind: str) -> tuple[_Open, Beside]:
         raise
     status = os.fstat(descriptor)
     fresh = _open[path] = _Open(connection, descriptor, (status.st_dev, status.st_ino), real, os.getpid())
+    # The name may have come to mean another file between opening and locking.
     if fresh.file != _identity(path):
         _drop(path, fresh)
         raise LedgerError(f"The ledger at {path!r} was replaced in this moment; try again.")
@@ -250,7 +257,7 @@ def _adopted(kept: _Open, path: str) -> Beside:
 
 
 def _leave_log(path: str, descriptor: int) -> None:
-    """Bring what lies in a write-ahead log into the file, for good; wait for other programs that have it open."""
+    """Bring what lies in a write-ahead log into the file, for good; wait for programs that have it open."""
     give_up = time.monotonic() + _TIMEOUT
     while True:
         connection = sqlite3.connect(_uri(path), uri=True, timeout=0, isolation_level=None)
@@ -278,6 +285,7 @@ def _take(descriptor: int, path: str) -> None:
     give_up = time.monotonic() + _TIMEOUT
     while True:
         try:
+            # Without waiting in the system, so that it can be given up.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > give_up:
@@ -291,6 +299,7 @@ def _drop(path: str, kept: _Open) -> None:
     """Close a connection, which undoes what it has not committed; then the flock ends with the descriptor."""
     if _open.get(path) is kept:
         del _open[path]
+    # A child of a fork leaves its parent's connection as it is.
     if kept.process != os.getpid():
         return
     try:
@@ -339,11 +348,11 @@ def _connect(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection:
     try:
         connection.create_function("chain", 1, chained, deterministic=True)
         connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute(
-            "PRAGMA cache_spill = OFF"
-        )  # nothing reaches the file before the journal is complete
+        # Nothing reaches the file before the journal is complete.
+        connection.execute("PRAGMA cache_spill = OFF")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         version = version_of(connection, path, may_be_new=kind == "create")
+        # Only a reader finds a log here, and a reader leaves the file as it is.
         if not in_log:
             connection.execute("PRAGMA journal_mode = PERSIST")
         if version is not None and version < VERSION:
@@ -362,9 +371,8 @@ def _close(connection: sqlite3.Connection) -> None:
     try:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-    except (
-        sqlite3.Error
-    ):  # closing rolls back as well; what stopped the transaction is what the caller must hear
+    # Closing rolls back as well; what stopped the transaction is what the caller must hear.
+    except sqlite3.Error:
         pass
     finally:
         connection.close()
@@ -384,12 +392,13 @@ def _explained(error: sqlite3.Error, path: str) -> LedgerError:
         sqlite3.SQLITE_CANTOPEN: f"{where} {_NOT_OPENED}",
         sqlite3.SQLITE_NOTADB: f"{path!r} is not a sordino ledger.",
         sqlite3.SQLITE_CORRUPT: _DAMAGED.format(repr(path)),
-        sqlite3.SQLITE_IOERR: f"{where} could not be read or written: the operating system reports an input/output error.",
+        sqlite3.SQLITE_IOERR: f"{where} could not be read or written: "
+        "the operating system reports an input/output error.",
     }
     if extended == sqlite3.SQLITE_READONLY_ROLLBACK:
         return LedgerError(
-            f"{where} holds half of a write that a killed process has left; a user who may write to it and to its folder must open it "
-            "once (`sordino ledger accounts`), which undoes that."
+            f"{where} holds half of a write that a killed process has left; a user who may write to "
+            "it and to its folder must open it once (`sordino ledger accounts`), which undoes that."
         )
     if code == sqlite3.SQLITE_CONSTRAINT:
         return LedgerConflict(f"{where} refused a change because it would break one of its own rules.")

@@ -1,4 +1,4 @@
-"""The schema of a ledger in a SQLite file: told apart from other files, made, and brought up to date."""
+"""The schema of a ledger in a SQLite file: recognizes it, makes it, and brings an older one up to date."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from sordino.ledger._migration import migrate
 from sordino.ledger.schema import TABLES, VERSION, rendered
 
 APPEND_ONLY = tuple(
-    f"CREATE TRIGGER event_{verb.lower()} BEFORE {verb} ON event BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
+    f"CREATE TRIGGER event_{verb.lower()} BEFORE {verb} ON event"
+    " BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
     for verb in ("UPDATE", "DELETE")
 )
 
 
 def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -> int | None:
-    """Return the schema of a ledger and None for an empty file where a ledger may be made; refuse everything else."""
+    """Return the schema of a ledger, or None for an empty file where one may be made; refuse all else."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if application == APPLICATION and version > VERSION:
         raise LedgerError(
-            f"The ledger at {path!r} has schema {version} but this version of sordino knows schemas up to {VERSION}; use a newer sordino."
+            f"The ledger at {path!r} has schema {version} but this version "
+            f"of sordino knows schemas up to {VERSION}; use a newer sordino."
         )
     if application == APPLICATION and version >= 1:
         return version
@@ -38,7 +40,7 @@ def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _build(connection: sqlite3.Connection) -> None:
-    # The rows live in the index of their key: a charge touches as few pages as a table without a key would.
+    # The rows live in the index of their key: a charge touches no more pages than in a table without a key.
     for statement in (*(table + " WITHOUT ROWID" for table in TABLES), *APPEND_ONLY):
         connection.execute(rendered(statement, "", ":@"))
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -46,8 +48,9 @@ def _build(connection: sqlite3.Connection) -> None:
 
 
 def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
-    """Bring an older file to the present schema, in one transaction; another process may have been quicker."""
+    """Bring an older file to the present schema, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
+    # Asked again under the lock: another process may have done it meanwhile.
     if version_of(connection, path, may_be_new=False) != VERSION:
         migrate(connection, _build)
     connection.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""What an account says of itself: read-only values."""
+"""What an account says of itself, as read-only values: the `Statement` and one `ChargeLine` a charge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class ChargeLine:
     label : str
         What the caller called it.
     state : str
-        "reserved", "drawn", "settled", or "void" (given up by `Ledger.void`). What is neither settled nor void counts in full.
+        "reserved", "drawn", "settled", or "void" (given up by `Ledger.void`). What is neither settled nor
+        void counts in full.
     reserved, drawn : Fraction
         The worst case that was reserved and the part of it that mechanisms have drawn.
     settled : Fraction or None
@@ -40,7 +41,8 @@ class ChargeLine:
     >>> from fractions import Fraction
     >>> from sordino.ledger import ChargeLine
     >>> half, tenth = Fraction(1, 2), Fraction(1, 10)
-    >>> line = ChargeLine(id="9f", label="top", state="settled", reserved=half, drawn=half, settled=tenth, time="", detail={}, digest="")
+    >>> line = ChargeLine(id="9f", label="top", state="settled", reserved=half, drawn=half, settled=tenth,
+    ...                   time="", detail={}, digest="")
     >>> line.charged
     Fraction(1, 10)
     """
@@ -127,8 +129,8 @@ class Statement:
 
     def __repr__(self) -> str:
         return (
-            f"Statement(account={self.account!r}, limit={float(self.limit):.12g}, spent={float(self.spent):.12g}, "
-            f"charges={len(self.charges)})"
+            f"Statement(account={self.account!r}, limit={float(self.limit):.12g}, "
+            f"spent={float(self.spent):.12g}, charges={len(self.charges)})"
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Where a ledger lives: one small role for SQLite and PostgreSQL, and the rule for a write whose outcome is unknown."""
+"""What SQLite and PostgreSQL ledgers have in common, and the rule for a write whose outcome is unknown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_A_PATH = re.compile(
 
 
 class TryAgainError(LedgerError):
-    """The connection was lost or refused: whether the operation happened has to be looked up before it is tried again."""
+    """The connection was lost or refused: look up whether the operation happened before it is tried again."""
 
 
 class Store(Protocol):
@@ -45,7 +45,7 @@ class Store(Protocol):
         ...
 
     def apply(self, operation: Operation, parameters: dict[str, Any]) -> bool:
-        """Do one operation durably; return whether it happened. Raise `TryAgainError` if that is not known."""
+        """Do one operation durably; return whether it happened, or raise `TryAgainError` if unknown."""
         ...
 
     def reading(self) -> AbstractContextManager[Rows]:
@@ -71,8 +71,8 @@ def store_at(url: str) -> Store:
         return PostgresStore(named)
     if (_NOT_A_PATH.match(named) and not mark) or (mark and not _SCHEME.fullmatch(scheme)):
         raise LedgerError(
-            "A ledger in PostgreSQL is written postgresql://USER@HOST/DATABASE; got something else, which is not shown because it may "
-            "hold a password."
+            "A ledger in PostgreSQL is written postgresql://USER@HOST/DATABASE; "
+            "got something else, which is not shown because it may hold a password."
         )
     if mark:
         # Only the scheme is named: an address may hold a password.
@@ -87,16 +87,16 @@ def store_at(url: str) -> Store:
 def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *, account: str) -> bool:
     """Do an operation; after a lost connection look whether it happened, and try again if not.
 
-    The body of every event holds a nonce made here, so that an operation is found again and never done twice. How often this tries
-    depends on the server only.
+    The body of every event holds a nonce that this process made, so that an operation is found again and
+    never done twice. How often this tries depends on the server only.
     """
     give_up, wait, lost = time.monotonic() + PATIENCE, _FIRST_WAIT, False
     while True:
         try:
             if lost and _happened(store, account, parameters["body"]):
                 return True
-            # What was under way when the connection was lost may end only now: then this finds another state and changes nothing, or
-            # finds its own rows in the way.
+            # What was under way when the connection was lost may end only now. Then this try finds another
+            # state and changes nothing, or finds its own rows in the way.
             try:
                 if store.apply(operation, parameters):
                     return True
@@ -104,6 +104,7 @@ def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *,
                 if not lost or not _happened(store, account, parameters["body"]):
                     raise
                 return True
+            # It changed nothing: because the first try has happened after all, or because it does not fit.
             return lost and _happened(store, account, parameters["body"])
         except TryAgainError as unknown:
             if not operation.again or time.monotonic() > give_up:

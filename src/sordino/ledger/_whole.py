@@ -1,15 +1,16 @@
-"""Whether a SQLite file is whole: the pages of one write are all there, or none of them.
+"""Tells whether a SQLite file is whole: the pages of one write are all there, or none of them.
 
 A file that was moved without its journal, while a process that was writing it was killed, may hold the first
-half of a write. Its tables disagree then. This compares their numbers and reads no text, which takes a tenth of
-the time in which `Ledger.verify` replays every hash.
+half of a write. Its tables disagree then. This compares their numbers and reads no text, which takes a tenth
+of the time in which `Ledger.verify` replays every hash.
 """
 
 from __future__ import annotations
 
 import sqlite3
 
-# What each account row says beside what its events, its charges and its children say; one row if one of them is contradicted.
+# Compares what each account row says with what its events, its charges and its children say.
+# It finds one row if one of them contradicts another.
 _CONTRADICTED = """
 WITH told AS (
     SELECT account, count(*) AS events, max(number) AS highest, sum(number) AS numbers,

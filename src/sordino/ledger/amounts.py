@@ -1,4 +1,4 @@
-"""Amounts in an account: whole nano-units of its meter, a budget rounded down, a charge rounded up; never floats."""
+"""Amounts in an account: whole billionths, never floats. A budget is rounded down, a charge rounded up."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ class Budget:
     delta : number
         0 for the pure meter; in (0, 1) for the zCDP meter.
     meter : {"pure", "zcdp"}
-        How charges add up. "pure" adds epsilons: the account is epsilon-private, and mechanisms with a proof for each transcript give
-        back what they did not spend. "zcdp" adds rhos up to the largest rho that is still (epsilon, delta): many small releases cost
-        less, and nothing that was drawn comes back [feldman2021].
+        How charges add up. "pure" adds epsilons: the account is epsilon-private, and mechanisms with a proof
+        for each transcript give back what they did not spend. "zcdp" adds rhos up to the largest rho that is
+        still (epsilon, delta): many small releases cost less, and nothing that was drawn comes back
+        [feldman2021].
 
     Attributes
     ----------
     limit : Fraction
-        What the charges of the account may add up to, in epsilon or rho: a whole number of billionths, rounded down.
+        What the charges of the account may add up to, in epsilon or rho: a whole number of billionths,
+        rounded down.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class Budget:
             raise InvalidParameter(
                 f"Budget.delta must be 0 on the pure meter, which adds epsilons; got {float(delta):g}."
             )
+        # As a float, which the conversion computes with: a smaller delta would be 0 there.
         if self.meter == "zcdp" and float(delta) == 0:
             raise InvalidParameter(
                 "Budget.delta must be in (0, 1) on the zCDP meter: no rho is (epsilon, 0); got 0."
@@ -80,8 +83,8 @@ class Budget:
         whole = math.floor(limit * NANO)
         if whole < 1:
             raise InvalidParameter(
-                f"Budget.epsilon must allow at least a billionth of {MEASURES[self.meter]}, the unit of a ledger; "
-                f"got {shown(self.epsilon)}."
+                f"Budget.epsilon must allow at least a billionth of {MEASURES[self.meter]}, "
+                f"the unit of a ledger; got {shown(self.epsilon)}."
             )
         if whole > LARGEST:
             raise InvalidParameter(
@@ -90,11 +93,15 @@ class Budget:
         object.__setattr__(self, "limit", Fraction(whole, NANO))
 
     def __repr__(self) -> str:
-        return f"Budget(epsilon={float(self.epsilon):.12g}, delta={float(self.delta):.12g}, meter={self.meter!r})"
+        return (
+            f"Budget(epsilon={float(self.epsilon):.12g}, "
+            f"delta={float(self.delta):.12g}, meter={self.meter!r})"
+        )
 
 
 def _largest_rho(epsilon: Fraction, delta: float) -> Fraction:
     """Return the largest rho, in whole billionths, that is (epsilon, delta)-private."""
+    # The epsilon of a rho grows with it: doubling finds one that is too large, halving the last that fits.
     low, high = 0, 1
     while high <= LARGEST and ZCDP(rho=Fraction(high, NANO)).epsilon(delta) <= epsilon:
         low, high = high, 2 * high
@@ -142,7 +149,8 @@ def cost_of(thing: Any, view: str = "pure") -> Any:
     if isinstance(thing, type) or not callable(getattr(cost, view, None)):
         # Only the type is named: arguments in the wrong order would put private answers here.
         raise InvalidParameter(
-            f"A charge takes a mechanism or a cost such as cost.Pure(epsilon=0.1); got a {type(thing).__name__}."
+            "A charge takes a mechanism or a cost such as "
+            f"cost.Pure(epsilon=0.1); got a {type(thing).__name__}."
         )
     return cost
 
@@ -153,13 +161,14 @@ def exact_cost(thing: Any, meter: str) -> Fraction:
     amount: Any = getattr(cost, meter)()
     if amount == math.inf:
         raise InvalidParameter(
-            f"An account with the {meter} meter cannot be charged with a {type(thing).__name__}: it has no finite {MEASURES[meter]}"
-            f"{' at delta 0' if meter == 'pure' else ''}."
+            f"An account with the {meter} meter cannot be charged with a {type(thing).__name__}: "
+            f"it has no finite {MEASURES[meter]}{' at delta 0' if meter == 'pure' else ''}."
         )
     # A float may have been rounded down on its way, and a negative amount would fill the account up.
     if isinstance(amount, bool) or not isinstance(amount, Fraction | int) or amount < 0:
         raise InvalidParameter(
-            f"The {MEASURES[meter]} of a cost must be an exact fraction of at least 0; {type(cost).__name__} gives another value."
+            f"The {MEASURES[meter]} of a cost must be an exact fraction of at least 0; "
+            f"{type(cost).__name__} gives another value."
         )
     return Fraction(amount)
 
@@ -174,9 +183,11 @@ def check_claims(thing: Any, *, adjacency: str, allow_approximate: bool) -> None
     for own in stated:
         if own is not None and own != adjacency:
             raise LedgerConflict(
-                f"The account is for adjacency {adjacency!r} but {name} is for {own!r}. Nothing was charged for it."
+                f"The account is for adjacency {adjacency!r} but "
+                f"{name} is for {own!r}. Nothing was charged for it."
             )
     if getattr(thing, "exact", True) is not True and not allow_approximate:
         raise InvalidParameter(
-            f"{name} is not exact: its guarantee holds in ideal arithmetic only; reserve with allow_approximate=True to accept that."
+            f"{name} is not exact: its guarantee holds in ideal arithmetic only; "
+            "reserve with allow_approximate=True to accept that."
         )

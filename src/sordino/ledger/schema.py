@@ -1,17 +1,19 @@
-"""Every table, operation and question of the ledger, once, for both databases.
+"""Every table, operation and question of the ledger, written once for both databases.
 
-The SQL is what SQLite and PostgreSQL share; `~` stands before the names of the ledger's own things and `:name` is a parameter. SQLite runs
-an operation's statements in one transaction. PostgreSQL stores them as a function (`_postgres`), so that a role can be allowed to charge
-without being allowed to write into a table.
+The SQL is what SQLite and PostgreSQL share; `~` stands before the names of the ledger's own things and
+`:name` is a parameter. SQLite runs an operation's statements in one transaction. PostgreSQL stores them as a
+function (`_postgres`), so that a role can be allowed to charge without being allowed to write into a table.
 
-A charge has a key that only the process which reserved it knows: the table keeps its hash (`lock`), so that nobody else can draw from the
-charge or settle it.
+A charge has a key that only the process which reserved it knows. The table keeps the hash of the key
+(`lock`), so that nobody else can draw from the charge or settle it.
 
-All amounts are whole nano-units of the meter. Conditions are of the form `spent <= allowance - :amount` so that nothing overflows 64 bits.
-Each operation begins with one conditional write: if it changes nothing the operation did not happen, and otherwise all of it does.
+All amounts are whole nano-units of the meter. Conditions are of the form `spent <= allowance - :amount` so
+that nothing overflows 64 bits. Each operation begins with one conditional write: if it changes nothing the
+operation did not happen, and otherwise all of it does.
 
-History: every operation appends one event to each account it touches. An account's `head` is the hash of its last event, which covers the
-hash before it (`_history.linked`), so that an event cannot be changed, dropped or moved without changing every later head.
+History: every operation appends one event to each account it touches. An account's `head` is the hash of its
+last event, which covers the hash before it (`_history.linked`), so that an event cannot be changed, dropped
+or moved without changing every later head.
 """
 
 from __future__ import annotations
@@ -122,7 +124,7 @@ class Operation:
 
 @cache
 def rendered(sql: str, prefix: str, mark: str) -> str:
-    """Return SQL with a prefix for own names and parameters written like `mark`, in which @ stands for the name."""
+    """Return SQL with a prefix for own names and parameters written like `mark`, with @ for their names."""
     return _PARAMETER.sub(lambda found: mark.replace("@", found[1]), sql.replace("~", prefix))
 
 
@@ -146,24 +148,27 @@ def _event(kind: str, charge: str, amount: str, *, account: str = ":account", bo
     """Return the statement that keeps the event which the account row has just counted."""
     return (
         "INSERT INTO ~event (account, number, kind, charge, amount, spent, allowance, head, body)"
-        f" SELECT name, number, '{kind}', {charge}, {amount}, spent, allowance, head, {body} FROM ~account WHERE name = {account}"
+        f" SELECT name, number, '{kind}', {charge}, {amount}, spent, allowance, head, {body}"
+        f" FROM ~account WHERE name = {account}"
     )
 
 
 def _closing(kind: str, state: str, *, charging: bool) -> Operation:
     """Close a charge at `amount` and give the rest back, if the charge is exactly as the caller knows it.
 
-    The number of draws is part of the condition: a copy of the process that drew more must not lose its draws to a refund here.
-    Less than what was drawn comes back on a pure meter only.
+    The number of draws is part of the condition: a copy of the process that drew more must not lose its draws
+    to a refund here. Less than what was drawn comes back on a pure meter only.
     """
     return Operation(
         kind,
         (
-            f"UPDATE ~charge SET state = '{state}', settled = :amount WHERE id = :charge AND account = :account"
+            f"UPDATE ~charge SET state = '{state}', settled = :amount"
+            " WHERE id = :charge AND account = :account"
             f"{' AND lock = ~chain(:key)' if charging else ''} AND state IN ('reserved', 'drawn')"
             " AND reserved = :reserved AND drawn = :drawn AND draws = :draws"
             " AND :amount >= 0 AND :amount <= drawn"
-            " AND (:amount = drawn OR EXISTS (SELECT 1 FROM ~account WHERE name = :account AND meter = 'pure'))",
+            " AND (:amount = drawn"
+            " OR EXISTS (SELECT 1 FROM ~account WHERE name = :account AND meter = 'pure'))",
             "UPDATE ~account SET spent = spent - (:reserved - :amount), "
             + _head(kind, ":charge", ":amount", spent="spent - (:reserved - :amount)")
             + " WHERE name = :account",
@@ -178,10 +183,12 @@ RESERVE = Operation(
     (
         "UPDATE ~account SET spent = spent + :amount, "
         + _head("reserve", ":charge", ":amount", spent="spent + :amount")
-        + " WHERE name = :account AND meter = :meter AND adjacency = :adjacency AND unit = :unit AND source = :source"
+        + " WHERE name = :account AND meter = :meter"
+        " AND adjacency = :adjacency AND unit = :unit AND source = :source"
         " AND :amount >= 0 AND spent <= allowance - :amount",
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws)"
-        " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0 FROM ~account WHERE name = :account",
+        " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0"
+        " FROM ~account WHERE name = :account",
         _event("reserve", ":charge", ":amount"),
     ),
     charging=True,
@@ -189,7 +196,9 @@ RESERVE = Operation(
 DRAW = Operation(
     "draw",
     (
-        "UPDATE ~charge SET state = 'drawn', draws = draws + 1, drawn = drawn + :amount WHERE id = :charge AND account = :account"
+        # Slot and sum must be as the caller knows them: a copy of its process may have drawn, too.
+        "UPDATE ~charge SET state = 'drawn', draws = draws + 1, drawn = drawn + :amount"
+        " WHERE id = :charge AND account = :account"
         " AND lock = ~chain(:key) AND state IN ('reserved', 'drawn') AND draws = :slot AND drawn = :before"
         " AND :amount >= 0 AND drawn <= reserved - :amount",
         "UPDATE ~account SET " + _head("draw", ":charge", ":amount") + " WHERE name = :account",
@@ -201,6 +210,7 @@ SETTLE = _closing("settle", "settled", charging=True)
 VOID = _closing("void", "void", charging=False)
 
 _FACTS = "meter, epsilon, delta, adjacency, unit, source"
+# What the hash of a first event covers: no head before it, its number and kind, and nothing spent.
 _FIRST = "'' || ' ' || 1 || ' create  ' || (:amount) || ' 0 ' || (:amount) || ' ' || "
 CREATE = Operation(
     "create_account",
@@ -257,8 +267,8 @@ _CHARGE = (
 )
 CHARGES = _CHARGE + " ORDER BY e.number"
 ONE_CHARGE = (
-    _CHARGE
-    + " AND c.id = :charge AND e.number = (SELECT number FROM ~charge WHERE id = :charge AND account = :account)"
+    _CHARGE + " AND c.id = :charge"
+    " AND e.number = (SELECT number FROM ~charge WHERE id = :charge AND account = :account)"
 )
 EVENTS = (
     "SELECT number, kind, charge, amount, spent, allowance, head, body FROM ~event"
@@ -269,4 +279,5 @@ STATES = (
     "SELECT id, number, digest, state, reserved, drawn, draws, settled FROM ~charge WHERE account = :account"
 )
 HOW_MANY = "SELECT count(*) FROM ~event WHERE account = :account"
+# The body of an event holds a nonce, so this finds the one operation that wrote it.
 HAPPENED = "SELECT 1 FROM ~event WHERE account = :account AND body = :body"

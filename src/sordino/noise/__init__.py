@@ -1,4 +1,7 @@
-"""Probability laws on the whole numbers with their exact samplers, and one continuous law, which is not exact: no epsilon is known here."""
+"""Probability laws on the whole numbers with exact samplers, and one continuous law, which is not exact.
+
+No epsilon is known here.
+"""
 
 from __future__ import annotations
 

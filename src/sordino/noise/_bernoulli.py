@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sordino.entropy import Entropy
 from sordino.noise.probability import Probability
 
-# Relative error allowed to the float proposal of exp(-x): x itself is good to 2^-44 and exp to a few 2^-53; 2^-38 leaves a margin of 32.
+# Relative error allowed to the float proposal of exp(-x): x itself is good to 2^-44 and exp to a few 2^-53;
+# 2^-38 leaves a margin of 32.
 BAND = 2.0**-38
 
 
@@ -31,7 +32,10 @@ def bernoulli(p: Probability, n: int, entropy: Entropy) -> NDArray[np.bool_]:
 
 
 def below(words: NDArray[np.uint16], p: Probability, entropy: Entropy) -> NDArray[np.bool_]:
-    """Return whether the uniform numbers that begin with these 16-bit words lie below `p` < 1, drawing further digits on equality."""
+    """Return whether the uniform numbers that begin with these 16-bit words lie below `p` < 1.
+
+    Where the first digits are equal, further ones are drawn.
+    """
     first = p.bits(16)
     coins: NDArray[np.bool_] = words < first
     equal = np.flatnonzero(words == first)
@@ -53,7 +57,8 @@ def bernoulli_exp(
     Parameters
     ----------
     proposed : array of float, shape (n,)
-        The numbers x_i >= 0, with an absolute error of at most 2^-44 (or a relative one, whichever is larger).
+        The numbers x_i >= 0, with an absolute error of at most 2^-44 (or a relative one, whichever is
+        larger).
     exact : callable
         Returns the exact rational x_i for a position i; called for the few draws that a float cannot decide.
     """
@@ -61,6 +66,7 @@ def bernoulli_exp(
     uniform = words.astype(np.float64) * 2.0**-64  # within 2^-53 relative of the true leading digits
     guess = np.exp(-proposed)
     slack = BAND * np.maximum(1.0, proposed)
+    # Certain whatever the floats may have lost; what lies in the band between is decided by exact digits.
     coins: NDArray[np.bool_] = uniform < guess * (1 - slack) - 2.0**-62
     undecided = np.flatnonzero(~coins & (uniform <= guess * (1 + slack) + 2.0**-62))
     for i in undecided.tolist():

@@ -1,4 +1,4 @@
-"""The number of successes among n independent trials, exactly, for a success probability with certified digits.
+"""The exact number of successes among n independent trials, for a probability with certified digits.
 
 Claim: `binomial` returns j with probability exactly C(n, j) p^j (1-p)^(n-j). Proof: docs/proofs/samplers.md.
 Noise: one uniform number, extended without end; it is compared with an enclosure of the cumulative sum.
@@ -16,7 +16,10 @@ _BITS = 192
 
 
 def binomial(n: int, p: Enclosure, entropy: Entropy) -> int:
-    """Return the number of successes of `n` >= 0 trials of probability `p` < 1; the work grows with the result, not with `n`."""
+    """Return the number of successes of `n` >= 0 trials of probability `p` < 1.
+
+    The work grows with the result, not with `n`.
+    """
     word, length = 0, 0
     while True:
         for extra in entropy.words(_BITS // 64).tolist():
@@ -27,7 +30,10 @@ def binomial(n: int, p: Enclosure, entropy: Entropy) -> int:
 
 
 def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
-    """Return the j with C(j-1) <= U < C(j) for every U that begins with these digits, or None when they are too few to tell."""
+    """Return the j with C(j-1) <= U < C(j) for every U that begins with these digits.
+
+    None if they are too few to tell.
+    """
     digits = length * 31 // 100 + len(str(n)) + 20
     down, up = contexts(digits)
     p_low, p_high = p(digits)
@@ -43,6 +49,7 @@ def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
     for j in range(n):
         if at_most <= sum_low:
             return j
+        # Neither certainly below this sum nor certainly at or above it.
         if at_least < sum_high:
             return None
         low = down.multiply(low, down.multiply(odds_low, down.divide(Decimal(n - j), Decimal(j + 1))))
@@ -52,7 +59,10 @@ def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
 
 
 def _none(n: int, p: Decimal, context: Context) -> Decimal:
-    """Return (1-p)^n rounded the way `context` rounds: ln and exp are correct to the last digit, so one step beyond is safe."""
+    """Return (1-p)^n rounded the way `context` rounds.
+
+    ln and exp are correct to the last digit, so one step beyond is safe.
+    """
     beyond = context.next_minus if context.rounding == "ROUND_FLOOR" else context.next_plus
     log = beyond(context.ln(context.subtract(1, p)))
     return min(beyond(context.exp(context.multiply(Decimal(n), log))), Decimal(1))

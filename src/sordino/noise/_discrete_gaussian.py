@@ -1,9 +1,11 @@
 """The discrete Gaussian law.
 
-Claim: P(X = x) is proportional to exp(-rate x^2), that is sigma^2 = 1/(2 rate), exactly. Proof: docs/proofs/samplers.md
-[canonne2020, Algorithm 3].
-Noise: a discrete Laplace proposal of scale floor(sigma) + 1, kept with probability exp(-rate (|y| - c)^2), c = 1/(2 rate scale).
-Floats: the closed forms; in the sampler a float proposes the exponent and the exact rational decides inside a certified band.
+Claim: P(X = x) is proportional to exp(-rate x^2), that is sigma^2 = 1/(2 rate), exactly.
+Proof: docs/proofs/samplers.md [canonne2020, Algorithm 3].
+Noise: a discrete Laplace proposal of scale floor(sigma) + 1, kept with probability exp(-rate (|y| - c)^2),
+c = 1/(2 rate scale).
+Floats: the closed forms; in the sampler a float proposes the exponent and the exact rational decides inside a
+certified band.
 """
 
 from __future__ import annotations
@@ -96,7 +98,10 @@ class DiscreteGaussian:
 
 
 def _wide_sf(rate: float, x: NDArray[np.float64]) -> Any:
-    """Return P(X > x) of a wide law: the sum by the midpoint rule of Euler and Maclaurin, whose next term is below sigma^-4."""
+    """Return P(X > x) of a wide law, by the midpoint rule of Euler and Maclaurin.
+
+    The next term of that rule is below sigma^-4.
+    """
     edge = np.abs(x + 0.5)
     tail = np.array([math.erfc(math.sqrt(rate) * t) / 2 for t in edge.ravel()]).reshape(edge.shape)
     slope = -2 * rate * edge * np.exp(-rate * edge**2) / _normalizer(Fraction(rate))
@@ -106,7 +111,11 @@ def _wide_sf(rate: float, x: NDArray[np.float64]) -> Any:
 
 @lru_cache(maxsize=64)
 def _normalizer(rate: Fraction) -> float:
-    """Return the sum of exp(-rate x^2): sqrt(pi / rate) where the law is wide (Poisson summation), term by term where it is narrow."""
+    """Return the sum of exp(-rate x^2).
+
+    It is sqrt(pi / rate) where the law is wide (Poisson summation), and a sum term by term where it is
+    narrow.
+    """
     if rate < Fraction(1, 50):
         return math.sqrt(math.pi / float(rate))
     reach = math.ceil(_TAIL / math.sqrt(2 * float(rate))) + 1

@@ -1,7 +1,9 @@
-"""Permute-and-flip over runs of equal candidates: in a uniformly random order, the first whose coin shows heads.
+"""Permute-and-flip over runs of equal candidates: in random order, the first whose coin shows heads wins.
 
-Claim: the law of the winner is exactly that of the coins in random order. Proof: docs/proofs/samplers.md, "First head".
-Noise: candidates ring by independent Poisson clocks of rate 1 and flip at their first ring; only rings that could show heads are drawn.
+Claim: the law of the winner is exactly that of the coins in random order.
+Proof: docs/proofs/samplers.md, "First head".
+Noise: candidates ring by independent Poisson clocks of rate 1 and flip at their first ring; only rings that
+could show heads are drawn.
 Floats: they may only propose; inside a certified band decimals of any precision decide.
 """
 
@@ -29,8 +31,9 @@ def first_head(
     Parameters
     ----------
     depths : array of int, shape (m,)
-        How far the candidates of run j lie below the best: their coins show heads with probability e^(-rate depths[j]). Depths are
-        counted from the least one of a run that is not empty, so that some coin is certain.
+        How far the candidates of run j lie below the best: their coins show heads with probability
+        e^(-rate depths[j]). Depths are counted from the least one of a run that is not empty, so that some
+        coin is certain.
     lengths : array of int, shape (m,)
         How many candidates run j has, at least 0, in all at least 1.
     rate : Fraction
@@ -52,8 +55,10 @@ def first_head(
         waits.append(wait)
         run = runs.picked(pick)
         candidate = run, int(uniform_below(int(lengths[run]), 1, entropy)[0])
+        # It rang before and was not taken, so this is not its first ring.
         if candidate in out:
             continue
+        # The coin of one at depth 0 is certain: it has no tails that could have rung before.
         if depths[run] <= 0 or runs.first_ring(run, waits, coin):
             return int(lengths[:run].sum()) + candidate[1]
         out.add(candidate)
@@ -76,6 +81,7 @@ class _Runs:
         total, error = float(self.sums[-1]), float(self.slack[-1])
         place, margin = pick.word * 2.0**-64 * total, error + total * 2.0**-50
         run = int(self.sums.searchsorted(place, side="right"))
+        # Floats decide only where the whole margin lies inside the run.
         past = run == 0 or place - margin >= self.sums[run - 1] + self.slack[run - 1]
         if past and run < self.sums.size and place + margin < self.sums[run] - self.slack[run]:
             return run
@@ -94,9 +100,13 @@ class _Runs:
         return run if (not run or low >= sums[run - 1][1]) and high <= sums[run][0] else None
 
     def first_ring(self, run: int, waits: list[LazyUniform], coin: LazyUniform) -> bool:
-        """Return whether the candidate has not rung with tails before: -ln V > (1 - p) (sum of the waits) / (weight of all)."""
+        """Return whether the candidate has not rung with tails before.
+
+        That is, whether -ln V > (1 - p) (sum of the waits) / (weight of all).
+        """
         threshold, *known = exponentials([coin.first, *(wait.first for wait in waits)])
         total, error, chance = float(self.sums[-1]), float(self.slack[-1]), float(self.q[run])
+        # Floats decide if their bounds do not overlap; otherwise decimals do, with as many digits as needed.
         if threshold[0] * (total - error) > chance * (1 + 64 * UNIT) * sum(high for _, high in known):
             return True
         if threshold[1] * (total + error) < chance * (1 - 64 * UNIT) * sum(low for low, _ in known):
@@ -129,9 +139,8 @@ class _Runs:
         low = high = Decimal(0)
         sums = []
         for depth, length in zip(self.depths.tolist(), self.lengths.tolist(), strict=True):
-            chance_low, chance_high = exp_bounds(
-                self.rate * max(depth, 0), digits
-            )  # 0 where an empty run is better than all
+            # An empty run may be better than all others: it counts as depth 0.
+            chance_low, chance_high = exp_bounds(self.rate * max(depth, 0), digits)
             low, high = down.fma(Decimal(length), chance_low, low), up.fma(Decimal(length), chance_high, high)
             sums.append((low, high))
         return sums

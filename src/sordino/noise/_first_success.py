@@ -1,7 +1,9 @@
 """The first success in a long row of independent trials, of which many in a row have the same probability.
 
-Claim: `first_success` returns i with probability exactly p_i (1-p_0)...(1-p_(i-1)). Proof: docs/proofs/samplers.md, "First success".
-Noise: one uniform number, extended without end; it is compared with enclosures of the probability that the first i trials all fail.
+Claim: `first_success` returns i with probability exactly p_i (1-p_0)...(1-p_(i-1)).
+Proof: docs/proofs/samplers.md, "First success".
+Noise: one uniform number, extended without end; it is compared with enclosures of the probability that the
+first i trials all fail.
 Floats: one may only propose; inside a certified band decimals of any precision decide.
 """
 
@@ -56,16 +58,18 @@ def first_success(
 
 
 def _proposed(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, word: int) -> int | None:
-    """Return what `_located` would, from floats, or None if what they are known to within does not decide."""
+    """Return what `_located` would, from floats, or None if their error leaves it open."""
     x = exponents(depths, rate)
     hazard = logarithms(*(np.concatenate(pair) for pair in zip(chances(x), uniforms([word]), strict=True)))
     wanted, hazard = float(hazard[-1]), hazard[:-1]
     weights = lengths * hazard
     sums = np.concatenate([[0.0], np.cumsum(weights)])
+    # What the sums may err by: "Sums" on the proof page.
     slack = UNIT * (6 * np.concatenate([[0.0], np.cumsum(weights * x)]) + (depths.size + 70) * sums)
     run = int(np.searchsorted(sums, wanted, side="right")) - 1
     low, high = (bound - float(sums[run]) for bound in widened(wanted, word))
     before = float(slack[run])
+    # It may belong to an earlier run.
     if low < before:
         return None
     if run == depths.size:
@@ -81,7 +85,10 @@ def _proposed(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fract
 def _located(
     depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, uniform: LazyUniform
 ) -> int | None:
-    """Return where the hazards of the trials, all deeper than 0, exceed -ln U: -1 for nowhere, None if these digits cannot tell."""
+    """Return where the hazards of the trials, all deeper than 0, exceed -ln U.
+
+    It is -1 for nowhere, and None if these digits cannot tell.
+    """
     digits = uniform.digits + len(str(int(lengths.sum())))
     down, up = contexts(digits)
     wanted_low, wanted_high = uniform.exponential(digits)
@@ -91,6 +98,7 @@ def _located(
     for depth, length in zip(depths[filled].tolist(), lengths[filled].tolist(), strict=True):
         hazard_low, hazard_high = hazard_bounds(rate * depth, digits)
         next_high = up.fma(Decimal(length), hazard_high, high)
+        # Not certainly beyond this run: it is in it, or these digits cannot tell.
         if wanted_low < next_high:
             first = down.divide(down.subtract(wanted_low, high), hazard_high).to_integral_value(ROUND_FLOOR)
             last = up.divide(up.subtract(wanted_high, low), hazard_low).to_integral_value(ROUND_FLOOR)
@@ -103,6 +111,7 @@ def _located(
 @lru_cache(maxsize=1024)
 def hazard_bounds(x: Fraction, digits: int) -> Bounds:
     """Return decimals just below and just above -ln(1 - e^-x), x > 0."""
+    # 1 - e^-x loses as many digits as 1/x has, so as many more are computed.
     finer = 2 * digits + (x.denominator // x.numerator).bit_length() * 31 // 100
     down, up = contexts(finer)
     low, high = exp_bounds(x, finer)

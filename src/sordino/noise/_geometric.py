@@ -1,7 +1,9 @@
 """The one-sided geometric law: exponential noise on the whole numbers.
 
-Claim: P(G = g) = (1 - r) r^g for g >= 0, r = e^-rate, exactly. Proof: docs/proofs/samplers.md [binary digits of G are independent].
-Noise: one 16-bit word a binary digit; the digits above a level are one more geometric variable, almost always 0.
+Claim: P(G = g) = (1 - r) r^g for g >= 0, r = e^-rate, exactly.
+Proof: docs/proofs/samplers.md [binary digits of G are independent].
+Noise: one 16-bit word a binary digit; the digits above a level are one more geometric variable,
+almost always 0.
 Floats: only in the closed forms `pmf`, `cdf`, `sf`, `quantile`; the sampler uses none.
 """
 
@@ -69,7 +71,10 @@ class Geometric:
         return lambda digits: exp_bounds(self.rate * max(h, 0), digits)
 
     def sample(self, n: int, entropy: Entropy) -> Steps:
-        """Return `n` independent draws, shape (n,): int64, or Python integers if one passes 2^61 (probability below n e^(-2^21))."""
+        """Return `n` independent draws, shape (n,).
+
+        They are int64, or Python integers if one passes 2^61 (probability below n e^(-2^21)).
+        """
         level = max(0, math.ceil(math.log2(_HIGH / self.rate))) if self.rate < _HIGH else 0
         digits, carry = _digits(self.rate, level)
         drawn = np.zeros(n, dtype=np.int64)
@@ -81,13 +86,17 @@ class Geometric:
         return self._raised(drawn, high, level, entropy) if high.size else drawn
 
     def _raised(self, drawn: Steps, high: Any, level: int, entropy: Entropy) -> Steps:
-        """Add the digits above `level` where they are not all 0: one more than a geometric variable of rate * 2^level."""
+        """Add the digits above `level` where they are not all 0.
+
+        They are one more than a geometric variable of rate * 2^level.
+        """
         above = np.ones(high.size, dtype=np.int64)
         _, carry = _digits(self.rate, level)
         going = np.arange(high.size)
         while going.size:  # each further carry comes with probability at most e^-8
             going = going[bernoulli(carry, going.size, entropy)]
             above[going] += 1
+        # Python integers, so that nothing is cut where 64 bits would not do.
         if int(above.max()) >= _WORD_LIMIT >> level:
             drawn, above = drawn.astype(object), above.astype(object)
         drawn[high] += above << level

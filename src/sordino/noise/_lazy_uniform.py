@@ -1,6 +1,7 @@
-"""A uniform number of which as many binary digits are drawn as a comparison asks for, and the exponential variable that it gives.
+"""A uniform number whose binary digits are drawn only when a comparison asks, and its exponential variable.
 
-Claim: `bounds` and `exponential` enclose U and -ln U for one and the same uniform U, however often more digits are drawn.
+Claim: `bounds` and `exponential` enclose U and -ln U for one and the same uniform U, however often more
+digits are drawn.
 Proof: docs/proofs/samplers.md, "Lazy uniform numbers".
 Floats: none.
 """
@@ -45,8 +46,9 @@ class LazyUniform:
         return down.divide(Decimal(self.word), scale), up.divide(Decimal(self.word + 1), scale)
 
     def exponential(self, digits: int) -> Bounds:
-        """Return decimals at most and at least -ln U; the upper one is infinite as long as all digits are 0."""
+        """Return decimals at most and at least -ln U; the upper one is infinite while all digits are 0."""
         down, up = contexts(digits)
         low, high = self.bounds(digits)
+        # The logarithm is correct to the last digit, so one step further out encloses it.
         most = up.minus(down.next_minus(down.ln(low))) if low else Decimal("Infinity")
         return max(down.minus(up.next_plus(up.ln(high))), Decimal(0)), most

@@ -15,13 +15,15 @@ from sordino.entropy import Entropy
 def uniform_below(n: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
     """Return `size` independent uniform numbers of 0..n-1, shape (size,); 1 <= n <= 2^62.
 
-    The low bits of a word are kept and drawn again while they are not below `n` (fewer than two tries on average).
+    The low bits of a word are kept and drawn again while they are not below `n` (fewer than two tries on
+    average).
     """
     n = COUNT("uniform_below.n", n)
     mask = np.uint64((1 << (n - 1).bit_length()) - 1)
     drawn = np.empty(size, dtype=np.int64)
     missing = np.arange(size)
     while missing.size:
+        # Words that are not below n are drawn again: to fold them back would favor some numbers.
         words = entropy.words(missing.size) & mask
         fits = words < np.uint64(n)
         drawn[missing[fits]] = words[fits].astype(np.int64)

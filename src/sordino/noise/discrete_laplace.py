@@ -69,7 +69,10 @@ class DiscreteLaplace:
         return guess
 
     def at_least(self, h: int) -> Enclosure:
-        """Return the probability of `h` or more, as certified bounds: r^h/(1 + r) from 0 on, by symmetry below."""
+        """Return the probability of `h` or more, as certified bounds.
+
+        It is r^h/(1 + r) from 0 on, and follows by symmetry below.
+        """
 
         def bounds(digits: int) -> Bounds:
             down, up = contexts(digits)
@@ -77,6 +80,7 @@ class DiscreteLaplace:
                 exp_bounds(self.rate, digits),
                 exp_bounds(self.rate * (h if h >= 0 else 1 - h), digits),
             )
+            # Each end takes those bounds of its parts that move it outward.
             low = down.divide(power[0], up.add(1, one[1]))
             high = up.divide(power[1], down.add(1, one[0]))
             return (low, high) if h >= 0 else (down.subtract(1, high), up.subtract(1, low))
@@ -87,6 +91,7 @@ class DiscreteLaplace:
         """Return `n` independent draws, shape (n,)."""
         magnitude = Geometric(self.rate).sample(n, entropy)
         minus = _coins(n, entropy)
+        # 0 would come with both signs, and twice as often as it should.
         again = np.flatnonzero(minus & (magnitude == 0))
         drawn = np.negative(magnitude, out=magnitude, where=minus)
         while again.size:

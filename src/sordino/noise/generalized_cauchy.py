@@ -1,9 +1,11 @@
-"""The generalized Cauchy law: density proportional to 1/(1 + |z|^gamma), gamma > 1, whose tail falls like a power.
+"""The generalized Cauchy law: density proportional to 1/(1 + |z|^gamma), gamma > 1, with a power tail.
 
-Claim: `sample` has this law in ideal arithmetic, by rejection from min(1, z^-gamma). Proof: docs/proofs/smooth-selection.md, "Noise".
+Claim: `sample` has this law in ideal arithmetic, by rejection from min(1, z^-gamma).
+Proof: docs/proofs/smooth-selection.md, "Noise".
 Noise: three words a proposal; a proposal is taken with a probability between 1/2 and 1.
-Floats: uniform numbers have 53 bits after their first digit 1, however small they are, so that neither the neighbourhood of 0 nor the
-tail is a grid; every step of a draw is rounded, and the law of the floats is not the law that is stated: nothing here is exact.
+Floats: uniform numbers have 53 bits after their first digit 1, however small they are, so that neither the
+neighborhood of 0 nor the tail is a grid; every step of a draw is rounded, and the law of the floats is not
+the law that is stated: nothing here is exact.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ GAMMA = Constraint(
 @final
 @dataclass(frozen=True)
 class GeneralizedCauchy:
-    """The law of Z with density proportional to 1/(1 + |z|^gamma); its functions are those of the magnitude |Z|, on z >= 0.
+    """The law of Z with density proportional to 1/(1 + |z|^gamma).
+
+    Its functions are those of the magnitude |Z|, on z >= 0.
 
     Parameters
     ----------
@@ -98,11 +102,14 @@ class GeneralizedCauchy:
         return self.tail(z)[0]
 
     def hazard(self, z: Any) -> Any:
-        """Density of the magnitude over the probability of more, z >= 0: it rises to its largest value and falls from there on."""
+        """Density of the magnitude over the probability of more, z >= 0.
+
+        It rises to its largest value and falls from there on.
+        """
         return self.tail(z)[1]
 
     def tail(self, z: Any) -> tuple[Any, Any]:
-        """Return survival function and hazard, z >= 0: the latter also where both of its parts leave the floats."""
+        """Return survival function and hazard, z >= 0; the hazard also where its parts leave the floats."""
         z = np.asarray(z, dtype=np.float64)
         small, near, far, outer = self._parts(z)
         return np.where(z > 1, far, 1 - near), 1 / (
@@ -110,9 +117,10 @@ class GeneralizedCauchy:
         )
 
     def _parts(self, z: Any) -> tuple[Any, Any, Any, Any]:
-        """Return t, which is z^gamma below 1 and z^-gamma above; the cdf below 1; the survival function above, and its sum.
+        """Return t, the cdf below 1, the survival function above 1, and the sum of the latter.
 
-        Both are sums in t, which alternate and converge at once (`_weights`).
+        t is z^gamma below 1 and z^-gamma above. Cdf and survival function are sums in t, which alternate and
+        converge at once (`_weights`).
         """
         small = _powers(z, self._g)
         inner, outer = _alternating(small, self._g, 1.0, self._g - 1)
@@ -128,20 +136,18 @@ class GeneralizedCauchy:
         low, high = 0.0, (self._g - 1) ** (1 / self._g)
         for _ in range(_ROUNDS):
             z = np.linspace(low, high, _PARTS + 1)
-            rises = self.hazard(z) > self._g * z ** (self._g - 1) / (
-                1 + z**self._g
-            )  # up to the peak, and nowhere beyond
+            # True up to the peak, and nowhere beyond.
+            rises = self.hazard(z) > self._g * z ** (self._g - 1) / (1 + z**self._g)
             last = int(rises.sum()) - 1
-            low, high = (
-                float(z[max(0, last - 1)]),
-                float(z[min(_PARTS, last + 2)]),
-            )  # one more, as rounding may sway the comparison
+            # One more on each side, as rounding may sway the comparison.
+            low, high = float(z[max(0, last - 1)]), float(z[min(_PARTS, last + 2)])
         return low, high
 
     @cached_property
     def hazard_bound(self) -> float:
         """An upper bound of the hazard, by less than 1e-6 of it above its largest value."""
         low, high = self.hazard_peak
+        # Density and survival function fall, so that their values at the ends bound all quotients in between.
         return float(self.pdf(low) / self.sf(high)) * (1 + 1e-12)
 
     def sample(self, n: int, entropy: Entropy) -> Floats:
@@ -169,8 +175,9 @@ class GeneralizedCauchy:
     def _proposed(self, n: int, entropy: Entropy) -> Floats:
         """Return those of `n` proposals that are taken.
 
-        With probability (gamma - 1)/gamma a proposal is z = U, else z = U^(-1/(gamma - 1)): density min(1, z^-gamma)(gamma - 1)/gamma. It
-        is taken with probability 1/(1 + t), where t = z^gamma below 1 and t = z^-gamma = U/z above.
+        With probability (gamma - 1)/gamma a proposal is z = U, else z = U^(-1/(gamma - 1)): density min(1,
+        z^-gamma)(gamma - 1)/gamma. It is taken with probability 1/(1 + t), where t = z^gamma below 1 and t =
+        z^-gamma = U/z above.
         """
         u = uniform(n, entropy)
         words = entropy.words(2 * n).astype(np.float64) * 2.0**-64
@@ -184,9 +191,13 @@ class GeneralizedCauchy:
 
 
 def uniform(n: int, entropy: Entropy) -> Floats:
-    """Return `n` numbers in (0, 1], shape (n,): uniform ones, of which 53 binary digits from the first 1 on are drawn before rounding."""
+    """Return `n` uniform numbers in (0, 1], shape (n,).
+
+    Of each, 53 binary digits from the first 1 on are drawn before rounding.
+    """
     scale = 2.0**-64
     found = entropy.words(n).astype(np.float64) * scale
+    # These have at most 53 digits from their first 1 on, and get the next word as well.
     short = np.flatnonzero(found < _FULL * scale)
     while short.size and scale > _SMALLEST:
         known = scale
@@ -205,7 +216,10 @@ def _powers(z: Floats, gamma: float) -> Floats:
 
 
 def _weights() -> Floats:
-    """Return the weights of the alternating sum: it errs by less than 1/T_24(3) < 1e-17 of its value, T a Chebyshev polynomial."""
+    """Return the weights of the alternating sum.
+
+    It errs by less than 1/T_24(3) < 1e-17 of its value, T a Chebyshev polynomial.
+    """
     d, before = Fraction(3), Fraction(1)
     for _ in range(_TERMS - 1):
         d, before = 6 * d - before, d

@@ -1,7 +1,8 @@
-"""Probabilities whose binary digits are known as far as anybody asks: e^-x, 1/(1+e^x) and their like for rational x.
+"""Probabilities such as e^-x and 1/(1+e^x), x rational, with as many exact binary digits as are asked for.
 
 Claim: `bits(b)` is floor(p * 2^b) exactly. Proof: docs/proofs/samplers.md.
-Floats: none; correctly rounded decimal arithmetic with a bound on each side, repeated at higher precision until both sides agree.
+Floats: none; correctly rounded decimal arithmetic with a bound on each side, repeated at higher precision
+until both sides agree.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ Enclosure = Callable[[int], Bounds]
 
 
 def contexts(digits: int) -> tuple[Context, Context]:
-    """Return arithmetic of that many digits that rounds down, and one that rounds up; exponents are practically unlimited."""
+    """Return arithmetic of that many digits that rounds down, and one that rounds up.
+
+    Exponents are practically unlimited.
+    """
     down = Context(prec=digits, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
     up = down.copy()
     up.rounding = ROUND_CEILING
@@ -33,9 +37,10 @@ def ratio_bounds(x: Fraction, digits: int) -> Bounds:
 
 
 def exp_bounds(x: Fraction, digits: int) -> Bounds:
-    """Return decimals just below and just above e^-x, x >= 0: the decimal exponential is correct to the last digit."""
+    """Return decimals just below and just above e^-x, x >= 0."""
     down, up = contexts(digits)
     low, high = ratio_bounds(-x, digits)
+    # The exponential is correctly rounded, so one step further out encloses it.
     return max(down.next_minus(down.exp(low)), Decimal(0)), min(up.next_plus(up.exp(high)), Decimal(1))
 
 
@@ -48,16 +53,14 @@ def logistic_bounds(x: Fraction, digits: int) -> Bounds:
 
 @final
 class Probability:
-    """A number in [0, 1] given by an enclosure that tightens; its binary digits are computed once and kept."""
+    """A number in [0, 1] given by an enclosure that tightens; its digits are computed once and kept."""
 
     __slots__ = ("_enclosure", "_known")
 
     def __init__(self, enclosure: Enclosure) -> None:
         self._enclosure = enclosure
-        self._known = (
-            0,
-            0,
-        )  # how many digits, and the digits: one value, so that threads never see half of a change
+        # How many digits, and the digits: one value, so that threads never see half of a change.
+        self._known = (0, 0)
 
     @classmethod
     def exp(cls, x: Fraction) -> Probability:
@@ -77,10 +80,14 @@ class Probability:
         return known >> (length - b)
 
     def word(self, start: int, width: int) -> int:
-        """Return the binary digits `start` to `start + width` after the point, as a whole number below 2^width (p < 1)."""
+        """Return the binary digits `start` to `start + width` after the point, as a whole number.
+
+        It is below 2^width (p < 1).
+        """
         return self.bits(start + width) & ((1 << width) - 1)
 
     def _computed(self, b: int) -> int:
+        # 31/100 decimal digits are more than one binary digit; 20 more make a second round rare.
         digits = b * 31 // 100 + 20
         while True:
             down, up = contexts(digits + b * 31 // 100 + 5)

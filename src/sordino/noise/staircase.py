@@ -1,8 +1,10 @@
 """The discrete staircase law: flat steps that fall by one and the same factor from one period to the next.
 
-Claim: P(X = x) is proportional to r^level, r = e^-rate, level = floor(|x|/period), one more where |x| mod period is at least `flat`;
-exactly. Proof: docs/proofs/folded.md, "Staircases" [geng2015].
-Noise: a geometric number of periods, a place within the period, and a sign; a minus with magnitude 0 is drawn again.
+Claim: P(X = x) is proportional to r^level, r = e^-rate, level = floor(|x|/period), one more where |x| mod
+period is at least `flat`; exactly.
+Proof: docs/proofs/folded.md, "Staircases" [geng2015].
+Noise: a geometric number of periods, a place within the period, and a sign; a minus with magnitude 0 is drawn
+again.
 Floats: only in the closed forms; the sampler uses none.
 """
 
@@ -109,6 +111,7 @@ class Staircase:
         """Return `n` independent draws, shape (n,)."""
         drawn = self._magnitudes(n, entropy)
         minus = _coins(n, entropy)
+        # 0 would come with both signs, and twice as often as it should.
         again = np.flatnonzero(minus & (drawn == 0))
         drawn = np.where(minus, -drawn, drawn)
         while again.size:
@@ -120,12 +123,13 @@ class Staircase:
         return drawn
 
     def _magnitudes(self, n: int, entropy: Entropy) -> Steps:
-        """Return draws with weights r^level on 0, 1, 2, ...: whole periods, then a place below `flat` or above."""
+        """Return draws with weights r^level on 0, 1, 2, ...: periods, then a place below `flat` or above."""
         periods = Geometric(self.rate).sample(n, entropy)
         place = uniform_below(self.flat, n, entropy)
         if self.flat < self.period:
             lower = self.flat + uniform_below(self.period - self.flat, n, entropy)
             place = np.where(bernoulli(_lower(self.rate, self.period, self.flat), n, entropy), lower, place)
+        # Python integers, so that nothing is cut where 64 bits would not do.
         if n and int(periods.max()) > (1 << 61) // self.period:
             periods = periods.astype(object)
         return periods * self.period + place
@@ -133,7 +137,10 @@ class Staircase:
 
 @lru_cache(maxsize=256)
 def _lower(rate: Fraction, period: int, flat: int) -> Probability:
-    """Return the probability of a place above `flat`: (period - flat) r / (flat + (period - flat) r), rising with r."""
+    """Return the probability of a place above `flat`.
+
+    It is (period - flat) r / (flat + (period - flat) r), rising with r.
+    """
 
     def bounds(digits: int) -> Bounds:
         down, up = contexts(digits)
