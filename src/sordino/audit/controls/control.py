@@ -1,4 +1,4 @@
-"""A control: a mechanism with a known verdict, on which the auditor is audited."""
+"""The class of controls: mechanisms with a known verdict, on which the auditor itself is audited."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Control:
     broken : bool
         Whether the claim is wrong.
     source : str
-        Where it was published or refuted, a key of docs/references.bib with the place; or why it breaks, in a few words.
+        Where it was published or refuted, a key of docs/references.bib with the place; or why it breaks, in a
+        few words.
     """
 
     name: str
