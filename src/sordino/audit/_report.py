@@ -30,8 +30,9 @@ class Witness:
     Examples
     --------
     >>> import sordino as sd
-    >>> laplace = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)
-    >>> report = sd.audit.exact(laplace, answers_a=0, answers_b=1)
+    >>> report = sd.audit.exact(
+    ...     sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), answers_a=0, answers_b=1
+    ... )
     >>> print(report.witness)
     output (0,) between 0 and 1: log ratio 0.999999999 to 1.00000001
     """
