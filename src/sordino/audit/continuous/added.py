@@ -1,7 +1,7 @@
 """Noise that is added to an answer, and may be multiplied by a scale of the same data: its density, from the law of the noise.
 
-Claim: what is returned encloses the true log density, its breaks, and its log ratio outside the window. Proof: docs/proofs/exact-audit.md,
-"Densities".
+Claim: what is returned encloses the true log density, its breaks, and its log ratio outside the window.
+Proof: docs/proofs/exact-audit.md, "Densities".
 Floats: outward, see `enclosures`.
 """
 

@@ -1,7 +1,7 @@
 """A sparse vector with continuous noise: one noisy threshold, and answers that are above it or not.
 
-Claim: probabilities and densities of transcripts as integrals over the noise of the threshold. Proof: docs/proofs/exact-audit.md,
-"Crossings".
+Claim: probabilities and densities of transcripts as integrals over the noise of the threshold. Proof:
+docs/proofs/exact-audit.md, "Crossings".
 Floats: outward, see `integrals`.
 """
 
@@ -30,9 +30,10 @@ _ONE = Fraction(1)
 class Crossings(SharedShift):
     """A sparse vector: the noise of the threshold is drawn once, every answer meets fresh noise in every branch.
 
-    An answer is tested in the branches in their order: is answer + noise - (threshold + its noise) at least the boundary? The first
-    branch that says yes is released, counted from 1, and 0 if none does; with `gap` the difference, too. Outputs are tuples with one
-    entry for each answer that was asked: 0, a branch, or with a gap (branch, gap).
+    An answer is tested in the branches in their order: is answer + noise - (threshold + its noise) at least
+    the boundary? The first branch that says yes is released, counted from 1, and 0 if none does; with `gap`
+    the difference, too. Outputs are tuples with one entry for each answer that was asked: 0, a branch, or
+    with a gap (branch, gap).
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A number with a density: the auditor looks at the density itself.
 
-Claim: lines and probabilities enclose the true ones if the functions of the caller do what they say. Proof: docs/proofs/exact-audit.md,
-"Densities".
+Claim: lines and probabilities enclose the true ones if the functions of the caller do what they say. Proof:
+docs/proofs/exact-audit.md, "Densities".
 Floats: outward, see `enclosures`.
 """
 
@@ -41,25 +41,29 @@ class Density(Continuous):
     cost : Cost
         What the mechanism claims to spend.
     log_density : callable
-        Takes arrays of floats `low` and `high`, and the answers; with `labels` also the label. Returns two arrays between which the
-        logarithm of the density lies, at all outputs from low to high; -inf where it is 0. With labels: the density of the number
-        together with the label, which integrates to the probability of the label.
+        Takes arrays of floats `low` and `high`, and the answers; with `labels` also the label. Returns two
+        arrays between which the logarithm of the density lies, at all outputs from low to high; -inf where it
+        is 0. With labels: the density of the number together with the label, which integrates to the
+        probability of the label.
     window : tuple of number
         The interval of outputs that is looked at, the same for all answers.
     shape : str or sequence of str
-        What the logarithm of the density is between its breaks: "linear", "concave", "convex" or "monotone"; one word, or one for each
-        piece. Then `log_density` is asked for single points only (low == high), and for the tiny intervals around breaks. "any": nothing is
-        said, and `log_density` is asked for intervals.
+        What the logarithm of the density is between its breaks: "linear", "concave", "convex" or "monotone";
+        one word, or one for each piece. Then `log_density` is asked for single points only (low == high), and
+        for the tiny intervals around breaks. "any": nothing is said, and `log_density` is asked for
+        intervals.
     breaks : callable, optional
-        Takes the answers (and the label), returns where the pieces end: rising numbers, or pairs of floats between which the place lies.
+        Takes the answers (and the label), returns where the pieces end: rising numbers, or pairs of floats
+        between which the place lies.
     labels : iterable of hashable, optional
         What is released beside the number.
     atoms : callable, optional
-        Takes the answers; returns a mapping from single outputs that have a probability to bounds of its logarithm.
+        Takes the answers; returns a mapping from single outputs that have a probability to bounds of its
+        logarithm.
     tail : number or callable, optional
-        An upper bound of the log ratio of the densities outside the window, for either order; or a function of both answers that returns
-        the one of the first to the second. math.inf: nothing is said of those outputs. It must be given unless a partition puts outputs
-        into classes.
+        An upper bound of the log ratio of the densities outside the window, for either order; or a function
+        of both answers that returns the one of the first to the second. math.inf: nothing is said of those
+        outputs. It must be given unless a partition puts outputs into classes.
     cost_of, sensitivity, name
         As for `Subject`; `cost_of` takes a label, or an atom, and is not there for a single number.
 
@@ -125,8 +129,8 @@ class Density(Continuous):
     def added(cls, law: Law, *, window: tuple[Number, Number], tail: Any = None, **options: Any) -> Density:
         """Return the mechanism that releases answer + scale * noise; answers are numbers, or pairs (number, scale).
 
-        Shape and breaks are known of laws made by `Law`; of Laplace, exponential, logistic and Cauchy noise also what happens in the
-        tail.
+        Shape and breaks are known of laws made by `Law`; of Laplace, exponential, logistic and Cauchy noise
+        also what happens in the tail.
 
         Parameters
         ----------
@@ -137,8 +141,8 @@ class Density(Continuous):
         tail : number or callable, optional
             As for `Density`. None: what is known of the law.
         **options
-            `cost`, `sensitivity` and `name`, as for `Density`. There is no sensitivity where answers are pairs: it says nothing about
-            scales.
+            `cost`, `sensitivity` and `name`, as for `Density`. There is no sensitivity where answers are
+            pairs: it says nothing about scales.
 
         Returns
         -------

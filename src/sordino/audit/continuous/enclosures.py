@@ -1,9 +1,10 @@
 """Arrays of floats between which a number lies: every operation rounds outward.
 
-Claim: the result of each function encloses the true value for all arguments in the given bounds. Proof: docs/proofs/exact-audit.md,
-"Floats".
-Floats: sums, products and quotients are correctly rounded; exp, expm1, log and log1p of numpy err by less than 2^-47 of their value, 32
-units in the last place. That is assumed, and compared with mpmath in the tests. Four times as much is taken off each side.
+Claim: the result of each function encloses the true value for all arguments in the given bounds. Proof:
+docs/proofs/exact-audit.md, "Floats".
+Floats: sums, products and quotients are correctly rounded; exp, expm1, log and log1p of numpy err by less
+than 2^-47 of their value, 32 units in the last place. That is assumed, and compared with mpmath in the tests.
+Four times as much is taken off each side.
 """
 
 from __future__ import annotations

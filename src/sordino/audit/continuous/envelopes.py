@@ -147,8 +147,8 @@ _SHAPED: dict[str, Callable[[Floats, Bounds], Lines]] = {
 def summed(terms: list[Lines]) -> Lines:
     """Return lines of the logarithm of a sum.
 
-    The logarithm of a sum of exponentials of lines is convex: it lies below its chord, and above sum w (l - log w) for any weights w that
-    sum to one.
+    The logarithm of a sum of exponentials of lines is convex: it lies below its chord, and above sum w (l -
+    log w) for any weights w that sum to one.
     """
     if len(terms) == 1:
         return terms[0]

@@ -150,8 +150,9 @@ class HeavyTail:
     ) -> float:
         """Return an upper bound of the log ratio outside the window of two densities with these places and scales.
 
-        With u = |o - x_a|/s_a and v = |o - x_b|/s_b it is log((1 + v^gamma)/(1 + u^gamma)) + log(s_b/s_a), and the quotient is at most
-        max(1, v/u)^gamma; v/u runs from its value at the end of the window straight up or down to s_a/s_b.
+        With u = |o - x_a|/s_a and v = |o - x_b|/s_b it is log((1 + v^gamma)/(1 + u^gamma)) + log(s_b/s_a),
+        and the quotient is at most max(1, v/u)^gamma; v/u runs from its value at the end of the window
+        straight up or down to s_a/s_b.
         """
         low, high = window
         if not low < min(a[0], b[0]) <= max(a[0], b[0]) < high:

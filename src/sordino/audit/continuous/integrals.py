@@ -1,6 +1,7 @@
 """Integrals of products of densities, distribution and survival functions over a shared shift, enclosed cell by cell.
 
-Claim: every integral lies between its two bounds, whatever the partition. Proof: docs/proofs/exact-audit.md, "Integrals".
+Claim: every integral lies between its two bounds, whatever the partition. Proof: docs/proofs/exact-audit.md,
+"Integrals".
 Floats: outward, see `enclosures` and `_series`; where cells are split is no matter of proof.
 """
 
@@ -56,8 +57,9 @@ class Budget:
 class Integrals:
     """Integrals over all real x of one product of factors, the first of which is a density, for many lists of shifts at once.
 
-    They are computed in a unit near the smallest scale, a power of two, so that it does not matter in which one scales are given: with d
-    densities, the integral is unit^(1 - d) times the one of everything divided by the unit.
+    They are computed in a unit near the smallest scale, a power of two, so that it does not matter in which
+    one scales are given: with d densities, the integral is unit^(1 - d) times the one of everything divided
+    by the unit.
     """
 
     def __init__(self, factors: Sequence[Factor], jobs: Sequence[Shifts]) -> None:

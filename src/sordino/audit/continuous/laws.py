@@ -1,6 +1,7 @@
 """Continuous noise as the auditor knows it: enclosures of the logarithms of density, distribution and survival function.
 
-Claim: the laws made here enclose the true values; of a law that a caller makes, that is the caller's word, checked where it shows.
+Claim: the laws made here enclose the true values; of a law that a caller makes, that is the caller's word,
+checked where it shows.
 Proof: docs/proofs/exact-audit.md, "Laws with a density".
 Floats: outward, see `enclosures`.
 """
@@ -36,8 +37,8 @@ Outside = Callable[[tuple[Fraction, Fraction], Placed, Placed], float]
 class Law:
     """Continuous noise, known by functions that enclose the logarithms of what it is made of.
 
-    All functions take arrays of floats, in units of the scale, and return two arrays: a lower and an upper bound. The logarithm of 0
-    is -inf.
+    All functions take arrays of floats, in units of the scale, and return two arrays: a lower and an upper
+    bound. The logarithm of 0 is -inf.
 
     Parameters
     ----------
@@ -46,7 +47,8 @@ class Law:
     log_survival : callable, optional
         The same of log P(Z > x). None: one minus the other, which is inexact far up.
     log_density : callable, optional
-        Takes arrays `low` and `high`, -inf and inf among them; encloses the log density at all points from low to high.
+        Takes arrays `low` and `high`, -inf and inf among them; encloses the log density at all points from
+        low to high.
     scale : number
         What the noise is multiplied by, > 0.
     log_concave : bool
@@ -63,8 +65,9 @@ class Law:
 
     Notes
     -----
-    The laws made by `exponential`, `laplace`, `gumbel`, `logistic`, `cauchy` and `gaussian` are certified, under what is assumed of
-    floats. They know their Taylor coefficients, too, with which integrals are enclosed to a dozen digits; those of other laws to six.
+    The laws made by `exponential`, `laplace`, `gumbel`, `logistic`, `cauchy` and `gaussian` are certified,
+    under what is assumed of floats. They know their Taylor coefficients, too, with which integrals are
+    enclosed to a dozen digits; those of other laws to six.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """The cells of a pair in one order: bounds of the log ratio, the hockey stick and the Rényi divergence.
 
-Claim: each bound holds for the outputs in the cells, and for the rest as far as it says. Proof: docs/proofs/exact-audit.md, "Cells".
+Claim: each bound holds for the outputs in the cells, and for the rest as far as it says. Proof:
+docs/proofs/exact-audit.md, "Cells".
 Floats: outward, see `enclosures`.
 """
 

@@ -1,6 +1,7 @@
 """A race: whose answer plus continuous noise is largest, with or without the lead.
 
-Claim: probabilities and densities of the outputs as integrals over the runner-up's value. Proof: docs/proofs/exact-audit.md, "Races".
+Claim: probabilities and densities of the outputs as integrals over the runner-up's value. Proof:
+docs/proofs/exact-audit.md, "Races".
 Floats: outward, see `integrals`.
 """
 
@@ -27,8 +28,9 @@ from sordino.errors import InvalidParameter
 class Race(SharedShift):
     """A mechanism that releases whose answer plus independent continuous noise is largest, and with `gap` by how much.
 
-    Answers are a list of numbers, or a pair (numbers, scale): then the noise is multiplied by the scale, which may differ between
-    neighbours. Outputs are positions; with a gap pairs (position, gap), the gap down to the runner-up.
+    Answers are a list of numbers, or a pair (numbers, scale): then the noise is multiplied by the scale,
+    which may differ between neighbours. Outputs are positions; with a gap pairs (position, gap), the gap down
+    to the runner-up.
 
     Parameters
     ----------
@@ -39,8 +41,8 @@ class Race(SharedShift):
     gap : bool
         Whether the gap is released, too. Without a partition that needs log-concave laws.
     k : int
-        How many are released, in their order: the outputs are pairs (positions, gaps) of two tuples of this length, and `outputs` must
-        list which of them are compared. There must be more answers than that.
+        How many are released, in their order: the outputs are pairs (positions, gaps) of two tuples of this
+        length, and `outputs` must list which of them are compared. There must be more answers than that.
     outputs : iterable, optional
         Compare only these outputs. What is bounded from above is then the loss of these, and of no others.
     cost_of, sensitivity, name

@@ -39,11 +39,13 @@ class Curve:
     pieces : sequence of Piece
         The shapes of the logarithm of every term, from the left end of the interval to the right one.
     at : callable
-        Takes points; returns bounds of the logarithms of all terms there, two arrays of shape (terms, points).
+        Takes points; returns bounds of the logarithms of all terms there, two arrays of shape (terms,
+        points).
     first : int
         Into how many cells the interval is cut at first.
     over : callable or None
-        Takes the ends of cells; returns bounds of the logarithm there, for a single term. Needed for pieces of the shape "any".
+        Takes the ends of cells; returns bounds of the logarithm there, for a single term. Needed for pieces
+        of the shape "any".
     """
 
     pieces: Sequence[Piece]

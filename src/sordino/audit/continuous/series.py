@@ -1,7 +1,7 @@
 """Taylor coefficients with an error radius, for many cells at once: what encloses an integral of a smooth function to many digits.
 
-Claim: each coefficient lies within its radius of its middle, for all arguments in the given cells. Proof: docs/proofs/exact-audit.md,
-"Integrals".
+Claim: each coefficient lies within its radius of its middle, for all arguments in the given cells. Proof:
+docs/proofs/exact-audit.md, "Integrals".
 Floats: roundings are added to the radius; exp as in `enclosures`. What is not a number says nothing.
 """
 

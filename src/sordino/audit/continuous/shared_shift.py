@@ -1,6 +1,7 @@
 """Mechanisms whose outputs have probabilities that are integrals over one shared shift: races and sparse vectors.
 
-Claim: every probability and density lies between its bounds. Proof: docs/proofs/exact-audit.md, "Races" and "Crossings".
+Claim: every probability and density lies between its bounds. Proof: docs/proofs/exact-audit.md, "Races" and
+"Crossings".
 Floats: outward, see `integrals`.
 """
 

@@ -1,4 +1,6 @@
-"""The sparse vector with Gumbel noise as the auditor sees it, by its law: an output is (asked, places of the positives).
+"""What the auditor looks at for the sparse vector with Gumbel noise: its stated law.
+
+An output is (asked, places of the positives).
 
 Claim: each listed probability lies between its two decimals. Proof: docs/proofs/gumbel-sparse-vector.md.
 Floats: none.
@@ -48,7 +50,8 @@ def gumbel_sparse_vector(mechanism: GumbelSparseVector, n: int) -> Subject:
 def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tuple[Any, Bounds]]:
     """Return every transcript (asked, places) with bounds of its probability, a product over the thresholds.
 
-    With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) = w_m / (A_m A_(m-1)), P(none) = 1/A_n.
+    With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) = w_m /
+    (A_m A_(m-1)), P(none) = 1/A_n.
     """
     down, up = contexts(_DIGITS)
     n, found = len(heights), []
