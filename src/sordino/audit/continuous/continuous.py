@@ -1,4 +1,6 @@
-"""What the auditor asks of a mechanism with a continuous law, and what it gets: outputs in cells, and the rest.
+"""The base of mechanisms with a continuous law: what the auditor asks of them, and what it gets.
+
+It gets outputs in cells, and a bound of the rest.
 
 Claim: none of its own; the fields say what has to hold. Floats: none.
 """
@@ -112,7 +114,8 @@ def points(values: Any, name: str) -> tuple[float, ...] | None:
     found = tuple(float(x) for x in numbers if x is not None)
     if not numbers or len(found) < len(numbers) or any(x >= y for x, y in pairwise(found)):
         raise InvalidParameter(
-            f"{name} must be a list of rising numbers, where the outputs of a continuous law are cut into classes."
+            f"{name} must be a list of rising numbers, "
+            "where the outputs of a continuous law are cut into classes."
         )
     return found
 
@@ -120,7 +123,10 @@ def points(values: Any, name: str) -> tuple[float, ...] | None:
 def classes(
     label: Any, cuts: Sequence[float], sides: Sequence[Sequence[tuple[float, float]]]
 ) -> list[tuple[Any, Cells]]:
-    """Return the classes below, between and above the cuts as outputs, from bounds of their probabilities under both sides."""
+    """Return the classes below, between and above the cuts as outputs.
+
+    `sides` are bounds of their probabilities under both laws.
+    """
     ends = ["-inf", *(f"{cut:g}" for cut in cuts), "inf"]
     words = [f"({one}, {other}]" for one, other in pairwise(ends)]
     found = []
@@ -138,4 +144,5 @@ def rest(masses: Iterable[Any], owner: str) -> float:
         raise InvalidParameter(
             f"{owner} must be a probability law; its parts have a probability of at least {known:.9g}."
         )
+    # The difference is rounded: what is added is more than that.
     return max(0.0, 1 - known + 2.0**-50)

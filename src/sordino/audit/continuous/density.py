@@ -28,7 +28,10 @@ from sordino.errors import InvalidParameter
 _GROWTH = 1e-9
 _FAR = 1e290
 _FINE, _COARSE = 1e-6, 1e-3
-"""How far apart the bounds of the probability of the window may be, where lines follow the density, and where they do not."""
+"""How far apart the bounds of the probability of the window may be.
+
+The first is for lines that follow the density, the second for those that do not.
+"""
 
 
 @final
@@ -127,7 +130,9 @@ class Density(Continuous):
 
     @classmethod
     def added(cls, law: Law, *, window: tuple[Number, Number], tail: Any = None, **options: Any) -> Density:
-        """Return the mechanism that releases answer + scale * noise; answers are numbers, or pairs (number, scale).
+        """Return the mechanism that releases answer + scale * noise.
+
+        Answers are numbers, or pairs (number, scale).
 
         Shape and breaks are known of laws made by `Law`; of Laplace, exponential, logistic and Cauchy noise
         also what happens in the tail.
@@ -159,14 +164,17 @@ class Density(Continuous):
         """Return the laws of two neighbours, cell by cell."""
         if self.tail is None and asked.cuts is None:
             raise InvalidParameter(
-                f"audit.exact needs Density.tail for {self!r}, because its outputs have no end: an upper bound of the log ratio outside "
-                "the window, or math.inf to leave them out; or give partition=, a list of numbers that cut the outputs into classes."
+                f"audit.exact needs Density.tail for {self!r}, because its outputs have no end: "
+                "an upper bound of the log ratio outside "
+                "the window, or math.inf to leave them out; "
+                "or give partition=, a list of numbers that cut the outputs into classes."
             )
         found: list[tuple[Any, Cells]] = []
         coarse = not {"any", "monotone"}.isdisjoint(self._shapes)
         for label in self.labels or (None,):
             one, other = (self._curve(answers, label) for answers in (a, b))
             rule = weighed(_COARSE if coarse else _FINE)
+            # Of classes only the probabilities count; else the log ratio has to be known, too.
             if asked.cuts is None:
                 rule = either(within(asked.slack), rule)
             found.append((label, compared(one, other, rule, asked.budget, asked.cuts or ())))
@@ -175,6 +183,7 @@ class Density(Continuous):
         sides = [cells.mass(cells.a)[0] for cells in every], [cells.mass(cells.b)[0] for cells in every]
         left = max(rest(masses, f"{self!r}: log_density") for masses in sides)
         if asked.cuts is not None:
+            # What is outside the window goes to the first and the last class, so that nothing is left over.
             parts = [each for label, cells in found for each in self._classes(label, cells, asked.cuts, left)]
             return Compared(
                 cells=[*parts, *atoms],
@@ -204,9 +213,10 @@ class Density(Continuous):
             if wrong.any():
                 i = int(wrong.argmax())
                 raise InvalidParameter(
-                    f"Density.log_density must return a lower and an upper bound; got {least[i]:.6g} and {most[i]:.6g} at {low[i]:.6g}."
+                    "Density.log_density must return a lower and an upper bound; "
+                    f"got {least[i]:.6g} and {most[i]:.6g} at {low[i]:.6g}."
                 )
-            # so far out that a sum of a few overflows: known to be there, and no more
+            # So far out that a sum of a few overflows: known to be there, and no more.
             least = np.where(least < -_FAR, -math.inf, np.minimum(least, _FAR))
             return least, np.where(
                 most > _FAR, math.inf, np.where(np.isneginf(most), most, np.maximum(most, -_FAR))
@@ -256,11 +266,14 @@ class Density(Continuous):
     def _classes(
         self, label: Any, cells: Cells, cuts: Sequence[float], left: float
     ) -> list[tuple[Any, Cells]]:
-        """Return the classes of one label; what is outside the window may belong to the first or to the last one."""
+        """Return the classes of one label.
+
+        What is outside the window may belong to the first or to the last one.
+        """
         inner = [cut for cut in cuts if self._ends[0] < cut < self._ends[1]]
         if len(inner) < len(cuts):
             raise InvalidParameter("audit.exact.partition must have cuts inside Density.window.")
-        # a tiny cell around a break may have a cut inside: what is in it may belong to either side
+        # A tiny cell around a break may have a cut inside: what is in it may belong to either side.
         first, last = (
             np.searchsorted(inner, cells.start, side="right"),
             np.searchsorted(inner, cells.end, side="left"),

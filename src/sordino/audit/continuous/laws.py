@@ -1,4 +1,4 @@
-"""Continuous noise as the auditor knows it: enclosures of the logarithms of density, distribution and survival function.
+"""Continuous noise: enclosures of the logarithms of its density, distribution and survival function.
 
 Claim: the laws made here enclose the true values; of a law that a caller makes, that is the caller's word,
 checked where it shows.
@@ -29,7 +29,10 @@ from sordino.errors import InvalidParameter
 
 Placed = tuple[Fraction, Fraction]
 Outside = Callable[[tuple[Fraction, Fraction], Placed, Placed], float]
-"""From a window and two (answer, scale): an upper bound of the log ratio of the first to the second outside the window."""
+"""Bounds the log ratio of two densities outside a window from above.
+
+Takes the window, and (answer, scale) of the first and of the second density.
+"""
 
 
 @final
@@ -123,6 +126,7 @@ class Law:
 
     @classmethod
     def _made(cls, scale: Number, **values: Any) -> Law:
+        # These laws are known: they go past the checks of what a caller gives.
         law = object.__new__(cls)
         law._set({"log_cdf": None, "log_survival": None, "log_concave": True, "breaks": ()} | values)
         object.__setattr__(law, "scale", SPAN(f"{law.name}.scale", scale))
@@ -137,6 +141,7 @@ class Law:
         >>> sd.audit.Law.exponential(2).mirrored()
         mirrored Law.exponential(scale=2)
         """
+        # The law is continuous: P(-Z <= x) = P(Z > -x).
         density, below, above, inner = self.log_density, self.log_cdf, self.log_survival, self.coefficients
         return Law._made(
             self.scale,
@@ -216,7 +221,10 @@ class Law:
 
     @staticmethod
     def gaussian(scale: Number = 1) -> Law:
-        """Return the normal law of this standard deviation: its density only, so it serves scalar outputs and no race."""
+        """Return the normal law of this standard deviation.
+
+        Only its density is known, so that it serves scalar outputs and no race.
+        """
         return Law._made(
             scale,
             name="Law.gaussian",
@@ -226,7 +234,10 @@ class Law:
 
     @staticmethod
     def cauchy(gamma: Number, scale: Number = 1, *, one_sided: bool = False) -> Law:
-        """Return the law of density proportional to ``1/(1 + |z|^gamma)``, gamma > 1, on all z or on z >= 0, times the scale."""
+        """Return the law of density proportional to ``1/(1 + |z|^gamma)``, gamma > 1, times the scale.
+
+        It is on all z or on z >= 0.
+        """
         power = exact(gamma)
         if power is None or not 1 < power <= 100:
             raise InvalidParameter(f"Law.cauchy.gamma must be a number in (1, 100]; got {shown(gamma)}.")
@@ -251,8 +262,12 @@ class Law:
         return repr(self)
 
 
-def _shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  # noqa: ARG001 - the signature of `Outside`
-    """Bound the log ratio by the move over the scale: the slopes of the log density are at most one over the scale."""
+# `window` is there for the signature of `Outside`.
+def _shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  # noqa: ARG001
+    """Bound the log ratio by the move over the scale.
+
+    The slopes of the log density are at most one over the scale.
+    """
     return floats.number(abs(a[0] - b[0]) / a[1])[1] if a[1] == b[1] else math.inf
 
 

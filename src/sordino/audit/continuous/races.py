@@ -26,7 +26,9 @@ from sordino.errors import InvalidParameter
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Race(SharedShift):
-    """A mechanism that releases whose answer plus independent continuous noise is largest, and with `gap` by how much.
+    """A mechanism that releases whose answer plus continuous noise is largest, and with `gap` by how much.
+
+    The noise of each answer is independent.
 
     Answers are a list of numbers, or a pair (numbers, scale): then the noise is multiplied by the scale,
     which may differ between neighbours. Outputs are positions; with a gap pairs (position, gap), the gap down
@@ -84,14 +86,16 @@ class Race(SharedShift):
             scores, scale = answers[0], SPAN("the scale in audit.exact.answers", answers[1])
             if self.sensitivity is not None:
                 raise InvalidParameter(
-                    "Race.sensitivity must be None where answers have a scale: a statement says nothing about scales."
+                    "Race.sensitivity must be None where answers have a scale: "
+                    "a statement says nothing about scales."
                 )
         listed = [PLACE("audit.exact.answers", x) for x in np.asarray(scores, dtype=object).ravel().tolist()]
         laws: tuple[Law, ...] = self.noise  # type: ignore[assignment]
         laws = laws * len(listed) if len(laws) == 1 else laws
         if len(laws) != len(listed) or len(listed) <= self.k:
             raise InvalidParameter(
-                f"audit.exact needs more than {self.k} answers for this race, as many as there are laws; got {len(listed)} and {len(laws)}."
+                f"audit.exact needs more than {self.k} answers for this race, as many as there are laws; "
+                f"got {len(listed)} and {len(laws)}."
             )
         return listed, scale, laws
 
@@ -112,7 +116,8 @@ class Race(SharedShift):
         listed = gaps if isinstance(gaps, tuple | list) else (gaps,)
         if len(listed) != self.k or (self.k > 1 and len(set(position)) != self.k):
             raise InvalidParameter(
-                f"Race.outputs must be pairs of {self.k} different positions and {self.k} gaps; got {output!r}."
+                f"Race.outputs must be pairs of {self.k} different positions and {self.k} gaps; "
+                f"got {output!r}."
             )
         return position, tuple(self._gap(gap, Fraction(0)) for gap in listed)
 

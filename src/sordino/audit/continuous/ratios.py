@@ -1,4 +1,6 @@
-"""Two densities side by side: cells of outputs, each with lines around both logarithms, split where the loss may be largest.
+"""Compares two densities on cells of outputs, which are split where the loss may be largest.
+
+Each cell has lines around both logarithms.
 
 Claim: on every cell both logarithms lie between their lines. Proof: docs/proofs/exact-audit.md, "Cells".
 Floats: outward, see `enclosures`; where cells are split is no matter of proof.
@@ -24,7 +26,10 @@ TINY = 2.0**-46
 """A cell this narrow, relative to where it is, is not split."""
 
 _HELPS = 0.8
-"""By what factor a round of splitting has to lessen what is not known of the probabilities, to be followed by another one."""
+"""How much a round of splitting has to help to be followed by another one.
+
+It has to lessen what is not known of the probabilities by this factor.
+"""
 
 Marks = NDArray[np.bool_]
 
@@ -59,7 +64,10 @@ class Curve:
 
 
 class Cells(NamedTuple):
-    """Outputs of one label: those between `start` and `end`, which is as wide as `width`; an atom has no place and the width 1."""
+    """Outputs of one label: those between `start` and `end`, `width` apart.
+
+    An atom has no place, and the width 1.
+    """
 
     start: Floats
     end: Floats
@@ -111,7 +119,7 @@ class Cells(NamedTuple):
         )
 
     def ends(self) -> tuple[Bounds, Bounds]:
-        """Return bounds of the log ratio a/b at the left and at the right end of every cell, seen from inside."""
+        """Return bounds of the log ratio a/b at the left and right end of every cell, seen from inside."""
         left = difference((self.a.low_left, self.a.high_left), (self.b.low_left, self.b.high_left))
         right = difference((self.a.low_right, self.a.high_right), (self.b.low_right, self.b.high_right))
         return left, right
@@ -172,9 +180,8 @@ def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[f
         sides = [curve.lines(x, at) for curve, at in zip((a, b), values, strict=True)]
         cells = Cells(x[:-1], x[1:], np.diff(x), *sides)
         chosen = unclear(cells)
-        chosen |= np.append(chosen[1:], False) | np.insert(
-            chosen[:-1], 0, False
-        )  # lines of a cell come from its neighbours, too
+        # Lines of a cell come from its neighbours, too.
+        chosen |= np.append(chosen[1:], False) | np.insert(chosen[:-1], 0, False)
         middle = x[:-1] / 2 + x[1:] / 2
         chosen &= np.diff(x) > TINY * np.maximum(np.abs(x[:-1]), np.abs(x[1:]))
         new = middle[chosen]
@@ -239,7 +246,7 @@ def _points(a: Curve, b: Curve, cuts: Sequence[float]) -> Floats:
     for end in ends:
         found.update(x for x in (*(end - reach).tolist(), *(end + reach).tolist()) if first < x < last)
     points = np.array(sorted(found))
-    # no point strictly between the ends of the tiny pieces around breaks
+    # No point strictly between the ends of the tiny pieces around breaks.
     inside = np.zeros(points.size, dtype=bool)
     for one, other in pairwise(ends):
         if other - one <= TINY * max(abs(one), abs(other), 2.0**-1000):

@@ -112,6 +112,7 @@ def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float
     """Take in one order of one pair, and return the lower bound of its loss."""
     pure = isinstance(order.claimed.whole.pure(), Fraction)
     least, most, place = order.worst()
+    # Outputs in no cell are covered if something is known of their log ratio.
     covered = not order.unresolved or order.outside < math.inf
     if order.unresolved and covered:
         most = max(most, order.outside)
@@ -121,6 +122,7 @@ def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float
     if pure:
         low, high, place = order.beyond()
         if order.unresolved and covered:
+            # They may have any label, so that the smallest claim counts.
             high = max(high, above(Fraction(order.outside) - min(order.epsilons)))
         if found.overrun is None or low > found.beyond[0]:
             found.overrun = order.witness(place, a, b, pure=pure)
@@ -130,7 +132,9 @@ def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float
     found.unresolved = max(found.unresolved, order.lost + (0.0 if covered else order.unresolved))
     found.cells = min(found.cells, order.places.size)
     for i, epsilon in enumerate(views.epsilons):
-        found.deltas[i] = tuple(map(max, found.deltas[i], order.hockey_stick(epsilon)))  # type: ignore[assignment]
+        found.deltas[i] = tuple(  # type: ignore[assignment]
+            map(max, found.deltas[i], order.hockey_stick(epsilon))
+        )
     for i, alpha in enumerate(views.orders):
         low, high = order.renyi(alpha, discounted=False)
         new = low, order.renyi(alpha, discounted=True)[0], high
