@@ -241,6 +241,7 @@ def _tried(
     change = np.abs(_numbers(statistic(x)) - _numbers(statistic(y)))
     if bound is not None:
         here, there = _bounds(bound(x)), _bounds(bound(y))
+        # The change is the same in both orders, the conditions on the bound are not.
         for one, other, own, its in ((x, y, here, there), (y, x, there, here)):
             yield _worst(_BELOW, one, other, 0, change, own)
             # An overflow gives inf, which allows everything, so it is no error.

@@ -166,6 +166,7 @@ def _divergence(cost: Cost, alpha: Fraction) -> float:
 def _says_more(cost: Cost, pure: Fraction) -> bool:
     """Return whether a cost with a pure epsilon claims more than that."""
     alone = Pure(epsilon=pure)
+    # A view says more only if it is smaller by more than the rounding of both.
     if isinstance(cost, Range | BoundedRange) or any(
         _divergence(cost, a) < alone.rdp(float(a)) * _LESS for a in _ORDERS
     ):

@@ -153,6 +153,7 @@ def _sampled(law: Noise, n: int, entropy: Entropy) -> NDArray[np.int64]:
     """
     if not isinstance(law, Finite):
         return law.sample(n, entropy)
+    # With `side="right"` a value of weight 0 is never drawn.
     ends = np.cumsum(law.weights)
     return law.low + np.searchsorted(ends, uniform_below(int(ends[-1]), n, entropy), side="right").astype(
         np.int64

@@ -78,6 +78,7 @@ def _words(shape: Shape, table: Table) -> NDArray[np.uint64]:
     """Return one word for each row: the position of its shape does not enter, its contents do."""
     start = np.frombuffer(repr(shape).encode().ljust(-(-len(repr(shape).encode()) // 8) * 8), dtype="<u8")
     word = np.zeros(table.shape[0], dtype=np.uint64)
+    # Numbers enter by their bits; multiplying and shifting spreads every bit over the word.
     for piece in [*start, *np.ascontiguousarray(table.T).view(np.uint64)]:
         word = (word ^ piece) * _MIX  # wraps on purpose
         word ^= word >> _SHIFT

@@ -110,6 +110,7 @@ class Command:
             # Whatever cut the run off, an interrupt included, nothing that it started goes on.
             if not ended:
                 _kill(child)
+        # Bytes that are no text are an outcome like any other.
         texts = [(written or b"").decode(errors="backslashreplace") for written in (out, err)]
         return Said(child.returncode, texts[0][:_KEPT], texts[1][:_KEPT], len(texts[0]) + len(texts[1]))
 

@@ -128,6 +128,7 @@ class Chooser:
         self.features = features
         self._runs = runs
         self._learn, self._choose = learn, choose
+        # The tree is grown on the first runs only; its leaves are chosen on others.
         self.tree = grown(*learn)
         leaf = [np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves) for codes in (*learn, *choose)]
         self._learned_leaves, self._chosen_leaves = leaf[:2], leaf[2:]

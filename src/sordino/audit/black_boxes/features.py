@@ -97,6 +97,7 @@ class Named:
             return np.zeros(found.words.size, dtype=np.uint8)
         bins = np.array(list(self.order.values()), dtype=np.uint8)[np.argsort(known)]
         known.sort()
+        # An unknown word is put somewhere, too: the comparison below sorts it out.
         at = np.minimum(np.searchsorted(known, found.words), known.size - 1)
         return np.where(known[at] == found.words, bins[at], 0).astype(np.uint8)
 
@@ -178,6 +179,7 @@ def _places(shapes: Counter[Shape]) -> list[str]:
             said.setdefault(path, set()).add(_said(shape, path))
             often[path] += count
     total = shapes.total()
+    # A place that some outcomes do not have tells them apart, too.
     several = {path for path, words in said.items() if len(words) > 1 or often[path] < total}
     kept = {path for path, _ in often.most_common() if path in several}
     first = [path for path in said if path in kept][:_PLACES]

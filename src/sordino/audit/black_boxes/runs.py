@@ -148,9 +148,11 @@ class Runner:
         numbers = (
             isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "biuf" and outcomes.ndim in {1, 2}
         )
+        # Arrays of numbers are kept as they are, which is fast; anything else goes outcome by outcome.
         if numbers and self.partition is None and self.charge is None:
             part.add_block(outcomes[:kept])
         else:
+            # A row becomes a tuple: unlike a list it has a hash.
             listed = (
                 [tuple(row) if isinstance(row, list) else row for row in outcomes[:kept].tolist()]
                 if numbers

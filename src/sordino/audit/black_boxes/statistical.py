@@ -219,6 +219,7 @@ def _width(share: Fraction) -> float:
 def _charge(cost_of: Callable[[Any], Cost] | None, claimed: Cost | None) -> Callable[[Any], float] | None:
     if cost_of is None or claimed is None:
         return None
+    # Outcomes repeat: their charges are kept, up to a number that bounds the memory.
     known: dict[Any, float] = {}
 
     def charge(outcome: Any) -> float:
@@ -240,6 +241,7 @@ class _Learned:
     """The features and events of the first runs, and all runs in their terms."""
 
     def __init__(self, parts: list[tuple[Part, Part]]) -> None:
+        # The features come from the first part alone. All runs are then put in their terms.
         paths, self.features = learned(*parts[0])
         self.codes: list[tuple[Codes, Codes]] = []
         self._costs: list[Sides] = []
@@ -252,6 +254,7 @@ class _Learned:
         self.chooser = Chooser(self.features, self.codes[0], self.codes[1], runs=sizes)
 
     def _stacked(self, found: Columns) -> Codes:
+        # Features are read column by column.
         stacked: Codes = np.asfortranarray(
             np.column_stack([feature.codes(found) for feature in self.features])
         )

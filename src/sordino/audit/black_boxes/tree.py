@@ -85,6 +85,7 @@ def grown(a: Codes, b: Codes) -> Tree:
         # The most telling split comes first, because the number of leaves is limited.
         node = max(splits, key=lambda each: splits[each].gain)
         split = splits.pop(node)
+        # A smaller gain may well be chance.
         if split.gain < _GAIN:
             break
         goes = codes[rows[node], split.feature] <= split.last

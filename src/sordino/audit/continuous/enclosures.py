@@ -121,6 +121,7 @@ def log_total(terms: Bounds) -> Bounds:
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
             # The largest term is taken out first, so that nothing overflows.
             parts = np.exp(side - safe)
+            # Widened by more than the roundings of the terms and of their sum.
             total = parts.sum(axis=0) * (1 - WIDER if way == 0 else 1 + WIDER) ** (2 + len(side) // 8)
             logs = np.log(total)
             found = np.where(np.isinf(most), most, outward(logs, logs)[way] + safe)

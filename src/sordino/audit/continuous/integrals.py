@@ -187,7 +187,7 @@ class Integrals:
         for f, factor in enumerate(self.factors):
             at = self._at(f, job, middle)
             side = np.where(at[0] >= 0, 1.0, np.where(at[1] <= 0, -1.0, 0.0))
-            # The middle cannot be told from a break: the series says nothing here.
+            # Whether the argument is left or right of a break at 0 is not certain: nothing is said here.
             unclear |= side == 0
             # The first half of the arrays is about the middle of each cell, the second about the whole cell.
             z = series.ball((np.concatenate([at[0], ends[f][0][0]]), np.concatenate([at[1], ends[f][1][1]])))
@@ -213,7 +213,7 @@ def mass(law: Law, left: Bounds, right: Bounds) -> Bounds:
     if law.log_cdf is None:
         return np.zeros_like(left[0]), np.ones_like(left[0])
     low, high = np.zeros_like(left[0]), np.ones_like(left[0])
-    # Differences of the distribution function are precise low down, those of the survival function high up.
+    # Differences of the distribution function are precise in the lower tail, the others in the upper one.
     for tail, (near, far) in ((cdf, (right, left)), (survival, (left, right))):
         more, less = tail(law, near), tail(law, far)
         if (more[1] < less[0]).any():
@@ -312,6 +312,7 @@ def _weights(down: Floats, up: Floats) -> list[Ball]:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for k in range(ORDER + 1):
             left, right = left * -down, right * up
+            # Odd powers of the distance are negative to the left of the middle.
             whole = (right + left if k % 2 == 0 else right - left) / (k + 1)
             found.append(Ball(whole, (right + left) * floats.WIDER + floats.TINY))
     return found

@@ -84,6 +84,7 @@ class Ordered:
         label = self.labels[int(self.places[place])]
         left = self.ends[0][0][place] >= self.ends[1][0][place]
         at = float(self.cells.start[place] if left else self.cells.end[place])
+        # An atom has no place.
         output = label if math.isnan(at) else at if label is None else (label, at)
         return Witness(
             output=output,

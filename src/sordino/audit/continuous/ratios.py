@@ -185,6 +185,7 @@ def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[f
         middle = x[:-1] / 2 + x[1:] / 2
         chosen &= np.diff(x) > TINY * np.maximum(np.abs(x[:-1]), np.abs(x[1:]))
         new = middle[chosen]
+        # Each new point is looked at on both curves.
         if not new.size or not budget.take(2 * new.size):
             return cells
         where = np.searchsorted(x, new)
@@ -209,6 +210,7 @@ def within(slack: float) -> Rule:
         marks = np.zeros(cells.width.size, dtype=bool)
         for each in (cells, cells.turned):
             left, right = each.ends()
+            # A cell whose upper bound is hardly above the best lower one need not be split.
             best = max(float(left[0].max()), float(right[0].max()))
             marks |= np.maximum(left[1], right[1]) > best + slack
         return marks

@@ -91,6 +91,7 @@ def _ordered(compared: Compared, claimed: Claimed, *, turned: bool) -> Ordered:
         narrow = cells.width <= _PARTS * np.maximum(
             np.maximum(np.abs(cells.start), np.abs(cells.end)), 2.0**-1000
         )
+    # A loss that is infinite for certain is known: such a cell stays.
     unknown = np.zeros(places.size, dtype=bool)
     for each in (cells, cells.turned):
         left, right = each.ends()

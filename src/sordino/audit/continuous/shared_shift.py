@@ -253,6 +253,7 @@ class SharedShift(Continuous):
                 for answers in (a, b)
             ]
             left = max(float(floats.exp((tail, tail))[1][0]) for tail in tails)
+            # The tails of all labels share what may be left out.
             if left * count <= asked.tail or reach > _FARTHEST * max(law.scale for law in laws):
                 return float(end), left
             reach *= Fraction(5, 4)

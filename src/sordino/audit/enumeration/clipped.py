@@ -109,5 +109,6 @@ def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds
         return down.divide(far[0], up.add(1, r[1])), up.divide(far[1], down.add(1, r[0]))
 
     below, above = tail(total - low), tail(high - total)
+    # The three probabilities add up to 1; the bound may fall below 0, which is cut off.
     middle = down.subtract(1, up.add(below[1], above[1])), up.subtract(1, down.add(below[0], above[0]))
     return [below, (max(middle[0], Decimal(0)), middle[1]), above]

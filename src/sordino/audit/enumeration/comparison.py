@@ -91,6 +91,7 @@ class Comparison:
 
     @cached_property
     def _whole_rest(self) -> Decimal:
+        # The larger rest serves both sides, so that every bound holds.
         return max(self.a.rest, self.b.rest)
 
     @cached_property
@@ -261,4 +262,5 @@ def _times(x: Fraction, y: Bounds) -> Bounds:
     """Return bounds of x * y for an exact x > 0."""
     below, above = contexts(_DIGITS)
     low, high = ratio_bounds(x, _DIGITS)
+    # The sign of y decides which end of x makes the product smaller.
     return below.multiply(low if y[0] > 0 else high, y[0]), above.multiply(high if y[1] > 0 else low, y[1])

@@ -114,6 +114,7 @@ def covered(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
         return False
     sizes = [abs(Fraction(move)) for move in moves]
     if sensitivity.norm == "l2":
+        # Squares are exact, roots are not.
         return sum(size**2 for size in sizes) <= bound**2
     return (sum(sizes) if sensitivity.norm == "l1" else max(sizes)) <= bound
 

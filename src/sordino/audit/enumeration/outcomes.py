@@ -208,10 +208,12 @@ def _summed(output: NDArray[np.int64], region: Region, kept: Any) -> Outcomes:
     The floats come with their error.
     """
     width = len(region.powers)
+    # One number for output and power, so that a single sort puts equal ones together.
     key = output * width + region.exponent[kept]
     order = np.argsort(key, kind="stable")
     key = key[order]
     starts = np.flatnonzero(np.diff(key, prepend=-1))
+    # Whole numbers below 2^52 are added exactly.
     counts = np.add.reduceat(region.weight[kept][order], starts)
     ids, powers = np.divmod(key[starts], width)
     first = np.flatnonzero(np.diff(ids, prepend=-1))

@@ -116,6 +116,7 @@ class Audit:
             else epsilon_everywhere(self.subject.laws, moves, lifted=self.subject.shifts)
         )
         least, most, number = compared.worst(beyond=False)
+        # A loss above what the noise allows shows that the subject declares something false.
         _checked_declaration(least, everywhere)
         beyond = (
             compared.worst(beyond=True) if compared.claimed is not None else (-math.inf, -math.inf, number)

@@ -95,6 +95,7 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
     found: dict[tuple[int, ...], Bounds] = {}
     for x in range(-_farthest(noise), _farthest(noise) + 1):
         far, targets = exp_bounds(noise.rate * abs(x), _DIGITS), mechanism.targets(max(0, records + x))
+        # Several numbers of records may have the same targets: their probabilities add up.
         low, high = found.get(targets, (Decimal(0), Decimal(0)))
         found[targets] = down.fma(center[0], far[0], low), up.fma(center[1], far[1], high)
     return found
@@ -192,6 +193,7 @@ def _first_head(depth: int, listed: list[int], part: RankFlip) -> Bounds:
     for each in others:
         low, high = heads[each]
         zero = Decimal(0), Decimal(0)
+        # One more factor of the product of 1 + p_j t.
         sums = [
             (down.fma(low, b[0], a[0]), up.fma(high, b[1], a[1]))
             for a, b in zip([*sums, zero], [zero, *sums], strict=True)

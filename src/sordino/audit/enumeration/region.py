@@ -77,10 +77,12 @@ def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
     noise = np.zeros((1, 0), dtype=np.int64)
     spent = np.zeros(1)
     for law in laws:
+        # Each coordinate may use what the ones before it have left of the budget.
         low, count = _reach(law, budget - spent)
         if int(count.sum()) > limit:
             raise InvalidParameter(TOO_MANY.format(limit=limit, what="noise vectors"))
         rows = np.repeat(np.arange(spent.size), count)
+        # Counts up from the first value in each row, without a loop over rows.
         x = np.arange(rows.size) - np.repeat(np.cumsum(count) - count, count) + low[rows]
         noise = np.column_stack([noise[rows], x])
         spent = spent[rows] + float(law.rate) * levels(law, x)
@@ -91,6 +93,7 @@ def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
             "audit.exact must count in whole numbers below 2^52: use smaller weights or fewer finite laws."
         )
     exponent, powers = _powers(laws, noise)
+    # Noise with a part of weight 0 cannot happen: it is dropped.
     weight = np.ones(noise.shape[0], dtype=np.int64)
     possible = np.ones(noise.shape[0], dtype=np.bool_)
     for i, law in enumerate(laws):
@@ -121,6 +124,7 @@ def _reach(law: Noise, left: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
     if isinstance(law, Finite):
         ones = np.ones(left.size, dtype=np.int64)
         return law.low * ones, len(law.weights) * ones
+    # Any region will do, so that roundings need no care here.
     most = np.floor(np.maximum(left, 0) / float(law.rate) + 1e-9)
     if isinstance(law, DiscreteGaussian):
         most = np.floor(np.sqrt(most) + 1e-9)
@@ -198,6 +202,7 @@ def _weighed(
     for law in laws:
         low, high = mass(law, DIGITS)
         total = (down.multiply(total[0], low), up.multiply(total[1], high))
+    # What is inside is rounded down and the whole up: the rest is never too small.
     inside = Decimal(0)
     counted = np.zeros(len(powers), dtype=np.int64)
     np.add.at(counted, exponent, weight)

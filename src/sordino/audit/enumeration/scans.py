@@ -95,6 +95,7 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
                 down.multiply(so_far[0], down.subtract(1, p[1])),
                 up.multiply(so_far[1], up.subtract(1, p[0])),
             )
+        # What is left is that all tests said no.
         sums[-1] = down.add(sums[-1][0], so_far[0]), up.add(sums[-1][1], so_far[1])
     return list(zip([*range(len(tests)), None], _with_rest(scan, tests, last + 1, first, sums), strict=True))
 
