@@ -49,7 +49,7 @@ def exact(
     slack: float = 1e-6,
     vectors: int = 4_000_000,
 ) -> ExactReport:
-    """Bound the privacy loss of a mechanism between neighbours, for certain.
+    """Bound the privacy loss of a mechanism between neighbors, for certain.
 
     Every noise vector that is likely enough goes through the mechanism's own decision. Probabilities are
     whole counts times powers of e^-rate, enclosed in decimals; the noise that is not played is bounded
@@ -63,7 +63,7 @@ def exact(
     mechanism : mechanism, Subject, Density, Race or Crossings
         A mechanism of this library, one of these, or an object with a method `audited(n)` that returns one.
     answers_a, answers_b : array of numbers, shape (n,)
-        Made-up answers of two neighbouring data sets; for a subject with `play`, or with a density, whatever
+        Made-up answers of two neighboring data sets; for a subject with `play`, or with a density, whatever
         it takes. With a domain size also a mapping from positions to the answers that are not 0.
     neighbours : iterable of pairs, optional
         Several such pairs, instead of one.
@@ -102,7 +102,7 @@ def exact(
     Raises
     ------
     InvalidParameter
-        If a pair is not neighbouring under the claim (with its distance), the noise is too wide to be played,
+        If a pair is not neighboring under the claim (with its distance), the noise is too wide to be played,
         the outputs need a partition, or a parameter does not satisfy its constraint.
 
     Examples
@@ -189,9 +189,9 @@ def _size(mechanism: Any, pairs: list[Pair]) -> int:
 
 
 def _checked_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: Any) -> None:
-    """Raise `InvalidParameter` unless all pairs are neighbours and some of them differ.
+    """Raise `InvalidParameter` unless all pairs are neighbors and some of them differ.
 
-    Which pairs are neighbours is known as far as the subject has a sensitivity statement.
+    Which pairs are neighbors is known as far as the subject has a sensitivity statement.
     """
     if subject.sensitivity is None or not pairs:
         return

@@ -25,14 +25,14 @@ _REACHED = 1e-6
 @final
 @dataclass(frozen=True, kw_only=True)
 class ClaimReport:
-    """One claim with the audits of the neighbours that it names.
+    """One claim with the audits of the neighbors that it names.
 
     Attributes
     ----------
     claim : Claim
-        Guarantee, theorem, proof page, neighbours.
+        Guarantee, theorem, proof page, neighbors.
     reports : tuple of ExactReport
-        One for each of its neighbours, in their order.
+        One for each of its neighbors, in their order.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class ClaimReport:
 
     @property
     def audited(self) -> bool:
-        """True if the claim names neighbours.
+        """True if the claim names neighbors.
 
         A claim that names none was not audited: its proof page and tests have to do.
         """
@@ -117,7 +117,7 @@ def claims() -> tuple[Claim, ...]:
 
 
 def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:
-    """Audit every claim exactly, on the neighbours that it names: what `make audit` runs.
+    """Audit every claim exactly, on the neighbors that it names: what `make audit` runs.
 
     Parameters
     ----------

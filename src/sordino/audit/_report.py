@@ -21,7 +21,7 @@ class Witness:
     output : object
         The output, or its class under the partition.
     answers_a, answers_b : object
-        The neighbours, in this order: the output is more likely under `answers_a`.
+        The neighbors, in this order: the output is more likely under `answers_a`.
     at_least, at_most : float
         Bounds of the log ratio of the probabilities of this output, in nats.
     claimed : float
@@ -148,7 +148,7 @@ class ExactReport:
     declared : bool
         Whether `epsilon_at_most` rests on what the subject declares of itself, see `epsilon_everywhere`.
     checked : bool
-        Whether a sensitivity statement says that the pairs are neighbours; else it is your word.
+        Whether a sensitivity statement says that the pairs are neighbors; else it is your word.
     stated : bool
         Whether no noise was played and the law of the outputs is the one that the subject states.
     assumed : str

@@ -1,4 +1,4 @@
-"""Audits a smooth bound: tries both of its conditions on pairs of neighbours.
+"""Audits a smooth bound: tries both of its conditions on pairs of neighbors.
 
 Claim: a bound that is reported as broken does not satisfy a condition at the witness. Silence proves nothing
 of other pairs.
@@ -39,7 +39,7 @@ class BoundWitness:
     condition : str
         What must not be.
     x, y : object
-        The neighbours, in this order.
+        The neighbors, in this order.
     distance : int
         The distance at which the sensitivity of `x` was asked for; 0 for bounds.
     found, allowed : float
@@ -146,17 +146,17 @@ def smooth_bound(
     distances: int = 16,
     limit: int = 1000,
 ) -> SmoothBoundReport:
-    """Try whether a bound is beta-smooth, on pairs of neighbouring data: made-up ones, never private ones.
+    """Try whether a bound is beta-smooth, on pairs of neighboring data: made-up ones, never private ones.
 
     Parameters
     ----------
     bound : callable or None
         Takes data, returns the bound S, a number or one for each of several statistics. It must be at least
-        the change of the statistic between neighbours, and at most e^beta times the bound of a neighbour.
+        the change of the statistic between neighbors, and at most e^beta times the bound of a neighbor.
     statistic : callable
         Takes data, returns a number, or several.
     neighbours : iterable of pairs
-        Pairs (x, y) of neighbouring data, on your word; an endless generator will do. The rare ones convict:
+        Pairs (x, y) of neighboring data, on your word; an endless generator will do. The rare ones convict:
         those at the edge of what is possible.
     beta : number
         In [0, inf), in nats.

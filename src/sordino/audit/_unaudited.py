@@ -262,7 +262,7 @@ def unaudited() -> tuple[Unaudited, ...]:
     Returns
     -------
     tuple of Unaudited
-        Claims that name no neighbours, and guarantees that are not about what a mechanism loses.
+        Claims that name no neighbors, and guarantees that are not about what a mechanism loses.
 
     Examples
     --------

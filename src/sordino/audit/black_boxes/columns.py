@@ -98,7 +98,7 @@ def _computed(numbers: dict[str, Table]) -> Iterable[tuple[str, Table]]:
             where = function(filled, axis=1)
             yield name, np.where(some, np.take_along_axis(filled, where[:, None], axis=1)[:, 0], np.nan)
             yield f"place of the {name}", np.where(some, where, np.nan)
-    # There are too many pairs of many numbers: then neighbours only.
+    # There are too many pairs of many numbers: then neighbors only.
     near = list(combinations(names, 2)) if len(names) <= _PAIRED else list(pairwise(names[:_FOLLOWING]))
     for one, other in near:
         yield f"{one} - {other}", numbers[one] - numbers[other]

@@ -60,7 +60,7 @@ def statistical(
     Parameters
     ----------
     run_a, run_b : callable
-        Take no argument and return what is released from one of two neighbouring data sets: numbers, texts,
+        Take no argument and return what is released from one of two neighboring data sets: numbers, texts,
         arrays, lists, mappings, data classes. A run that raises is an outcome, too: the type of its error.
         Runs must be independent of each other.
     samples : int
@@ -68,7 +68,7 @@ def statistical(
     confidence : float
         In (0, 1): with this probability all lower bounds of the report hold.
     claimed : Cost, optional
-        What the mechanism claims to spend between these neighbours.
+        What the mechanism claims to spend between these neighbors.
     delta : float
         In [0, 1): the delta beside `epsilon_at_least`.
     epsilons : iterable of number, optional

@@ -52,7 +52,7 @@ class Asked:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """The laws of two neighbours, cell by cell.
+    """The laws of two neighbors, cell by cell.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Continuous(ABC):
 
     @abstractmethod
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
-        """Return the laws of two neighbours, cell by cell."""
+        """Return the laws of two neighbors, cell by cell."""
 
 
 def points(values: Any, name: str) -> tuple[float, ...] | None:

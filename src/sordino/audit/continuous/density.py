@@ -161,7 +161,7 @@ class Density(Continuous):
         return cls(window=window, **(given | options))
 
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
-        """Return the laws of two neighbours, cell by cell."""
+        """Return the laws of two neighbors, cell by cell."""
         if self.tail is None and asked.cuts is None:
             raise InvalidParameter(
                 f"audit.exact needs Density.tail for {self!r}, because its outputs have no end: "

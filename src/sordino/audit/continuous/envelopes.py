@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 
 def lines(x: Floats, at: Bounds, pieces: Sequence[Piece], over: OverCells | None) -> Lines:
-    """Return the lines of every cell between neighbouring points of `x`; all ends of pieces are points."""
+    """Return the lines of every cell between neighboring points of `x`; all ends of pieces are points."""
     parts = []
     for piece in pieces:
         inner = _within(x, piece)
@@ -78,7 +78,7 @@ def _chord(values: Floats) -> tuple[Floats, Floats]:
 def _concave(x: Floats, at: Bounds) -> Lines:
     """Return chords below, and above the best of three lines.
 
-    They are the neighbours' chords prolonged, and the own chord lifted to where they meet.
+    They are the neighbors' chords prolonged, and the own chord lifted to where they meet.
     """
     low, high = at
     width = np.diff(x)
@@ -202,7 +202,7 @@ def checked(x: Floats, at: Bounds, pieces: Sequence[Piece], owner: str) -> None:
 
 
 def _refuted(x: Floats, low: Floats, high: Floats, shape: Shape) -> NDArray[np.bool_]:
-    """Return at which inner points the neighbours contradict the shape for certain."""
+    """Return at which inner points the neighbors contradict the shape for certain."""
     if shape == "monotone":
         rises, falls = low[1:] > high[:-1], high[1:] < low[:-1]
         return (

@@ -31,7 +31,7 @@ class Race(SharedShift):
     The noise of each answer is independent.
 
     Answers are a list of numbers, or a pair (numbers, scale): then the noise is multiplied by the scale,
-    which may differ between neighbours. Outputs are positions; with a gap pairs (position, gap), the gap down
+    which may differ between neighbors. Outputs are positions; with a gap pairs (position, gap), the gap down
     to the runner-up.
 
     Parameters

@@ -180,7 +180,7 @@ def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[f
         sides = [curve.lines(x, at) for curve, at in zip((a, b), values, strict=True)]
         cells = Cells(x[:-1], x[1:], np.diff(x), *sides)
         chosen = unclear(cells)
-        # Lines of a cell come from its neighbours, too.
+        # Lines of a cell come from its neighbors, too.
         chosen |= np.append(chosen[1:], False) | np.insert(chosen[:-1], 0, False)
         middle = x[:-1] / 2 + x[1:] / 2
         chosen &= np.diff(x) > TINY * np.maximum(np.abs(x[:-1]), np.abs(x[1:]))

@@ -124,7 +124,7 @@ class SharedShift(Continuous):
         return float(low), float(high)
 
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
-        """Return the laws of two neighbours, cell by cell."""
+        """Return the laws of two neighbors, cell by cell."""
         if asked.cuts is not None and (self.outputs is not None or not self.gap):
             raise InvalidParameter(
                 "audit.exact.partition must be None unless gaps are released, and outputs are not listed."

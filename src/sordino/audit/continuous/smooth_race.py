@@ -1,6 +1,6 @@
 """What the auditor looks at for a selection with noise in proportion to a smooth bound.
 
-It is a race whose scale differs between neighbours.
+It is a race whose scale differs between neighbors.
 
 Claim: none of its own. The scale is the one of `release`, but for its last float.
 """

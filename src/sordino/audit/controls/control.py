@@ -23,7 +23,7 @@ class Control:
     subject : Subject or Continuous
         The mechanism, with the cost that it is sold for.
     pair : tuple
-        Two neighbours on which it loses most.
+        Two neighbors on which it loses most.
     loss : float
         The log ratio there, in nats; inf if some output is possible on one side only.
     broken : bool

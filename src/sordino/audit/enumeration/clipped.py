@@ -28,7 +28,7 @@ _RECORDS = 16
 Clipped = ClippedSum | ClippedMean
 
 
-# Neighbours may have different numbers of records, so that `n` says nothing.
+# Neighbors may have different numbers of records, so that `n` says nothing.
 def clipped(mechanism: Clipped, n: int) -> Subject:  # noqa: ARG001
     """Return the law of the clip, and of the noisy totals within it."""
     return Subject(laws=[], stated=partial(_stated, mechanism), cost=mechanism.cost, name=repr(mechanism))

@@ -1,4 +1,4 @@
-"""Tells which pairs of answers are neighbours, and yields neighbours to try.
+"""Tells which pairs of answers are neighbors, and yields neighbors to try.
 
 Claim: `checked_pair` accepts a pair only if the sensitivity statement covers it. Floats: none; a float answer
 means its shortest decimal.
@@ -63,7 +63,7 @@ def _mapped(answers: Any, size: int | None) -> dict[int, Fraction]:
 
 
 def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = None) -> bool:
-    """Raise `InvalidParameter`, naming the distance, unless `a` and `b` are neighbours under the statement.
+    """Raise `InvalidParameter`, naming the distance, unless `a` and `b` are neighbors under the statement.
 
     Return whether they differ at all. A norm must also cover what is left of the answers on the grid of the
     statement: rounding down can move every answer by a step. `size` is that of the domain, if there is one.
@@ -106,7 +106,7 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
 
 
 def covered(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
-    """Return whether answers may move so between neighbours."""
+    """Return whether answers may move so between neighbors."""
     bound = Fraction(POSITIVE("Sensitivity.bound", sensitivity.bound))
     if sensitivity.monotone and min(moves) < 0 < max(moves):
         return False

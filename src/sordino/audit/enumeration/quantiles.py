@@ -32,7 +32,7 @@ Draws = tuple[tuple[Part, int | None], ...]
 """Which part of a release was played, and the position where it ended."""
 
 
-# Neighbours may have different numbers of records, so that `n` says nothing, here and below.
+# Neighbors may have different numbers of records, so that `n` says nothing, here and below.
 def quantile(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001
     """Return the law of the edge or bucket."""
     _check_edges(mechanism)

@@ -42,7 +42,7 @@ def above_threshold(mechanism: AboveThreshold, n: int) -> Subject:
         steps=_uncut(mechanism, n),
         cost=mechanism.cost,
         # Nested answers are fewer pairs than any statement about each answer says: they are taken as
-        # neighbours on the caller's word.
+        # neighbors on the caller's word.
         sensitivity=None if mechanism.nested else mechanism.sensitivity,
         name=repr(mechanism),
     )

@@ -1,6 +1,6 @@
-"""Looks for the worst pair of neighbours: small answers with all extreme moves, then single steps uphill.
+"""Looks for the worst pair of neighbors: small answers with all extreme moves, then single steps uphill.
 
-Claim: none; every pair that is tried is a pair of neighbours, so what is found is a lower bound.
+Claim: none; every pair that is tried is a pair of neighbors, so what is found is a lower bound.
 Deterministic.
 """
 

@@ -49,7 +49,7 @@ class Subject:
         numbers, truth values, texts, bytes, None, fractions, and tuples and frozensets of these; two of them
         are the same only if they also have the same type.
     sensitivity : Sensitivity, optional
-        Which answers are neighbours. None: pairs are taken as neighbours on your word, and the report says
+        Which answers are neighbors. None: pairs are taken as neighbors on your word, and the report says
         so.
     cost_of : callable, optional
         What one output is claimed to spend, where that depends on the output: takes an output (a number, or a
