@@ -226,6 +226,7 @@ class Density(Continuous):
 
         def at(x: Floats) -> Bounds:
             low, high = over(x, x)
+            # Values that contradict the declared shape are refused. That others agree is no proof.
             checked(x, (low, high), pieces, "Density.log_density")
             return low[None, :], high[None, :]
 
@@ -256,6 +257,7 @@ class Density(Continuous):
         found = []
         for output in dict.fromkeys([*sides[0], *sides[1]]):
             bounds = [side.get(output, never) for side in sides]
+            # A logarithm may be a little above 0 by rounding.
             if any(len(each) != 2 or not each[0] <= each[1] <= _GROWTH for each in bounds):
                 raise InvalidParameter(
                     "Density.atoms must return a lower and an upper bound of each log probability."
@@ -288,6 +290,7 @@ class Density(Continuous):
                 )
                 for i in range(len(inner) + 1)
             ]
+            # What is outside the window may belong to either outer class: only their upper bounds grow.
             for i in (0, -1):
                 bounds[i] = bounds[i][0], min(1.0, bounds[i][1] + left)
             sides.append([(one, min(1.0, other)) for one, other in bounds])

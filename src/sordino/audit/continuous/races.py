@@ -129,6 +129,7 @@ class Race(SharedShift):
             )
         winners = tuple(label) if isinstance(label, tuple | list) else (label,)
         losers = [i for i in range(len(scores)) if i not in winners]
+        # The integral is over the value of the winner; all others are below.
         if not reals:
             return [
                 _product(
@@ -139,6 +140,7 @@ class Race(SharedShift):
                 )
             ]
         above = list(accumulate(reversed(reals)))[::-1]  # how far each winner is above the runner-up
+        # The integral is over the value of the runner-up; winners are above it by their gaps, others below.
         won = [("density", i, up) for i, up in zip(winners, above, strict=True)]
         return [
             _product(
@@ -155,6 +157,7 @@ class Race(SharedShift):
         ]
 
     def _beyond(self, answers: Any, label: Any, real: Fraction) -> Products:
+        # The integral is over the value of the winner; all others are at least `real` below it.
         scores, scale, laws = self._items(answers)
         return _product(
             scores,

@@ -93,6 +93,7 @@ class Cells(NamedTuple):
         """Return the left parts of all cells, of this share of their width, and then the right parts."""
         sides = []
         for side in (self.a, self.b):
+            # Each line is followed to the new point, with more than the rounding on the unfavorable side.
             low = outward(*(side.low_left + (side.low_right - side.low_left) * share,) * 2)[0] - _between(
                 side.low_left, side.low_right
             )

@@ -64,6 +64,7 @@ def report(
         forth = subject.compared(a, b, asked)
         found.assumed.append(forth.assumed)
         found.tail = max(found.tail, forth.unresolved)
+        # The other order has the same cells with the sides exchanged.
         ends = [
             _taken(found, _ordered(forth, claimed, turned=turned), *((b, a) if turned else (a, b)), views)
             for turned in (False, True)

@@ -114,6 +114,7 @@ def raised(a: Series) -> Series:
     """Return the series of the exponential: k e_k is the sum of j a_j e_(k-j)."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         middle = np.exp(a[0].middle)
+        # Within a radius r of m the exponential differs from e^m by at most e^m (e^r - 1).
         radius = middle * np.expm1(a[0].radius) * _MORE + middle * WIDER + TINY
         # Beyond a radius of 1 an underflow could hide more than TINY.
         first = Ball(middle, np.where(a[0].radius < 1, radius, math.inf))

@@ -53,6 +53,7 @@ def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
     wholes = [2 * (law.flat + (law.period - law.flat) * r) / (1 - r) - 1 for r in ends]
     for output in range(low - law.period + 1, high + law.period):
         level = int(law.level(np.array(abs(output - x))))
+        # At and beyond the ends an output stands for all whole periods farther out: r^k adds up to 1/(1 - r).
         tops = [r**level / (1 if low < output < high else 1 - r) for r in ends]
         least, most = min(tops) / wholes[1], max(tops) / wholes[0]
         yield output, (ratio_bounds(least, _DIGITS)[0], ratio_bounds(most, _DIGITS)[1])
@@ -79,4 +80,5 @@ def law(mechanism: CompositeMechanism | CompositeTable, value: Any) -> list[Frac
     """Return the probability of each output for a value, rounding to the grid included."""
     grid = mechanism.grid
     place = (number(value, grid.low, grid.high) - grid.low) / grid.step
+    # A value outside the range counts as the end that is nearer.
     return grid.law(max(Fraction(0), min(Fraction(2 * grid.noise.inputs), place)))

@@ -60,6 +60,7 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
         if len(places) == positives or start == n:
             found.append(((start, *places), so_far))
             return
+        # A_m starts at 1 with each new threshold.
         before = Decimal(1), Decimal(1)
         for m in range(start, n):
             w = weight([heights[m]], [1], rate, _DIGITS)
@@ -68,6 +69,7 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
             high = up.divide(up.multiply(so_far[1], w[1]), down.multiply(after[0], before[0]))
             go_on((*places, m), m + 1, (low, high))
             before = after
+        # No answer that is left was above: 1/A_n.
         found.append(((n, *places), (down.divide(so_far[0], before[1]), up.divide(so_far[1], before[0]))))
 
     go_on((), 0, (Decimal(1), Decimal(1)))
