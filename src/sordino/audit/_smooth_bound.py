@@ -32,12 +32,12 @@ _ORACLE_STEEP = "the sensitivity at some distance is above that of the neighbour
 @final
 @dataclass(frozen=True, kw_only=True)
 class BoundWitness:
-    """Where a condition fails, or comes closest to it: anybody can compute it again.
+    """Where a condition fails, or comes closest to it, with all that is needed to compute it again.
 
     Attributes
     ----------
     condition : str
-        What must not be.
+        What must not be the case.
     x, y : object
         The neighbors, in this order.
     distance : int
@@ -146,7 +146,9 @@ def smooth_bound(
     distances: int = 16,
     limit: int = 1000,
 ) -> SmoothBoundReport:
-    """Try whether a bound is beta-smooth, on pairs of neighboring data: made-up ones, never private ones.
+    """Try on pairs of neighboring data whether a bound is beta-smooth.
+
+    The data are made up, never private.
 
     Parameters
     ----------

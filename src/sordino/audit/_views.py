@@ -37,7 +37,7 @@ class Views(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Claimed:
-    """What is claimed for all outputs, and perhaps for each."""
+    """What is claimed for all outputs together, and for single ones if their costs differ."""
 
     whole: Cost
     of: Callable[[Any], Cost] | None

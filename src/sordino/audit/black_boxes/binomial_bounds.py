@@ -87,7 +87,7 @@ def log_term(hits: int, runs: int, p: float) -> float:
 
 def _stirling(m: int) -> float:
     """Return ln m! less its leading terms (m + 1/2) ln m - m + ln(2 pi) / 2."""
-    # The series is exact enough from here on; below, the logarithm of the gamma function is.
+    # From 16 on the series is exact enough; below, the logarithm of the gamma function is.
     if m < _SMALL:
         return math.lgamma(m + 1) - (m + 0.5) * math.log(m) + m - math.log(2 * math.pi) / 2
     return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * m * m)) / (m * m)) / (m * m)) / m

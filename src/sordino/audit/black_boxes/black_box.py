@@ -27,7 +27,7 @@ from sordino.noise import uniform_below
 def black_box(
     mechanism: Any, data: Any, *, batch: int | None = None, entropy: Entropy = SYSTEM
 ) -> Callable[[], Any]:
-    """Return a mechanism at work on made-up data, as `audit.statistical` runs it.
+    """Return a callable that runs a mechanism on made-up data, for `audit.statistical`.
 
     Parameters
     ----------

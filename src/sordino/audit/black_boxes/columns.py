@@ -75,7 +75,7 @@ def columns(part: Part, paths: tuple[str, ...]) -> Columns:
 
 
 def _words(shape: Shape, table: Table) -> NDArray[np.uint64]:
-    """Return one word for each row: the position of its shape does not enter, its contents do."""
+    """Return one word for each row, made of what its shape says and of its numbers."""
     start = np.frombuffer(repr(shape).encode().ljust(-(-len(repr(shape).encode()) // 8) * 8), dtype="<u8")
     word = np.zeros(table.shape[0], dtype=np.uint64)
     # Numbers enter by their bits; multiplying and shifting spreads every bit over the word.

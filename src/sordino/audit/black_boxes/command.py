@@ -107,7 +107,7 @@ class Command:
                 f"{self.timeout:g} s. Time is no outcome of an audit: give it more, or mend what hangs."
             ) from None
         finally:
-            # Whatever cut the run off, an interrupt included, nothing that it started goes on.
+            # Whatever cut the run off, an interrupt included, its processes are killed.
             if not ended:
                 _kill(child)
         # Bytes that are no text are an outcome like any other.

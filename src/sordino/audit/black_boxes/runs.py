@@ -88,7 +88,7 @@ class Part:
 @final
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """Calls a black box and keeps what comes.
+    """Calls a black box and keeps its outcomes.
 
     Attributes
     ----------

@@ -138,7 +138,7 @@ def classes(
 
 
 def rest(masses: Iterable[Any], owner: str) -> float:
-    """Return what is left to one of probabilities that are at least these; refuse what is more than one."""
+    """Return how much probabilities that are at least these leave to 1, at most; refuse more than 1."""
     known = total(np.concatenate([np.atleast_1d(np.asarray(mass, dtype=float)) for mass in masses]), up=False)
     if known > 1 + _REST:
         raise InvalidParameter(

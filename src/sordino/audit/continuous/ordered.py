@@ -44,12 +44,12 @@ class Ordered:
 
     @cached_property
     def least(self) -> Floats:
-        """Return what the largest log ratio of each cell is at least."""
+        """Return a lower bound of the largest log ratio of each cell."""
         return np.maximum(self.ends[0][0], self.ends[1][0])
 
     @cached_property
     def most(self) -> Floats:
-        """Return what the log ratio is at most on each cell."""
+        """Return an upper bound of the log ratio on each cell."""
         return np.maximum(self.ends[0][1], self.ends[1][1])
 
     @cached_property
@@ -73,7 +73,7 @@ class Ordered:
         return float(self.least[place]), float(self.most.max()), place
 
     def beyond(self) -> tuple[float, float, int]:
-        """Return the same of the log ratio less what is claimed."""
+        """Return the same for the log ratio less what is claimed."""
         low = floats.outward(*(self.least - self._each(self.epsilons, up=True),) * 2)[0]
         high = floats.outward(*(self.most - self._each(self.epsilons, up=False),) * 2)[1]
         place = int(low.argmax())

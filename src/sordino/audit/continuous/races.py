@@ -1,4 +1,4 @@
-"""A race: whose answer plus continuous noise is largest, with or without the lead.
+"""The race, which releases whose answer plus continuous noise is largest, with or without the lead.
 
 Claim: probabilities and densities of the outputs as integrals over the runner-up's value. Proof:
 docs/proofs/exact-audit.md, "Races".

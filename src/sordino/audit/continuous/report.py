@@ -29,7 +29,7 @@ _PARTS = 4 * TINY
 @final
 @dataclass(eq=False)
 class _Found:
-    """The worst so far."""
+    """The worst bounds that were found so far."""
 
     deltas: list[tuple[float, float]]
     divergences: list[tuple[float, float, float]]

@@ -62,12 +62,12 @@ def play(
 
 
 def gap(value: Rows, threshold: Rows) -> Rows:
-    """Reveal how far the noisy query lies above the noisy threshold: free."""
+    """Reveal how far the noisy query lies above the noisy threshold, which costs nothing more."""
     return value - threshold
 
 
 def noisy_query(value: Rows, threshold: Rows) -> Rows:  # noqa: ARG001 - the signature of what can be revealed
-    """Reveal the noisy query that was compared: not free."""
+    """Reveal the noisy query that was compared, which is not free."""
     return value
 
 

@@ -213,7 +213,7 @@ def _summed(output: NDArray[np.int64], region: Region, kept: Any) -> Outcomes:
     order = np.argsort(key, kind="stable")
     key = key[order]
     starts = np.flatnonzero(np.diff(key, prepend=-1))
-    # Whole numbers below 2^52 are added exactly.
+    # Whole numbers up to 2^52 are added exactly.
     counts = np.add.reduceat(region.weight[kept][order], starts)
     ids, powers = np.divmod(key[starts], width)
     first = np.flatnonzero(np.diff(ids, prepend=-1))

@@ -1,4 +1,4 @@
-"""Pairs of answers, compared in both orders, and the worst of what is found.
+"""Compares pairs of answers in both orders, and reports the worst of what is found.
 
 Claim: a report holds the largest of each bound over all pairs and both orders. Proof:
 docs/proofs/exact-audit.md, "Report".
@@ -208,7 +208,7 @@ def _checked_declaration(found: float, allowed: Fraction | float) -> None:
 @final
 @dataclass(eq=False)
 class _Found:
-    """The worst so far."""
+    """The worst bounds that were found so far."""
 
     deltas: list[tuple[float, float]]
     divergences: list[tuple[float, float, float]]

@@ -124,5 +124,5 @@ def _steps_from(
 
 
 def _tidy(answers: Any) -> Answers:
-    """Return the answers with whole numbers as such."""
+    """Return the answers, those that are whole numbers as int."""
     return tuple(int(x) if x == int(x) else x for x in answers)

@@ -30,7 +30,7 @@ _LARGEST = 1 << 53
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Subject:
-    """A mechanism as the auditor plays it: anybody's, without its sampler.
+    """A mechanism, of this library or of anybody else, as the auditor plays it: without its sampler.
 
     Parameters
     ----------
