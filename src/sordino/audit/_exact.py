@@ -1,6 +1,7 @@
-"""The exact audit: play all noise that matters through the mechanism's own decision, and bound what is left out.
+"""The exact audit of a mechanism: play all noise that matters through its own decision, and bound the rest.
 
-Claim: `epsilon_at_least` <= loss; `epsilon_at_most` >= loss of every audited output; the deltas hold for every output.
+Claim: `epsilon_at_least` <= loss; `epsilon_at_most` >= loss of every audited output; the deltas hold for
+every output.
 Proof: docs/proofs/exact-audit.md.
 Floats: none decides; see the modules that this one calls.
 """
@@ -48,44 +49,51 @@ def exact(
     slack: float = 1e-6,
     vectors: int = 4_000_000,
 ) -> ExactReport:
-    """Bound the privacy loss of a mechanism between neighbours, for certain: by playing whole-number noise, or integrating densities.
+    """Bound the privacy loss of a mechanism between neighbors, for certain.
 
-    Every noise vector that is likely enough goes through the mechanism's own decision. Probabilities are whole counts times powers of
-    e^-rate, enclosed in decimals; the noise that is not played is bounded exactly and counted against the mechanism (for it, in
-    `epsilon_at_least`). Both orders of every pair are compared. Of a continuous law (`audit.Density`, `audit.Race`, `audit.Crossings`) the
-    logarithms of the densities are enclosed, cell by cell.
+    Every noise vector that is likely enough goes through the mechanism's own decision. Probabilities are
+    whole counts times powers of e^-rate, enclosed in decimals; the noise that is not played is bounded
+    exactly and counted against the mechanism (for it, in `epsilon_at_least`). Both orders of every pair are
+    compared. A continuous law (`audit.Density`, `audit.Race`, `audit.Crossings`) is not played: the
+    logarithms of its densities are enclosed, cell by cell, and integrated. densities are enclosed, cell by
+    cell.
 
     Parameters
     ----------
     mechanism : mechanism, Subject, Density, Race or Crossings
         A mechanism of this library, one of these, or an object with a method `audited(n)` that returns one.
     answers_a, answers_b : array of numbers, shape (n,)
-        Made-up answers of two neighbouring data sets; for a subject with `play`, or with a density, whatever it takes. With a domain
-        size also a mapping from positions to the answers that are not 0.
+        Made-up answers of two neighboring data sets; for a subject with `play`, or with a density, whatever
+        it takes. With a domain size also a mapping from positions to the answers that are not 0.
     neighbours : iterable of pairs, optional
         Several such pairs, instead of one.
     search : bool
-        Look for the worst pair within the sensitivity statement: small answers, all extreme moves, then steps uphill from the worst.
+        Look for the worst pair within the sensitivity statement: small answers, all extreme moves, then steps
+        uphill from the worst.
     n : int, optional
         Number of answers, at least 1; needed for `search` without answers to start from.
     limit : int
         How many pairs a search may try, at least 1.
     partition : callable, or iterable of number, optional
-        Puts an output (a number, or a tuple for rows) into a class; of a continuous law: the rising numbers that cut its outputs. The
-        bounds are then about classes: those from below hold for the mechanism itself, those from above for who sees the class only.
+        Puts an output (a number, or a tuple for rows) into a class; of a continuous law: the rising numbers
+        that cut its outputs. The bounds are then about classes: those from below hold for the mechanism
+        itself, those from above for who sees the class only.
     orders : iterable of number, optional
-        Rényi orders, in (1, 10^6]. None: 1.5, 2, 8 and 32, unless all that is claimed is a pure epsilon, of which they say nothing new.
+        Rényi orders, in (1, 10^6]. None: 1.5, 2, 8 and 32, unless all that is claimed is a pure epsilon, of
+        which they say nothing new.
     epsilons : iterable of number, optional
-        Where the hockey stick is bounded (>= 0, nats). None: at a pure claim, and where it says more than that also at a quarter, half
-        and three quarters of it; else where the claim allows a delta of 1e-3 and 1e-6.
+        Where the hockey stick is bounded (>= 0, nats). None: at a pure claim, and where it says more than
+        that also at a quarter, half and three quarters of it; else where the claim allows a delta of 1e-3 and
+        1e-6.
     tail : float
-        Probability of the noise that need not be played, or of the gaps that need not be looked at, in [1e-60, 1).
+        Probability of the noise that need not be played, or of the gaps that need not be looked at, in
+        [1e-60, 1).
     slack : float
-        Share in (0, 1) by which the tail may blur the ratio of an audited output. Of a continuous law: how far apart the bounds of the loss
-        may be.
+        Share in (0, 1) by which the tail may blur the ratio of an audited output. Of a continuous law: how
+        far apart the bounds of the loss may be.
     vectors : int
-        How many noise vectors may be played, at least 1: memory is about 100 bytes for each and answer. Of a continuous law: how many cells
-        may be looked at; if they are used up, the bounds are farther apart.
+        How many noise vectors may be played, at least 1: memory is about 100 bytes for each and answer. Of a
+        continuous law: how many cells may be looked at; if they are used up, the bounds are farther apart.
 
     Returns
     -------
@@ -94,8 +102,8 @@ def exact(
     Raises
     ------
     InvalidParameter
-        If a pair is not neighbouring under the claim (with its distance), the noise is too wide to be played, the outputs need a
-        partition, or a parameter does not satisfy its constraint.
+        If a pair is not neighboring under the claim (with its distance), the noise is too wide to be played,
+        the outputs need a partition, or a parameter does not satisfy its constraint.
 
     Examples
     --------
@@ -117,6 +125,7 @@ def exact(
     _checked_pairs(pairs, subject, mechanism)
     orders_asked = _orders(orders)
     epsilons_asked = _epsilons(epsilons)
+    # Continuous laws are integrated; the rest of this function is about noise that can be played.
     if isinstance(subject, Continuous):
         asked = Asked(
             slack=share,
@@ -136,6 +145,7 @@ def exact(
         raise InvalidParameter(
             "audit.exact.partition must be None where each output has its own cost: a class has none."
         )
+    # The region depends on the laws alone, so that the same noise is played for both sides of every pair.
     played = region(subject.laws, left_out, vectors)
     audit = Audit(subject=subject, book=Book(subject, played, partition, vectors), slack=share)
     if search:
@@ -158,11 +168,13 @@ def _pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pair]:
 
 def _size(mechanism: Any, pairs: list[Pair]) -> int:
     if isinstance(mechanism, Continuous) and pairs:
+        # It knows how many answers it takes.
         return 1  # it knows how many answers it takes
     if isinstance(mechanism, Subject):
         if not pairs:
             raise InvalidParameter(
-                "audit.exact needs answers_a and answers_b, or neighbours, or search=True with n, how many answers."
+                "audit.exact needs answers_a and answers_b, or neighbours, "
+                "or search=True with n, how many answers."
             )
         return len(mechanism.laws)
     domain = getattr(mechanism, "domain_size", None)
@@ -170,13 +182,17 @@ def _size(mechanism: Any, pairs: list[Pair]) -> int:
         return domain
     if not pairs:
         raise InvalidParameter(
-            "audit.exact needs answers_a and answers_b, or neighbours, or search=True with n, how many answers."
+            "audit.exact needs answers_a and answers_b, or neighbours, "
+            "or search=True with n, how many answers."
         )
     return max(1, len(listed(pairs[0][0])))
 
 
 def _checked_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: Any) -> None:
-    """Raise `InvalidParameter` unless all pairs are neighbours, as far as the subject says which are, and some of them differ."""
+    """Raise `InvalidParameter` unless all pairs are neighbors and some of them differ.
+
+    Which pairs are neighbors is known as far as the subject has a sensitivity statement.
+    """
     if subject.sensitivity is None or not pairs:
         return
     domain = getattr(mechanism, "domain_size", None)

@@ -1,4 +1,4 @@
-"""Audit reports as one HTML page that needs nothing else: text, tables, and plots drawn as SVG.
+"""Writes audit reports as one HTML page that loads nothing: text, tables, and plots drawn as SVG.
 
 Claim: none; the page says what the reports say.
 """
@@ -16,10 +16,13 @@ from sordino.audit.black_boxes.report import Bar, StatisticalReport
 Report = ExactReport | StatisticalReport | ClaimReport
 
 _STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1b1f;background:#fff}
-h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2.2rem}pre{background:#f4f4f6;padding:.8rem;overflow-x:auto;font-size:13px}
+body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;\
+color:#1b1b1f;background:#fff}
+h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2.2rem}\
+pre{background:#f4f4f6;padding:.8rem;overflow-x:auto;font-size:13px}
 .ok{color:#17693a}.bad{color:#a3161f}svg{width:100%;height:auto;font:12px system-ui,sans-serif}
-@media(prefers-color-scheme:dark){body{color:#e6e6ea;background:#16161a}pre{background:#222228}.ok{color:#6fcf97}.bad{color:#ff8a8f}
+@media(prefers-color-scheme:dark){body{color:#e6e6ea;background:#16161a}pre{background:#222228}\
+.ok{color:#6fcf97}.bad{color:#ff8a8f}
 svg text{fill:#e6e6ea}}
 """
 _WIDTH, _LABELS, _ROW = 960, 380, 18
@@ -50,6 +53,7 @@ def page(*reports: Report, title: str = "Privacy audit") -> str:
     """
     broken = sum(report.broken for report in reports)
     verdict = f"{broken} of {len(reports)} broken" if broken else f"none of {len(reports)} broken"
+    # A box of which every run raised was not compared with anything: "not broken" would read as an acquittal.
     unseen = sum(getattr(report, "all_raised", False) for report in reports)
     verdict += f", {unseen} not audited because every run raised" if unseen else ""
     look = "bad" if broken or unseen else "ok"
@@ -63,7 +67,10 @@ def page(*reports: Report, title: str = "Privacy audit") -> str:
 
 def _sections(report: Report) -> Iterator[str]:
     if isinstance(report, ClaimReport):
-        yield f"<h2>{escape(report.claim.name)}</h2><p>{escape(report.claim.statement)} {escape('; '.join(report.claim.references))}</p>"
+        yield (
+            f"<h2>{escape(report.claim.name)}</h2><p>{escape(report.claim.statement)} "
+            f"{escape('; '.join(report.claim.references))}</p>"
+        )
         for each in report.reports:
             yield from _sections(each)
         return
@@ -77,6 +84,7 @@ def _sections(report: Report) -> Iterator[str]:
 def _scale(report: ExactReport) -> str:
     """Draw the loss that was found and what is claimed on one axis."""
     claimed = report.witness.claimed if math.isfinite(report.witness.claimed) else None
+    # The loss may be infinite; the bar must end somewhere on the page.
     found = min(max(report.epsilon_at_least, 0.0), _HIGHEST * 4)
     reach = max(found, claimed or 0.0, 1e-9) * 1.15
     width = _WIDTH - 80
@@ -86,7 +94,8 @@ def _scale(report: ExactReport) -> str:
 
     color = "#c1272d" if report.broken else "#2f7d4f"
     parts = [
-        f'<rect x="40" y="8" width="{at(found) - 40:.1f}" height="20" fill="{color}"><title>loss found</title></rect>'
+        f'<rect x="40" y="8" width="{at(found) - 40:.1f}" height="20" fill="{color}">'
+        "<title>loss found</title></rect>"
     ]
     parts.append(f'<text x="40" y="46">loss found: at least {report.epsilon_at_least:.6g} nats</text>')
     if claimed is not None:
@@ -94,11 +103,14 @@ def _scale(report: ExactReport) -> str:
             f'<line x1="{at(claimed)}" x2="{at(claimed)}" y1="2" y2="34" stroke="#3355aa" stroke-width="2"/>'
         )
         parts.append(f'<text x="{at(claimed)}" y="46" text-anchor="end">claimed {claimed:.6g}</text>')
-    return f'<svg viewBox="0 0 {_WIDTH} 54" role="img" aria-label="loss found and claimed">{"".join(parts)}</svg>'
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} 54" role="img" aria-label="loss found and claimed">'
+        f"{''.join(parts)}</svg>"
+    )
 
 
 def _ratios(report: StatisticalReport) -> str:
-    """Draw the log ratio of the hits over a partition of the outcomes, with what is claimed as lines on both sides."""
+    """Draw the log ratio of the hits over a partition of the outcomes; lines on both sides show the claim."""
     claimed = report.claimed_epsilon if math.isfinite(report.claimed_epsilon) else None
     sizes = [abs(bar.log_ratio) for bar in report.bars if math.isfinite(bar.log_ratio)]
     reach = min(_HIGHEST, max([*sizes, claimed or 0.0, _LOWEST]) * 1.1)
@@ -114,17 +126,25 @@ def _ratios(report: StatisticalReport) -> str:
         *([(claimed, "#3355aa"), (-claimed, "#3355aa")] if claimed is not None else []),
     ]:
         parts.append(f'<line x1="{at(x)}" x2="{at(x)}" y1="14" y2="{height}" stroke="{color}"/>')
-    ends = f'<text x="{at(-reach)}" y="11">more likely for b</text><text x="{at(reach)}" y="11" text-anchor="end">more likely for a</text>'
+    ends = (
+        f'<text x="{at(-reach)}" y="11">more likely for b</text>'
+        f'<text x="{at(reach)}" y="11" text-anchor="end">more likely for a</text>'
+    )
     label = "log ratio of the hits of a and b over events; lines: what is claimed"
-    return f'<svg viewBox="0 0 {_WIDTH} {height + 6}" role="img" aria-label="{label}">{ends}{"".join(parts)}</svg>'
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height + 6}" role="img" aria-label="{label}">'
+        f"{ends}{''.join(parts)}</svg>"
+    )
 
 
 def _row(bar: Bar, at: Callable[[float], float], y: int) -> str:
+    # The log ratio may be infinite, which has no place on the page.
     ratio = max(-1e9, min(1e9, bar.log_ratio))
     low, high = sorted((at(0.0), at(ratio)))
     text = bar.event if len(bar.event) <= 56 else bar.event[:53] + "..."
     said = f"{bar.event}: {bar.hits_a} of a, {bar.hits_b} of b, log ratio {bar.log_ratio:.3g}"
     return (
-        f'<g><title>{escape(said)}</title><text x="{_LABELS - 12}" y="{y + 12}" text-anchor="end">{escape(text)}</text>'
-        f'<rect x="{low}" y="{y + 2}" width="{max(high - low, 1):.1f}" height="{_ROW - 5}" fill="#7a8fc4"/></g>'
+        f'<g><title>{escape(said)}</title><text x="{_LABELS - 12}" y="{y + 12}" text-anchor="end">'
+        f'{escape(text)}</text><rect x="{low}" y="{y + 2}" width="{max(high - low, 1):.1f}" '
+        f'height="{_ROW - 5}" fill="#7a8fc4"/></g>'
     )

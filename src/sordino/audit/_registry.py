@@ -1,6 +1,7 @@
-"""All claims of the library, and one exact audit of each: holds the registry of claims.
+"""The registry of all claims of the library, and one exact audit of each.
 
-Claim: none of its own. Every module of mechanisms and estimators ends with its CLAIMS; nothing is listed twice.
+Claim: none of its own. Every module of mechanisms and estimators ends with its CLAIMS; nothing is listed
+twice.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _REACHED = 1e-6
 @final
 @dataclass(frozen=True, kw_only=True)
 class ClaimReport:
-    """One claim with the audits of the neighbours that it names.
+    """One claim with the audits of the neighbors that it names.
 
     Attributes
     ----------
     claim : Claim
-        Guarantee, theorem, proof page, neighbours.
+        Guarantee, theorem, proof page, neighbors.
     reports : tuple of ExactReport
-        One for each of its neighbours, in their order.
+        One for each of its neighbors, in their order.
 
     Examples
     --------
@@ -51,21 +52,28 @@ class ClaimReport:
 
     @property
     def audited(self) -> bool:
-        """True if the claim names neighbours. One that names none was not audited: its proof page and tests have to do."""
+        """True if the claim names neighbors.
+
+        A claim that names none was not audited: its proof page and tests have to do.
+        """
         return bool(self.reports)
 
     @property
     def tight(self) -> bool:
-        """True if there are audits (see `audited`), and every one finds a loss within 1e-6 of what is declared."""
+        """True if there are audits, and every one finds a loss within 1e-6 of what is declared."""
         return self.audited and all(_reached(report) for report in self.reports)
 
     def raise_if_broken(self) -> None:
-        """Raise `ClaimBroken` if an audit refutes the claim, or if it is said to be attained and is not; see `audited` for silence."""
+        """Raise `ClaimBroken` if an audit refutes the claim, or if it is said to be attained and is not.
+
+        A claim without audits raises nothing unless it is said to be attained: see `audited`.
+        """
         for report in self.reports:
             report.raise_if_broken()
         if self.claim.tight and not self.tight:
             raise ClaimBroken(
-                f"{self.claim.name} claims that its loss is attained, but it is not on the neighbours that it names."
+                f"{self.claim.name} claims that its loss is attained, "
+                "but it is not on the neighbours that it names."
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,7 +86,10 @@ class ClaimReport:
 
 
 def _reached(report: ExactReport) -> bool:
-    """Return whether the loss comes within 1e-6 of the claim: the log ratio, or where none is claimed a Rényi divergence."""
+    """Return whether the loss comes within 1e-6 of the claim.
+
+    The loss is the log ratio, or where no pure epsilon is claimed a Rényi divergence.
+    """
     if report.at_claim is None:
         return any(each.at_least >= each.claimed - _REACHED for each in report.divergences)
     return report.beyond_at_least >= -_REACHED
@@ -100,12 +111,13 @@ def claims() -> tuple[Claim, ...]:
     found: list[Claim] = []
     for home in _HOMES:
         for module in walk_packages(import_module(home).__path__, f"{home}."):
+            # Modules state claims beside their code, so no list of them has to be kept here.
             found += getattr(import_module(module.name), "CLAIMS", ())
     return tuple(found)
 
 
 def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:
-    """Audit every claim exactly, on the neighbours that it names: what `make audit` runs.
+    """Audit every claim exactly, on the neighbors that it names: what `make audit` runs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an exact audit found: frozen values, each bound with what it covers."""
+"""The report of an exact audit: frozen values, each bound with what it covers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sordino.releases import plain
 @final
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """Where the loss was found to be largest: anybody can compute it again.
+    """Where the loss was found to be largest, with all that is needed to compute it again.
 
     Attributes
     ----------
     output : object
         The output, or its class under the partition.
     answers_a, answers_b : object
-        The neighbours, in this order: the output is more likely under `answers_a`.
+        The neighbors, in this order: the output is more likely under `answers_a`.
     at_least, at_most : float
         Bounds of the log ratio of the probabilities of this output, in nats.
     claimed : float
@@ -30,7 +30,9 @@ class Witness:
     Examples
     --------
     >>> import sordino as sd
-    >>> report = sd.audit.exact(sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), answers_a=0, answers_b=1)
+    >>> report = sd.audit.exact(
+    ...     sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING), answers_a=0, answers_b=1
+    ... )
     >>> print(report.witness)
     output (0,) between 0 and 1: log ratio 0.999999999 to 1.00000001
     """
@@ -72,9 +74,10 @@ class Delta:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """The Rényi divergence of one order: bounds, what the claim allows, and by how much the claim is broken at least.
+    """The Rényi divergence of one order: bounds, what the claim allows, and by how much it is broken.
 
-    `at_most` is inf where the noise alone proves nothing. `beyond_at_least` counts each output with what is claimed for it.
+    `at_most` is inf where the noise alone proves nothing. `beyond_at_least` is by how much the claim is
+    broken at least, if each output is counted with what is claimed for it.
 
     Examples
     --------
@@ -106,17 +109,22 @@ class ExactReport:
     epsilon_at_least : float
         The loss is at least this, for certain: the lower end at the witness, and never below 0. In nats.
     epsilon_at_most : float
-        The loss of no audited output is more than this, for certain. Audited are the outputs that are likely enough for the noise
-        that was not played to change their ratio by at most a share `slack`. If `declared`, it is `epsilon_everywhere` that says so.
+        The loss of no audited output is more than this, for certain. Audited are the outputs that are likely
+        enough for the noise that was not played to change their ratio by at most a share `slack`. If
+        `declared`, it is `epsilon_everywhere` that says so.
     epsilon_everywhere : float
-        The loss of no output at all is more than this: proved by the noise alone, if outputs depend on the answers only through their
-        sums with the noise, and if `shifts` is true where the subject says so. inf where that proves nothing.
+        The loss of no output at all is more than this: proved by the noise alone, if outputs depend on the
+        answers only through their sums with the noise, and if `shifts` is true where the subject says so. inf
+        where that proves nothing.
     beyond_at_least, beyond_at_most : float
-        The same two bounds for the loss less what is claimed for each output; -inf if no pure epsilon is claimed.
+        The same two bounds for the loss less what is claimed for each output; -inf if no pure epsilon is
+        claimed.
     interval_beyond_at_least : float
-        By how much the loss leaves the interval that a `Range` or a `BoundedRange` claims, at least; -inf if no interval is claimed.
+        By how much the loss leaves the interval that a `Range` or a `BoundedRange` claims, at least; -inf if
+        no interval is claimed.
     at_claim : Delta or None
-        The hockey stick at the pure epsilon that is claimed (with costs of outputs at the cost of each), over all outputs.
+        The hockey stick at the pure epsilon that is claimed (with costs of outputs at the cost of each), over
+        all outputs.
     deltas : tuple of Delta
         At the epsilons that were asked for, over all outputs, those never played included.
     divergences : tuple of Divergence
@@ -126,7 +134,8 @@ class ExactReport:
     overrun : Witness or None
         The output whose loss exceeds what is claimed for it by most: `beyond_at_least` is reached there.
     audited, outputs : int
-        How many outputs are audited, and how many were seen (the smallest and largest numbers over the pairs).
+        How many outputs are audited, and how many were seen (the smallest and largest numbers over the
+        pairs).
     unresolved : float
         Upper bound of the probability of all outputs that are not audited.
     tail : float
@@ -134,15 +143,17 @@ class ExactReport:
     pairs, vectors : int
         How many pairs and noise vectors were played.
     partitioned : bool
-        Whether "output" means a class of a partition: then bounds from above hold for who sees the class only.
+        Whether "output" means a class of a partition: then bounds from above hold for who sees the class
+        only.
     declared : bool
         Whether `epsilon_at_most` rests on what the subject declares of itself, see `epsilon_everywhere`.
     checked : bool
-        Whether a sensitivity statement says that the pairs are neighbours; else it is your word.
+        Whether a sensitivity statement says that the pairs are neighbors; else it is your word.
     stated : bool
         Whether no noise was played and the law of the outputs is the one that the subject states.
     assumed : str
-        What the bounds of a continuous law rest on, in words. Its outputs are then cells: intervals of numbers, and single outputs.
+        What the bounds of a continuous law rest on, in words. Its outputs are then cells: intervals of
+        numbers, and single outputs.
 
     Examples
     --------
@@ -189,12 +200,18 @@ class ExactReport:
 
     @property
     def complete(self) -> bool:
-        """True if `epsilon_at_most` holds for every output (class), and not for the audited ones only; see `declared`."""
+        """True if `epsilon_at_most` holds for every output (or class), and not only for the audited ones.
+
+        It may rest on what the subject declares: see `declared`.
+        """
         return self.epsilon_everywhere <= self.epsilon_at_most or self.unresolved == 0
 
     @property
     def delta_at_claim(self) -> float | None:
-        """Upper bound of the hockey stick at the claimed epsilon: the claim holds up to this delta. None if no pure epsilon is claimed."""
+        """Upper bound of the hockey stick at the claimed epsilon: the claim holds up to this delta.
+
+        None if no pure epsilon is claimed.
+        """
         return None if self.at_claim is None else self.at_claim.at_most
 
     def raise_if_broken(self) -> None:
@@ -206,12 +223,22 @@ class ExactReport:
 
     def _found(self) -> str:
         if self.beyond_at_least > 0 and self.overrun is not None:
-            return f"loses at least {at_least(self.overrun.at_least)} nats where {self.overrun.claimed:.9g} are claimed"
+            return (
+                f"loses at least {at_least(self.overrun.at_least)} nats "
+                f"where {self.overrun.claimed:.9g} are claimed"
+            )
         if self.interval_beyond_at_least > 0:
-            return f"its loss leaves the claimed interval by at least {at_least(self.interval_beyond_at_least)} nats"
+            return (
+                "its loss leaves the claimed interval by at least "
+                f"{at_least(self.interval_beyond_at_least)} nats"
+            )
         for delta in (*self.deltas, *([] if self.at_claim is None else [self.at_claim])):
             if delta.at_least > delta.claimed:
-                return f"its delta at epsilon {delta.epsilon:.9g} is at least {at_least(delta.at_least)}, not {delta.claimed:.9g}"
+                return (
+                    f"its delta at epsilon {delta.epsilon:.9g} is at least {at_least(delta.at_least)}, "
+                    f"not {delta.claimed:.9g}"
+                )
+        # This is called for a broken claim, and nothing above refuted it: so a divergence does.
         worst = max(self.divergences, key=lambda divergence: divergence.beyond_at_least)
         return (
             f"its Rényi divergence of order {worst.alpha:g} is at least {at_least(worst.at_least)}, at least "
@@ -232,7 +259,8 @@ class ExactReport:
 
     def __repr__(self) -> str:
         return (
-            f"ExactReport({'BROKEN' if self.broken else 'not broken'}, epsilon_at_least={at_least(self.epsilon_at_least)}, "
+            f"ExactReport({'BROKEN' if self.broken else 'not broken'}, "
+            f"epsilon_at_least={at_least(self.epsilon_at_least)}, "
             f"epsilon_at_most={at_most(self.epsilon_at_most)}, claimed={self.claimed!r})"
         )
 
@@ -253,11 +281,13 @@ class ExactReport:
             f"  worst    {self.witness}",
         ]
         lines += [
-            f"  delta    {interval(each.at_least, each.at_most)} at epsilon {each.epsilon:.6g}, claimed {each.claimed:.3g} ({every})"
+            f"  delta    {interval(each.at_least, each.at_most)} at epsilon {each.epsilon:.6g}, "
+            f"claimed {each.claimed:.3g} ({every})"
             for each in self.deltas
         ]
         lines += [
-            f"  Rényi    {interval(each.at_least, each.at_most)} at order {each.alpha:g}, claimed {each.claimed:.9g}"
+            f"  Rényi    {interval(each.at_least, each.at_most)} at order {each.alpha:g}, "
+            f"claimed {each.claimed:.9g}"
             for each in self.divergences
         ]
         word = "" if self.checked else ", neighbours on your word"
@@ -269,7 +299,8 @@ class ExactReport:
             lines.append(f"  and      {self.assumed}")
         if self.declared:
             lines.append(
-                "  if       outputs depend on the answers only through their sums with the noise, and `shifts` is true where it is said"
+                "  if       outputs depend on the answers only through their sums with the noise, "
+                "and `shifts` is true where it is said"
             )
         return "\n".join(lines)
 

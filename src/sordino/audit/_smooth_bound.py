@@ -1,6 +1,7 @@
-"""Whether a smooth bound is one: both of its conditions, tried on pairs of neighbours.
+"""Audits a smooth bound: tries both of its conditions on pairs of neighbors.
 
-Claim: a bound that is reported as broken does not satisfy a condition at the witness. Silence proves nothing of other pairs.
+Claim: a bound that is reported as broken does not satisfy a condition at the witness. Silence proves nothing
+of other pairs.
 Proof: docs/proofs/smooth-bounds.md, "Trying a bound".
 Floats: conditions may be missed by a share of 2^-40, for which mechanisms pay.
 """
@@ -31,19 +32,19 @@ _ORACLE_STEEP = "the sensitivity at some distance is above that of the neighbour
 @final
 @dataclass(frozen=True, kw_only=True)
 class BoundWitness:
-    """Where a condition fails, or comes closest to it: anybody can compute it again.
+    """Where a condition fails, or comes closest to it, with all that is needed to compute it again.
 
     Attributes
     ----------
     condition : str
-        What must not be.
+        What must not be the case.
     x, y : object
-        The neighbours, in this order.
+        The neighbors, in this order.
     distance : int
         The distance at which the sensitivity of `x` was asked for; 0 for bounds.
     found, allowed : float
-        What must be at most what: the change and the bound of `x`; the bound of `x` and e^beta times that of `y`; the sensitivity of `x` at
-        the distance and that of `y` one farther.
+        What must be at most what: the change and the bound of `x`; the bound of `x` and e^beta times that of
+        `y`; the sensitivity of `x` at the distance and that of `y` one farther.
 
     Examples
     --------
@@ -63,13 +64,17 @@ class BoundWitness:
     @property
     def excess(self) -> float:
         """The logarithm of found/allowed: above 0 where the condition fails."""
+        # A change of 0 is allowed by every bound, also by a bound of 0.
         if self.found <= 0:
             return -math.inf
         return math.log(self.found) - math.log(self.allowed) if self.allowed > 0 else math.inf
 
     def __str__(self) -> str:
         at = f" at distance {self.distance}" if self.distance else ""
-        return f"{self.condition}: {self.found:.9g} of {self.allowed:.9g}{at} between {short(self.x)} and {short(self.y)}"
+        return (
+            f"{self.condition}: {self.found:.9g} of {self.allowed:.9g}{at} "
+            f"between {short(self.x)} and {short(self.y)}"
+        )
 
 
 @final
@@ -109,7 +114,8 @@ class SmoothBoundReport:
         """Raise `ClaimBroken` if a condition fails."""
         if self.broken:
             raise ClaimBroken(
-                f"{self.name} is not a {self.beta:g}-smooth bound: {self.witness.condition}. The report has the witness."
+                f"{self.name} is not a {self.beta:g}-smooth bound: {self.witness.condition}. "
+                "The report has the witness."
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +130,10 @@ class SmoothBoundReport:
 
     def __str__(self) -> str:
         verdict = "BROKEN" if self.broken else "not broken"
-        return f"{self.name}: {self.beta:g}-smooth bound {verdict} on {self.pairs} pairs\n  worst    {self.witness}"
+        return (
+            f"{self.name}: {self.beta:g}-smooth bound {verdict} on {self.pairs} pairs\n"
+            f"  worst    {self.witness}"
+        )
 
 
 def smooth_bound(
@@ -137,23 +146,25 @@ def smooth_bound(
     distances: int = 16,
     limit: int = 1000,
 ) -> SmoothBoundReport:
-    """Try whether a bound is beta-smooth, on pairs of neighbouring data: made-up ones, never private ones.
+    """Try on pairs of neighboring data whether a bound is beta-smooth.
+
+    The data are made up, never private.
 
     Parameters
     ----------
     bound : callable or None
-        Takes data, returns the bound S, a number or one for each of several statistics. It must be at least the change of the statistic
-        between neighbours, and at most e^beta times the bound of a neighbour.
+        Takes data, returns the bound S, a number or one for each of several statistics. It must be at least
+        the change of the statistic between neighbors, and at most e^beta times the bound of a neighbor.
     statistic : callable
         Takes data, returns a number, or several.
     neighbours : iterable of pairs
-        Pairs (x, y) of neighbouring data, on your word; an endless generator will do. The rare ones convict: those at the edge of what is
-        possible.
+        Pairs (x, y) of neighboring data, on your word; an endless generator will do. The rare ones convict:
+        those at the edge of what is possible.
     beta : number
         In [0, inf), in nats.
     sensitivity_at : callable, optional
-        What is handed to `smooth.bound`: takes data and a distance t, returns U_t. U_0 must be at least the change of the statistic, and
-        U_t(x) at most U_(t+1)(y).
+        What is handed to `smooth.bound`: takes data and a distance t, returns U_t. U_0 must be at least the
+        change of the statistic, and U_t(x) at most U_(t+1)(y).
     distances : int
         At how many distances it is asked.
     limit : int
@@ -166,7 +177,8 @@ def smooth_bound(
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, there are no pairs, or a function returns NaN or negative bounds.
+        If a parameter does not satisfy its constraint, there are no pairs, or a function returns NaN or
+        negative bounds.
 
     Examples
     --------
@@ -178,14 +190,19 @@ def smooth_bound(
     >>> def local(x):
     ...     low, middle, high = sorted(x)
     ...     return max(high - middle, middle - low)
-    >>> report = sd.audit.smooth_bound(local, median, neighbours=[([5, 5, 5], [5, 5, 10]), ([5, 5, 10], [0, 5, 10])], beta=0.5)
+    >>> report = sd.audit.smooth_bound(
+    ...     local, median, neighbours=[([5, 5, 5], [5, 5, 10]), ([5, 5, 10], [0, 5, 10])], beta=0.5
+    ... )
     >>> print(report.witness)
     the bound of one is more than e^beta times that of the other: 5 of 0 between [5, 5, 10] and [5, 5, 5]
     >>> def smooth(x):
     ...     return sd.smooth.quantile(x, q=0.5, lower=0, upper=10, beta=0.5)
-    >>> sd.audit.smooth_bound(smooth, median, neighbours=[([5, 5, 5], [5, 5, 10]), ([5, 5, 10], [0, 5, 10])], beta=0.5).broken
+    >>> sd.audit.smooth_bound(
+    ...     smooth, median, neighbours=[([5, 5, 5], [5, 5, 10]), ([5, 5, 10], [0, 5, 10])], beta=0.5
+    ... ).broken
     False
     """
+    # An exact number may be too large for a float.
     rate = float(min(NOT_NEGATIVE("audit.smooth_bound.beta", beta), 1 << 1000))
     farthest, most = (
         COUNT("audit.smooth_bound.distances", distances),
@@ -201,6 +218,7 @@ def smooth_bound(
         raise InvalidParameter("audit.smooth_bound.neighbours must be a list of pairs of neighbouring data.")
     worst: BoundWitness | None = None
     pairs = 0
+    # The pairs may come from an endless generator, so only the first ones are taken.
     for pair in islice(neighbours, most):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InvalidParameter(
@@ -225,10 +243,13 @@ def _tried(
     change = np.abs(_numbers(statistic(x)) - _numbers(statistic(y)))
     if bound is not None:
         here, there = _bounds(bound(x)), _bounds(bound(y))
+        # The change is the same in both orders, the conditions on the bound are not.
         for one, other, own, its in ((x, y, here, there), (y, x, there, here)):
             yield _worst(_BELOW, one, other, 0, change, own)
+            # An overflow gives inf, which allows everything, so it is no error.
             with np.errstate(over="ignore"):
                 highest = math.exp(min(beta, _FARTHEST)) * its
+            # A larger exponent would raise in `math.exp`.
             yield _worst(_STEEP, one, other, 0, own, highest)
     if oracle is not None:
         near, far = ([_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))

@@ -1,6 +1,7 @@
-"""What the exact audit of all claims does not look at, and why: silence is no acquittal.
+"""What the exact audit of all claims does not look at, and why.
 
-Claim: every proof page of the library belongs to a claim that is audited or is listed here; a test holds it to that.
+Claim: every proof page of the library belongs to a claim that is audited or is listed here; a test holds it
+to that.
 """
 
 from __future__ import annotations
@@ -44,11 +45,17 @@ class Unaudited:
 
 
 _NO_NEIGHBOURS = "the claim names no neighbours; it is proved."
-_NOT_PRIVATE = "it works on what was released, so there is no loss to look for; what it says of the answers is proved and tested."
+_NOT_PRIVATE = (
+    "it works on what was released, so there is no loss to look for; "
+    "what it says of the answers is proved and tested."
+)
 _NOT_PRIVATE_CHOICE = (
     "it sees no data, so there is no loss to look for; its figures are tested against releases."
 )
-_MANY_STEPS = "it is about lists of releases, each audited alone; that costs add up like this is proved, and tested against other routes."
+_MANY_STEPS = (
+    "it is about lists of releases, each audited alone; "
+    "that costs add up like this is proved, and tested against other routes."
+)
 _ITSELF = (
     "an auditor cannot acquit itself; its bounds are proved, and it judges mechanisms with known verdicts."
 )
@@ -57,19 +64,30 @@ _OTHERS = (
         name="samplers",
         statement="Noise has exactly its stated law.",
         proof="samplers.md",
-        why="the audit plays laws, not draws; that draws have these laws is proved, and tested on words that are handed in.",
+        why=(
+            "the audit plays laws, not draws; "
+            "that draws have these laws is proved, and tested on words that are handed in."
+        ),
     ),
     Unaudited(
         name="domain_size",
         statement="Releases over more than 65536 items have the law of the computation item by item.",
         proof="noisy-top-k.md",
-        why="the audit goes item by item; that large domains have this law is proved, and the tests enumerate it on small ones.",
+        why=(
+            "the audit goes item by item; "
+            "that large domains have this law is proved, and the tests enumerate it on small ones."
+        ),
     ),
     Unaudited(
         name="grid and sensitivity",
-        statement="Answers become whole steps that move by no more than the statement of their sensitivity says.",
+        statement=(
+            "Answers become whole steps that move by no more than the statement of their sensitivity says."
+        ),
         proof="grid.md",
-        why="the audit believes the statement of sensitivity and begins on the grid; both are proved and tested.",
+        why=(
+            "the audit believes the statement of sensitivity and begins on the grid; "
+            "both are proved and tested."
+        ),
     ),
     Unaudited(
         name="Sensitivity",
@@ -87,11 +105,17 @@ _OTHERS = (
         name="Session",
         statement="Whether a predicate keeps a row is a function of the values of that row alone.",
         proof="predicates.md",
-        why="there is no noise in it; it is proved, and each row is asked about in a table of its own and in company.",
+        why=(
+            "there is no noise in it; "
+            "it is proved, and each row is asked about in a table of its own and in company."
+        ),
     ),
     Unaudited(
         name="Session",
-        statement="Bucket counts and clipped sums of a column are sums over units of what the rows of each unit alone determine.",
+        statement=(
+            "Bucket counts and clipped sums of a column are sums over units "
+            "of what the rows of each unit alone determine."
+        ),
         proof="numbers.md",
         why="there is no noise in it; it is proved, and tested on tables of every kind and their neighbours.",
     ),
@@ -99,19 +123,33 @@ _OTHERS = (
         name="Session",
         statement="A unit that counts in at most G groups pays for G releases, replaced for twice as many.",
         proof="groups.md",
-        why="it composes audited claims; its proof is tested on small tables, every view, with all noise added up.",
+        why=(
+            "it composes audited claims; "
+            "its proof is tested on small tables, every view, with all noise added up."
+        ),
     ),
     Unaudited(
         name="Session",
-        statement="Figures within a declared range move by what their folded noise is made for, and are unbiased.",
+        statement=(
+            "Figures within a declared range move by what their folded noise is made for, and are unbiased."
+        ),
         proof="bounded-figures.md",
-        why="its noise is that of FoldedMechanism, which is audited; what moves figures is proved, and tested on small tables.",
+        why=(
+            "its noise is that of FoldedMechanism, which is audited; "
+            "what moves figures is proved, and tested on small tables."
+        ),
     ),
     Unaudited(
         name="most_significant",
-        statement="Statistics of a genome move between neighbouring families by what the mechanism that selects was told.",
+        statement=(
+            "Statistics of a genome move between neighbouring families "
+            "by what the mechanism that selects was told."
+        ),
         proof="most-significant.md",
-        why="the audit judges the mechanisms; that statistics and bounds move so is proved, and enumerated over tables of few families.",
+        why=(
+            "the audit judges the mechanisms; "
+            "that statistics and bounds move so is proved, and enumerated over tables of few families."
+        ),
     ),
     Unaudited(
         name="choose_selector",
@@ -121,21 +159,36 @@ _OTHERS = (
     ),
     Unaudited(
         name="Session.randomize and mean_of_reports",
-        statement="Reports of the records of one unit are M epsilon-private; the interval covers the mean of the numbers.",
+        statement=(
+            "Reports of the records of one unit are M epsilon-private; "
+            "the interval covers the mean of the numbers."
+        ),
         proof="reports.md",
-        why="each report is one of CompositeMechanism, which is audited; that no other one changes is proved, and tested line by line.",
+        why=(
+            "each report is one of CompositeMechanism, which is audited; "
+            "that no other one changes is proved, and tested line by line."
+        ),
     ),
     Unaudited(
         name="BucketCounts",
-        statement="Each record adds to the counts of buckets, and to sums of clipped steps, what depends on this record alone.",
+        statement=(
+            "Each record adds to the counts of buckets, and to sums of clipped steps, "
+            "what depends on this record alone."
+        ),
         proof="bucket-counts.md",
         why="there is no noise in it; it is proved, and tested on columns of every kind.",
     ),
     Unaudited(
         name="smooth",
-        statement="Bounds are at least what one unit can change, and change by a factor of e^beta at most with one unit.",
+        statement=(
+            "Bounds are at least what one unit can change, "
+            "and change by a factor of e^beta at most with one unit."
+        ),
         proof="smooth-bounds.md",
-        why="there is no noise in it; it is proved, tested on all small data sets, and `audit.smooth_bound` tries any bound.",
+        why=(
+            "there is no noise in it; "
+            "it is proved, tested on all small data sets, and `audit.smooth_bound` tries any bound."
+        ),
     ),
     Unaudited(
         name="interval",
@@ -165,7 +218,10 @@ _OTHERS = (
         name="plan",
         statement="Forecasts of noise and of success hold for the laws that are sampled.",
         proof="accuracy.md",
-        why="they are computed from public parameters before anything is released; they are proved and tested.",
+        why=(
+            "they are computed from public parameters before anything is released; "
+            "they are proved and tested."
+        ),
     ),
     Unaudited(
         name="cost.compose",
@@ -206,7 +262,7 @@ def unaudited() -> tuple[Unaudited, ...]:
     Returns
     -------
     tuple of Unaudited
-        Claims that name no neighbours, and guarantees that are not about what a mechanism loses.
+        Claims that name no neighbors, and guarantees that are not about what a mechanism loses.
 
     Examples
     --------

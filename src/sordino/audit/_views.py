@@ -1,6 +1,7 @@
-"""What a cost claims, view by view, and which views an audit looks at.
+"""The views of a cost that an exact audit checks: Rényi orders, epsilons, intervals, and what each claims.
 
-Claim: a view that is held against a mechanism is one that its cost makes. Proof: docs/proofs/exact-audit.md, "Report".
+Claim: a view that is held against a mechanism is one that its cost makes. Proof: docs/proofs/exact-audit.md,
+"Report".
 Floats: only outward rounding.
 """
 
@@ -36,7 +37,7 @@ class Views(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Claimed:
-    """What is claimed for all outputs, and perhaps for each."""
+    """What is claimed for all outputs together, and for single ones if their costs differ."""
 
     whole: Cost
     of: Callable[[Any], Cost] | None
@@ -68,6 +69,7 @@ class Claimed:
             raise InvalidParameter(
                 f"audit.exact.orders must be orders at which the claim says something; got {float(alpha):g}."
             )
+        # Both numbers are rounded, so a tiny excess is no contradiction.
         if claimed > most * (1 + _ROUNDING):
             raise InvalidParameter(_ABOVE)
         return Fraction(claimed)
@@ -75,6 +77,7 @@ class Claimed:
     def views(self, orders: list[Fraction] | None, epsilons: list[Fraction] | None) -> Views:
         """Return the views that were asked for, or where none were, those that say something."""
         pure = self.whole.pure()
+        # A pure epsilon implies a curve and deltas; they are checked only where the cost claims more.
         finer = isinstance(pure, Fraction) and _says_more(self.whole, pure)
         if orders is None:
             orders = [
@@ -102,21 +105,25 @@ class Claimed:
     def deltas(
         self, where: Sequence[Fraction | None], found: Sequence[tuple[float, float]]
     ) -> tuple[Delta | None, tuple[Delta, ...]]:
-        """Return what was found of the hockey stick, with what is claimed: at the claim, and where it was looked for."""
+        """Return what was found of the hockey stick with what is claimed: at the claim, and elsewhere."""
         deltas = []
         for epsilon, (low, high) in zip(where, found, strict=True):
-            claimed = (
-                0.0 if epsilon is None else self.whole.delta(below(epsilon))
-            )  # a delta does not rise with epsilon
+            # A delta does not rise with epsilon, so the next smaller float claims no less.
+            claimed = 0.0 if epsilon is None else self.whole.delta(below(epsilon))
             at = float(self.whole.pure() if epsilon is None else epsilon)
             deltas.append(Delta(epsilon=at, at_least=low, at_most=high, claimed=claimed))
         at_claim = deltas[where.index(None)] if None in where else None
+        # A None behind other epsilons was added by `views`, not asked for: it is reported as `at_claim` only.
         return at_claim, tuple(deltas[:-1] if None in where[1:] else deltas)
 
     def divergences(
         self, orders: Sequence[Fraction], found: Sequence[tuple[float, float, float]]
     ) -> tuple[Divergence, ...]:
-        """Return what was found of the Rényi divergences (from below, beyond what is claimed, from above), with what is claimed."""
+        """Return what was found of the Rényi divergences, with what is claimed.
+
+        Each entry of `found` is a lower bound, by how much the claim is exceeded at least, and an upper
+        bound.
+        """
         return tuple(
             Divergence(
                 alpha=float(alpha),
@@ -151,13 +158,15 @@ def below(x: Fraction | float) -> float:
 def _divergence(cost: Cost, alpha: Fraction) -> float:
     """Return what a cost claims of the order: its curve, or its zCDP where that says more."""
     rho = cost.zcdp()
-    order = above(alpha)  # a divergence does not fall with the order
+    # A divergence does not fall with the order, so the next larger float claims no less.
+    order = above(alpha)
     return min(cost.rdp(order), math.inf if rho == math.inf else above(Fraction(rho) * alpha))
 
 
 def _says_more(cost: Cost, pure: Fraction) -> bool:
     """Return whether a cost with a pure epsilon claims more than that."""
     alone = Pure(epsilon=pure)
+    # A view says more only if it is smaller by more than the rounding of both.
     if isinstance(cost, Range | BoundedRange) or any(
         _divergence(cost, a) < alone.rdp(float(a)) * _LESS for a in _ORDERS
     ):
@@ -170,15 +179,18 @@ def _says_more(cost: Cost, pure: Fraction) -> bool:
 def interval_beyond(cost: Cost, forth: float, back: float) -> float:
     """Return by how much the loss leaves the interval that is claimed, at least; -inf if none is claimed.
 
-    The loss in one order reaches from `-back` to `forth` at least: a `BoundedRange` is as wide as its epsilon, wherever it lies, and a
-    `Range` has its own end for each order, but which order is which is not said.
+    The loss in one order reaches from `-back` to `forth` at least: a `BoundedRange` is as wide as its
+    epsilon, wherever it lies, and a `Range` has its own end for each order, but which order is which is not
+    said.
     """
     if not isinstance(cost, Range | BoundedRange):
         return -math.inf
+    # An infinite loss leaves every interval, and has no exact fraction.
     if math.inf in {forth, back}:
         return math.inf
     ends = Fraction(forth), Fraction(back)
     if isinstance(cost, BoundedRange):
         return below(sum(ends) - cost.pure())
+    # Either order may be the one that `high` is about; only what neither reading allows refutes the claim.
     ways = ((cost.high, cost.low), (cost.low, cost.high))
     return below(min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways))

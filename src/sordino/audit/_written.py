@@ -1,6 +1,7 @@
-"""Bounds, outputs and answers in words: rounded outward, and short.
+"""How reports write bounds, outputs and answers: bounds are rounded outward, long values are cut.
 
-Claim: what is written of a bound from below is never more, of one from above never less. Floats: converted exactly.
+Claim: what is written of a bound from below is never more, of one from above never less. Floats: converted
+exactly.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from sordino.releases import plain
 
 
 def at_least(x: float, digits: int = 9) -> str:
-    """Return a lower bound in words: never more than it is."""
+    """Return a lower bound in words: never more than the bound itself."""
     return _rounded(x, digits, ROUND_FLOOR)
 
 
 def at_most(x: float, digits: int = 9) -> str:
-    """Return an upper bound in words: never less than it is."""
+    """Return an upper bound in words: never less than the bound itself."""
     return _rounded(x, digits, ROUND_CEILING)
 
 
@@ -40,7 +41,7 @@ def interval(low: float, high: float) -> str:
 
 
 def ready(value: Any) -> Any:
-    """Return an output or a list of answers as JSON-ready values; what has no JSON is pictured."""
+    """Return an output or a list of answers as JSON-ready values, or the `repr` of what has no JSON form."""
     if isinstance(value, Mapping):
         return {
             int(place) if isinstance(place, np.integer) else place: ready(answer)
@@ -54,6 +55,6 @@ def ready(value: Any) -> Any:
 
 
 def short(value: Any) -> str:
-    """Return a picture of an output or of answers that fits on a line."""
+    """Return the `repr` of an output or of answers, cut to fit on a line."""
     text = repr(value.tolist() if hasattr(value, "tolist") else value)
     return text if len(text) <= 60 else text[:57] + "..."

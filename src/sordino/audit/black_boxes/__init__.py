@@ -1,1 +1,1 @@
-"""Mechanisms that are only run: what two boxes left behind, and which event tells them apart."""
+"""Audits of mechanisms that are only run: which event tells the outcomes of two boxes apart."""

@@ -1,8 +1,10 @@
-"""Clopper-Pearson: what a number of hits in independent runs says, for certain at a level, about the probability of a hit.
+"""Clopper-Pearson bounds: what the number of hits in independent runs says about the probability of a hit.
 
-Claim: `at_most` is below the true probability, and `at_least` above it, with probability at most `level` [clopper1934].
+Claim: `at_most` is below the true probability, and `at_least` above it, with probability at most `level`
+[clopper1934].
 Proof: docs/proofs/statistical-audit.md, "One event".
-Floats: a computed tail is off by a share below 1e-6 for up to 10^8 runs; the level is lowered by as much, ends are rounded outward.
+Floats: a computed tail is off by a share below 1e-6 for up to 10^8 runs; the level is lowered by as much,
+ends are rounded outward.
 """
 
 from __future__ import annotations
@@ -19,13 +21,19 @@ _NEGLIGIBLE = 1e-9
 
 
 def at_most(hits: int, runs: int, level: float) -> float:
-    """Return an upper confidence bound of the probability of a hit: the p at which so few hits have probability `level`."""
+    """Return an upper confidence bound of the probability of a hit.
+
+    It is the p at which so few hits have probability `level`.
+    """
+    # If every run hit, no probability is too large.
     if hits >= runs:
         return 1.0
     low, high = hits / runs, 1.0
+    # The computed tail may be off by this share; a lower level makes up for it.
     wanted = level * (1 - _ROUNDING)
     while True:
         middle = (low + high) / 2
+        # No float is left between the two ends: the outer one is returned.
         if not low < middle < high:
             return high
         if lower_tail(hits, runs, middle) <= wanted:
@@ -36,14 +44,16 @@ def at_most(hits: int, runs: int, level: float) -> float:
 
 def at_least(hits: int, runs: int, level: float) -> float:
     """Return a lower confidence bound of the probability of a hit: one less the upper bound of a miss."""
+    # The difference is rounded; the next smaller float is a lower bound for certain.
     return max(0.0, math.nextafter(1 - at_most(runs - hits, runs, level), 0.0))
 
 
 def lower_tail(hits: int, runs: int, p: float) -> float:
-    """Return P(X <= hits) for X binomial, where hits <= runs p: terms fall from the last one on, at a rising speed.
+    """Return P(X <= hits) for X binomial, where hits <= runs p.
 
-    Going down from j = hits, each term is j (1 - p) / ((runs - j + 1) p) times the one before, less than 1. What is left out when a
-    term is small is at most that term over one less its quotient; it is added.
+    Going down from j = hits, each term is j (1 - p) / ((runs - j + 1) p) times the one before, less than 1
+    and falling. What is left out when a term is small is at most that term over one less its quotient; it is
+    added.
     """
     last = math.exp(log_term(hits, runs, p))
     total, term, j = 1.0, 1.0, hits
@@ -61,7 +71,10 @@ def lower_tail(hits: int, runs: int, p: float) -> float:
 
 
 def log_term(hits: int, runs: int, p: float) -> float:
-    """Return ln P(X = hits) for X binomial, 0 < p < 1: Stirling's formula, so that nothing large is subtracted from its like."""
+    """Return ln P(X = hits) for X binomial, 0 < p < 1.
+
+    It uses Stirling's formula, so that no two large numbers of about the same size are subtracted.
+    """
     if hits == 0:
         return runs * math.log1p(-p)
     if hits == runs:
@@ -74,6 +87,7 @@ def log_term(hits: int, runs: int, p: float) -> float:
 
 def _stirling(m: int) -> float:
     """Return ln m! less its leading terms (m + 1/2) ln m - m + ln(2 pi) / 2."""
+    # From 16 on the series is exact enough; below, the logarithm of the gamma function is.
     if m < _SMALL:
         return math.lgamma(m + 1) - (m + 0.5) * math.log(m) + m - math.log(2 * math.pi) / 2
     return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * m * m)) / (m * m)) / (m * m)) / m

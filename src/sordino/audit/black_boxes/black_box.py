@@ -1,6 +1,7 @@
-"""Mechanisms of this library and of others as black boxes: callables without arguments.
+"""Turns a mechanism, of this library or of others, into a black box: a callable without arguments.
 
-Claim: none of its own. Of this library `release` itself is called, or in batches its own noise, sampled, through its own decision.
+Claim: none of its own. Of this library `release` itself is called, or in batches its own noise, sampled,
+through its own decision.
 """
 
 from __future__ import annotations
@@ -26,20 +27,23 @@ from sordino.noise import uniform_below
 def black_box(
     mechanism: Any, data: Any, *, batch: int | None = None, entropy: Entropy = SYSTEM
 ) -> Callable[[], Any]:
-    """Return a mechanism at work on made-up data, as `audit.statistical` runs it.
+    """Return a callable that runs a mechanism on made-up data, for `audit.statistical`.
 
     Parameters
     ----------
     mechanism : object
-        In this order: an `audit.Subject`; an object with `release(data, entropy=)` (this library) or `randomise(data)` (diffprivlib); or
-        anything that is called with the data (an OpenDP measurement, a function).
+        In this order: an `audit.Subject`; an object with `release(data, entropy=)` (this library) or
+        `randomise(data)` (diffprivlib); or anything that is called with the data (an OpenDP measurement, a
+        function).
     data : object
-        What it is given. Over a public domain: a list of all answers, or a mapping from positions to those that are not 0.
+        What it is given. Over a public domain: a list of all answers, or a mapping from positions to those
+        that are not 0.
     batch : int, optional
-        Outcomes a call, for subjects and mechanisms of this library: noise is sampled at once and played through the mechanism's own
-        decision. Give `audit.statistical` the same number. None: one run a call.
+        Outcomes a call, for subjects and mechanisms of this library: noise is sampled at once and played
+        through the mechanism's own decision. Give `audit.statistical` the same number. None: one run a call.
     entropy : Entropy
-        For subjects and mechanisms of this library; others draw their own. Two boxes must not get the same seed.
+        For subjects and mechanisms of this library; others draw their own. Two boxes must not get the same
+        seed.
 
     Returns
     -------
@@ -68,8 +72,10 @@ def black_box(
         subject = mechanism if isinstance(mechanism, Subject) else subject_of(mechanism, n)
         if not isinstance(subject, Subject):
             raise InvalidParameter(
-                f"audit.black_box.batch must be None where noise is continuous; got {batch} and {shown(mechanism)}."
+                "audit.black_box.batch must be None where noise is continuous; "
+                f"got {batch} and {shown(mechanism)}."
             )
+        # A law that is only stated has no noise to play: its releases are run one by one.
         if not subject.laws:
             if not hasattr(mechanism, "release"):
                 raise InvalidParameter(
@@ -91,12 +97,16 @@ def black_box(
     if callable(mechanism):
         return lambda: mechanism(data)
     raise InvalidParameter(
-        f"audit.black_box needs a mechanism with release or randomise, or one that can be called; got {shown(mechanism)}."
+        "audit.black_box needs a mechanism with release or randomise, or one that can be called; "
+        f"got {shown(mechanism)}."
     )
 
 
 def _release(mechanism: Any, data: Any, entropy: Entropy) -> Callable[[], Any]:
-    """Return the release of a mechanism on the data; one over a public domain is given the answers that are not 0 by their positions."""
+    """Return the release of a mechanism on the data.
+
+    Over a public domain it is given the answers that are not 0, by their positions.
+    """
     if getattr(mechanism, "domain_size", None) is None:
         return lambda: mechanism.release(data, entropy=entropy)
     answers, positions = nonzero(data)
@@ -104,7 +114,10 @@ def _release(mechanism: Any, data: Any, entropy: Entropy) -> Callable[[], Any]:
 
 
 def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
-    """Return the outcomes of `n` runs, each with all of its noise drawn anew while its outcome is the one that is never released."""
+    """Return the outcomes of `n` runs.
+
+    All noise of a run is drawn anew while its outcome is the one that is never released.
+    """
 
     def drawn(size: int) -> Any:
         return subject.played(
@@ -113,6 +126,7 @@ def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
 
     if subject.again is None:
         return drawn(n)
+    # Rows are independent: those that are kept, in their order, have the law of a release.
     kept: list[Any] = []
     while len(kept) < n:
         outcomes = drawn(n)
@@ -125,7 +139,7 @@ def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
 
 
 def _named(outcome: Any, again: Any) -> bool:
-    """Return whether an outcome is the one that is never released; what has no key is no output that can be named."""
+    """Return whether an outcome is the one that is never released; what has no key is another one."""
     try:
         return key(outcome) == key(again)
     except InvalidParameter:
@@ -133,9 +147,13 @@ def _named(outcome: Any, again: Any) -> bool:
 
 
 def _sampled(law: Noise, n: int, entropy: Entropy) -> NDArray[np.int64]:
-    """Return `n` draws of a law; a finite one is drawn by where a uniform whole number falls among its weights."""
+    """Return `n` draws of a law.
+
+    A finite law is drawn by where a uniform whole number falls among its weights.
+    """
     if not isinstance(law, Finite):
         return law.sample(n, entropy)
+    # With `side="right"` a value of weight 0 is never drawn.
     ends = np.cumsum(law.weights)
     return law.low + np.searchsorted(ends, uniform_below(int(ends[-1]), n, entropy), side="right").astype(
         np.int64

@@ -1,4 +1,4 @@
-"""Outcomes as columns: the numbers at each place, numbers computed from them, the shape, and one word for the whole outcome.
+"""Turns outcomes into columns: numbers, numbers computed from them, shapes, and a word for each outcome.
 
 Claim: none. All of it is post-processing of single outcomes.
 Floats: computed as they come; a sum or difference that is rounded is still a function of the outcome.
@@ -33,7 +33,8 @@ class Columns(NamedTuple):
     which : array of int, shape (n,)
         The position of each outcome's shape.
     words : array of uint64, shape (n,)
-        The same for equal outcomes. Different ones share a word once in 2^64 or so, which merges two events and is harmless.
+        The same for equal outcomes. Different ones share a word once in 2^64 or so, which merges two events
+        and is harmless.
     tables : tuple of array
         The rows of each shape.
     """
@@ -65,6 +66,7 @@ def columns(part: Part, paths: tuple[str, ...]) -> Columns:
         which.append(np.full(table.shape[0], i, dtype=np.int64))
         words.append(_words(shape, table))
         start = rows.stop
+    # Outcomes may be infinite: a difference that is NaN counts as a missing number.
     with np.errstate(invalid="ignore", over="ignore"):
         computed = {name: column for name, column in _computed(numbers) if name not in numbers}
     return Columns(
@@ -73,9 +75,10 @@ def columns(part: Part, paths: tuple[str, ...]) -> Columns:
 
 
 def _words(shape: Shape, table: Table) -> NDArray[np.uint64]:
-    """Return one word for each row: the position of its shape does not enter, its contents do."""
+    """Return one word for each row, made of what its shape says and of its numbers."""
     start = np.frombuffer(repr(shape).encode().ljust(-(-len(repr(shape).encode()) // 8) * 8), dtype="<u8")
     word = np.zeros(table.shape[0], dtype=np.uint64)
+    # Numbers enter by their bits; multiplying and shifting spreads every bit over the word.
     for piece in [*start, *np.ascontiguousarray(table.T).view(np.uint64)]:
         word = (word ^ piece) * _MIX  # wraps on purpose
         word ^= word >> _SHIFT
@@ -95,6 +98,7 @@ def _computed(numbers: dict[str, Table]) -> Iterable[tuple[str, Table]]:
             where = function(filled, axis=1)
             yield name, np.where(some, np.take_along_axis(filled, where[:, None], axis=1)[:, 0], np.nan)
             yield f"place of the {name}", np.where(some, where, np.nan)
+    # There are too many pairs of many numbers: then neighbors only.
     near = list(combinations(names, 2)) if len(names) <= _PAIRED else list(pairwise(names[:_FOLLOWING]))
     for one, other in near:
         yield f"{one} - {other}", numbers[one] - numbers[other]
@@ -103,8 +107,12 @@ def _computed(numbers: dict[str, Table]) -> Iterable[tuple[str, Table]]:
 
 
 def _finest_bit(column: Table) -> Table:
-    """Return the exponent of the lowest bit that is set: -1 for 2.5, 3 for 8. A sum in floats is never finer than its parts are."""
+    """Return the exponent of the lowest bit that is set: -1 for 2.5, 3 for 8.
+
+    A sum in floats is never finer than its parts are.
+    """
     mantissa, exponent = np.frexp(np.where(np.isfinite(column), column, 0.0))
+    # A float has 53 bits, so that this is a whole number.
     scaled = (np.abs(mantissa) * 2.0**53).astype(np.int64)
     lowest = np.frexp((scaled & -scaled).astype(np.float64))[1] - 54
     return np.where(np.isfinite(column) & (scaled != 0), lowest + exponent, np.nan)

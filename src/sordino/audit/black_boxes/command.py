@@ -1,6 +1,7 @@
-"""A command as a black box: one run is one process, its outcome what it writes on stdout and its exit code.
+"""A command as a black box: one run is one process; its outcome is what it prints and its exit code.
 
-Claim: none of its own. A run that does not end in time ends the audit: how long a run takes depends on what else the machine does.
+Claim: none of its own. A run that does not end in time ends the audit: how long a run takes depends on what
+else the machine does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ _KEPT = 1 << 20
 
 
 class Said(NamedTuple):
-    """What one run of a command left behind: `stderr` is empty unless it was asked for; texts are cut after 2^20 characters."""
+    """What one run of a command left behind.
+
+    `stderr` is empty unless it was asked for. Texts are cut after 2^20 characters; `length` counts both
+    uncut. that.
+    """
 
     exit_code: int
     stdout: str
@@ -46,7 +51,8 @@ class Command:
     Raises
     ------
     InvalidParameter
-        If the arguments are no texts, or, when it is called, the program cannot be started or does not end in time.
+        If the arguments are no texts, or, when it is called, the program cannot be started or does not end in
+        time.
 
     Examples
     --------
@@ -75,16 +81,19 @@ class Command:
     def __call__(self) -> Said:
         """Run the command once."""
         try:
-            child = subprocess.Popen(  # noqa: S603  (no shell, and running what the caller names is what this is for)
+            # There is no shell, and running what the caller names is what this is for.
+            child = subprocess.Popen(  # noqa: S603
                 self.arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if self.with_stderr else subprocess.DEVNULL,
+                # A session of its own, so that a run can be killed with all that it started.
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
             raise NoOutcomeError(
-                f"audit.Command.arguments must name a program that can be started; {self.arguments[0]!a} cannot "
+                "audit.Command.arguments must name a program that can be started; "
+                f"{self.arguments[0]!a} cannot "
                 f"({getattr(error, 'strerror', None) or type(error).__name__})."
             ) from None
         ended = False
@@ -93,18 +102,24 @@ class Command:
             ended = True
         except subprocess.TimeoutExpired:
             raise NoOutcomeError(
-                f"audit.Command.timeout must be long enough for every run; one of {self.arguments[0]!a} took more than "
+                "audit.Command.timeout must be long enough for every run; "
+                f"one of {self.arguments[0]!a} took more than "
                 f"{self.timeout:g} s. Time is no outcome of an audit: give it more, or mend what hangs."
             ) from None
         finally:
+            # Whatever cut the run off, an interrupt included, its processes are killed.
             if not ended:
                 _kill(child)
+        # Bytes that are no text are an outcome like any other.
         texts = [(written or b"").decode(errors="backslashreplace") for written in (out, err)]
         return Said(child.returncode, texts[0][:_KEPT], texts[1][:_KEPT], len(texts[0]) + len(texts[1]))
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """Kill the process and what it started, also if it has gone and left others behind that hold its stdout."""
+    """Kill the process and what it started.
+
+    The process may have gone and left others behind that hold its stdout.
+    """
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

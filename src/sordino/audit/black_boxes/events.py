@@ -1,6 +1,7 @@
-"""Events that speak for one box and against the other, chosen before they are tested.
+"""Chooses the events that are tested: likely for one box, unlikely for the other.
 
-Claim: none. Whatever is chosen here, the test that follows on other runs is right about it; a bad choice costs power only.
+Claim: none. Whatever is chosen here, the test that follows on other runs is right about it; a bad choice
+costs power only.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class Leaves:
 @final
 @dataclass(frozen=True)
 class Question:
-    """What is asked of an event: its log ratio beyond `delta` (epsilon None), or its hockey stick at `epsilon`.
+    """What is asked of an event: its log ratio beyond `delta`, or its hockey stick at `epsilon`.
+
+    The log ratio is asked for if `epsilon` is None.
 
     Attributes
     ----------
@@ -77,12 +80,16 @@ class Question:
     width: float
 
     def worth(self, more: Counts, fewer: Counts, runs: int) -> Counts:
-        """Return about what a test will say of events with so many hits in `runs` runs of each box (Wilson's intervals)."""
+        """Return about what a test will say of events, by Wilson's intervals.
+
+        The events have so many hits in `runs` runs of each box.
+        """
         low = self._ends(more / runs)[0]
         high = self._ends(fewer / runs)[1]
         if self.epsilon is not None:
             worth: Counts = low - math.exp(self.epsilon) * high
             return worth
+        # An event that is too rare beside delta shows nothing: it gets a very low worth, and no error.
         with np.errstate(divide="ignore"):
             logs: Counts = np.log(np.maximum(low - self.delta, 1e-300) / high)
             return logs
@@ -105,7 +112,10 @@ class Chosen:
 
 @final
 class Chooser:
-    """Learns events on some runs of both boxes, and chooses among them on others; of `runs` runs there may be fewer rows."""
+    """Learns events on some runs of both boxes, and chooses among them on others.
+
+    There may be fewer rows than `runs`.
+    """
 
     def __init__(
         self,
@@ -118,6 +128,7 @@ class Chooser:
         self.features = features
         self._runs = runs
         self._learn, self._choose = learn, choose
+        # The tree is grown on the first runs only; its leaves are chosen on others.
         self.tree = grown(*learn)
         leaf = [np.bincount(self.tree.leaf(codes), minlength=self.tree.leaves) for codes in (*learn, *choose)]
         self._learned_leaves, self._chosen_leaves = leaf[:2], leaf[2:]
@@ -128,26 +139,33 @@ class Chooser:
         for more in (0, 1):
             for event, worth in [*self._ranges(question, more), *self._unions(question, more)]:
                 found.append((worth, -len(found), Chosen(event, more)))
+        # Of events of equal worth the first one is taken, so that an audit can be repeated.
         worth, _, chosen = max(found, key=lambda each: each[:2])
         return chosen, worth
 
     def _ranges(self, question: Question, more: int) -> list[tuple[Range | Leaves, float]]:
-        """Return ranges of single features that look best on the learned runs, with their worth on the others."""
+        """Return the ranges of single features that look best on the learned runs.
+
+        Each comes with its worth on the other runs.
+        """
         ranges, worths = [], []
         for feature in range(len(self.features)):
             counts = [np.bincount(codes[:, feature], minlength=256) for codes in self._learn]
             size = self.features[feature].size
+            # Bin 0 is a missing number, or anything else: ranges are tried with it and without it.
             listed = [Range(feature, 1, i) for i in range(1, size - 1)] + [
                 Range(feature, i, size - 1) for i in range(1, size)
             ]
             listed += [Range(feature, 0, i) for i in range(size - 1)] + [
                 Range(feature, i, i) for i in range(size)
             ]
+            # With sums up to each bin the hits of every range are one difference.
             sums = [np.concatenate([[0], np.cumsum(side)]) for side in counts]
             low, high = np.array([(each.low, each.high + 1) for each in listed]).T
             hits = [(side[high] - side[low]).astype(np.float64) for side in sums]
             ranges += listed
             worths.append(question.worth(hits[more], hits[1 - more], self._runs[0]))
+        # A range looks good where it was found: the best ones are judged again, on other runs.
         order = np.argsort(-np.concatenate(worths), kind="stable")[:_SCREENED]
         chosen = [ranges[i] for i in order.tolist()]
         hits = [np.array([each.hits(codes) for each in chosen], dtype=np.float64) for codes in self._choose]
@@ -155,7 +173,11 @@ class Chooser:
         return list(zip(chosen, judged.tolist(), strict=True))
 
     def _unions(self, question: Question, more: int) -> list[tuple[Range | Leaves, float]]:
-        """Return the most telling leaves, one more each time, with their worth on the runs that the tree has not seen."""
+        """Return the most telling leaves, one more each time.
+
+        Each union comes with its worth on the runs that the tree has not seen.
+        """
+        # Half a hit more on both sides: a leaf with few hits must not have an infinite ratio.
         ratio = (self._learned_leaves[more] + 0.5) / (self._learned_leaves[1 - more] + 0.5)
         order = np.argsort(-ratio, kind="stable")
         hits = [np.cumsum(side[order]).astype(np.float64) for side in self._chosen_leaves]
@@ -171,7 +193,10 @@ class Chooser:
         return first if len(event.chosen) == 1 else f"{first}, or {len(event.chosen) - 1} more such regions"
 
     def bars(self, event: Range | Leaves, tested: tuple[Codes, Codes]) -> list[tuple[str, int, int]]:
-        """Return a partition of all outcomes around the event, each part in words with its hits in both samples."""
+        """Return a partition of all outcomes around the event.
+
+        Each part is given in words, with its hits in both samples.
+        """
         if isinstance(event, Range):
             feature = self.features[event.feature]
             counts = [np.bincount(codes[:, event.feature], minlength=feature.size) for codes in tested]

@@ -1,7 +1,7 @@
 """Features of outcomes, learned on the first runs: each puts an outcome into one of at most 255 bins.
 
-Claim: none. A feature is a function of the outcome that is fixed before the runs on which it is tested are looked at; a bad one costs
-power and nothing else.
+Claim: none. A feature is a function of the outcome that is fixed before the runs on which it is tested are
+looked at; a bad one costs power and nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _LABEL = 60
 @final
 @dataclass(frozen=True, eq=False)
 class Numeric:
-    """A number of the outcome, or one computed from its numbers, in bins; bin 0 where an outcome has no such number."""
+    """A number of the outcome, or one computed from its numbers, in bins.
+
+    Bin 0 is for outcomes that have no such number.
+    """
 
     name: str
     cuts: Table
@@ -68,7 +71,10 @@ class Numeric:
 @final
 @dataclass(frozen=True, eq=False)
 class Named:
-    """What an outcome says at one place (None: all of it), ordered by how much it spoke for the first box. Bin 0: anything else."""
+    """What an outcome says at one place (None: all of it), ordered by how much it spoke for the first box.
+
+    Bin 0 is for anything else.
+    """
 
     name: str
     place: str | None
@@ -91,6 +97,7 @@ class Named:
             return np.zeros(found.words.size, dtype=np.uint8)
         bins = np.array(list(self.order.values()), dtype=np.uint8)[np.argsort(known)]
         known.sort()
+        # An unknown word is put somewhere, too: the comparison below sorts it out.
         at = np.minimum(np.searchsorted(known, found.words), known.size - 1)
         return np.where(known[at] == found.words, bins[at], 0).astype(np.uint8)
 
@@ -105,13 +112,14 @@ Feature = Numeric | Named
 
 
 def learned(a: Part, b: Part) -> tuple[tuple[str, ...], list[Feature]]:
-    """Return the paths of the numbers to look at, and the features that tell the two parts apart or may do so."""
+    """Return the paths of the numbers to look at, and the features that may tell the two parts apart."""
     shapes: Counter[Shape] = Counter()
     for part in (a, b):
         shapes.update({shape: table.shape[0] for shape, table in part.tables()})
     frequent: Counter[str] = Counter()
     for shape, count in shapes.most_common(_SHAPES):
         frequent.update({mark.path: count for mark in shape if is_number(mark)})
+    # The charge is always kept: costs of outcomes are read from it.
     kept = {path for path, _ in frequent.most_common(_NUMBERS)} | (frequent.keys() & {CHARGED})
     paths = tuple(path for path in frequent if path in kept)
     found = columns(a, paths), columns(b, paths)
@@ -126,7 +134,12 @@ def learned(a: Part, b: Part) -> tuple[tuple[str, ...], list[Feature]]:
 
 
 def _cuts(a: Table, b: Table) -> Table:
-    """Return the ends of bins: one bin for each of few values, else quantiles, far tails, and bins of their own for frequent values."""
+    """Return the ends of bins.
+
+    Few values have one bin each. Else there are quantiles, far tails, and bins of their own for frequent
+    values.
+    """
+    # Frequent values show in a sample, too; all runs would take longer.
     sample = np.concatenate([a[:: max(1, a.size // _SAMPLE)], b[:: max(1, b.size // _SAMPLE)]])
     known = np.sort(np.concatenate([a, b]))
     known = known[: np.searchsorted(known, np.nan)]  # NaN is sorted to the end
@@ -139,9 +152,11 @@ def _cuts(a: Table, b: Table) -> Table:
     quantiles = known[np.minimum((shares * known.size).astype(np.int64), known.size - 1)]
     atoms = values[counts > _ATOM * counts.sum()]
     largest = known[[0, -1]]  # an end of the range that only one box reaches
+    # A cut at a frequent value and one just above it make a bin for this value alone.
     cuts = np.unique(
         np.concatenate([quantiles, atoms, np.nextafter(atoms, np.inf), largest[:1], largest[1:]])
     )
+    # Codes are bytes: there are two more bins than cuts.
     return cuts if cuts.size <= 250 else cuts[np.linspace(0, cuts.size - 1, 250).astype(np.int64)]
 
 
@@ -153,7 +168,10 @@ def _said(shape: Shape, place: str) -> Hashable:
 
 
 def _places(shapes: Counter[Shape]) -> list[str]:
-    """Return the places at which outcomes say different things, in the order of first appearance, and "shape" if shapes differ."""
+    """Return the places at which outcomes say different things, in the order of first appearance.
+
+    "shape" is one of them if shapes differ.
+    """
     said: dict[str, set[Hashable]] = {}
     often: Counter[str] = Counter()
     for shape, count in shapes.most_common(_SHAPES):
@@ -161,6 +179,7 @@ def _places(shapes: Counter[Shape]) -> list[str]:
             said.setdefault(path, set()).add(_said(shape, path))
             often[path] += count
     total = shapes.total()
+    # A place that some outcomes do not have tells them apart, too.
     several = {path for path, words in said.items() if len(words) > 1 or often[path] < total}
     kept = {path for path, _ in often.most_common() if path in several}
     first = [path for path in said if path in kept][:_PLACES]
@@ -170,6 +189,7 @@ def _places(shapes: Counter[Shape]) -> list[str]:
 def _ordered(counts: tuple[Counter[Any], Counter[Any]]) -> list[Any]:
     """Return the most frequent words, those that spoke most for the second box first."""
     frequent = [word for word, _ in (counts[0] + counts[1]).most_common(_CLASSES)]
+    # Half a count more on both sides: no ratio is infinite.
     return sorted(frequent, key=lambda word: (counts[0][word] + 0.5) / (counts[1][word] + 0.5))
 
 
@@ -196,6 +216,7 @@ def _whole(found: tuple[Columns, Columns]) -> Named:
     for counter, one in zip(counts, found, strict=True):
         words, first, often = np.unique(one.words, return_index=True, return_counts=True)
         top = np.argsort(-often, kind="stable")[: 4 * _CLASSES]
+        # A rare outcome came more often from one box by chance: it gets no bin.
         top = top[often[top] >= max(_RARE, found[0].words.size / _SHARE)]
         counter.update(dict(zip(words[top].tolist(), often[top].tolist(), strict=True)))
         for word, at in zip(words[top].tolist(), first[top].tolist(), strict=True):

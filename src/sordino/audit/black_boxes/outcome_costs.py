@@ -1,6 +1,7 @@
-"""Costs of single outcomes, held against black boxes: what is charged depends on what came out, and each charge must be enough.
+"""Holds the costs of single outcomes against black boxes: each charge must be enough for its outcome.
 
-Claim: with the stated level `beyond` is below the truth. Proof: docs/proofs/statistical-audit.md, "Costs of outcomes".
+Claim: with the stated level `beyond` is below the truth. Proof: docs/proofs/statistical-audit.md, "Costs of
+outcomes".
 Floats: rounded down; a pure cost up.
 """
 
@@ -29,14 +30,20 @@ Rows = tuple[Codes, Codes]
 
 
 class Beyond(NamedTuple):
-    """By how much an outcome costs more than is charged for it, at least (nats; -inf: nothing found), and the event behind that."""
+    """By how much an outcome costs more than is charged for it, at least, and the event behind that.
+
+    In nats; -inf if nothing was found.
+    """
 
     at_least: float
     evidence: Evidence | None
 
 
 def charged(cost: Cost, claimed: Cost) -> float:
-    """Return what is charged for an outcome as a number: its pure epsilon, or its rho where no pure epsilon is claimed."""
+    """Return what is charged for an outcome as a number.
+
+    It is the pure epsilon, or the rho where no pure epsilon is claimed.
+    """
     value: Any = (
         cost.pure() if isinstance(claimed.pure(), Fraction) else cost.rho if isinstance(cost, ZCDP) else None
     )
@@ -48,7 +55,8 @@ def charged(cost: Cost, claimed: Cost) -> float:
         claimed.pure() if isinstance(claimed.pure(), Fraction) else getattr(claimed, "rho", math.inf)
     ):
         raise InvalidParameter(
-            "audit.statistical.cost_of must never be above claimed, which is what a ledger would have reserved."
+            "audit.statistical.cost_of must never be above claimed, "
+            "which is what a ledger would have reserved."
         )
     return float(value)
 
@@ -63,10 +71,11 @@ def frequent(costs: Sides) -> list[float]:
 def beyond_pure(
     features: list[Feature], parts: list[Rows], costs: list[Sides], question: Question, level: float
 ) -> Beyond:
-    """Return by how much the log ratio of an event, all of whose outcomes are charged the same, exceeds that charge."""
+    """Return by how much the log ratio of an event exceeds the charge that all of its outcomes share."""
     runs = [part[0].shape[0] for part in parts]
     best: tuple[float, float, Chooser, Any] | None = None
     for cost in frequent(costs[0]):
+        # The class of outcomes and the event within it are chosen on the first half of the runs only.
         kept = [_with(part, charge, cost) for part, charge in zip(parts[:2], costs[:2], strict=True)]
         chooser = Chooser(features, kept[0], kept[1], runs=(runs[0], runs[1]))
         chosen, worth = chooser.best(question)
@@ -88,6 +97,7 @@ def beyond_pure(
     )
     if not evidence.at_least:
         return Beyond(-math.inf, evidence)
+    # The loss is rounded down and the charge up, so that no excess comes from rounding.
     loss = math.log(evidence.at_least / evidence.at_most)
     return Beyond(
         math.nextafter(loss - abs(loss) * 1e-13 - math.nextafter(cost, math.inf), -math.inf), evidence
@@ -95,10 +105,12 @@ def beyond_pure(
 
 
 def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:
-    """Return by how much the Rényi divergence of order 2, counted with what is charged for each outcome, exceeds 0.
+    """Return by how much the Rényi divergence of order 2 exceeds 0, counted with the charges of outcomes.
 
-    Classes of outcomes with one charge each: the sum of p_a^2 / p_b e^(-2 rho) is at most 1 if every charge is enough.
+    Classes of outcomes with one charge each: the sum of p_a^2 / p_b e^(-2 rho) is at most 1 if every charge
+    is enough.
     """
+    # Terms of the sum are positive, so that classes which were not seen may be left out.
     classes = frequent(costs[0])
     found = -math.inf
     for more in (0, 1):

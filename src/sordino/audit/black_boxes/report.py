@@ -17,7 +17,9 @@ _UNSEEN = "Call one of the boxes by yourself to see it."
 @final
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """One event, how often each box hit it on runs that nothing was learned from, and what that says about its probabilities.
+    """One event, how often each box hit it, and what that says about its probabilities.
+
+    The hits are those of runs that nothing was learned from.
 
     Attributes
     ----------
@@ -35,8 +37,17 @@ class Evidence:
     Examples
     --------
     >>> import sordino as sd
-    >>> coins = [sd.audit.black_box(sd.audit.Subject(laws=[sd.audit.Finite(w)], play=lambda _, z: z, cost=sd.cost.Pure(epsilon=1)), 0,
-    ...                             entropy=sd.Seeded(7), batch=500) for w in ([3, 1], [1, 3])]
+    >>> coins = [
+    ...     sd.audit.black_box(
+    ...         sd.audit.Subject(
+    ...             laws=[sd.audit.Finite(w)], play=lambda _, z: z, cost=sd.cost.Pure(epsilon=1)
+    ...         ),
+    ...         0,
+    ...         entropy=sd.Seeded(7),
+    ...         batch=500,
+    ...     )
+    ...     for w in ([3, 1], [1, 3])
+    ... ]
     >>> sd.audit.statistical(*coins, samples=4000, confidence=0.999, batch=500).witness.more
     'b'
     """
@@ -52,7 +63,8 @@ class Evidence:
     def __str__(self) -> str:
         fewer = "b" if self.more == "a" else "a"
         return (
-            f"{self.event}: {self.hits_more} of {self.runs} runs of {self.more} (at least {self.at_least:.4g}), "
+            f"{self.event}: {self.hits_more} of {self.runs} runs of {self.more} "
+            f"(at least {self.at_least:.4g}), "
             f"{self.hits_fewer} of {fewer} (at most {self.at_most:.4g})"
         )
 
@@ -60,7 +72,9 @@ class Evidence:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """One part of a partition of the outcomes with its hits in the tested runs of both boxes: what plots are drawn from.
+    """One part of a partition of the outcomes with its hits in the tested runs of both boxes.
+
+    Plots are drawn from these.
 
     Examples
     --------
@@ -75,7 +89,10 @@ class Bar:
 
     @property
     def log_ratio(self) -> float:
-        """Natural logarithm of hits_a / hits_b: an estimate, and no bound; inf or -inf where one of them is 0, 0 if both are."""
+        """Natural logarithm of hits_a / hits_b: an estimate, and no bound.
+
+        inf or -inf where one of them is 0, and 0 if both are.
+        """
         if not self.hits_a or not self.hits_b:
             return math.inf * ((self.hits_a > 0) - (self.hits_b > 0)) if self.hits_a != self.hits_b else 0.0
         return math.log(self.hits_a / self.hits_b)
@@ -109,7 +126,8 @@ class StatisticalReport:
     evidence : tuple of Evidence
         Those behind `deltas`, in their order.
     beyond_at_least : float
-        With costs of single outcomes: by how much more is lost than is charged, at least (nats); -inf without them.
+        With costs of single outcomes: by how much more is lost than is charged, at least (nats); -inf without
+        them.
     beyond_evidence : Evidence or None
         The event behind it, if there is a single one.
     samples, tested : int
@@ -117,15 +135,17 @@ class StatisticalReport:
     bars : tuple of Bar
         A partition of all outcomes around the witness, on the tested runs.
     all_raised : bool
-        True if every run of both boxes raised an error: then nothing was audited, most likely because the boxes were not given what
-        they take.
+        True if every run of both boxes raised an error: then nothing was audited, most likely because the
+        boxes were not given what they take.
 
     Examples
     --------
     >>> import sordino as sd
     >>> laplace = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)
     >>> a, b = (sd.audit.black_box(laplace, count, entropy=sd.Seeded(count), batch=1000) for count in (5, 6))
-    >>> report = sd.audit.statistical(a, b, samples=40_000, confidence=0.999, claimed=laplace.cost, batch=1000)
+    >>> report = sd.audit.statistical(
+    ...     a, b, samples=40_000, confidence=0.999, claimed=laplace.cost, batch=1000
+    ... )
     >>> report.broken, 0.9 < report.epsilon_at_least < 1
     (False, True)
     """
@@ -157,10 +177,14 @@ class StatisticalReport:
         )
 
     def raise_if_broken(self) -> None:
-        """Raise `ClaimBroken` if the claim is refuted at the stated confidence, and `InvalidParameter` if every run raised an error."""
+        """Raise `ClaimBroken` if the claim is refuted at the stated confidence.
+
+        Raise `InvalidParameter` if every run raised an error.
+        """
         if self.all_raised:
             raise InvalidParameter(
-                f"audit.statistical must see a run that ends; of {self.name} every run raised an error. {_UNSEEN}"
+                "audit.statistical must see a run that ends; "
+                f"of {self.name} every run raised an error. {_UNSEEN}"
             )
         if not self.broken:
             return
@@ -171,9 +195,13 @@ class StatisticalReport:
             found = f"an outcome loses at least {self.beyond_at_least:.6g} nats more than is charged for it"
         for each in self.deltas:
             if each.at_least > each.claimed:
-                found = f"its delta at epsilon {each.epsilon:.6g} is at least {each.at_least:.6g}, not {each.claimed:.6g}"
+                found = (
+                    f"its delta at epsilon {each.epsilon:.6g} is at least {each.at_least:.6g}, "
+                    f"not {each.claimed:.6g}"
+                )
         raise ClaimBroken(
-            f"{self.name} claims {self.claimed!r}, but {found} (confidence {self.confidence:.6g}). The report has the event."
+            f"{self.name} claims {self.claimed!r}, but {found} (confidence {self.confidence:.6g}). "
+            "The report has the event."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -204,7 +232,8 @@ class StatisticalReport:
         ]
         for each, evidence in zip(self.deltas, self.evidence, strict=True):
             lines.append(
-                f"  delta    at least {each.at_least:.6g} at epsilon {each.epsilon:.6g}, allowed {each.claimed:.3g}"
+                f"  delta    at least {each.at_least:.6g} at epsilon {each.epsilon:.6g}, "
+                f"allowed {each.claimed:.3g}"
             )
             lines.append(f"           {evidence}")
         if self.beyond_at_least > -math.inf:

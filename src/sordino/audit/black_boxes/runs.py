@@ -1,6 +1,7 @@
-"""Runs of two black boxes, in turns, and what they left behind.
+"""Runs two black boxes in turns, and keeps what comes out.
 
-Claim: none of its own. The confidence statement takes runs of one box to be independent and alike; that is the user's word.
+Claim: none of its own. The confidence statement takes runs of one box to be independent and alike; that is
+the user's word.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class NoOutcomeError(InvalidParameter):
 @final
 @dataclass(eq=False)
 class Part:
-    """Some runs of one box: their numbers as rows, one table for each shape, in the order of first appearance."""
+    """Some runs of one box: their numbers as rows, one table for each shape, in the order of appearance."""
 
     rows: dict[Shape, list[tuple[float, ...]]] = field(default_factory=dict)
     blocks: dict[Shape, list[Table]] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class Part:
 
     def tables(self) -> Iterator[tuple[Shape, Table]]:
         """Yield each shape with its rows, shape (m, numbers)."""
+        # A shape may have come both ways: outcome by outcome, and in arrays.
         for shape in dict.fromkeys([*self.rows, *self.blocks]):
             listed = self.rows.get(shape, [])
             width = sum(mark.says in {WHOLE, REAL} for mark in shape if isinstance(mark.says, str))
@@ -86,7 +88,7 @@ class Part:
 @final
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """Calls a black box and keeps what comes.
+    """Calls a black box and keeps its outcomes.
 
     Attributes
     ----------
@@ -115,6 +117,7 @@ class Runner:
     def _one(self, box: BlackBox) -> Seen:
         try:
             outcome = box()
+        # This error says that the run was cut off: that is no outcome of the mechanism.
         except NoOutcomeError:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  (that it raised is what came out)
@@ -130,21 +133,26 @@ class Runner:
     def _many(self, box: BlackBox, part: Part, kept: int) -> int:
         """Call once and keep the first `kept` outcomes of the batch.
 
-        A call that raises ends the audit: the runs of its batch would share that outcome, and they must be independent.
+        A call that raises ends the audit: the runs of its batch would share that outcome, and they must be
+        independent.
         """
         outcomes = box()
         size = len(outcomes) if hasattr(outcomes, "__len__") else -1
         if size != self.batch:
             raise InvalidParameter(
-                f"audit.statistical.batch must be the number of outcomes that a call returns in a list or an array; it is {self.batch}, "
+                "audit.statistical.batch must be the number of outcomes that a call returns "
+                "in a list or an array; "
+                f"it is {self.batch}, "
                 + ("and a call returned no list." if size < 0 else f"and a call returned {size}.")
             )
         numbers = (
             isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "biuf" and outcomes.ndim in {1, 2}
         )
+        # Arrays of numbers are kept as they are, which is fast; anything else goes outcome by outcome.
         if numbers and self.partition is None and self.charge is None:
             part.add_block(outcomes[:kept])
         else:
+            # A row becomes a tuple: unlike a list it has a hash.
             listed = (
                 [tuple(row) if isinstance(row, list) else row for row in outcomes[:kept].tolist()]
                 if numbers
@@ -157,7 +165,10 @@ class Runner:
     def both(
         self, boxes: tuple[BlackBox, BlackBox], sizes: tuple[int, ...], progress: Progress | None
     ) -> list[tuple[Part, Part]]:
-        """Return one pair of parts for each size: the boxes take turns, so that a slow drift of a machine meets both alike."""
+        """Return one pair of parts for each size.
+
+        The boxes take turns, so that a slow drift of a machine meets both alike.
+        """
         turn = _TURN if self.batch is None else self.batch
         parts, done = [], 0
         for size in sizes:

@@ -1,6 +1,7 @@
-"""Outcomes of black boxes as the auditor sees them: a shape (structure and words) and the numbers in it.
+"""Takes the outcomes of black boxes apart: into a shape (structure and words) and the numbers in it.
 
-Claim: none. Whatever is computed from an outcome is post-processing, so that what is lost here can only hide a loss, never make one up.
+Claim: none. Whatever is computed from an outcome is post-processing, so that what is lost here can only hide
+a loss, never make one up.
 Floats: whole numbers beyond 2^53 are seen rounded.
 """
 
@@ -66,13 +67,24 @@ def classed(group: Any) -> Seen:
         hash(group)
     except TypeError:
         raise InvalidParameter(
-            "audit.statistical.partition must return hashable values such as numbers, texts and tuples of them."
+            "audit.statistical.partition must return hashable values "
+            "such as numbers, texts and tuples of them."
         ) from None
-    return Seen((Mark("class", (type(group).__name__, repr(group) if group != group else group)),), ())  # noqa: PLR0124 - NaN
+    # A NaN is not equal to itself, its repr is: all of them are one class.
+    return Seen(
+        (
+            Mark(
+                "class",
+                (type(group).__name__, repr(group) if group != group else group),  # noqa: PLR0124 - NaN
+            ),
+        ),
+        (),
+    )
 
 
 def _walk(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
     kind = type(value)
+    # The exact types first: a bool is also an int.
     if kind is int or kind is float:
         _number(value, path, marks, numbers)
     elif value is None or kind is bool or kind is bytes:
@@ -109,6 +121,7 @@ def _other(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> No
 def _structure(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
     """Walk mappings, sets and data classes; refuse anything else."""
     if isinstance(value, Mapping):
+        # Keys of different types have no order; their reprs have.
         for key in sorted(value, key=repr):
             _walk(value[key], f"{path}[{key!r}]", marks, numbers)
         marks.append(Mark(path, ("mapping", tuple(sorted(map(repr, value))))))
@@ -117,13 +130,13 @@ def _structure(value: Any, path: str, marks: list[Mark], numbers: list[float]) -
     elif is_dataclass(value) and not isinstance(value, type):
         marks.append(Mark(path, ("type", type(value).__name__)))
         for field in fields(value):
-            if not (
-                isinstance(value, Release) and field.name == "mechanism"
-            ):  # the public parameters are no outcome
+            # The public parameters are no outcome.
+            if not (isinstance(value, Release) and field.name == "mechanism"):
                 _walk(getattr(value, field.name), _within(path, field.name), marks, numbers)
     else:
         raise InvalidParameter(
-            "audit.statistical needs outcomes made of numbers, texts, arrays, lists, mappings and data classes; got "
+            "audit.statistical needs outcomes made of numbers, texts, arrays, lists, mappings "
+            "and data classes; got "
             f"{type(value).__name__}. Give partition=, a function that puts each outcome into a class."
         )
 
@@ -142,12 +155,13 @@ def _number(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> N
         number = math.inf if value > 0 else -math.inf
     marks.append(Mark(path, WHOLE if whole else REAL))
     numbers.append(number)
+    # -0.0 equals 0.0, but a reader can tell them apart.
     if number == 0 and not whole and math.copysign(1, number) < 0:
         marks.append(Mark(path, "minus zero"))
 
 
 def _text(value: str, path: str, marks: list[Mark], numbers: list[float]) -> None:
-    """Take the numbers out of a text: what is printed differs from run to run, the words around it less so."""
+    """Take the numbers out of a text: they differ from run to run, the words around them less so."""
     found = list(_NUMBER.finditer(value))[:_LONGEST]
     if not found:
         marks.append(Mark(path, ("text", value)))

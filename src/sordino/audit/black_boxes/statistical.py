@@ -1,6 +1,7 @@
-"""The statistical audit: run two black boxes, learn on the first runs which event tells them apart, test that event on the others.
+"""The statistical audit: runs two black boxes, learns what tells them apart, and tests it on other runs.
 
-Claim: with the stated confidence every lower bound is below the truth. Proof: docs/proofs/statistical-audit.md.
+Claim: with the stated confidence every lower bound is below the truth. Proof:
+docs/proofs/statistical-audit.md.
 Floats: the logarithm is rounded down; see `_binomial_bounds` for the tails.
 """
 
@@ -48,35 +49,40 @@ def statistical(
     name: str = "a black box",
     progress: Progress | None = None,
 ) -> StatisticalReport:
-    """Bound the privacy loss between two black boxes from below, with a stated confidence: nothing need be known of their insides.
+    """Bound the privacy loss between two black boxes from below, with a stated confidence.
 
-    The first half of the runs is spent on learning an event that is likely for one box and unlikely for the other; the second half
-    tests it. Nothing that was learned can make the bound wrong, only weak. The audit itself draws no random numbers.
+    Nothing need be known of their insides.
+
+    The first half of the runs is spent on learning an event that is likely for one box and unlikely for the
+    other; the second half tests it. Nothing that was learned can make the bound wrong, only weak. The audit
+    itself draws no random numbers.
 
     Parameters
     ----------
     run_a, run_b : callable
-        Take no argument and return what is released from one of two neighbouring data sets: numbers, texts, arrays, lists, mappings,
-        data classes. A run that raises is an outcome, too: the type of its error. Runs must be independent of each other.
+        Take no argument and return what is released from one of two neighboring data sets: numbers, texts,
+        arrays, lists, mappings, data classes. A run that raises is an outcome, too: the type of its error.
+        Runs must be independent of each other.
     samples : int
         How many runs of each, from 40 to 10^8.
     confidence : float
         In (0, 1): with this probability all lower bounds of the report hold.
     claimed : Cost, optional
-        What the mechanism claims to spend between these neighbours.
+        What the mechanism claims to spend between these neighbors.
     delta : float
         In [0, 1): the delta beside `epsilon_at_least`.
     epsilons : iterable of number, optional
-        At which epsilons (0 to 500) delta is bounded. None: where a claim without a pure epsilon allows a delta of 0.1, 0.01 and 0.001;
-        else none. Each one shares in the confidence.
+        At which epsilons (0 to 500) delta is bounded. None: where a claim without a pure epsilon allows a
+        delta of 0.1, 0.01 and 0.001; else none. Each one shares in the confidence.
     batch : int, optional
-        How many outcomes one call returns, in a list or an array (rows are outcomes). None: a call returns one outcome. A batch that
-        raises ends the audit, because its runs would not be independent.
+        How many outcomes one call returns, in a list or an array (rows are outcomes). None: a call returns
+        one outcome. A batch that raises ends the audit, because its runs would not be independent.
     partition : callable, optional
         Puts each outcome into a class, a hashable value; needed for outcomes of other types.
     cost_of : callable, optional
-        What a single outcome is claimed to spend, where that depends on the outcome: takes an outcome, returns a Cost that is at most
-        `claimed`, which must then be given. Equal outcomes cost the same; runs that raise are left out of this comparison.
+        What a single outcome is claimed to spend, where that depends on the outcome: takes an outcome,
+        returns a Cost that is at most `claimed`, which must then be given. Equal outcomes cost the same; runs
+        that raise are left out of this comparison.
     name : str
         What the report calls the black box.
     progress : callable, optional
@@ -89,7 +95,8 @@ def statistical(
     Raises
     ------
     InvalidParameter
-        If a parameter does not satisfy its constraint, a batch has another size, or outcomes need a partition.
+        If a parameter does not satisfy its constraint, a batch has another size, or outcomes need a
+        partition.
 
     Examples
     --------
@@ -97,10 +104,14 @@ def statistical(
 
     >>> import sordino as sd
     >>> coin = sd.audit.Subject(
-    ...     laws=[sd.audit.Finite([3, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=sd.cost.Pure(epsilon=1)
+    ...     laws=[sd.audit.Finite([3, 1])],
+    ...     play=lambda bit, lie: bit ^ lie[:, 0],
+    ...     cost=sd.cost.Pure(epsilon=1),
     ... )
     >>> a, b = (sd.audit.black_box(coin, bit, entropy=sd.Seeded(bit), batch=1000) for bit in (0, 1))
-    >>> report = sd.audit.statistical(a, b, samples=100_000, confidence=0.999, claimed=sd.cost.Pure(epsilon=0.9), batch=1000)
+    >>> report = sd.audit.statistical(
+    ...     a, b, samples=100_000, confidence=0.999, claimed=sd.cost.Pure(epsilon=0.9), batch=1000
+    ... )
     >>> report.broken, 1.0 < report.epsilon_at_least < 1.0986
     (True, True)
     """
@@ -116,7 +127,8 @@ def statistical(
     boxes: tuple[Any, ...] = run_a, run_b
     if not all(map(callable, boxes)):
         raise InvalidParameter(
-            "audit.statistical needs two callables that take no argument; audit.black_box makes them of mechanisms."
+            "audit.statistical needs two callables that take no argument; "
+            "audit.black_box makes them of mechanisms."
         )
     if not isinstance(claimed, Cost | None):
         raise InvalidParameter(
@@ -135,9 +147,10 @@ def statistical(
     )
     sizes = _sizes(samples)
     parts = runner.both((run_a, run_b), sizes, progress)
+    # Each question gets an equal share of the level, so that all bounds hold together (union bound).
     share = level / (1 + len(where) + (cost_of is not None))
     learning = _Learned(parts)
-    # Choosing looks at the first two parts only; the third is touched after that, by the tests and by the bars.
+    # Choosing looks at the first two parts only; the third is for the tests and the bars after that.
     questions = [Question(epsilon, float(beside), sizes[2], _width(share)) for epsilon in (None, *where)]
     chosen = [learning.chooser.best(question)[0] for question in questions]
     evidence = [_tested(one, learning.codes[2], share / 2, learning.chooser) for one in chosen]
@@ -199,12 +212,14 @@ def _sizes(samples: int) -> tuple[int, int, int]:
 
 
 def _width(share: Fraction) -> float:
+    # 1 - share / 2 rounds to 1 for tiny shares. The width only ranks events, so about 8 is good enough then.
     return NormalDist().inv_cdf(1 - max(float(share) / 2, 1e-300)) if share / 2 > Fraction(1, 10**15) else 8.0
 
 
 def _charge(cost_of: Callable[[Any], Cost] | None, claimed: Cost | None) -> Callable[[Any], float] | None:
     if cost_of is None or claimed is None:
         return None
+    # Outcomes repeat: their charges are kept, up to a number that bounds the memory.
     known: dict[Any, float] = {}
 
     def charge(outcome: Any) -> float:
@@ -226,6 +241,7 @@ class _Learned:
     """The features and events of the first runs, and all runs in their terms."""
 
     def __init__(self, parts: list[tuple[Part, Part]]) -> None:
+        # The features come from the first part alone. All runs are then put in their terms.
         paths, self.features = learned(*parts[0])
         self.codes: list[tuple[Codes, Codes]] = []
         self._costs: list[Sides] = []
@@ -238,6 +254,7 @@ class _Learned:
         self.chooser = Chooser(self.features, self.codes[0], self.codes[1], runs=sizes)
 
     def _stacked(self, found: Columns) -> Codes:
+        # Features are read column by column.
         stacked: Codes = np.asfortranarray(
             np.column_stack([feature.codes(found) for feature in self.features])
         )
@@ -253,7 +270,10 @@ class _Learned:
 
 
 def _tested(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, chooser: Chooser) -> Evidence:
-    """Return what the tested runs say about an event: each of the two bounds fails with probability `level` at most."""
+    """Return what the tested runs say about an event.
+
+    Each of the two bounds fails with probability `level` at most.
+    """
     more, fewer = test[chosen.more], test[1 - chosen.more]
     hits, others = chosen.event.hits(more), chosen.event.hits(fewer)
     runs = more.shape[0]
@@ -270,6 +290,7 @@ def _tested(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, chooser:
 
 def _loss(evidence: Evidence, delta: float) -> float:
     """Return the largest epsilon that the two bounds refute, rounded down; 0 if they refute none."""
+    # Rounded down at each step: the bound must not be larger than what was shown.
     left = (evidence.at_least - delta) * _OUTWARD
     if left <= evidence.at_most:
         return 0.0

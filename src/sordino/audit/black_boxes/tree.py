@@ -1,4 +1,6 @@
-"""A tree that splits bins of features where two samples differ most: its leaves estimate the likelihood ratio.
+"""A tree that splits bins of features where two samples differ most.
+
+Its leaves estimate the likelihood ratio.
 
 Claim: none; a tree is fixed before the runs on which its leaves are tested are looked at.
 """
@@ -25,7 +27,10 @@ class _Split(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Inner nodes as (feature, last bin that goes left, left child, right child); a leaf has feature -1 and its number."""
+    """Inner nodes as (feature, last bin that goes left, left child, right child).
+
+    A leaf has feature -1, and its number in place of the bin.
+    """
 
     nodes: tuple[tuple[int, int, int, int], ...]
     leaves: int
@@ -77,8 +82,10 @@ def grown(a: Codes, b: Codes) -> Tree:
     splits = {0: _best(codes, second, rows[0])}
     leaves = 1
     while leaves < _LEAVES:
+        # The most telling split comes first, because the number of leaves is limited.
         node = max(splits, key=lambda each: splits[each].gain)
         split = splits.pop(node)
+        # A smaller gain may well be chance.
         if split.gain < _GAIN:
             break
         goes = codes[rows[node], split.feature] <= split.last
@@ -99,6 +106,7 @@ def _best(codes: Codes, second: NDArray[np.bool_], rows: NDArray[np.int64]) -> _
     best = _Split(0.0, -1, 0)
     if rows.size < 2 * _SMALLEST:
         return best
+    # Bins of the second sample are moved up by 256, so that one count does for both.
     side = second[rows].astype(np.int64) * 256
     for feature in range(codes.shape[1]):
         counts = np.bincount(codes[rows, feature] + side, minlength=512).reshape(2, 256)
@@ -106,6 +114,7 @@ def _best(codes: Codes, second: NDArray[np.bool_], rows: NDArray[np.int64]) -> _
         whole = left[:, -1:]
         gains = _fit(left) + _fit(whole - left) - _fit(whole)
         sizes = left.sum(axis=0)
+        # A side with few rows would fit their chance, not the law.
         gains[(sizes < _SMALLEST) | (rows.size - sizes < _SMALLEST)] = 0
         last = int(gains.argmax())
         if gains[last] > best.gain:

@@ -1,1 +1,1 @@
-"""Noise with a density: logarithms are enclosed, cell by cell."""
+"""Audits of continuous noise: the logarithms of its densities are enclosed, cell by cell."""

@@ -1,7 +1,7 @@
-"""Noise that is added to an answer, and may be multiplied by a scale of the same data: its density, from the law of the noise.
+"""The density of noise that is added to an answer, and may be multiplied by a scale of the same data.
 
-Claim: what is returned encloses the true log density, its breaks, and its log ratio outside the window. Proof: docs/proofs/exact-audit.md,
-"Densities".
+Claim: what is returned encloses the true log density, its breaks, and its log ratio outside the window.
+Proof: docs/proofs/exact-audit.md, "Densities".
 Floats: outward, see `enclosures`.
 """
 
@@ -23,7 +23,10 @@ from sordino.errors import InvalidParameter
 
 
 def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
-    """Return the arguments of `Density` for noise of this law; `scaled`: answers may be pairs of a number and a scale."""
+    """Return the arguments of `Density` for noise of this law.
+
+    `scaled`: answers may be pairs of a number and a scale.
+    """
     if not isinstance(law, Law) or law.log_density is None:
         raise InvalidParameter(f"Density.added.law must be a Law with a log density; got {shown(law)}.")
 
@@ -31,12 +34,14 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
         at, scale = _placed(answers)
         if scale is not None and not scaled:
             raise InvalidParameter(
-                "Density.sensitivity must not be given where answers have a scale: a statement says nothing about scales."
+                "Density.sensitivity must not be given where answers have a scale: "
+                "a statement says nothing about scales."
             )
         return at, law.scale if scale is None else scale * law.scale
 
     def log_density(low: Floats, high: Floats, answers: Any) -> Bounds:
         at, scale = placed(answers)
+        # The log density of x + s Z at o is ln f((o - x)/s) - ln s.
         place, stretch = number(at), number(1 / scale)
         z = floats.scaled(floats.minus((low, high), (np.array(place[0]), np.array(place[1]))), 1 / scale)
         return floats.plus(
@@ -63,7 +68,8 @@ def _placed(answers: Any) -> tuple[Fraction, Fraction | None]:
     listed = list(answers) if isinstance(answers, tuple | list | np.ndarray) else [answers]
     if len(listed) not in {1, 2}:
         raise InvalidParameter(
-            f"audit.exact needs one number on each side, or a pair of a number and a scale; got {len(listed)} numbers."
+            "audit.exact needs one number on each side, or a pair of a number and a scale; "
+            f"got {len(listed)} numbers."
         )
     scale = SPAN("the scale in audit.exact.answers", listed[1]) if len(listed) == 2 else None
     return PLACE("audit.exact.answers", listed[0]), scale

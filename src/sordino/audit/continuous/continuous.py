@@ -1,4 +1,6 @@
-"""What the auditor asks of a mechanism with a continuous law, and what it gets: outputs in cells, and the rest.
+"""The base of mechanisms with a continuous law: what the auditor asks of them, and what it gets.
+
+It gets outputs in cells, and a bound of the rest.
 
 Claim: none of its own; the fields say what has to hold. Floats: none.
 """
@@ -50,7 +52,7 @@ class Asked:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """The laws of two neighbours, cell by cell.
+    """The laws of two neighbors, cell by cell.
 
     Attributes
     ----------
@@ -97,7 +99,7 @@ class Continuous(ABC):
 
     @abstractmethod
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
-        """Return the laws of two neighbours, cell by cell."""
+        """Return the laws of two neighbors, cell by cell."""
 
 
 def points(values: Any, name: str) -> tuple[float, ...] | None:
@@ -112,7 +114,8 @@ def points(values: Any, name: str) -> tuple[float, ...] | None:
     found = tuple(float(x) for x in numbers if x is not None)
     if not numbers or len(found) < len(numbers) or any(x >= y for x, y in pairwise(found)):
         raise InvalidParameter(
-            f"{name} must be a list of rising numbers, where the outputs of a continuous law are cut into classes."
+            f"{name} must be a list of rising numbers, "
+            "where the outputs of a continuous law are cut into classes."
         )
     return found
 
@@ -120,7 +123,10 @@ def points(values: Any, name: str) -> tuple[float, ...] | None:
 def classes(
     label: Any, cuts: Sequence[float], sides: Sequence[Sequence[tuple[float, float]]]
 ) -> list[tuple[Any, Cells]]:
-    """Return the classes below, between and above the cuts as outputs, from bounds of their probabilities under both sides."""
+    """Return the classes below, between and above the cuts as outputs.
+
+    `sides` are bounds of their probabilities under both laws.
+    """
     ends = ["-inf", *(f"{cut:g}" for cut in cuts), "inf"]
     words = [f"({one}, {other}]" for one, other in pairwise(ends)]
     found = []
@@ -132,10 +138,11 @@ def classes(
 
 
 def rest(masses: Iterable[Any], owner: str) -> float:
-    """Return what is left to one of probabilities that are at least these; refuse what is more than one."""
+    """Return how much probabilities that are at least these leave to 1, at most; refuse more than 1."""
     known = total(np.concatenate([np.atleast_1d(np.asarray(mass, dtype=float)) for mass in masses]), up=False)
     if known > 1 + _REST:
         raise InvalidParameter(
             f"{owner} must be a probability law; its parts have a probability of at least {known:.9g}."
         )
+    # The difference is rounded: what is added is more than that.
     return max(0.0, 1 - known + 2.0**-50)

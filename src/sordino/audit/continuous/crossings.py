@@ -1,7 +1,7 @@
 """A sparse vector with continuous noise: one noisy threshold, and answers that are above it or not.
 
-Claim: probabilities and densities of transcripts as integrals over the noise of the threshold. Proof: docs/proofs/exact-audit.md,
-"Crossings".
+Claim: probabilities and densities of transcripts as integrals over the noise of the threshold. Proof:
+docs/proofs/exact-audit.md, "Crossings".
 Floats: outward, see `integrals`.
 """
 
@@ -28,11 +28,12 @@ _ONE = Fraction(1)
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Crossings(SharedShift):
-    """A sparse vector: the noise of the threshold is drawn once, every answer meets fresh noise in every branch.
+    """A sparse vector: one draw of noise for the threshold, fresh noise for every answer in every branch.
 
-    An answer is tested in the branches in their order: is answer + noise - (threshold + its noise) at least the boundary? The first
-    branch that says yes is released, counted from 1, and 0 if none does; with `gap` the difference, too. Outputs are tuples with one
-    entry for each answer that was asked: 0, a branch, or with a gap (branch, gap).
+    An answer is tested in the branches in their order: is answer + noise - (threshold + its noise) at least
+    the boundary? The first branch that says yes is released, counted from 1, and 0 if none does; with `gap`
+    the difference, too. Outputs are tuples with one entry for each answer that was asked: 0, a branch, or
+    with a gap (branch, gap).
 
     Parameters
     ----------
@@ -62,7 +63,9 @@ class Crossings(SharedShift):
     --------
     >>> import sordino as sd
     >>> law = sd.audit.Law.exponential
-    >>> sparse = sd.audit.Crossings(threshold=law(2), queries=law(4), positives=1, cost=sd.cost.Pure(epsilon=1))
+    >>> sparse = sd.audit.Crossings(
+    ...     threshold=law(2), queries=law(4), positives=1, cost=sd.cost.Pure(epsilon=1)
+    ... )
     >>> report = sd.audit.exact(sparse, answers_a=[0, 0], answers_b=[1, -1])
     >>> round(report.epsilon_at_least, 9), report.witness.output, report.broken
     (1.0, (0, 1), False)
@@ -81,7 +84,8 @@ class Crossings(SharedShift):
         boundaries = tuple(PLACE("Crossings.boundaries", x) for x in (self.boundaries or [0] * len(queries)))
         if len(boundaries) != len(queries):
             raise InvalidParameter(
-                f"Crossings.boundaries must be one number for each of the {len(queries)} branches; got {len(boundaries)}."
+                f"Crossings.boundaries must be one number for each of the {len(queries)} branches; "
+                f"got {len(boundaries)}."
             )
         if self.gap and any(Fraction(float(x)) != x for x in boundaries):
             raise InvalidParameter(
@@ -135,7 +139,8 @@ class Crossings(SharedShift):
     def _split(self, output: Any) -> tuple[Any, tuple[Fraction, ...]]:
         if not isinstance(output, tuple | list):
             raise InvalidParameter(
-                f"Crossings.outputs must be tuples with an entry for each answer that was asked; got {shown(output)}."
+                "Crossings.outputs must be tuples with an entry for each answer that was asked; "
+                f"got {shown(output)}."
             )
         label = tuple(entry[0] if isinstance(entry, tuple | list) else entry for entry in output)
         pairs = [entry for entry in output if isinstance(entry, tuple | list)]
@@ -144,7 +149,8 @@ class Crossings(SharedShift):
         )
         if not set(label) <= set(range(len(self._branches()) + 1)) or not paired:
             raise InvalidParameter(
-                "Crossings.outputs must have 0, a branch, or with a gap (branch, gap) for each answer that was asked."
+                "Crossings.outputs must have 0, a branch, or with a gap (branch, gap) "
+                "for each answer that was asked."
             )
         return label, tuple(self._gap(gap, self._branches()[branch - 1][1]) for branch, gap in pairs)
 
@@ -167,7 +173,8 @@ class Crossings(SharedShift):
             or found > (self.positives or found)
         ):
             raise InvalidParameter(
-                f"Crossings.outputs must be transcripts that can come out of {len(scores)} answers; got {label!r}."
+                f"Crossings.outputs must be transcripts that can come out of {len(scores)} answers; "
+                f"got {label!r}."
             )
         for score, branch in zip(scores, label, strict=False):
             base = Fraction(self.at) - score
@@ -176,6 +183,7 @@ class Crossings(SharedShift):
                     factors.append(Factor(kind if reals else "survival", law, _ONE))
                     shifts.append(base + (next(left) if reals else boundary))
                     break
+                # This branch was tried and said no.
                 factors.append(Factor("cdf", law, _ONE))
                 shifts.append(base + boundary)
         return Products(tuple(factors), tuple(shifts))

@@ -1,7 +1,7 @@
 """A number with a density: the auditor looks at the density itself.
 
-Claim: lines and probabilities enclose the true ones if the functions of the caller do what they say. Proof: docs/proofs/exact-audit.md,
-"Densities".
+Claim: lines and probabilities enclose the true ones if the functions of the caller do what they say. Proof:
+docs/proofs/exact-audit.md, "Densities".
 Floats: outward, see `enclosures`.
 """
 
@@ -28,7 +28,10 @@ from sordino.errors import InvalidParameter
 _GROWTH = 1e-9
 _FAR = 1e290
 _FINE, _COARSE = 1e-6, 1e-3
-"""How far apart the bounds of the probability of the window may be, where lines follow the density, and where they do not."""
+"""How far apart the bounds of the probability of the window may be.
+
+The first is for lines that follow the density, the second for those that do not.
+"""
 
 
 @final
@@ -41,25 +44,29 @@ class Density(Continuous):
     cost : Cost
         What the mechanism claims to spend.
     log_density : callable
-        Takes arrays of floats `low` and `high`, and the answers; with `labels` also the label. Returns two arrays between which the
-        logarithm of the density lies, at all outputs from low to high; -inf where it is 0. With labels: the density of the number
-        together with the label, which integrates to the probability of the label.
+        Takes arrays of floats `low` and `high`, and the answers; with `labels` also the label. Returns two
+        arrays between which the logarithm of the density lies, at all outputs from low to high; -inf where it
+        is 0. With labels: the density of the number together with the label, which integrates to the
+        probability of the label.
     window : tuple of number
         The interval of outputs that is looked at, the same for all answers.
     shape : str or sequence of str
-        What the logarithm of the density is between its breaks: "linear", "concave", "convex" or "monotone"; one word, or one for each
-        piece. Then `log_density` is asked for single points only (low == high), and for the tiny intervals around breaks. "any": nothing is
-        said, and `log_density` is asked for intervals.
+        What the logarithm of the density is between its breaks: "linear", "concave", "convex" or "monotone";
+        one word, or one for each piece. Then `log_density` is asked for single points only (low == high), and
+        for the tiny intervals around breaks. "any": nothing is said, and `log_density` is asked for
+        intervals.
     breaks : callable, optional
-        Takes the answers (and the label), returns where the pieces end: rising numbers, or pairs of floats between which the place lies.
+        Takes the answers (and the label), returns where the pieces end: rising numbers, or pairs of floats
+        between which the place lies.
     labels : iterable of hashable, optional
         What is released beside the number.
     atoms : callable, optional
-        Takes the answers; returns a mapping from single outputs that have a probability to bounds of its logarithm.
+        Takes the answers; returns a mapping from single outputs that have a probability to bounds of its
+        logarithm.
     tail : number or callable, optional
-        An upper bound of the log ratio of the densities outside the window, for either order; or a function of both answers that returns
-        the one of the first to the second. math.inf: nothing is said of those outputs. It must be given unless a partition puts outputs
-        into classes.
+        An upper bound of the log ratio of the densities outside the window, for either order; or a function
+        of both answers that returns the one of the first to the second. math.inf: nothing is said of those
+        outputs. It must be given unless a partition puts outputs into classes.
     cost_of, sensitivity, name
         As for `Subject`; `cost_of` takes a label, or an atom, and is not there for a single number.
 
@@ -123,10 +130,12 @@ class Density(Continuous):
 
     @classmethod
     def added(cls, law: Law, *, window: tuple[Number, Number], tail: Any = None, **options: Any) -> Density:
-        """Return the mechanism that releases answer + scale * noise; answers are numbers, or pairs (number, scale).
+        """Return the mechanism that releases answer + scale * noise.
 
-        Shape and breaks are known of laws made by `Law`; of Laplace, exponential, logistic and Cauchy noise also what happens in the
-        tail.
+        Answers are numbers, or pairs (number, scale).
+
+        Shape and breaks are known of laws made by `Law`; of Laplace, exponential, logistic and Cauchy noise
+        also what happens in the tail.
 
         Parameters
         ----------
@@ -137,8 +146,8 @@ class Density(Continuous):
         tail : number or callable, optional
             As for `Density`. None: what is known of the law.
         **options
-            `cost`, `sensitivity` and `name`, as for `Density`. There is no sensitivity where answers are pairs: it says nothing about
-            scales.
+            `cost`, `sensitivity` and `name`, as for `Density`. There is no sensitivity where answers are
+            pairs: it says nothing about scales.
 
         Returns
         -------
@@ -152,17 +161,20 @@ class Density(Continuous):
         return cls(window=window, **(given | options))
 
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
-        """Return the laws of two neighbours, cell by cell."""
+        """Return the laws of two neighbors, cell by cell."""
         if self.tail is None and asked.cuts is None:
             raise InvalidParameter(
-                f"audit.exact needs Density.tail for {self!r}, because its outputs have no end: an upper bound of the log ratio outside "
-                "the window, or math.inf to leave them out; or give partition=, a list of numbers that cut the outputs into classes."
+                f"audit.exact needs Density.tail for {self!r}, because its outputs have no end: "
+                "an upper bound of the log ratio outside "
+                "the window, or math.inf to leave them out; "
+                "or give partition=, a list of numbers that cut the outputs into classes."
             )
         found: list[tuple[Any, Cells]] = []
         coarse = not {"any", "monotone"}.isdisjoint(self._shapes)
         for label in self.labels or (None,):
             one, other = (self._curve(answers, label) for answers in (a, b))
             rule = weighed(_COARSE if coarse else _FINE)
+            # Of classes only the probabilities count; else the log ratio has to be known, too.
             if asked.cuts is None:
                 rule = either(within(asked.slack), rule)
             found.append((label, compared(one, other, rule, asked.budget, asked.cuts or ())))
@@ -171,6 +183,7 @@ class Density(Continuous):
         sides = [cells.mass(cells.a)[0] for cells in every], [cells.mass(cells.b)[0] for cells in every]
         left = max(rest(masses, f"{self!r}: log_density") for masses in sides)
         if asked.cuts is not None:
+            # What is outside the window goes to the first and the last class, so that nothing is left over.
             parts = [each for label, cells in found for each in self._classes(label, cells, asked.cuts, left)]
             return Compared(
                 cells=[*parts, *atoms],
@@ -200,9 +213,10 @@ class Density(Continuous):
             if wrong.any():
                 i = int(wrong.argmax())
                 raise InvalidParameter(
-                    f"Density.log_density must return a lower and an upper bound; got {least[i]:.6g} and {most[i]:.6g} at {low[i]:.6g}."
+                    "Density.log_density must return a lower and an upper bound; "
+                    f"got {least[i]:.6g} and {most[i]:.6g} at {low[i]:.6g}."
                 )
-            # so far out that a sum of a few overflows: known to be there, and no more
+            # So far out that a sum of a few overflows: known to be there, and no more.
             least = np.where(least < -_FAR, -math.inf, np.minimum(least, _FAR))
             return least, np.where(
                 most > _FAR, math.inf, np.where(np.isneginf(most), most, np.maximum(most, -_FAR))
@@ -212,6 +226,7 @@ class Density(Continuous):
 
         def at(x: Floats) -> Bounds:
             low, high = over(x, x)
+            # Values that contradict the declared shape are refused. That others agree is no proof.
             checked(x, (low, high), pieces, "Density.log_density")
             return low[None, :], high[None, :]
 
@@ -242,6 +257,7 @@ class Density(Continuous):
         found = []
         for output in dict.fromkeys([*sides[0], *sides[1]]):
             bounds = [side.get(output, never) for side in sides]
+            # A logarithm may be a little above 0 by rounding.
             if any(len(each) != 2 or not each[0] <= each[1] <= _GROWTH for each in bounds):
                 raise InvalidParameter(
                     "Density.atoms must return a lower and an upper bound of each log probability."
@@ -252,11 +268,14 @@ class Density(Continuous):
     def _classes(
         self, label: Any, cells: Cells, cuts: Sequence[float], left: float
     ) -> list[tuple[Any, Cells]]:
-        """Return the classes of one label; what is outside the window may belong to the first or to the last one."""
+        """Return the classes of one label.
+
+        What is outside the window may belong to the first or to the last one.
+        """
         inner = [cut for cut in cuts if self._ends[0] < cut < self._ends[1]]
         if len(inner) < len(cuts):
             raise InvalidParameter("audit.exact.partition must have cuts inside Density.window.")
-        # a tiny cell around a break may have a cut inside: what is in it may belong to either side
+        # A tiny cell around a break may have a cut inside: what is in it may belong to either side.
         first, last = (
             np.searchsorted(inner, cells.start, side="right"),
             np.searchsorted(inner, cells.end, side="left"),
@@ -271,6 +290,7 @@ class Density(Continuous):
                 )
                 for i in range(len(inner) + 1)
             ]
+            # What is outside the window may belong to either outer class: only their upper bounds grow.
             for i in (0, -1):
                 bounds[i] = bounds[i][0], min(1.0, bounds[i][1] + left)
             sides.append([(one, min(1.0, other)) for one, other in bounds])

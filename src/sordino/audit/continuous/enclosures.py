@@ -1,9 +1,10 @@
 """Arrays of floats between which a number lies: every operation rounds outward.
 
-Claim: the result of each function encloses the true value for all arguments in the given bounds. Proof: docs/proofs/exact-audit.md,
-"Floats".
-Floats: sums, products and quotients are correctly rounded; exp, expm1, log and log1p of numpy err by less than 2^-47 of their value, 32
-units in the last place. That is assumed, and compared with mpmath in the tests. Four times as much is taken off each side.
+Claim: the result of each function encloses the true value for all arguments in the given bounds. Proof:
+docs/proofs/exact-audit.md, "Floats".
+Floats: sums, products and quotients are correctly rounded; exp, expm1, log and log1p of numpy err by less
+than 2^-47 of their value, 32 units in the last place. That is assumed, and compared with mpmath in the tests.
+Four times as much is taken off each side.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ Bounds = tuple[Floats, Floats]
 
 WIDER = 2.0**-45
 TINY = 2.0**-1020
-"""What an underflow may lose: more than the smallest normal float, because a process may be told to take all below it for 0."""
+"""What an underflow may lose.
+
+It is more than the smallest normal float, because a process may be told to take all below that for 0.
+"""
 LARGEST = float(np.finfo(np.float64).max)
 NEVER = -math.inf
 """The logarithm of a probability or a density that is 0."""
@@ -69,6 +73,7 @@ def scaled(a: Bounds, x: Fraction) -> Bounds:
 def exp(a: Bounds) -> Bounds:
     """Return the exponential."""
     with np.errstate(over="ignore", under="ignore"):
+        # A lower bound that overflows is the largest float, which is still below the true value.
         low, high = outward(
             np.where(a[0] == math.inf, math.inf, np.minimum(np.exp(a[0]), LARGEST)), np.exp(a[1])
         )
@@ -88,6 +93,7 @@ def log1mexp(a: Bounds) -> Bounds:
 
     def at(t: Floats) -> Floats:
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            # Each formula keeps its digits on its side of about ln 2; both are computed everywhere.
             return np.where(t < 0.7, np.log(-np.expm1(-t)), np.log1p(-np.exp(-np.maximum(t, 0.5))))
 
     low, high = outward(at(np.maximum(a[0], 0.0)), at(np.maximum(a[1], 0.0)))
@@ -99,6 +105,7 @@ def log1pexp(a: Bounds) -> Bounds:
 
     def at(t: Floats) -> Floats:
         with np.errstate(under="ignore"):
+            # The exponent is never above 0, so that nothing overflows.
             return np.maximum(t, 0.0) + np.log1p(np.exp(-np.abs(t)))
 
     low, high = outward(at(a[0]), at(a[1]))
@@ -112,7 +119,9 @@ def log_total(terms: Bounds) -> Bounds:
         most = side.max(axis=0)
         safe = np.where(np.isinf(most), 0.0, most)
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+            # The largest term is taken out first, so that nothing overflows.
             parts = np.exp(side - safe)
+            # Widened by more than the roundings of the terms and of their sum.
             total = parts.sum(axis=0) * (1 - WIDER if way == 0 else 1 + WIDER) ** (2 + len(side) // 8)
             logs = np.log(total)
             found = np.where(np.isinf(most), most, outward(logs, logs)[way] + safe)
@@ -121,7 +130,9 @@ def log_total(terms: Bounds) -> Bounds:
 
 
 def mean_exponential(left: Bounds, right: Bounds) -> Bounds:
-    """Return the mean over an interval of e^l, where l runs straight from `left` to `right`: e^max (1 - e^-d)/d with d = |left - right|.
+    """Return the mean over an interval of e^l, where l runs straight from `left` to `right`.
+
+    It is e^max (1 - e^-d)/d with d = |left - right|.
 
     It rises with both ends.
     """
@@ -133,7 +144,7 @@ def mean_exponential(left: Bounds, right: Bounds) -> Bounds:
             found = np.where(most == -math.inf, 0.0, np.where(steep == math.inf, 0.0, np.exp(most) * share))
             return np.where(most == math.inf, math.inf, found)
 
-    # (1 - e^-d)/d changes by less than d: the rounding of d costs less than it is relative to max(1, |l|)
+    # (1 - e^-d)/d changes by less than d: the rounding of d costs less than it is relative to max(1, |l|).
     low, high = np.minimum(at(left[0], right[0]), LARGEST), at(left[1], right[1])
     with np.errstate(invalid="ignore"):
         rough = WIDER * (1 + sum(np.where(np.isfinite(end), np.abs(end), 0.0) for end in (*left, *right)))

@@ -1,4 +1,4 @@
-"""Straight lines above and below a logarithm on each cell, from its values at the ends of the cells and its shape.
+"""Lays straight lines above and below a logarithm on each cell, from its values at the ends and its shape.
 
 Claim: on every open cell the function lies between its two lines. Proof: docs/proofs/exact-audit.md, "Lines".
 Floats: outward, see `enclosures`.
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 
 def lines(x: Floats, at: Bounds, pieces: Sequence[Piece], over: OverCells | None) -> Lines:
-    """Return the lines of every cell between neighbouring points of `x`, among which all ends of pieces are."""
+    """Return the lines of every cell between neighboring points of `x`; all ends of pieces are points."""
     parts = []
     for piece in pieces:
         inner = _within(x, piece)
@@ -76,13 +76,17 @@ def _chord(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _concave(x: Floats, at: Bounds) -> Lines:
-    """Return chords below, and above the best of three: the neighbours' chords prolonged, and the own chord lifted to where they meet."""
+    """Return chords below, and above the best of three lines.
+
+    They are the neighbors' chords prolonged, and the own chord lifted to where they meet.
+    """
     low, high = at
     width = np.diff(x)
     count = width.size
     wide = np.full(count, math.inf)
     left_line, right_line = (wide.copy(), wide.copy()), (wide.copy(), wide.copy())
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        # Slopes are taken from the bounds that make the prolonged line higher.
         rise = outward(*((high[1:-1] - low[:-2]) / width[:-1] * width[1:],) * 2)[1]
         left_line[0][1:], left_line[1][1:] = high[1:-1], _known(outward(*(high[1:-1] + rise,) * 2)[1])
         fall = outward(*((low[2:] - high[1:-1]) / width[1:] * width[:-1],) * 2)[0]
@@ -92,6 +96,7 @@ def _concave(x: Floats, at: Bounds) -> Lines:
     left, right = wide.copy(), wide.copy()
     for one, other in (left_line, right_line, (_known(lifted[0]), _known(lifted[1]))):
         with np.errstate(invalid="ignore"):
+            # The line with the lowest middle is the best one.
             better = ~(one + other >= left + right) & ~np.isneginf(one) & ~np.isneginf(other)
         left, right = np.where(better, one, left), np.where(better, other, right)
     _emptied(left, right, low, high)
@@ -99,7 +104,10 @@ def _concave(x: Floats, at: Bounds) -> Lines:
 
 
 def _lift(one: tuple[Floats, Floats], other: tuple[Floats, Floats], left: Floats, right: Floats) -> Floats:
-    """Return by how much the chord from `left` to `right` has to rise to be above the lower of two lines: any meeting point will do."""
+    """Return by how much the chord from `left` to `right` has to rise to be above the lower of two lines.
+
+    The point where they meet is computed roughly: any point will do.
+    """
     gap, end = other[0] - one[0], other[1] - one[1]
     share = np.clip(np.where(gap > end, gap / (gap - end), 0.5), 0.0, 1.0)
     share = np.where(np.isnan(share), 0.5, share)
@@ -115,7 +123,7 @@ def _known(values: Floats) -> Floats:
 
 
 def _emptied(left: Floats, right: Floats, low: Floats, high: Floats) -> None:
-    """Beyond a point where a concave logarithm is minus infinity, seen from where it is finite, it stays minus infinity."""
+    """Carry minus infinity on: seen from where it is finite, a concave logarithm stays minus infinity."""
     finite = np.flatnonzero(low > NEVER)
     if not finite.size:
         return
@@ -128,6 +136,7 @@ def _emptied(left: Floats, right: Floats, low: Floats, high: Floats) -> None:
 
 
 def _convex(x: Floats, at: Bounds) -> Lines:
+    # Minus a convex function is concave: the same lines upside down.
     below = _concave(x, (-at[1], -at[0]))
     finite = np.isfinite(at[0][:-1]) & np.isfinite(at[0][1:])
     ends = (np.where(finite & np.isfinite(end), -end, NEVER) for end in below[2:])
@@ -147,8 +156,8 @@ _SHAPED: dict[str, Callable[[Floats, Bounds], Lines]] = {
 def summed(terms: list[Lines]) -> Lines:
     """Return lines of the logarithm of a sum.
 
-    The logarithm of a sum of exponentials of lines is convex: it lies below its chord, and above sum w (l - log w) for any weights w that
-    sum to one.
+    The logarithm of a sum of exponentials of lines is convex: it lies below its chord, and above sum w (l -
+    log w) for any weights w that sum to one.
     """
     if len(terms) == 1:
         return terms[0]
@@ -156,6 +165,7 @@ def summed(terms: list[Lines]) -> Lines:
     middle = (low_left + low_right) / 2
     most = middle.max(axis=0)
     with np.errstate(invalid="ignore", under="ignore", divide="ignore"):
+        # Any weights give a line below. Those in proportion to the terms in the middle give a close one.
         weights = np.exp(middle - np.where(np.isinf(most), 0.0, most))
         weights = np.where(weights < 1e-18 * weights.max(axis=0), 0.0, weights)
         weights = weights / weights.sum(axis=0)
@@ -178,19 +188,21 @@ def checked(x: Floats, at: Bounds, pieces: Sequence[Piece], owner: str) -> None:
         points, low, high = x[inner], at[0][inner], at[1][inner]
         if piece.shape in {"linear", "convex"} and np.isneginf(high).any() and (low > NEVER).any():
             raise InvalidParameter(
-                f"{owner} must be -inf all along a {piece.shape} piece, or nowhere; got both, so there is a break."
+                f"{owner} must be -inf all along a {piece.shape} piece, or nowhere; "
+                "got both, so there is a break."
             )
         if points.size < 3 or piece.shape == "any":
             continue
         wrong = _refuted(points, low, high, piece.shape)
         if wrong.any():
             raise InvalidParameter(
-                f"{owner} must be {piece.shape} between its breaks; near {points[1:-1][wrong][0]:.6g} it is not."
+                f"{owner} must be {piece.shape} between its breaks; "
+                f"near {points[1:-1][wrong][0]:.6g} it is not."
             )
 
 
 def _refuted(x: Floats, low: Floats, high: Floats, shape: Shape) -> NDArray[np.bool_]:
-    """Return at which inner points the neighbours contradict the shape for certain."""
+    """Return at which inner points the neighbors contradict the shape for certain."""
     if shape == "monotone":
         rises, falls = low[1:] > high[:-1], high[1:] < low[:-1]
         return (

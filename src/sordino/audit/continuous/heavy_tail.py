@@ -1,4 +1,6 @@
-"""The law of density proportional to 1/(1 + |z|^gamma): its distribution function by alternating sums that converge at once.
+"""The law of density proportional to 1/(1 + |z|^gamma).
+
+Its distribution function is computed by alternating sums that converge fast.
 
 Claim: everything returned encloses the true value. Proof: docs/proofs/exact-audit.md, "Laws with a density".
 Floats: outward, see `enclosures`.
@@ -22,8 +24,12 @@ _TERMS = 24
 
 
 def _weights() -> tuple[list[float], float]:
-    """Return the weights of the alternating sum, and what the rest is at most relative to it: 1/T_n(3), T_n a Chebyshev polynomial."""
+    """Return the weights of the alternating sum, and what the rest is at most relative to it.
+
+    The rest is 1/T_n(3), T_n being a Chebyshev polynomial.
+    """
     d, before = Fraction(3), Fraction(1)
+    # T_n(3), by the recurrence of the Chebyshev polynomials.
     for _ in range(_TERMS - 1):
         d, before = 6 * d - before, d
     b, c = Fraction(-1), -d
@@ -47,13 +53,19 @@ class HeavyTail:
 
     @property
     def breaks(self) -> tuple[Fraction, ...]:
-        """Return 0, where the density jumps or is not smooth; nothing where gamma is an even number and both sides are there."""
+        """Return 0, where the density jumps or is not smooth.
+
+        Nothing where gamma is an even number and both sides are there.
+        """
         even = self.gamma.denominator == 1 and self.gamma % 2 == 0
         return () if even and not self.one_sided else (Fraction(0),)
 
     @property
     def bends(self) -> tuple[tuple[float, float], ...]:
-        """Return bounds of where the log density stops being convex, or being 0, and being concave: |z|^gamma = gamma - 1."""
+        """Return bounds of where the log density stops being convex (or the density 0), and concave.
+
+        There |z|^gamma is gamma - 1, but for the start of one-sided noise at 0.
+        """
         low, high = self._power(np.array([float(self.gamma - 1)]), 1 / self.gamma)
         turn = (
             math.nextafter(float(low[0]), 0.0) * (1 - WIDER),
@@ -81,6 +93,7 @@ class HeavyTail:
             for k, weight in enumerate(_WEIGHTS):
                 term = weight * power / float(self.gamma * k + start)
                 total, size, power = total + term, size + np.abs(term), -power * t
+            # The terms that were left out are at most a share of the true sum, hence the divisors.
             error = size * WIDER
             return (total - error) / (1 + _REST), (total + error) / (1 - _REST)
 
@@ -102,9 +115,13 @@ class HeavyTail:
 
     def _upper(self, z: Floats) -> Bounds:
         """Return the integral of 1/(1 + s^gamma) from z >= 0 to infinity."""
+        # Both formulas are computed everywhere, each at arguments for which it converges.
         near = np.clip(z, 2.0**-1000, 1.0)
         inner = floats.outward(*_product((near, near), self._sum(self._power(near, self.gamma), Fraction(1))))
-        below = floats.minus(self.half, tuple(np.where(z == 0, 0.0, side) for side in inner))  # type: ignore[arg-type]
+        below = floats.minus(
+            self.half,
+            tuple(np.where(z == 0, 0.0, side) for side in inner),  # type: ignore[arg-type]
+        )
         far = np.maximum(np.where(np.isinf(z), 1.0, z), 1.0)
         above = _product(
             self._power(far, 1 - self.gamma), self._sum(self._power(far, -self.gamma), self.gamma - 1)
@@ -124,6 +141,7 @@ class HeavyTail:
         """Return log P(Z <= x)."""
         if not self.one_sided:
             return self.log_survival(-x)
+        # Near 0 the small probability is computed itself: one minus the rest would lose its digits.
         near = np.clip(x, 2.0**-1000, 1.0)
         inner = _product((near, near), self._sum(self._power(near, self.gamma), Fraction(1)))
         below = floats.minus(floats.log(inner), self._log_mass)
@@ -131,6 +149,7 @@ class HeavyTail:
         above = floats.log1mexp((np.maximum(-high, 0.0), np.maximum(-low, 0.0)))
         found = (np.where(x <= 1, below[i], above[i]) for i in range(2))
         low, high = (np.where(x <= 0, NEVER, side) for side in found)
+        # Below the clip the probability is smaller: only the upper bound holds there.
         return np.where((x > 0) & (x < 2.0**-999), NEVER, low), high
 
     def log_density(self, z: Floats) -> Bounds:
@@ -148,10 +167,13 @@ class HeavyTail:
     def outside(
         self, window: tuple[Fraction, Fraction], a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction]
     ) -> float:
-        """Return an upper bound of the log ratio outside the window of two densities with these places and scales.
+        """Return an upper bound of the log ratio of two densities outside the window.
 
-        With u = |o - x_a|/s_a and v = |o - x_b|/s_b it is log((1 + v^gamma)/(1 + u^gamma)) + log(s_b/s_a), and the quotient is at most
-        max(1, v/u)^gamma; v/u runs from its value at the end of the window straight up or down to s_a/s_b.
+        Both densities are given by their places and scales.
+
+        With u = |o - x_a|/s_a and v = |o - x_b|/s_b it is log((1 + v^gamma)/(1 + u^gamma)) + log(s_b/s_a),
+        and the quotient is at most max(1, v/u)^gamma; v/u runs from its value at the end of the window
+        straight up or down to s_a/s_b.
         """
         low, high = window
         if not low < min(a[0], b[0]) <= max(a[0], b[0]) < high:

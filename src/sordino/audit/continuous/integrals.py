@@ -1,6 +1,9 @@
-"""Integrals of products of densities, distribution and survival functions over a shared shift, enclosed cell by cell.
+"""Encloses integrals of products of densities, distribution and survival functions, cell by cell.
 
-Claim: every integral lies between its two bounds, whatever the partition. Proof: docs/proofs/exact-audit.md, "Integrals".
+The variable of integration is a shift that all functions of a product share.
+
+Claim: every integral lies between its two bounds, whatever the partition. Proof: docs/proofs/exact-audit.md,
+"Integrals".
 Floats: outward, see `enclosures` and `_series`; where cells are split is no matter of proof.
 """
 
@@ -31,7 +34,7 @@ _FINE = 2.0**-36
 
 
 class Factor(NamedTuple):
-    """What stands in the integral: a function of (x + shift) / scale, the shift being another one in each integral."""
+    """What stands in the integral: a function of (x + shift) / scale; each integral has its own shift."""
 
     kind: Kind
     law: Law
@@ -54,10 +57,13 @@ class Budget:
 
 @final
 class Integrals:
-    """Integrals over all real x of one product of factors, the first of which is a density, for many lists of shifts at once.
+    """Integrals over all real x of one product of factors, for many lists of shifts at once.
 
-    They are computed in a unit near the smallest scale, a power of two, so that it does not matter in which one scales are given: with d
-    densities, the integral is unit^(1 - d) times the one of everything divided by the unit.
+    The first factor is a density.
+
+    They are computed in a unit near the smallest scale, a power of two, so that it does not matter in which
+    one scales are given: with d densities, the integral is unit^(1 - d) times the one of everything divided
+    by the unit.
     """
 
     def __init__(self, factors: Sequence[Factor], jobs: Sequence[Shifts]) -> None:
@@ -72,12 +78,13 @@ class Integrals:
         self._smooth = all(factor.law.coefficients is not None for factor in self.factors)
 
     def bounds(self, share: float, budget: Budget) -> Bounds:
-        """Return bounds of all integrals, `share` apart relative to their size unless the budget ends before."""
+        """Return bounds of all integrals, apart by `share` of their size unless the budget ends before."""
         count = len(self.jobs)
         job, x0, x1 = self._grid()
         low, high = self._cells(job, x0, x1)
         for _ in range(_ROUNDS):
             least, most = _sums(job, low, count), _sums(job, high, count)
+            # In integrals that are not known well enough those cells are split that hold much of the gap.
             wide = (most - least > share * least)[job]
             cells = np.bincount(job, minlength=count)
             gap = high - low
@@ -95,16 +102,21 @@ class Integrals:
                 np.concatenate([old[~chosen], new])
                 for old, new in zip((x0, x1, low, high), (left, right, *found), strict=True)
             )
+        # More than the roundings of a sum over so many cells.
         slop = 1 + (np.bincount(job, minlength=count) + 8) * 2.0**-51
         with np.errstate(over="ignore", under="ignore"):
             below, above = _sums(job, low, count) / slop, _sums(job, high, count) * slop
+            # What is this small may have lost something to an underflow: 0 from below, `TINY` from above.
             least, most = below * self._stretch[0], np.maximum(above * self._stretch[1], floats.TINY)
         return np.where(least < floats.TINY, 0.0, np.minimum(least, floats.LARGEST)), np.where(
             above == 0, 0.0, most
         )
 
     def _grid(self) -> tuple[NDArray[np.int64], Floats, Floats]:
-        """Return the first cells of every integral: cut where a factor has a break, finer near the middle, without end at both sides."""
+        """Return the first cells of every integral.
+
+        They are cut where a factor has a break, are finer near the middle, and have no end at both sides.
+        """
         jobs, left, right = [], [], []
         for i, job in enumerate(self.jobs):
             cuts = _cuts(self.factors, job)
@@ -120,7 +132,10 @@ class Integrals:
         return floats.scaled(moved, self._slopes[factor])
 
     def _cells(self, job: NDArray[np.int64], x0: Floats, x1: Floats) -> Bounds:
-        """Return bounds of the integral over each cell: from the ends, and where all factors are smooth from their Taylor series."""
+        """Return bounds of the integral over each cell.
+
+        They come from the ends, and where all factors are smooth also from their Taylor series.
+        """
         ends = [(self._at(f, job, x0), self._at(f, job, x1)) for f in range(len(self.factors))]
         ranges = [
             _range(factor, slope, *at)
@@ -134,11 +149,13 @@ class Integrals:
             if inner.any():
                 some = [tuple((a[inner], b[inner]) for a, b in at) for at in ends]
                 finer = self._expanded(job[inner], x0[inner], x1[inner], some)
+                # Both pairs of bounds hold, so that the better end of each counts.
                 low[inner], high[inner] = np.fmax(low[inner], finer[0]), np.fmin(high[inner], finer[1])
         if (low > high).any():
             i = int((low > high).argmax())
             raise InvalidParameter(
-                f"{self.factors[0].law} must have functions that agree with each other and with the density; between {x0[i]:.6g} and "
+                f"{self.factors[0].law} must have functions that agree with each other and with the density; "
+                f"between {x0[i]:.6g} and "
                 f"{x1[i]:.6g} they do not."
             )
         return low, high
@@ -160,14 +177,19 @@ class Integrals:
     def _expanded(
         self, job: NDArray[np.int64], x0: Floats, x1: Floats, ends: list[tuple[Bounds, ...]]
     ) -> Bounds:
-        """Return bounds of the integral by the Taylor series around the middle of the cell, the last coefficient over all of it."""
+        """Return bounds of the integral by the Taylor series around the middle of the cell.
+
+        The last coefficient is taken over all of the cell.
+        """
         middle = _middle(x0, x1)
         product: Series | None = None
         unclear = np.zeros(x0.size, dtype=bool)
         for f, factor in enumerate(self.factors):
             at = self._at(f, job, middle)
             side = np.where(at[0] >= 0, 1.0, np.where(at[1] <= 0, -1.0, 0.0))
+            # Whether the argument is left or right of a break at 0 is not certain: nothing is said here.
             unclear |= side == 0
+            # The first half of the arrays is about the middle of each cell, the second about the whole cell.
             z = series.ball((np.concatenate([at[0], ends[f][0][0]]), np.concatenate([at[1], ends[f][1][1]])))
             found = _factor_series(factor, z, np.concatenate([side, side]), self._slopes[f], at, ends[f])
             product = found if product is None else series.multiplied(product, found)
@@ -187,16 +209,18 @@ class Integrals:
 
 
 def mass(law: Law, left: Bounds, right: Bounds) -> Bounds:
-    """Return bounds of the probability between two points, from the distribution and the survival function."""
+    """Return bounds of the probability between two points, from distribution and survival function."""
     if law.log_cdf is None:
         return np.zeros_like(left[0]), np.ones_like(left[0])
     low, high = np.zeros_like(left[0]), np.ones_like(left[0])
+    # Differences of the distribution function are precise in the lower tail, the others in the upper one.
     for tail, (near, far) in ((cdf, (right, left)), (survival, (left, right))):
         more, less = tail(law, near), tail(law, far)
         if (more[1] < less[0]).any():
             i = int((more[1] < less[0]).argmax())
             raise InvalidParameter(
-                f"{law}.log_cdf must not fall, nor log_survival rise; got the contrary between {left[0][i]:.6g} and {right[0][i]:.6g}."
+                f"{law}.log_cdf must not fall, nor log_survival rise; "
+                f"got the contrary between {left[0][i]:.6g} and {right[0][i]:.6g}."
             )
         low, high = (
             np.maximum(low, (more[0] - less[1]) * (1 - 2.0**-50)),
@@ -231,7 +255,8 @@ def enclosed(law: Law, name: str, *at: Floats) -> Bounds:
     if wrong.any():
         i = int(wrong.argmax())
         raise InvalidParameter(
-            f"{law}.{name} must return a lower and an upper bound, of a probability not above 0; got {low.flat[i]:.6g} and "
+            f"{law}.{name} must return a lower and an upper bound, of a probability not above 0; "
+            f"got {low.flat[i]:.6g} and "
             f"{high.flat[i]:.6g} at {at[0].flat[i]:.6g}."
         )
     return low, high
@@ -251,7 +276,7 @@ def _range(factor: Factor, slope: Fraction, left: Bounds, right: Bounds) -> Boun
 def _factor_series(
     factor: Factor, z: Ball, side: Floats, slope: Fraction, middle: Bounds, ends: tuple[Bounds, ...]
 ) -> Series:
-    """Return the Taylor coefficients of a factor, in the shared shift: at the middle of all cells, then over all cells."""
+    """Return the Taylor coefficients of a factor in the shared shift: at the middles, then over the cells."""
     law = factor.law
     if law.coefficients is None:
         raise InvalidParameter(f"{law} must know its Taylor coefficients.")
@@ -259,6 +284,7 @@ def _factor_series(
     if factor.kind == "density":
         return density
     at = cdf if factor.kind == "cdf" else survival
+    # The function is monotone, so that its values on a cell lie between those at the ends.
     inner, left, right = at(law, middle), at(law, ends[0]), at(law, ends[1])
     first = series.ball(
         tuple(
@@ -268,6 +294,7 @@ def _factor_series(
             )
         )  # type: ignore[arg-type]
     )
+    # The other coefficients are those of the density, integrated.
     rising = 1.0 if factor.kind == "cdf" else -1.0
     return [
         first,
@@ -285,6 +312,7 @@ def _weights(down: Floats, up: Floats) -> list[Ball]:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for k in range(ORDER + 1):
             left, right = left * -down, right * up
+            # Odd powers of the distance are negative to the left of the middle.
             whole = (right + left if k % 2 == 0 else right - left) / (k + 1)
             found.append(Ball(whole, (right + left) * floats.WIDER + floats.TINY))
     return found
@@ -325,7 +353,10 @@ def _unit(scale: Fraction) -> Fraction:
 
 
 def _cuts(factors: Iterable[Factor], job: Shifts) -> Floats:
-    """Return where an integral is cut first. At every break, at both floats next to it: no cell but these tiny ones contains one."""
+    """Return where an integral is cut first.
+
+    At every break it is cut at both floats next to it: no cell but these tiny ones contains a break.
+    """
     found: list[float] = []
     centers, scales = [], []
     for factor, shift in zip(factors, job, strict=True):
@@ -338,6 +369,7 @@ def _cuts(factors: Iterable[Factor], job: Shifts) -> Floats:
     steps = min(64, 2 + math.ceil((high - low) / fine))
     found += np.linspace(low, high, steps).tolist()
     reach = fine / 2
+    # Outward the cells are twice as wide each time: little is left there.
     while reach < 64 * max(scales):
         reach *= 2
         found += [low - reach, high + reach]

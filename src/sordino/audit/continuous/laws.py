@@ -1,6 +1,7 @@
-"""Continuous noise as the auditor knows it: enclosures of the logarithms of density, distribution and survival function.
+"""Continuous noise: enclosures of the logarithms of its density, distribution and survival function.
 
-Claim: the laws made here enclose the true values; of a law that a caller makes, that is the caller's word, checked where it shows.
+Claim: the laws made here enclose the true values; of a law that a caller makes, that is the caller's word,
+checked where it shows.
 Proof: docs/proofs/exact-audit.md, "Laws with a density".
 Floats: outward, see `enclosures`.
 """
@@ -28,7 +29,10 @@ from sordino.errors import InvalidParameter
 
 Placed = tuple[Fraction, Fraction]
 Outside = Callable[[tuple[Fraction, Fraction], Placed, Placed], float]
-"""From a window and two (answer, scale): an upper bound of the log ratio of the first to the second outside the window."""
+"""Bounds the log ratio of two densities outside a window from above.
+
+Takes the window, and (answer, scale) of the first and of the second density.
+"""
 
 
 @final
@@ -36,8 +40,8 @@ Outside = Callable[[tuple[Fraction, Fraction], Placed, Placed], float]
 class Law:
     """Continuous noise, known by functions that enclose the logarithms of what it is made of.
 
-    All functions take arrays of floats, in units of the scale, and return two arrays: a lower and an upper bound. The logarithm of 0
-    is -inf.
+    All functions take arrays of floats, in units of the scale, and return two arrays: a lower and an upper
+    bound. The logarithm of 0 is -inf.
 
     Parameters
     ----------
@@ -46,7 +50,8 @@ class Law:
     log_survival : callable, optional
         The same of log P(Z > x). None: one minus the other, which is inexact far up.
     log_density : callable, optional
-        Takes arrays `low` and `high`, -inf and inf among them; encloses the log density at all points from low to high.
+        Takes arrays `low` and `high`, -inf and inf among them; encloses the log density at all points from
+        low to high.
     scale : number
         What the noise is multiplied by, > 0.
     log_concave : bool
@@ -63,8 +68,9 @@ class Law:
 
     Notes
     -----
-    The laws made by `exponential`, `laplace`, `gumbel`, `logistic`, `cauchy` and `gaussian` are certified, under what is assumed of
-    floats. They know their Taylor coefficients, too, with which integrals are enclosed to a dozen digits; those of other laws to six.
+    The laws made by `exponential`, `laplace`, `gumbel`, `logistic`, `cauchy` and `gaussian` are certified,
+    under what is assumed of floats. They know their Taylor coefficients, too, with which integrals are
+    enclosed to a dozen digits; those of other laws to six.
 
     Examples
     --------
@@ -120,6 +126,7 @@ class Law:
 
     @classmethod
     def _made(cls, scale: Number, **values: Any) -> Law:
+        # These laws are known: they go past the checks of what a caller gives.
         law = object.__new__(cls)
         law._set({"log_cdf": None, "log_survival": None, "log_concave": True, "breaks": ()} | values)
         object.__setattr__(law, "scale", SPAN(f"{law.name}.scale", scale))
@@ -134,6 +141,7 @@ class Law:
         >>> sd.audit.Law.exponential(2).mirrored()
         mirrored Law.exponential(scale=2)
         """
+        # The law is continuous: P(-Z <= x) = P(Z > -x).
         density, below, above, inner = self.log_density, self.log_cdf, self.log_survival, self.coefficients
         return Law._made(
             self.scale,
@@ -213,7 +221,10 @@ class Law:
 
     @staticmethod
     def gaussian(scale: Number = 1) -> Law:
-        """Return the normal law of this standard deviation: its density only, so it serves scalar outputs and no race."""
+        """Return the normal law of this standard deviation.
+
+        Only its density is known, so that it serves scalar outputs and no race.
+        """
         return Law._made(
             scale,
             name="Law.gaussian",
@@ -223,7 +234,10 @@ class Law:
 
     @staticmethod
     def cauchy(gamma: Number, scale: Number = 1, *, one_sided: bool = False) -> Law:
-        """Return the law of density proportional to ``1/(1 + |z|^gamma)``, gamma > 1, on all z or on z >= 0, times the scale."""
+        """Return the law of density proportional to ``1/(1 + |z|^gamma)``, gamma > 1, times the scale.
+
+        It is on all z or on z >= 0.
+        """
         power = exact(gamma)
         if power is None or not 1 < power <= 100:
             raise InvalidParameter(f"Law.cauchy.gamma must be a number in (1, 100]; got {shown(gamma)}.")
@@ -248,8 +262,12 @@ class Law:
         return repr(self)
 
 
-def _shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  # noqa: ARG001 - the signature of `Outside`
-    """Bound the log ratio by the move over the scale: the slopes of the log density are at most one over the scale."""
+# `window` is there for the signature of `Outside`.
+def _shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  # noqa: ARG001
+    """Bound the log ratio by the move over the scale.
+
+    The slopes of the log density are at most one over the scale.
+    """
     return floats.number(abs(a[0] - b[0]) / a[1])[1] if a[1] == b[1] else math.inf
 
 

@@ -26,9 +26,13 @@ LN_2_PI = floats.outward(*(np.array(math.log(2 * math.pi)),) * 2)
 
 
 def unimodal(at: OfPoint, *, rises: bool = True) -> OfInterval:
-    """Return the enclosure over intervals of a log density that rises up to 0 and falls after it; or is 0 before it."""
+    """Return the enclosure over intervals of a log density that rises up to 0 and falls after it.
+
+    With `rises` False the density is 0 before 0.
+    """
 
     def enclosed(low: Floats, high: Floats) -> Bounds:
+        # The largest value is at 0, or at the end that is nearest to it.
         left, right, top = at(low), at(high), at(np.clip(0.0, low, high))
         least = np.minimum(left[0], right[0])
         if rises:
@@ -75,10 +79,11 @@ def gaussian(z: Floats) -> Bounds:
     """Return -z^2/2 - log(2 pi)/2."""
     with np.errstate(over="ignore", under="ignore"):
         power = -z * z / 2
+    # What is finite is not 0: a square that overflows must not become a density of 0.
     least, most = (
         power - floats.TINY,
         np.where(np.isinf(z), NEVER, np.maximum(power, -1e308)),
-    )  # what is finite is not 0
+    )
     return floats.minus((least, most), (LN_2_PI[0] / 2, LN_2_PI[1] / 2))
 
 

@@ -1,4 +1,4 @@
-"""How large and how small the numbers of a continuous law may be: so that nothing that the auditor computes of them overflows.
+"""How large and how small the numbers of a continuous law may be, so that nothing computed of them overflows.
 
 Claim: arguments of laws stay below 1e141, and their squares below 1e282. Floats: none.
 """

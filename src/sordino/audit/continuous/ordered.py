@@ -1,6 +1,7 @@
 """The cells of a pair in one order: bounds of the log ratio, the hockey stick and the Rényi divergence.
 
-Claim: each bound holds for the outputs in the cells, and for the rest as far as it says. Proof: docs/proofs/exact-audit.md, "Cells".
+Claim: each bound holds for the outputs in the cells, and for the rest as far as it says. Proof:
+docs/proofs/exact-audit.md, "Cells".
 Floats: outward, see `enclosures`.
 """
 
@@ -43,12 +44,12 @@ class Ordered:
 
     @cached_property
     def least(self) -> Floats:
-        """Return what the largest log ratio of each cell is at least."""
+        """Return a lower bound of the largest log ratio of each cell."""
         return np.maximum(self.ends[0][0], self.ends[1][0])
 
     @cached_property
     def most(self) -> Floats:
-        """Return what the log ratio is at most on each cell."""
+        """Return an upper bound of the log ratio on each cell."""
         return np.maximum(self.ends[0][1], self.ends[1][1])
 
     @cached_property
@@ -72,7 +73,7 @@ class Ordered:
         return float(self.least[place]), float(self.most.max()), place
 
     def beyond(self) -> tuple[float, float, int]:
-        """Return the same of the log ratio less what is claimed."""
+        """Return the same for the log ratio less what is claimed."""
         low = floats.outward(*(self.least - self._each(self.epsilons, up=True),) * 2)[0]
         high = floats.outward(*(self.most - self._each(self.epsilons, up=False),) * 2)[1]
         place = int(low.argmax())
@@ -83,6 +84,7 @@ class Ordered:
         label = self.labels[int(self.places[place])]
         left = self.ends[0][0][place] >= self.ends[1][0][place]
         at = float(self.cells.start[place] if left else self.cells.end[place])
+        # An atom has no place.
         output = label if math.isnan(at) else at if label is None else (label, at)
         return Witness(
             output=output,
@@ -94,11 +96,13 @@ class Ordered:
         )
 
     def hockey_stick(self, epsilon: Fraction | None) -> tuple[float, float]:
-        """Return bounds of the largest P_a(S) - e^epsilon P_b(S); `epsilon` None: each label at its own claim."""
+        """Return bounds of the largest P_a(S) - e^epsilon P_b(S).
+
+        `epsilon` None: each label at its own claim.
+        """
         claims = self.epsilons if epsilon is None else [epsilon] * len(self.labels)
-        with np.errstate(
-            invalid="ignore", divide="ignore"
-        ):  # cells are cut where their log ratio passes the claim
+        # Cells are cut where their log ratio passes the claim.
+        with np.errstate(invalid="ignore", divide="ignore"):
             left, right = ((low + high) / 2 for low, high in self.ends)
             share = (self._each(claims, up=False) - left) / (right - left)
         share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.0)
@@ -116,7 +120,8 @@ class Ordered:
         with np.errstate(invalid="ignore", over="ignore"):
             gains = np.nan_to_num(a_low - b_high * stretch[1], nan=0.0, neginf=0.0)
             least = total(np.maximum(gains - a_low * floats.WIDER - floats.TINY, 0.0), up=False)
-            # where the ratio is above at both ends it is above all along: a difference of two integrals; else a share of one
+            # Where the ratio is above at both ends it is above all along: a difference of two integrals.
+            # Else a share of one integral.
             both = (self.ends[0][1] >= low) & (self.ends[1][1] >= low)
             slop = a_high * floats.WIDER * (2 + np.minimum(np.abs(self.most), 1e3))
             whole = np.nan_to_num(a_high - b_low * stretch[0], nan=math.inf) + slop
@@ -127,12 +132,16 @@ class Ordered:
         over = total(np.where(both, np.maximum(np.minimum(whole, part), 0.0), part), up=True)
         rest = self.lost
         if self.unresolved:
+            # The log ratio of outputs in no cell is at most `outside`.
             excess = max(0.0, self.outside - float(low.min()) + (1 + abs(self.outside)) * floats.WIDER)
             rest += self.unresolved * -math.expm1(-excess) * (1 + floats.WIDER)
         return least, min(1.0, (over + rest) * (1 + floats.WIDER))
 
     def renyi(self, alpha: Fraction, *, discounted: bool) -> tuple[float, float]:
-        """Return bounds of the Rényi divergence of order `alpha`; discounted by what is claimed for each label."""
+        """Return bounds of the Rényi divergence of order `alpha`.
+
+        `discounted`: less what is claimed for each label.
+        """
         a, b = self.cells.a, self.cells.b
         low = [
             self._tilted(alpha, one, other)[0]
@@ -148,6 +157,7 @@ class Ordered:
             )
             low = [floats.outward(end - less, end - less)[0] for end in low]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            # The exponents are lines: the integral over a cell is its width times the mean of an exponential.
             width = self.cells.width
             least = mean_exponential((low[0], low[0]), (low[1], low[1]))[0] * width
             most = mean_exponential((high[0], high[0]), (high[1], high[1]))[1] * width

@@ -1,6 +1,7 @@
-"""A race: whose answer plus continuous noise is largest, with or without the lead.
+"""The race, which releases whose answer plus continuous noise is largest, with or without the lead.
 
-Claim: probabilities and densities of the outputs as integrals over the runner-up's value. Proof: docs/proofs/exact-audit.md, "Races".
+Claim: probabilities and densities of the outputs as integrals over the runner-up's value. Proof:
+docs/proofs/exact-audit.md, "Races".
 Floats: outward, see `integrals`.
 """
 
@@ -25,10 +26,13 @@ from sordino.errors import InvalidParameter
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Race(SharedShift):
-    """A mechanism that releases whose answer plus independent continuous noise is largest, and with `gap` by how much.
+    """A mechanism that releases whose answer plus continuous noise is largest, and with `gap` by how much.
 
-    Answers are a list of numbers, or a pair (numbers, scale): then the noise is multiplied by the scale, which may differ between
-    neighbours. Outputs are positions; with a gap pairs (position, gap), the gap down to the runner-up.
+    The noise of each answer is independent.
+
+    Answers are a list of numbers, or a pair (numbers, scale): then the noise is multiplied by the scale,
+    which may differ between neighbors. Outputs are positions; with a gap pairs (position, gap), the gap down
+    to the runner-up.
 
     Parameters
     ----------
@@ -39,8 +43,8 @@ class Race(SharedShift):
     gap : bool
         Whether the gap is released, too. Without a partition that needs log-concave laws.
     k : int
-        How many are released, in their order: the outputs are pairs (positions, gaps) of two tuples of this length, and `outputs` must
-        list which of them are compared. There must be more answers than that.
+        How many are released, in their order: the outputs are pairs (positions, gaps) of two tuples of this
+        length, and `outputs` must list which of them are compared. There must be more answers than that.
     outputs : iterable, optional
         Compare only these outputs. What is bounded from above is then the loss of these, and of no others.
     cost_of, sensitivity, name
@@ -82,14 +86,16 @@ class Race(SharedShift):
             scores, scale = answers[0], SPAN("the scale in audit.exact.answers", answers[1])
             if self.sensitivity is not None:
                 raise InvalidParameter(
-                    "Race.sensitivity must be None where answers have a scale: a statement says nothing about scales."
+                    "Race.sensitivity must be None where answers have a scale: "
+                    "a statement says nothing about scales."
                 )
         listed = [PLACE("audit.exact.answers", x) for x in np.asarray(scores, dtype=object).ravel().tolist()]
         laws: tuple[Law, ...] = self.noise  # type: ignore[assignment]
         laws = laws * len(listed) if len(laws) == 1 else laws
         if len(laws) != len(listed) or len(listed) <= self.k:
             raise InvalidParameter(
-                f"audit.exact needs more than {self.k} answers for this race, as many as there are laws; got {len(listed)} and {len(laws)}."
+                f"audit.exact needs more than {self.k} answers for this race, as many as there are laws; "
+                f"got {len(listed)} and {len(laws)}."
             )
         return listed, scale, laws
 
@@ -110,7 +116,8 @@ class Race(SharedShift):
         listed = gaps if isinstance(gaps, tuple | list) else (gaps,)
         if len(listed) != self.k or (self.k > 1 and len(set(position)) != self.k):
             raise InvalidParameter(
-                f"Race.outputs must be pairs of {self.k} different positions and {self.k} gaps; got {output!r}."
+                f"Race.outputs must be pairs of {self.k} different positions and {self.k} gaps; "
+                f"got {output!r}."
             )
         return position, tuple(self._gap(gap, Fraction(0)) for gap in listed)
 
@@ -122,6 +129,7 @@ class Race(SharedShift):
             )
         winners = tuple(label) if isinstance(label, tuple | list) else (label,)
         losers = [i for i in range(len(scores)) if i not in winners]
+        # The integral is over the value of the winner; all others are below.
         if not reals:
             return [
                 _product(
@@ -132,6 +140,7 @@ class Race(SharedShift):
                 )
             ]
         above = list(accumulate(reversed(reals)))[::-1]  # how far each winner is above the runner-up
+        # The integral is over the value of the runner-up; winners are above it by their gaps, others below.
         won = [("density", i, up) for i, up in zip(winners, above, strict=True)]
         return [
             _product(
@@ -148,6 +157,7 @@ class Race(SharedShift):
         ]
 
     def _beyond(self, answers: Any, label: Any, real: Fraction) -> Products:
+        # The integral is over the value of the winner; all others are at least `real` below it.
         scores, scale, laws = self._items(answers)
         return _product(
             scores,

@@ -1,4 +1,6 @@
-"""Two densities side by side: cells of outputs, each with lines around both logarithms, split where the loss may be largest.
+"""Compares two densities on cells of outputs, which are split where the loss may be largest.
+
+Each cell has lines around both logarithms.
 
 Claim: on every cell both logarithms lie between their lines. Proof: docs/proofs/exact-audit.md, "Cells".
 Floats: outward, see `enclosures`; where cells are split is no matter of proof.
@@ -24,7 +26,10 @@ TINY = 2.0**-46
 """A cell this narrow, relative to where it is, is not split."""
 
 _HELPS = 0.8
-"""By what factor a round of splitting has to lessen what is not known of the probabilities, to be followed by another one."""
+"""How much a round of splitting has to help to be followed by another one.
+
+It has to lessen what is not known of the probabilities by this factor.
+"""
 
 Marks = NDArray[np.bool_]
 
@@ -39,11 +44,13 @@ class Curve:
     pieces : sequence of Piece
         The shapes of the logarithm of every term, from the left end of the interval to the right one.
     at : callable
-        Takes points; returns bounds of the logarithms of all terms there, two arrays of shape (terms, points).
+        Takes points; returns bounds of the logarithms of all terms there, two arrays of shape (terms,
+        points).
     first : int
         Into how many cells the interval is cut at first.
     over : callable or None
-        Takes the ends of cells; returns bounds of the logarithm there, for a single term. Needed for pieces of the shape "any".
+        Takes the ends of cells; returns bounds of the logarithm there, for a single term. Needed for pieces
+        of the shape "any".
     """
 
     pieces: Sequence[Piece]
@@ -57,7 +64,10 @@ class Curve:
 
 
 class Cells(NamedTuple):
-    """Outputs of one label: those between `start` and `end`, which is as wide as `width`; an atom has no place and the width 1."""
+    """Outputs of one label: those between `start` and `end`, `width` apart.
+
+    An atom has no place, and the width 1.
+    """
 
     start: Floats
     end: Floats
@@ -83,6 +93,7 @@ class Cells(NamedTuple):
         """Return the left parts of all cells, of this share of their width, and then the right parts."""
         sides = []
         for side in (self.a, self.b):
+            # Each line is followed to the new point, with more than the rounding on the unfavorable side.
             low = outward(*(side.low_left + (side.low_right - side.low_left) * share,) * 2)[0] - _between(
                 side.low_left, side.low_right
             )
@@ -109,7 +120,7 @@ class Cells(NamedTuple):
         )
 
     def ends(self) -> tuple[Bounds, Bounds]:
-        """Return bounds of the log ratio a/b at the left and at the right end of every cell, seen from inside."""
+        """Return bounds of the log ratio a/b at the left and right end of every cell, seen from inside."""
         left = difference((self.a.low_left, self.a.high_left), (self.b.low_left, self.b.high_left))
         right = difference((self.a.low_right, self.a.high_right), (self.b.low_right, self.b.high_right))
         return left, right
@@ -170,12 +181,12 @@ def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[f
         sides = [curve.lines(x, at) for curve, at in zip((a, b), values, strict=True)]
         cells = Cells(x[:-1], x[1:], np.diff(x), *sides)
         chosen = unclear(cells)
-        chosen |= np.append(chosen[1:], False) | np.insert(
-            chosen[:-1], 0, False
-        )  # lines of a cell come from its neighbours, too
+        # Lines of a cell come from its neighbors, too.
+        chosen |= np.append(chosen[1:], False) | np.insert(chosen[:-1], 0, False)
         middle = x[:-1] / 2 + x[1:] / 2
         chosen &= np.diff(x) > TINY * np.maximum(np.abs(x[:-1]), np.abs(x[1:]))
         new = middle[chosen]
+        # Each new point is looked at on both curves.
         if not new.size or not budget.take(2 * new.size):
             return cells
         where = np.searchsorted(x, new)
@@ -200,6 +211,7 @@ def within(slack: float) -> Rule:
         marks = np.zeros(cells.width.size, dtype=bool)
         for each in (cells, cells.turned):
             left, right = each.ends()
+            # A cell whose upper bound is hardly above the best lower one need not be split.
             best = max(float(left[0].max()), float(right[0].max()))
             marks |= np.maximum(left[1], right[1]) > best + slack
         return marks
@@ -237,7 +249,7 @@ def _points(a: Curve, b: Curve, cuts: Sequence[float]) -> Floats:
     for end in ends:
         found.update(x for x in (*(end - reach).tolist(), *(end + reach).tolist()) if first < x < last)
     points = np.array(sorted(found))
-    # no point strictly between the ends of the tiny pieces around breaks
+    # No point strictly between the ends of the tiny pieces around breaks.
     inside = np.zeros(points.size, dtype=bool)
     for one, other in pairwise(ends):
         if other - one <= TINY * max(abs(one), abs(other), 2.0**-1000):

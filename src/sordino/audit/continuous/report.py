@@ -29,7 +29,7 @@ _PARTS = 4 * TINY
 @final
 @dataclass(eq=False)
 class _Found:
-    """The worst so far."""
+    """The worst bounds that were found so far."""
 
     deltas: list[tuple[float, float]]
     divergences: list[tuple[float, float, float]]
@@ -64,6 +64,7 @@ def report(
         forth = subject.compared(a, b, asked)
         found.assumed.append(forth.assumed)
         found.tail = max(found.tail, forth.unresolved)
+        # The other order has the same cells with the sides exchanged.
         ends = [
             _taken(found, _ordered(forth, claimed, turned=turned), *((b, a) if turned else (a, b)), views)
             for turned in (False, True)
@@ -91,6 +92,7 @@ def _ordered(compared: Compared, claimed: Claimed, *, turned: bool) -> Ordered:
         narrow = cells.width <= _PARTS * np.maximum(
             np.maximum(np.abs(cells.start), np.abs(cells.end)), 2.0**-1000
         )
+    # A loss that is infinite for certain is known: such a cell stays.
     unknown = np.zeros(places.size, dtype=bool)
     for each in (cells, cells.turned):
         left, right = each.ends()
@@ -112,6 +114,7 @@ def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float
     """Take in one order of one pair, and return the lower bound of its loss."""
     pure = isinstance(order.claimed.whole.pure(), Fraction)
     least, most, place = order.worst()
+    # Outputs in no cell are covered if something is known of their log ratio.
     covered = not order.unresolved or order.outside < math.inf
     if order.unresolved and covered:
         most = max(most, order.outside)
@@ -121,6 +124,7 @@ def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float
     if pure:
         low, high, place = order.beyond()
         if order.unresolved and covered:
+            # They may have any label, so that the smallest claim counts.
             high = max(high, above(Fraction(order.outside) - min(order.epsilons)))
         if found.overrun is None or low > found.beyond[0]:
             found.overrun = order.witness(place, a, b, pure=pure)
@@ -130,7 +134,9 @@ def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float
     found.unresolved = max(found.unresolved, order.lost + (0.0 if covered else order.unresolved))
     found.cells = min(found.cells, order.places.size)
     for i, epsilon in enumerate(views.epsilons):
-        found.deltas[i] = tuple(map(max, found.deltas[i], order.hockey_stick(epsilon)))  # type: ignore[assignment]
+        found.deltas[i] = tuple(  # type: ignore[assignment]
+            map(max, found.deltas[i], order.hockey_stick(epsilon))
+        )
     for i, alpha in enumerate(views.orders):
         low, high = order.renyi(alpha, discounted=False)
         new = low, order.renyi(alpha, discounted=True)[0], high

@@ -1,4 +1,6 @@
-"""How the auditor sees a number with noise in proportion to a bound: as the density of the noise, moved and stretched.
+"""What the auditor looks at for a number with noise in proportion to a bound.
+
+It is the density of the noise, moved and stretched.
 
 Claim: none of its own. Rounding to a grid, and the range of the releases, come after the noise.
 """

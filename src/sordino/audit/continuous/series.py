@@ -1,7 +1,9 @@
-"""Taylor coefficients with an error radius, for many cells at once: what encloses an integral of a smooth function to many digits.
+"""Taylor coefficients with an error radius, for many cells at once.
 
-Claim: each coefficient lies within its radius of its middle, for all arguments in the given cells. Proof: docs/proofs/exact-audit.md,
-"Integrals".
+They enclose the integral of a smooth function to many digits.
+
+Claim: each coefficient lies within its radius of its middle, for all arguments in the given cells. Proof:
+docs/proofs/exact-audit.md, "Integrals".
 Floats: roundings are added to the radius; exp as in `enclosures`. What is not a number says nothing.
 """
 
@@ -16,7 +18,10 @@ import numpy as np
 from sordino.audit.continuous.enclosures import TINY, WIDER, Bounds, Floats, number
 
 ORDER = 10
-"""The coefficient that bounds the remainder; even, so that the power of the distance to the middle keeps its sign."""
+"""The coefficient that bounds the remainder.
+
+It is even, so that the power of the distance to the middle keeps its sign.
+"""
 
 _MORE = 1 + 2.0**-40
 _ROUNDING = 2.0**-51
@@ -109,10 +114,10 @@ def raised(a: Series) -> Series:
     """Return the series of the exponential: k e_k is the sum of j a_j e_(k-j)."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         middle = np.exp(a[0].middle)
+        # Within a radius r of m the exponential differs from e^m by at most e^m (e^r - 1).
         radius = middle * np.expm1(a[0].radius) * _MORE + middle * WIDER + TINY
-        first = Ball(
-            middle, np.where(a[0].radius < 1, radius, math.inf)
-        )  # beyond, an underflow could hide more than TINY
+        # Beyond a radius of 1 an underflow could hide more than TINY.
+        first = Ball(middle, np.where(a[0].radius < 1, radius, math.inf))
     found = [first]
     weighted = [multiple(part, j) for j, part in enumerate(a)]
     for k in range(1, ORDER + 1):
@@ -142,7 +147,11 @@ def reciprocal(a: Ball) -> Ball:
 
 
 def power(a: Series, exponent: Fraction) -> Series:
-    """Return the series of a linear function that is positive, to a power: k a_0 p_k = (exponent - k + 1) a_1 p_(k-1)."""
+    """Return the series of a linear function that is positive, to a power.
+
+    The recurrence is k a_0 p_k = (exponent - k + 1) a_1 p_(k-1).
+    """
+    # Even powers are products, so that the function may have either sign.
     if exponent.denominator == 1 and exponent > 0 and exponent % 2 == 0:
         found = a
         for _ in range(int(exponent) - 1):
@@ -158,6 +167,7 @@ def power(a: Series, exponent: Fraction) -> Series:
             np.exp(np.minimum.reduce(ends)) * (1 - rough),
             np.exp(np.maximum.reduce(ends)) * (1 + rough) + TINY,
         )
+    # Where the function may be 0 or less nothing is known.
     first = ball((np.where(low > 0, raw[0], np.nan), raw[1]))
     step = times(a[1], reciprocal(a[0]))
     found = [first]

@@ -1,6 +1,9 @@
-"""Mechanisms whose outputs have probabilities that are integrals over one shared shift: races and sparse vectors.
+"""The common part of races and sparse vectors.
 
-Claim: every probability and density lies between its bounds. Proof: docs/proofs/exact-audit.md, "Races" and "Crossings".
+The probabilities of their outputs are integrals over one shared shift.
+
+Claim: every probability and density lies between its bounds. Proof: docs/proofs/exact-audit.md, "Races" and
+"Crossings".
 Floats: outward, see `integrals`.
 """
 
@@ -37,7 +40,7 @@ _LOST = 1e-6
 
 
 class Outcome(NamedTuple):
-    """A label, how many real numbers are released with it, and what the number is at least if it is one: a float."""
+    """A label, how many real numbers are released with it, and what a single number is at least, a float."""
 
     label: Any
     reals: int
@@ -53,7 +56,7 @@ class Products(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SharedShift(Continuous):
-    """The common part: the subclass says which outcomes there are and of which integrals they are the sums."""
+    """The common part: the subclass says which outcomes there are, and of which integrals they are sums."""
 
     gap: bool = False
     outputs: Iterable[Any] | None = None
@@ -69,7 +72,10 @@ class SharedShift(Continuous):
 
     @abstractmethod
     def _density(self, answers: Any, label: Any, reals: Sequence[Fraction]) -> list[Products]:
-        """Return the integrals of which the density at these real numbers is the sum; without any, the probability."""
+        """Return the integrals of which the density at these real numbers is the sum.
+
+        Without any real number it is the probability.
+        """
 
     @abstractmethod
     def _beyond(self, answers: Any, label: Any, real: Fraction) -> Products:
@@ -85,7 +91,8 @@ class SharedShift(Continuous):
         gap: Fraction = PLACE(name, given)
         if gap < least:
             raise InvalidParameter(
-                f"{name} must have gaps of at least {shown(least)}, as no others come out; got {shown(given)}."
+                f"{name} must have gaps of at least {shown(least)}, as no others come out; "
+                f"got {shown(given)}."
             )
         return gap
 
@@ -117,7 +124,7 @@ class SharedShift(Continuous):
         return float(low), float(high)
 
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
-        """Return the laws of two neighbours, cell by cell."""
+        """Return the laws of two neighbors, cell by cell."""
         if asked.cuts is not None and (self.outputs is not None or not self.gap):
             raise InvalidParameter(
                 "audit.exact.partition must be None unless gaps are released, and outputs are not listed."
@@ -129,7 +136,8 @@ class SharedShift(Continuous):
             raise InvalidParameter("audit.exact needs the same number of answers on both sides.")
         if any(each.reals > 1 for each in outcomes):
             raise InvalidParameter(
-                f"{type(self).__name__}.outputs must be a list of outputs, which are compared one by one, where some have several gaps."
+                f"{type(self).__name__}.outputs must be a list of outputs, "
+                "which are compared one by one, where some have several gaps."
             )
         cells: list[tuple[Any, Cells]] = []
         left = 0.0
@@ -147,12 +155,14 @@ class SharedShift(Continuous):
                 left += lost
         for side in (0, 1):
             masses = [each.mass((each.a, each.b)[side]) for _, each in cells]
+            # Called for its check only: lower bounds that add up to more than 1 are refused.
             rest([mass[0] for mass in masses], repr(self))
             most = sum(float(mass[1].sum()) for mass in masses) + left
             if most < 1 - _LOST:
                 raise InvalidParameter(
                     f"{self!r} must have laws of probability 1; its outputs have {most:.9g} together."
                 )
+        # Of the gaps beyond the last cell nothing is known.
         outside = (math.inf, math.inf) if left else (-math.inf, -math.inf)
         return Compared(cells=cells, unresolved=left, outside=outside, assumed=self._assumed(a))
 
@@ -189,6 +199,7 @@ class SharedShift(Continuous):
     def _logs(self, products: Sequence[Products], slack: float, budget: Budget) -> Bounds:
         """Return bounds of the logarithms of integrals with the same factors."""
         smooth = all(factor.law.coefficients is not None for factor in products[0].factors)
+        # Smooth laws are integrated to many digits at little cost, others only as far as is needed.
         share = min(slack * _SHARE, _FINEST) if smooth else slack * _SHARE * 4
         return floats.log(
             Integrals(products[0].factors, [part.shifts for part in products]).bounds(share, budget)
@@ -204,7 +215,8 @@ class SharedShift(Continuous):
         ]
         if rough:
             raise InvalidParameter(
-                f"audit.exact needs laws with a log-concave density for gaps without a partition; {rough[0]} is none. Give partition=, a "
+                "audit.exact needs laws with a log-concave density for gaps without a partition; "
+                f"{rough[0]} is none. Give partition=, a "
                 "list of numbers that cut the gaps into classes, or outputs= to compare single ones."
             )
         kinks = sorted({*self._kinks(a), *self._kinks(b)})
@@ -223,13 +235,14 @@ class SharedShift(Continuous):
         jobs = [self._density(answers, label, (Fraction(at),)) for at in x.tolist()]
         found = [self._logs(term, asked.slack, asked.budget) for term in zip(*jobs, strict=True)]
         for term in found:
+            # The lines rest on the shape: values that contradict it are refused.
             checked(
                 x, term, [Piece(float(x[0]), float(x[-1]), "concave")], f"{self}: the log density of the gap"
             )
         return np.array([low for low, _ in found]), np.array([high for _, high in found])
 
     def _end(self, outcome: Outcome, a: Any, b: Any, asked: Asked, count: int) -> tuple[float, float]:
-        """Return where the numbers of a label are cut off, and an upper bound of the probability beyond it."""
+        """Return where the numbers of a label are cut off, and an upper bound of the probability beyond."""
         laws = self._laws(a)
         reach = max(law.scale for law in laws) * 8
         spread = max((abs(kink) for answers in (a, b) for kink in self._kinks(answers)), default=Fraction(0))
@@ -240,6 +253,7 @@ class SharedShift(Continuous):
                 for answers in (a, b)
             ]
             left = max(float(floats.exp((tail, tail))[1][0]) for tail in tails)
+            # The tails of all labels share what may be left out.
             if left * count <= asked.tail or reach > _FARTHEST * max(law.scale for law in laws):
                 return float(end), left
             reach *= Fraction(5, 4)
@@ -250,7 +264,8 @@ class SharedShift(Continuous):
         sides = []
         for answers in (a, b):
             whole = self._density_of_all(answers, outcome, asked)
-            # no number is below the start: what is above a lower cut is everything, and nothing is between two of them
+            # No number is below the start: what is above a lower cut is everything, and nothing is between
+            # two of them.
             passed = sum(cut <= outcome.start for cut in cuts)
             beyond = [
                 floats.exp(self._logs([self._beyond(answers, outcome.label, cut)], asked.slack, asked.budget))
@@ -292,6 +307,7 @@ def laws_of(noise: Any, name: str) -> tuple[Law, ...]:
     found = (noise,) if isinstance(noise, Law) else tuple(noise) if isinstance(noise, Iterable) else ()
     if not found or not all(isinstance(law, Law) and law.log_cdf is not None for law in found):
         raise InvalidParameter(
-            f"{name} must be a Law with a log_cdf, such as Law.laplace(1), or a list of them; got {shown(noise)}."
+            f"{name} must be a Law with a log_cdf, such as Law.laplace(1), or a list of them; "
+            f"got {shown(noise)}."
         )
     return found

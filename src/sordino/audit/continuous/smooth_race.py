@@ -1,4 +1,6 @@
-"""How the auditor sees a selection with noise in proportion to a smooth bound: a race whose scale differs between neighbours.
+"""What the auditor looks at for a selection with noise in proportion to a smooth bound.
+
+It is a race whose scale differs between neighbors.
 
 Claim: none of its own. The scale is the one of `release`, but for its last float.
 """
@@ -40,7 +42,8 @@ def smooth_selection(mechanism: SmoothSelection, n: int) -> Continuous:
     """Return the race; answers are the scores, followed by their smooth bound."""
     if n != mechanism.candidates + 1 or n == 2:
         raise InvalidParameter(
-            f"audit.exact needs the {mechanism.candidates} scores of SmoothSelection, at least 2, followed by their smooth bound; got {n} "
+            f"audit.exact needs the {mechanism.candidates} scores of SmoothSelection, at least 2, "
+            f"followed by their smooth bound; got {n} "
             "numbers."
         )
     return _Scaled(mechanism=mechanism, cost=mechanism.cost, name=repr(mechanism))

@@ -1,6 +1,9 @@
-"""Adaptive sparse vectors right and wrong, on the integer grid with one-sided noise: two questions, the second with a cheap branch.
+"""Controls: adaptive sparse vectors, right and wrong ones, with whole-number one-sided noise.
 
-Claim: the verdict and the loss that each control carries [ding2022, Alg. 1]. Never a mechanism of this library.
+Each asks two questions; the second one has a cheap branch.
+
+Claim: the verdict and the loss that each control carries [ding2022, Alg. 1]. Never a mechanism of this
+library.
 Noise: one coordinate for the threshold, one for the first question, then one for each branch of the second.
 """
 
@@ -28,14 +31,16 @@ BOUNDARY = 2
 
 
 def play(q: Any, noise: Rows) -> Rows:
-    """Return which branch fired and the gap (else 0) for both questions; the first has the dear branch only, which spends everything.
+    """Return which branch fired and the gap (else 0) for both questions.
 
-    Without a coordinate of its own the dear branch of the second question takes half of the draw of the cheap one, rounded down: that has
-    the right law.
+    The first question has the dear branch only, and a positive there spends everything. Without a coordinate
+    of its own the dear branch of the second question takes half of the draw of the cheap one, rounded down:
+    that has the right law.
     """
     rho, first, cheap = noise[:, 0], q[0] + noise[:, 1] - noise[:, 0], q[1] + noise[:, 2] - noise[:, 0]
     dear = q[1] + (noise[:, 3] if noise.shape[1] > 3 else noise[:, 2] // 2) - rho
     found = np.where(first >= 0, DEAR, BELOW)
+    # The cheap branch is tried first, the dear one only where it fails.
     then = np.where(cheap >= BOUNDARY, CHEAP, np.where(dear >= 0, DEAR, BELOW))
     then = np.where(found == DEAR, UNASKED, then)
     gaps = np.where(found == DEAR, first, 0), np.where(then == CHEAP, cheap, np.where(then == DEAR, dear, 0))
@@ -53,19 +58,24 @@ def one_price(transcript: tuple[int, ...]) -> Pure:
 
 
 def monotone(transcript: tuple[int, ...]) -> Pure:
-    """Return 2 for the threshold, 1 and 2 for the branches: what they spend where all answers move in the same direction."""
+    """Return 2 for the threshold, 1 and 2 for the branches.
+
+    That is what they spend where all answers move in the same direction.
+    """
     return Pure(epsilon=2 + sum(max(flag, 0) for flag in transcript[::2]))
 
 
 def lost(limit: float, cheap: float, dear: float) -> float:
-    """Return the loss of (below, dear with any gap) between (0, 0) and (1, -1), for noise of these rates, the first that of the threshold.
+    """Return the loss of (below, dear with any gap) between (0, 0) and (1, -1), for noise of these rates.
 
-    The threshold moves by 1 and the noise of the dear branch by 2. The cheap branch fails on one side if its noise is below t + 2, on the
-    other if it is below t + 4, which is likelier.
+    The first rate is that of the threshold. The threshold moves by 1 and the noise of the dear branch by 2.
+    The cheap branch fails on one side if its noise is below t + 2, on the other if it is below t + 4, which
+    is likelier.
     """
 
     def series(rate: float) -> float:
-        return 1 / math.expm1(rate)  # the sum of e^(-rate t) over t >= 1
+        # The sum of e^(-rate t) over t >= 1.
+        return 1 / math.expm1(rate)
 
     def failing(need: int) -> float:
         alone = series(limit + dear) - series(limit + 2 * dear)

@@ -1,7 +1,8 @@
-"""Continuous mechanisms with a known verdict: twins that a careful person gets wrong, and right ones that attain what they claim.
+"""Controls: continuous mechanisms that are easy to get wrong, and right ones that attain what they claim.
 
 Claim: the verdict and the loss that each control carries. Never a mechanism of this library.
-Noise: continuous laws in ideal arithmetic; a float implementation of any of them is another mechanism, see `_broken.float_laplace`.
+Noise: continuous laws in ideal arithmetic. A float implementation of any of them is another mechanism, see
+`_broken.float_laplace`.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ _CAUCHY = HeavyTail(Fraction(4), one_sided=False)
 def cut_off(low: Floats, high: Floats, answer: Any) -> Bounds:
     """Return the log density of heavy-tailed noise that was cut off at eight scales."""
     beyond = floats.plus(_CAUCHY.log_survival(np.array([_CUT])), floats.log((np.array([2.0]),) * 2))
+    # The law is conditioned on what was not cut off: its density is divided by that probability.
     kept = floats.log1mexp((-beyond[1], -beyond[0]))
     z = floats.minus((low, high), (np.full(1, float(answer)),) * 2)
+    # The density falls with the distance: lower bounds are taken at the far end, upper ones at the near.
     far, near = (
         np.maximum(np.abs(z[0]), np.abs(z[1])),
         np.where(z[0] * z[1] <= 0, 0.0, np.minimum(np.abs(z[0]), np.abs(z[1]))),
@@ -50,7 +53,7 @@ def cut_off(low: Floats, high: Floats, answer: Any) -> Bounds:
 
 @lru_cache
 def log_odds(answers: tuple[Any, ...], rate: Fraction, winner: int) -> tuple[float, float]:
-    """Return bounds of the logarithm of w / (the sum of all other weights), each weight being e^(rate answer)."""
+    """Return bounds of ln(w / the sum of all other weights), each weight being e^(rate answer)."""
     down, up = contexts(40)
     others = [rate * (max(answers) - x) for i, x in enumerate(answers) if i != winner]
     low, high = Decimal(0), Decimal(0)
@@ -58,6 +61,7 @@ def log_odds(answers: tuple[Any, ...], rate: Fraction, winner: int) -> tuple[flo
         bounds = exp_bounds(Fraction(exponent), 40)
         low, high = down.add(low, bounds[0]), up.add(high, bounds[1])
     own = rate * (max(answers) - answers[winner])
+    # The decimals are correct to the last digit; one step outward makes them bounds.
     logs = down.next_minus(down.ln(low)), up.next_plus(up.ln(high))
     return float(-Decimal(own.numerator) / own.denominator - logs[1]) - 1e-13, float(
         -Decimal(own.numerator) / own.denominator - logs[0]
@@ -65,7 +69,9 @@ def log_odds(answers: tuple[Any, ...], rate: Fraction, winner: int) -> tuple[flo
 
 
 def lead(rate: Fraction) -> Density:
-    """Return the exponential mechanism with its continuous lead, in units of 1/rate: the density of (winner, lead) is logistic.
+    """Return the exponential mechanism with its continuous lead, in units of 1/rate.
+
+    The density of (winner, lead) is logistic.
 
     `rate` 1/2 serves answers that move both ways, 1 those that move together [ding2022, Alg. 6].
     """
@@ -81,6 +87,7 @@ def lead(rate: Fraction) -> Density:
         labels=range(3),
         window=(0, 60),
         shape="concave",
+        # The logistic log density has slopes of at most 1: a shift changes it by at most the shift.
         tail=lambda a, b: max(
             abs(x - y)
             for i in range(3)

@@ -1,4 +1,4 @@
-"""A control: a mechanism with a known verdict, on which the auditor is audited."""
+"""The class of controls: mechanisms with a known verdict, on which the auditor itself is audited."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ class Control:
     subject : Subject or Continuous
         The mechanism, with the cost that it is sold for.
     pair : tuple
-        Two neighbours on which it loses most.
+        Two neighbors on which it loses most.
     loss : float
         The log ratio there, in nats; inf if some output is possible on one side only.
     broken : bool
         Whether the claim is wrong.
     source : str
-        Where it was published or refuted, a key of docs/references.bib with the place; or why it breaks, in a few words.
+        Where it was published or refuted, a key of docs/references.bib with the place; or why it breaks, in a
+        few words.
     """
 
     name: str

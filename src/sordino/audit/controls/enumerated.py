@@ -1,4 +1,4 @@
-"""Mechanisms that a careful person gets wrong, small enough to be enumerated: the auditor must convict every one.
+"""Controls small enough to be enumerated: mechanisms that are easy to get wrong, and some right ones.
 
 Claim: the verdict and the loss that each control carries. Never a mechanism of this library.
 Noise: whole numbers; the float implementation is played on all words of its short generator.
@@ -67,7 +67,7 @@ def every_second_row(rows: Any, noise: Rows) -> Rows:
 
 
 def float_laplace(answers: Any, noise: Rows) -> Rows:
-    """Publish answer + noise in floats, the noise by the textbook formula from a uniform number; the output is its 64 bits."""
+    """Publish answer + noise in floats, by the textbook formula. The output is the 64 bits of the sum."""
     u = (noise[:, 0] + 0.5) / _WORDS - 0.5
     released: NDArray[np.float64] = float(answers[0]) - np.sign(u) * np.log1p(-2 * np.abs(u))
     return released.view(np.int64)
@@ -79,7 +79,7 @@ def two_outcomes(bit: int, word: Rows) -> Rows:
 
 
 def squared_loss(outcome: int) -> ZCDP:
-    """Charge half of the squared log ratio of the outcome that came out: unsound, which one it is is chosen by the noise."""
+    """Charge half of the squared log ratio of the outcome that came out: unsound, as the noise chooses it."""
     loss = math.log(225 / 371) if outcome == 0 else math.log(775 / 629)
     return ZCDP(rho=loss**2 / 2)
 

@@ -1,7 +1,11 @@
-"""Sparse vectors as they were published, right and wrong, on the integer grid with one-sided noise; the threshold is 0.
+"""Controls: sparse vectors as they were published, right and wrong ones, with whole-number one-sided noise.
 
-Claim: the verdict and the loss that each control carries [lyu2017; ding2022]. Never a mechanism of this library.
-Noise: one coordinate for each threshold, then one for each query. One-sided noise attains the losses that Laplace noise approaches.
+The threshold is 0.
+
+Claim: the verdict and the loss that each control carries [lyu2017; ding2022]. Never a mechanism of this
+library.
+Noise: one coordinate for each threshold, then one for each query. One-sided noise attains the losses that
+Laplace noise approaches.
 """
 
 from __future__ import annotations
@@ -36,15 +40,17 @@ def play(
     reveal: Callable[[Rows, Rows], Rows] | None = None,
     sign: int = 1,
 ) -> Rows:
-    """Return transcripts, shape (N, 2n): for each query whether it was above, and what was revealed of it (else 0).
+    """Return transcripts, shape (N, 2n): for each query whether it was above, and what was revealed of it.
 
-    With more than one threshold the next one is taken after each positive. `sign` -1 subtracts the noise of the threshold.
+    What is not revealed is 0. With more than one threshold the next one is taken after each positive. `sign`
+    -1 subtracts the noise of the threshold.
     """
     rho, xi = sign * noise[:, :thresholds], noise[:, thresholds:]
     rows = np.zeros((noise.shape[0], 2 * len(q)), dtype=np.int64)
     found = np.zeros(noise.shape[0], dtype=np.int64)
     for i, answer in enumerate(q):
         asked = np.full(found.shape, fill_value=True) if positives is None else found < positives
+        # After the last positive nothing is asked any more, but the index must stay in range.
         threshold = rho[np.arange(found.size), np.minimum(found, thresholds - 1)]
         value = answer + xi[:, i] if xi.shape[1] else np.full(found.shape, answer)
         above = asked & (value >= threshold)
@@ -56,12 +62,12 @@ def play(
 
 
 def gap(value: Rows, threshold: Rows) -> Rows:
-    """Reveal how far the noisy query lies above the noisy threshold: free."""
+    """Reveal how far the noisy query lies above the noisy threshold, which costs nothing more."""
     return value - threshold
 
 
 def noisy_query(value: Rows, threshold: Rows) -> Rows:  # noqa: ARG001 - the signature of what can be revealed
-    """Reveal the noisy query that was compared: not free."""
+    """Reveal the noisy query that was compared, which is not free."""
     return value
 
 
@@ -74,7 +80,7 @@ def sparse(
     name: str,
     **options: Any,
 ) -> Subject:
-    """Return a sparse vector with geometric noise of these rates for thresholds and queries, sold for `epsilon`."""
+    """Return a sparse vector with geometric noise of these rates for thresholds and queries, at `epsilon`."""
     return Subject(
         laws=[Geometric(Fraction(rate)) for part in rates for rate in part],
         play=partial(play, thresholds=len(rates[0]), **options),
@@ -86,7 +92,10 @@ def sparse(
 
 
 def paid(transcript: tuple[int, ...]) -> Pure:
-    """Return 1 for the threshold and 1 for each positive: what is spent where queries have a rate of 1/2 and move by 1 either way."""
+    """Return 1 for the threshold and 1 for each positive.
+
+    That is what is spent where queries have a rate of 1/2 and move by 1 either way.
+    """
     return Pure(epsilon=1 + sum(flag == ABOVE for flag in transcript[::2]))
 
 

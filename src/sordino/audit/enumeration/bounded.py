@@ -1,6 +1,9 @@
-"""Mechanisms whose releases stay within a declared range, as the auditor sees them where no finite number of draws decides.
+"""What the auditor looks at for mechanisms whose releases stay within a declared range: their stated laws.
 
-Claim: each listed probability lies between its two decimals. Proof: docs/proofs/folded.md; docs/proofs/composite.md.
+No finite number of draws decides these releases.
+
+Claim: each listed probability lies between its two decimals. Proof: docs/proofs/folded.md;
+docs/proofs/composite.md.
 Floats: none.
 """
 
@@ -42,11 +45,15 @@ def folded(mechanism: FoldedMechanism, n: int) -> Subject | None:
 
 
 def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
-    """Yield the folded outputs of an answer with bounds of their probabilities: each rises with r above, and falls below, the line."""
+    """Yield the folded outputs of an answer with bounds of their probabilities.
+
+    Numerator and denominator of each rise with r, so that bounds of r give bounds of both.
+    """
     ends = [Fraction(bound) for bound in exp_bounds(law.rate, _DIGITS)]
     wholes = [2 * (law.flat + (law.period - law.flat) * r) / (1 - r) - 1 for r in ends]
     for output in range(low - law.period + 1, high + law.period):
         level = int(law.level(np.array(abs(output - x))))
+        # At and beyond the ends an output stands for all whole periods farther out: r^k adds up to 1/(1 - r).
         tops = [r**level / (1 if low < output < high else 1 - r) for r in ends]
         least, most = min(tops) / wholes[1], max(tops) / wholes[0]
         yield output, (ratio_bounds(least, _DIGITS)[0], ratio_bounds(most, _DIGITS)[1])
@@ -56,7 +63,8 @@ def composite(mechanism: CompositeMechanism | CompositeTable, n: int) -> Subject
     """Return the law of composite noise, with the rounding at random of the value to the grid."""
     if n != 1:
         raise InvalidParameter(
-            f"audit.exact needs one value on each side for composite noise, whose reports are drawn alone; got {n}."
+            "audit.exact needs one value on each side for composite noise, "
+            f"whose reports are drawn alone; got {n}."
         )
 
     def stated(values: Any) -> Stated:
@@ -72,4 +80,5 @@ def law(mechanism: CompositeMechanism | CompositeTable, value: Any) -> list[Frac
     """Return the probability of each output for a value, rounding to the grid included."""
     grid = mechanism.grid
     place = (number(value, grid.low, grid.high) - grid.low) / grid.step
+    # A value outside the range counts as the end that is nearer.
     return grid.law(max(Fraction(0), min(Fraction(2 * grid.noise.inputs), place)))

@@ -1,4 +1,6 @@
-"""Clipped sums and means as the auditor sees them: the law of the clip, then of the noisy totals, in classes that lose nothing.
+"""What the auditor looks at for clipped sums and means: the law of the clip, then of the noisy totals.
+
+The totals are put in classes that lose nothing.
 
 Claim: each listed probability lies between its two decimals, and no output loses more than its class. Proof:
 docs/proofs/above-threshold.md, "The audit".
@@ -26,7 +28,8 @@ _RECORDS = 16
 Clipped = ClippedSum | ClippedMean
 
 
-def clipped(mechanism: Clipped, n: int) -> Subject:  # noqa: ARG001 - neighbours may have different numbers of records
+# Neighbors may have different numbers of records, so that `n` says nothing.
+def clipped(mechanism: Clipped, n: int) -> Subject:  # noqa: ARG001
     """Return the law of the clip, and of the noisy totals within it."""
     return Subject(laws=[], stated=partial(_stated, mechanism), cost=mechanism.cost, name=repr(mechanism))
 
@@ -55,7 +58,10 @@ def _stated(mechanism: Clipped, values: Any) -> Stated:
 
 
 def clips(mechanism: Clipped, values: Any) -> list[tuple[tuple[int | None, ...], Bounds]]:
-    """Return what the searches may find (how many edges each tests, None for all in vain), with bounds of the probability."""
+    """Return what the searches may find, with bounds of the probability.
+
+    That is how many edges each of them tests, None for all in vain.
+    """
     search = mechanism.search
     runs = search.runs(BucketCounts.of(values, grid=mechanism.grid))
     laws = [positions(search.scan, answers.tolist(), lengths.tolist()) for answers, lengths in runs]
@@ -76,7 +82,10 @@ def totals(mechanism: Clipped, values: Any, clip: Clip) -> list[int]:
 
 
 def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
-    """Return two numbers for each total, in noise steps: no small list of records has a total below the first or above the second."""
+    """Return two numbers for each total, in noise steps.
+
+    No small list of records has a total below the first or above the second.
+    """
     shift, most = mechanism.noise_for(clip).shift, _RECORDS + 1
     if isinstance(mechanism, ClippedMean) and not mechanism.size_is_public:
         return [(0, (most * (clip.high - clip.low) >> shift) + 1)] * 2
@@ -84,10 +93,13 @@ def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
 
 
 def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds]:
-    """Return bounds of the probabilities that total plus noise is at most `low`, between, or at least `high`; low <= total <= high > low.
+    """Return bounds of the probabilities that total plus noise is at most `low`, between, or at least `high`.
 
-    Two totals between the ends have the same ratio at every number up to `low`, that of the whole class, and so from `high` on: there the
-    log ratio is the rate times how far they are apart, which no number between exceeds.
+    This takes low <= total <= high > low.
+
+    Two totals between the ends have the same ratio at every number up to `low`, that of the whole class, and
+    so from `high` on: there the log ratio is the rate times how far they are apart, which no number between
+    exceeds.
     """
     down, up = contexts(_DIGITS)
     r = exp_bounds(law.rate, _DIGITS)
@@ -97,5 +109,6 @@ def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds
         return down.divide(far[0], up.add(1, r[1])), up.divide(far[1], down.add(1, r[0]))
 
     below, above = tail(total - low), tail(high - total)
+    # The three probabilities add up to 1; the bound may fall below 0, which is cut off.
     middle = down.subtract(1, up.add(below[1], above[1])), up.subtract(1, down.add(below[0], above[0]))
     return [below, (max(middle[0], Decimal(0)), middle[1]), above]

@@ -1,7 +1,9 @@
-"""Two laws of outputs side by side: certified bounds of the log ratio, the hockey stick and the Rényi divergence.
+"""Compares two laws of outputs: certified bounds of the log ratio, the hockey stick and the Rényi divergence.
 
-Claim: every `at_least` is at most, and every `at_most` at least, the true value for what it covers. Proof: docs/proofs/exact-audit.md.
-Floats: they rank outputs, with their errors added outward; what is reported of an output is repeated in decimals.
+Claim: every `at_least` is at most, and every `at_most` at least, the true value for what it covers. Proof:
+docs/proofs/exact-audit.md.
+Floats: they rank outputs, with their errors added outward; what is reported of an output is repeated in
+decimals.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ def down(x: Decimal) -> float:
 
 
 def log_bounds(x: Bounds) -> Bounds:
-    """Return bounds of the natural logarithm of positive bounds: the decimal logarithm is correct to the last digit."""
+    """Return bounds of the natural logarithm of positive bounds.
+
+    The decimal logarithm is correct to the last digit, so that one step outward is enough.
+    """
     below, above = contexts(_DIGITS)
     low = below.next_minus(below.ln(x[0])) if x[0] else Decimal("-Infinity")
     return low, above.next_plus(above.ln(x[1])) if x[1].is_finite() else Decimal("Infinity")
@@ -56,7 +61,8 @@ class Comparison:
     claimed : callable or None
         The claimed epsilon of an output, by its id; None if no pure epsilon is claimed.
     slack : float
-        An output is audited from above if the noise that was not played could change its ratio by at most this share.
+        An output is audited from above if the noise that was not played could change its ratio by at most
+        this share.
     """
 
     a: Outcomes
@@ -85,6 +91,7 @@ class Comparison:
 
     @cached_property
     def _whole_rest(self) -> Decimal:
+        # The larger rest serves both sides, so that every bound holds.
         return max(self.a.rest, self.b.rest)
 
     @cached_property
@@ -108,7 +115,10 @@ class Comparison:
 
     @cached_property
     def audited(self) -> NDArray[np.bool_]:
-        """Return which outputs are bounded from above: those likely enough under either law, and those that bound from below."""
+        """Return which outputs are bounded from above.
+
+        Those are the likely ones under either law, and those that give the lower bounds.
+        """
         a, _, b, _ = self._sides
         most = np.maximum(a, b)
         chosen: NDArray[np.bool_] = most > 0 if self._rest == 0 else most * self.slack >= self._rest
@@ -119,6 +129,7 @@ class Comparison:
     def _floor(self, less: Floats) -> Floats:
         """Return about the lower bound of the ratio of every output, times `less`."""
         a, _, _, b = self._sides
+        # All noise that was not played may have this output under `b`: the ratio cannot be less than this.
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(a > 0, a / (b + self._rest) * less, 0.0)
 
@@ -133,7 +144,10 @@ class Comparison:
         return min(1.0, max(0.0, up(above.subtract(1, below.divide(Decimal(low), self.a.region.total[1])))))
 
     def _ratio(self, number: int) -> Bounds:
-        """Return decimal bounds of the ratio of the probabilities of one output; the noise not played may fall on either side."""
+        """Return decimal bounds of the ratio of the probabilities of one output.
+
+        The noise that was not played may fall on either side.
+        """
         below, above = contexts(_DIGITS)
         a, b, rest = self.a.certified(number), self.b.certified(number), self._whole_rest
         most = above.add(b[1], rest)
@@ -151,17 +165,24 @@ class Comparison:
         return below.subtract(low, cost[1]), above.subtract(high, cost[0])
 
     def worst(self, *, beyond: bool) -> tuple[float, float, int]:
-        """Return bounds of the largest log ratio, and the output of the lower one: over all outputs, and over the audited ones."""
+        """Return bounds of the largest log ratio, and the output of the lower one.
+
+        The lower bound is over all outputs, the upper one over the audited ones.
+        """
         _, a_high, b_low, _ = self._sides
         less = self._discount if beyond else (np.ones(1), np.ones(1))
         with np.errstate(divide="ignore", invalid="ignore"):
             ceiling = np.where(self.audited, (a_high + self._rest) / b_low * less[1], 0.0)
+        # The floats err by a few roundings; widened by more, they say which outputs may be the largest.
         ceiling = np.where(np.isnan(ceiling), math.inf, ceiling) * (1 + 2.0**-49)
         witness = int(self._ids[int(self._floor(less[0]).argmax())])
         return down(self.loss(witness, beyond=beyond)[0]), self._ceiling(ceiling, beyond=beyond), witness
 
     def _ceiling(self, ceiling: Floats, *, beyond: bool) -> float:
-        """Return an upper bound of the largest: the candidates are repeated in decimals until no other can be larger."""
+        """Return an upper bound of the largest log ratio.
+
+        The candidates are repeated in decimals until no other can be larger.
+        """
         best = -math.inf
         order = np.argsort(-ceiling, kind="stable")
         for i in order[:_REPEATED].tolist():
@@ -177,7 +198,9 @@ class Comparison:
         return best
 
     def hockey_stick(self, epsilon: Fraction | None) -> tuple[float, float]:
-        """Return bounds of the largest P_a(S) - e^epsilon P_b(S) over all sets S of outputs, those never played included.
+        """Return bounds of the largest P_a(S) - e^epsilon P_b(S) over all sets S of outputs.
+
+        Outputs that were never played are among them.
 
         `epsilon` None: each output at its own claim.
         """
@@ -187,12 +210,14 @@ class Comparison:
         else:
             low, high = exp_bounds(epsilon, _DIGITS)
             small, large = np.full(self._ids.size, down(low)), np.full(self._ids.size, up(high))
-        # P_a(S) - e^c P_b(S), with e^c between 1/large and 1/small; each side is widened by more than its rounding.
-        # Terms that count have b no larger than about a: four roundings of a each, and the sums have one more.
+        # P_a(S) - e^c P_b(S), with e^c between 1/large and 1/small; each side is widened by more than its
+        # rounding. Terms that count have b no larger than about a: four roundings of a each, and the sums
+        # have one more.
         rounding = 2.0**-49 * math.fsum(a_high.tolist())
         most = math.fsum(np.maximum(a_high - b_low / large, 0).tolist()) + rounding + self._rest
         gains = a_low - b_high / small
         chosen = gains > 0
+        # All noise that was not played may fall on `b`, where it counts e^c times: the largest c of the set.
         factor = float((1 / small[chosen]).max()) if chosen.any() else 0.0
         least = math.fsum(gains[chosen].tolist()) - rounding - self._rest * factor
         total = self.a.region.total
@@ -202,13 +227,16 @@ class Comparison:
         )
 
     def renyi(self, alpha: Fraction, allowed: Callable[[int], Fraction]) -> tuple[float, float]:
-        """Return lower bounds of the Rényi divergence of order `alpha`, plain and with each output discounted by what it is allowed.
+        """Return lower bounds of the Rényi divergence of order `alpha`: plain, and with outputs discounted.
 
-        The second is ln(sum p^alpha q^(1 - alpha) e^(-(alpha - 1) allowed)) / (alpha - 1): at most 0 if the claim holds, also where
-        the claim depends on the output and the rest is to be spent on.
+        Each output is discounted by what it is allowed.
+
+        The second is ln(sum p^alpha q^(1 - alpha) e^(-(alpha - 1) allowed)) / (alpha - 1): at most 0 if the
+        claim holds, also where the claim depends on the output and the rest is to be spent on.
         """
         a_low, _, _, b_high = self._sides
         with np.errstate(divide="ignore"):
+            # Floats only say which terms are largest. The terms are positive: the others may be left out.
             size = float(alpha) * np.log(a_low) + (1 - float(alpha)) * np.log(b_high + self._rest)
         below, above = contexts(_DIGITS)
         plain = counted = Decimal(0)
@@ -222,6 +250,7 @@ class Comparison:
                 _times(alpha, log_bounds((a, a)))[0], _times(alpha - 1, log_bounds((b, b)))[1]
             )
             plain = below.add(plain, below.next_minus(below.exp(exponent)))
+            # Rounded up, so that the discounted sum stays a lower bound.
             discount = ratio_bounds((alpha - 1) * allowed(number), _DIGITS)[1]
             counted = below.add(counted, below.next_minus(below.exp(below.subtract(exponent, discount))))
         plain, counted = (below.divide(value, self.a.region.total[1]) for value in (plain, counted))
@@ -233,4 +262,5 @@ def _times(x: Fraction, y: Bounds) -> Bounds:
     """Return bounds of x * y for an exact x > 0."""
     below, above = contexts(_DIGITS)
     low, high = ratio_bounds(x, _DIGITS)
+    # The sign of y decides which end of x makes the product smaller.
     return below.multiply(low if y[0] > 0 else high, y[0]), above.multiply(high if y[1] > 0 else low, y[1])

@@ -1,6 +1,9 @@
-"""What added noise proves for every output, played or not: whatever `decide` does with noisy answers cannot lose more than they do.
+"""Bounds for every output, played or not, that follow from added noise alone.
 
-Claim: data processing; the noisy answers are independent, so their losses add. Proof: docs/proofs/exact-audit.md, "Everywhere".
+Whatever `decide` does with noisy answers cannot lose more than the noisy answers do.
+
+Claim: data processing; the noisy answers are independent, so their losses add. Proof:
+docs/proofs/exact-audit.md, "Everywhere".
 Floats: only outward rounding of the final bounds.
 """
 
@@ -20,11 +23,14 @@ from sordino.noise.probability import contexts, ratio_bounds
 
 
 def epsilon_everywhere(laws: tuple[Noise, ...], moves: NDArray[Any], *, lifted: bool) -> Fraction | float:
-    """Return a bound of the log ratio of all outputs when answers move by `moves` steps; inf where the noise alone proves none.
+    """Return a bound of the log ratio of all outputs when answers move by `moves` steps.
 
-    Laplace noise of either sign pays for the move. One-sided noise pays only upward: if outputs do not change when all noisy answers
-    are `lifted` together, the noise may rise by some common lift less the own move.
+    It is inf where the noise alone proves nothing.
+
+    Laplace noise of either sign pays for the move. One-sided noise pays only upward: if outputs do not change
+    when all noisy answers are `lifted` together, the noise may rise by some common lift less the own move.
     """
+    # The best lift is 0 or one of the moves: what is paid is linear between them.
     lifts = {0, *moves.tolist()} if lifted else {0}
     return min(_paid(laws, [lift - move for move in moves.tolist()]) for lift in lifts)
 
@@ -40,10 +46,13 @@ def _paid(laws: tuple[Noise, ...], rises: list[int]) -> Fraction | float:
 
 
 def renyi_everywhere(laws: tuple[Noise, ...], moves: NDArray[Any], alpha: Fraction) -> float:
-    """Return a bound of the Rényi divergence of order `alpha` of all outputs: inf unless what moves has Gaussian noise.
+    """Return a bound of the Rényi divergence of order `alpha` of all outputs.
 
-    For a law with probabilities proportional to e^(-b x^2) and its shift by m, completing the square gives alpha b m^2 plus
-    ln(M(b, (1 - alpha) m) / M(b, 0)) / (alpha - 1), where M(b, s) is the sum of e^(-b (x - s)^2).
+    It is inf unless what moves has Gaussian noise.
+
+    For a law with probabilities proportional to e^(-b x^2) and its shift by m, completing the square gives
+    alpha b m^2 plus ln(M(b, (1 - alpha) m) / M(b, 0)) / (alpha - 1), where M(b, s) is the sum of e^(-b (x -
+    s)^2).
     """
     below, above = contexts(DIGITS)
     bound = ratio_bounds(Fraction(0), DIGITS)[1]

@@ -1,4 +1,6 @@
-"""The sparse vector with Gumbel noise as the auditor sees it, by its law: an output is (asked, places of the positives).
+"""What the auditor looks at for the sparse vector with Gumbel noise: its stated law.
+
+An output is (asked, places of the positives).
 
 Claim: each listed probability lies between its two decimals. Proof: docs/proofs/gumbel-sparse-vector.md.
 Floats: none.
@@ -48,7 +50,8 @@ def gumbel_sparse_vector(mechanism: GumbelSparseVector, n: int) -> Subject:
 def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tuple[Any, Bounds]]:
     """Return every transcript (asked, places) with bounds of its probability, a product over the thresholds.
 
-    With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) = w_m / (A_m A_(m-1)), P(none) = 1/A_n.
+    With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) = w_m /
+    (A_m A_(m-1)), P(none) = 1/A_n.
     """
     down, up = contexts(_DIGITS)
     n, found = len(heights), []
@@ -57,6 +60,7 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
         if len(places) == positives or start == n:
             found.append(((start, *places), so_far))
             return
+        # A_m starts at 1 with each new threshold.
         before = Decimal(1), Decimal(1)
         for m in range(start, n):
             w = weight([heights[m]], [1], rate, _DIGITS)
@@ -65,6 +69,7 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
             high = up.divide(up.multiply(so_far[1], w[1]), down.multiply(after[0], before[0]))
             go_on((*places, m), m + 1, (low, high))
             before = after
+        # No answer that is left was above: 1/A_n.
         found.append(((n, *places), (down.divide(so_far[0], before[1]), up.divide(so_far[1], before[0]))))
 
     go_on((), 0, (Decimal(1), Decimal(1)))

@@ -1,6 +1,9 @@
-"""Noise as the auditor counts it: every probability is a whole number times e^(-rate * level), over one constant.
+"""Whole-number noise as the auditor counts it.
 
-Claim: `mass` encloses the sum of weight * e^(-rate level) over all whole numbers. Proof: docs/proofs/exact-audit.md, "Masses".
+Every probability is a whole number times e^(-rate * level), over one constant.
+
+Claim: `mass` encloses the sum of weight * e^(-rate level) over all whole numbers. Proof:
+docs/proofs/exact-audit.md, "Masses".
 Floats: none in `mass`; correctly rounded decimals with a bound on each side.
 """
 
@@ -26,7 +29,7 @@ _WEIGHTS = 1 << 31
 @final
 @dataclass(frozen=True)
 class Finite:
-    """Noise with finitely many values: `low`, `low + 1`, ... with probabilities proportional to whole `weights`.
+    """Noise with finitely many values `low`, `low + 1`, ...: probabilities are proportional to `weights`.
 
     Parameters
     ----------
@@ -70,7 +73,8 @@ def checked_law(law: Any, owner: str) -> Noise:
     """Return `law` if its probabilities can be counted, else raise `InvalidParameter`."""
     if not isinstance(law, Noise):
         raise InvalidParameter(
-            f"{owner} must be a Geometric, DiscreteLaplace, DiscreteGaussian or audit.Finite law, whose probabilities can be "
+            f"{owner} must be a Geometric, DiscreteLaplace, DiscreteGaussian or audit.Finite law, "
+            "whose probabilities can be "
             f"counted; got {shown(law)}. Give the statistical audit what has another law."
         )
     return law
@@ -89,13 +93,17 @@ def weights(law: Noise, x: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def mass(law: Noise, digits: int) -> Bounds:
-    """Return bounds of the sum of weight * e^(-rate level) over the whole law: the constant that probabilities are divided by."""
+    """Return bounds of the sum of weight * e^(-rate level) over the whole law.
+
+    Probabilities are divided by this constant.
+    """
     if isinstance(law, Finite):
         return Decimal(sum(law.weights)), Decimal(sum(law.weights))
     if isinstance(law, DiscreteGaussian):
         return gaussian_mass(law.rate, Fraction(0), digits)
     down, up = contexts(digits)
     low, high = exp_bounds(law.rate, digits)
+    # 1/(1 - r) for the geometric law, (1 + r)/(1 - r) for discrete Laplace.
     above, below = (
         (down.add(1, low), up.add(1, high)) if isinstance(law, DiscreteLaplace) else (Decimal(1), Decimal(1))
     )
@@ -105,11 +113,13 @@ def mass(law: Noise, digits: int) -> Bounds:
 def gaussian_mass(rate: Fraction, shift: Fraction, digits: int) -> Bounds:
     """Return bounds of the sum of e^(-rate (x - shift)^2) over all whole x.
 
-    Beyond distance d >= 1 on either side the terms fall at least as fast as a geometric series of ratio e^(-2 rate d).
+    Beyond distance d >= 1 on either side the terms fall at least as fast as a geometric series of the
+    ratio e^(-2 rate d).
     """
     down, up = contexts(digits)
     center = round(shift)
     reach = 1
+    # e^(-3 digits) is less than 10^-digits: what is farther out does not show.
     while rate * reach * reach < 3 * digits:
         reach *= 2
     low = high = Decimal(0)

@@ -1,6 +1,7 @@
-"""Which pairs of answers are neighbours, and which neighbours there are to try.
+"""Tells which pairs of answers are neighbors, and yields neighbors to try.
 
-Claim: `checked_pair` accepts a pair only if the sensitivity statement covers it. Floats: none; a float answer means its shortest decimal.
+Claim: `checked_pair` accepts a pair only if the sensitivity statement covers it. Floats: none; a float answer
+means its shortest decimal.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ Answers = tuple[int | Fraction, ...]
 
 
 def listed(answers: Any, n: int | None = None) -> list[Fraction]:
-    """Return answers as exact numbers: one number, a list, or, with `n`, a mapping from positions to answers that are not 0."""
+    """Return answers as exact numbers.
+
+    They are one number, a list, or, with `n`, a mapping from positions to the answers that are not 0.
+    """
     if isinstance(answers, Mapping):
         if n is None:
             raise InvalidParameter(
@@ -34,13 +38,14 @@ def _number(value: Any) -> Fraction:
     number = exact(value)
     if number is None:
         raise InvalidParameter(
-            "audit.exact needs answers that are finite numbers, because neighbours are told by their distance."
+            "audit.exact needs answers that are finite numbers, "
+            "because neighbours are told by their distance."
         )
     return number
 
 
 def _mapped(answers: Any, size: int | None) -> dict[int, Fraction]:
-    """Return answers by their positions, which are whole numbers in the domain of this `size` (None: of any size)."""
+    """Return answers by their positions: whole numbers in the domain of this `size` (None: of any size)."""
     if not isinstance(answers, Mapping):
         answers = dict(enumerate(listed(answers)))
     for place in answers:
@@ -58,10 +63,10 @@ def _mapped(answers: Any, size: int | None) -> dict[int, Fraction]:
 
 
 def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = None) -> bool:
-    """Raise `InvalidParameter`, naming the distance, unless answers `a` and `b` are neighbours under the statement.
+    """Raise `InvalidParameter`, naming the distance, unless `a` and `b` are neighbors under the statement.
 
-    Return whether they differ at all. A norm must also cover what is left of the answers on the grid of the statement: rounding down
-    can move every answer by a step. `size` is that of the domain, if there is one.
+    Return whether they differ at all. A norm must also cover what is left of the answers on the grid of the
+    statement: rounding down can move every answer by a step. `size` is that of the domain, if there is one.
     """
     left: Any
     right: Any
@@ -94,13 +99,14 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
     for found, after in ((asked, ""), (rounded, " once they are rounded down to the step of the statement")):
         if not covered(found, sensitivity):
             raise InvalidParameter(
-                f"audit.exact needs neighbours, {_rule(sensitivity, bound)}; got answers at {_distance(found, sensitivity)}{after}."
+                f"audit.exact needs neighbours, {_rule(sensitivity, bound)}; "
+                f"got answers at {_distance(found, sensitivity)}{after}."
             )
     return any(asked)
 
 
 def covered(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
-    """Return whether answers may move so between neighbours."""
+    """Return whether answers may move so between neighbors."""
     bound = Fraction(POSITIVE("Sensitivity.bound", sensitivity.bound))
     if sensitivity.monotone and min(moves) < 0 < max(moves):
         return False
@@ -108,6 +114,7 @@ def covered(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
         return False
     sizes = [abs(Fraction(move)) for move in moves]
     if sensitivity.norm == "l2":
+        # Squares are exact, roots are not.
         return sum(size**2 for size in sizes) <= bound**2
     return (sum(sizes) if sensitivity.norm == "l1" else max(sizes)) <= bound
 
@@ -129,11 +136,14 @@ def _distance(moves: Sequence[Fraction], sensitivity: Sensitivity) -> str:
 
 
 def moves(n: int, sensitivity: Sensitivity, step: Fraction) -> Iterator[tuple[Fraction, ...]]:
-    """Yield the ways in which n answers may move, each answer by 0, one step, or as far as the statement allows; the largest first.
+    """Yield the ways in which n answers may move, the largest first.
+
+    Each answer moves by 0, by one step, or as far as the statement allows.
 
     They are made when they are asked for: there are up to 5^n of them.
     """
     most = Fraction(POSITIVE("Sensitivity.bound", sensitivity.bound) // step * step)
+    # Where a single step is all that is allowed, it is not counted twice.
     numbers = [
         (far, near)
         for far in range(n + 1 if most > step else 1)
@@ -152,7 +162,10 @@ def moves(n: int, sensitivity: Sensitivity, step: Fraction) -> Iterator[tuple[Fr
 
 
 def _arranged(left: dict[Fraction, int], *, signed: bool) -> Iterator[tuple[Fraction, ...]]:
-    """Yield all lists with so many entries of each size, of either sign if `signed`, in the order of tuples."""
+    """Yield all lists with so many entries of each size, in the order of tuples.
+
+    Entries have either sign if `signed`.
+    """
     if not any(left.values()):
         yield ()
         return

@@ -1,7 +1,9 @@
-"""The law of the outputs for one list of answers: whole counts for each output and each power, and bounds of their sums.
+"""The law of the outputs for one list of answers: masses counted exactly, and bounds of their sums.
 
-Claim: for every output, low <= (mass of the played noise with that output) <= high. Proof: docs/proofs/exact-audit.md, "Counts".
-Floats: sums of positive terms, widened by more than their rounding; `certified` repeats one of them in decimals.
+Claim: for every output, low <= (mass of the played noise with that output) <= high. Proof:
+docs/proofs/exact-audit.md, "Counts".
+Floats: sums of positive terms, widened by more than their rounding; `certified` repeats one of them in
+decimals.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ _ALONE, _TOGETHER = 16, 64  # how many rows are played again, each alone, and ab
 @final
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Masses of outputs: `ids` says which, sorted; `low` and `high` bound each; the counts are kept for `certified`.
+    """Masses of outputs: `ids` says which, sorted, and `low` and `high` bound each.
 
-    Where some outputs are drawn again, all masses are those of the others times `scale`: together they are the whole again. `rest` bounds
-    from above what the noise that was not played may add to any output.
+    The counts are kept for `certified`.
+
+    Where some outputs are drawn again, all masses are those of the others times `scale`: together they are
+    the whole again. `rest` bounds from above what the noise that was not played may add to any output.
     """
 
     ids: NDArray[np.int64]
@@ -83,6 +87,7 @@ class Book:
         if self.subject.stated is not None:
             return self._listed(self.subject.stated(private))
         found = self._played(private, self.region.noise)
+        # What the subject declares is tried on all noise that is played, which is evidence and no proof.
         if self.subject.shifts and not found.same(self._played(private + 1, self.region.noise)):
             raise InvalidParameter(
                 "Subject.shifts must be False: outputs change when all noisy answers move together."
@@ -101,6 +106,7 @@ class Book:
 
     def _listed(self, law: Stated) -> Outcomes:
         """Return outputs whose probabilities are stated; what is missing to 1 may be any output."""
+        # Refused before any probability is computed.
         if isinstance(law, Counted) and law.size > self.vectors:
             raise InvalidParameter(TOO_MANY.format(limit=self.vectors, what="outputs"))
         below, above = contexts(DIGITS)
@@ -111,11 +117,13 @@ class Book:
             number = self._number(output, shown, key(shown))
             low, high = masses.get(number, (Decimal(0), Decimal(0)))
             masses[number] = below.add(low, least), above.add(high, most)
+            # Rounded up: what the lower bounds leave to 1 may be any output.
             rest = above.subtract(rest, least)
         if rest < 0:
             raise InvalidParameter(
                 "Subject.stated must return probabilities whose lower bounds are together at most 1."
             )
+        # Each output gets a power of its own, counted once, so that `certified` works here, too.
         places = np.arange(len(masses) + 1)
         ids = sorted(masses)
         return Outcomes(
@@ -133,7 +141,10 @@ class Book:
         return seen(self.subject.played(private, noise), noise.shape[0], self.partition)
 
     def _replayed(self, private: Any, found: Seen) -> None:
-        """Raise `InvalidParameter` if rows from all over the region have other outputs alone, or in another company and order."""
+        """Raise `InvalidParameter` if rows have other outputs alone, or in another company and order.
+
+        The rows are from all over the region.
+        """
         noise = self.region.noise
         alone = np.unique(np.linspace(0, noise.shape[0] - 1, _ALONE).astype(np.int64))
         back = np.arange(noise.shape[0])[:: -max(1, noise.shape[0] // _TOGETHER)]
@@ -142,7 +153,8 @@ class Book:
             some.flags.writeable = False
             if self._played(private, some).rows(slice(None)) != found.rows(places):
                 raise InvalidParameter(
-                    "audit.exact needs each output to be a function of the answers and its own noise: some rows, played alone or in "
+                    "audit.exact needs each output to be a function of the answers and its own noise: "
+                    "some rows, played alone or in "
                     "another order, gave other outputs."
                 )
 
@@ -160,7 +172,8 @@ class Book:
         if found == len(self.outputs):
             if found == OUTPUTS:
                 raise InvalidParameter(
-                    f"audit.exact needs partition=, a function that puts each output into a class, because there are more than "
+                    "audit.exact needs partition=, a function that puts each output into a class, "
+                    "because there are more than "
                     f"{OUTPUTS} different outputs."
                 )
             self.outputs.append(shown)
@@ -168,12 +181,16 @@ class Book:
 
 
 def _conditioned(outcomes: Outcomes) -> Outcomes:
-    """Return the law of the outputs that are not drawn again: each mass times the whole over the mass of all of them."""
+    """Return the law of the outputs that are not drawn again.
+
+    It is each mass times the whole over the mass of all of them.
+    """
     down, up = contexts(DIGITS)
     region, low, high = outcomes.region, Decimal(0), outcomes.rest
     for power, count in zip(outcomes.powers.tolist(), outcomes.counts.tolist(), strict=True):
         least, most = region.powers[power]
         low, high = down.add(low, down.multiply(count, least)), up.add(high, up.multiply(count, most))
+    # What is not drawn again has a mass from `low` to `high`, which counts the noise that was not played.
     scale = down.divide(region.total[0], high), up.divide(region.total[1], low)
     below, above = (math.nextafter(float(scale[0]), 0.0), math.nextafter(float(scale[1]), math.inf))
     return replace(
@@ -186,19 +203,25 @@ def _conditioned(outcomes: Outcomes) -> Outcomes:
 
 
 def _summed(output: NDArray[np.int64], region: Region, kept: Any) -> Outcomes:
-    """Add the weights of each output and power as whole numbers, then the powers of each output as floats with their error."""
+    """Add the weights of each output and power exactly, then the powers of each output as floats.
+
+    The floats come with their error.
+    """
     width = len(region.powers)
+    # One number for output and power, so that a single sort puts equal ones together.
     key = output * width + region.exponent[kept]
     order = np.argsort(key, kind="stable")
     key = key[order]
     starts = np.flatnonzero(np.diff(key, prepend=-1))
+    # Whole numbers up to 2^52 are added exactly.
     counts = np.add.reduceat(region.weight[kept][order], starts)
     ids, powers = np.divmod(key[starts], width)
     first = np.flatnonzero(np.diff(ids, prepend=-1))
     nearest = np.array([float(low) for low, _ in region.powers])
     sums = np.add.reduceat(counts * nearest[powers], first)
     bounds = np.append(first, ids.size)
-    # Each term errs by less than three roundings (power, its nearest float, product), a sum of m terms by m - 1 more.
+    # Each term errs by less than three roundings (power, its nearest float, product), a sum of m terms by
+    # m - 1 more.
     error = (int(np.diff(bounds).max()) + 8) * 2.0**-52
     return Outcomes(
         ids=ids[first],

@@ -1,7 +1,7 @@
-"""Which outputs are the same: those that are equal in type and value, all the way down.
+"""Says which outputs are the same: those that are equal in type and value, all the way down.
 
-Claim: two outputs share a key only if they have the same type, shape and value; floats never do so without a partition, and with one
-only if their bits are the same. Proof: docs/proofs/exact-audit.md, "Outputs".
+Claim: two outputs share a key only if they have the same type, shape and value; floats never do so without a
+partition, and with one only if their bits are the same. Proof: docs/proofs/exact-audit.md, "Outputs".
 Floats: compared by their bits.
 """
 
@@ -28,7 +28,7 @@ _PLAIN = (bool, str, bytes, type(None), Fraction)
 
 
 def key(value: Any, owner: str = _OUTPUTS, *, floats: bool = False) -> Hashable:
-    """Return what stands for a value: whole numbers and tuples of them as they are, everything else with its type.
+    """Return what stands for a value: whole numbers and tuples of them as they are, others with their type.
 
     `==` would not do: it calls 1, True and 1.0 the same, also inside of tuples, and 0.0 the same as -0.0.
     """
@@ -51,7 +51,8 @@ def key(value: Any, owner: str = _OUTPUTS, *, floats: bool = False) -> Hashable:
         else " For others give partition=, a function that puts each output into a class."
     )
     raise InvalidParameter(
-        f"{owner} whole numbers, truth values, texts, bytes, None, fractions, or tuples and frozensets of these; got a value of type "
+        f"{owner} whole numbers, truth values, texts, bytes, None, fractions, "
+        "or tuples and frozensets of these; got a value of type "
         f"{kind.__name__}.{advice}"
     )
 
@@ -59,7 +60,7 @@ def key(value: Any, owner: str = _OUTPUTS, *, floats: bool = False) -> Hashable:
 @final
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The different outputs of some rows, what is shown of them, their keys, and which of them each row has."""
+    """The different outputs of some rows, what is shown of them, their keys, and which one each row has."""
 
     values: list[Any]
     shown: list[Any]
@@ -76,12 +77,15 @@ class Seen:
 
 
 def seen(played: Any, n: int, partition: Partition | None) -> Seen:
-    """Return the outputs of `n` rows, the same ones together; with a partition their classes are what is shown and compared.
+    """Return the outputs of `n` rows, the same ones together.
+
+    With a partition their classes are what is shown and compared.
 
     Raises
     ------
     InvalidParameter
-        If there is not one output for each row, or outputs or classes are nothing that can be told apart for certain.
+        If there is not one output for each row, or outputs or classes are nothing that can be told apart for
+        certain.
     """
     if (
         isinstance(played, np.ma.MaskedArray)
@@ -89,7 +93,8 @@ def seen(played: Any, n: int, partition: Partition | None) -> Seen:
         or getattr(played, "ndim", 1) < 1
     ):
         raise InvalidParameter(
-            f"audit.exact needs one output for each noise vector, in an array or a list; got a value of type {type(played).__name__}."
+            "audit.exact needs one output for each noise vector, in an array or a list; "
+            f"got a value of type {type(played).__name__}."
         )
     if len(played) != n:
         raise InvalidParameter(
@@ -105,6 +110,7 @@ def seen(played: Any, n: int, partition: Partition | None) -> Seen:
 def _distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hashable], NDArray[np.int64]]:
     """Return the different outputs as Python values, their keys, and which of them each row has."""
     kind = played.dtype.kind if isinstance(played, np.ndarray) else "O"
+    # Without a partition floats go on to `key`, which refuses them.
     if kind in "biu" or (kind == "f" and partitioned and played.dtype.itemsize <= 8):
         first, which = unique_rows(_bits(played).reshape(played.shape[0], math.prod(played.shape[1:])))
         values = _tuples(played[first].tolist(), played.ndim)
@@ -146,11 +152,15 @@ def _tuples(listed: list[Any], ndim: int) -> list[Any]:
 
 
 def unique_rows(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where the different rows first stand and which of them each row is: packed into one word where they fit."""
+    """Return where the different rows first stand and which of them each row is.
+
+    Rows are packed into one word where they fit.
+    """
     if not rows.shape[1]:
         return np.zeros(1, dtype=np.int64), np.zeros(rows.shape[0], dtype=np.int64)
     if rows.dtype.kind in "iu" and rows.shape[1] > 1:
-        # 64 bits of the same sign: what is narrower would wrap, and unsigned with signed numbers would become floats.
+        # 64 bits of the same sign: what is narrower would wrap, and unsigned with signed numbers would become
+        # floats.
         wide: NDArray[Any] = rows.astype(np.uint64 if rows.dtype.kind == "u" else np.int64)
         low = wide.min(axis=0)
         span = [int(most) - int(least) + 1 for most, least in zip(wide.max(axis=0), low, strict=True)]

@@ -1,6 +1,7 @@
-"""Pairs of answers, compared in both orders, and the worst of what is found.
+"""Compares pairs of answers in both orders, and reports the worst of what is found.
 
-Claim: a report holds the largest of each bound over all pairs and both orders. Proof: docs/proofs/exact-audit.md, "Report".
+Claim: a report holds the largest of each bound over all pairs and both orders. Proof:
+docs/proofs/exact-audit.md, "Report".
 Floats: only outward rounding.
 """
 
@@ -48,6 +49,7 @@ class Audit:
         key = answers if plain else id(answers)  # the answers are kept, so that no other object gets their id
         if key not in self._known:
             found = self.book.outcomes(self.subject.private(answers))
+            # The oldest laws make room.
             while self._known and (len(self._known) >= _KEPT or self._size() + found.size > _BYTES):
                 self._known.pop(next(iter(self._known)))
             self._known[key] = answers, found
@@ -76,6 +78,7 @@ class Audit:
     def loss(self, a: Any, b: Any) -> float:
         """Return the lower bound of the loss less the claim, of the worse order: what a search climbs."""
         compared = [self.compared(*pair) for pair in ((a, b), (b, a))]
+        # Without a pure claim a large log ratio does not speak against it; the Rényi divergence may.
         if compared[0].claimed is None and self.subject.cost.rdp(2.0) < math.inf:
             return max(each.renyi(Fraction(2), partial(self.divergence, Fraction(2)))[1] for each in compared)
         return max(each.worst(beyond=True)[0] for each in compared)
@@ -113,10 +116,12 @@ class Audit:
             else epsilon_everywhere(self.subject.laws, moves, lifted=self.subject.shifts)
         )
         least, most, number = compared.worst(beyond=False)
+        # A loss above what the noise allows shows that the subject declares something false.
         _checked_declaration(least, everywhere)
         beyond = (
             compared.worst(beyond=True) if compared.claimed is not None else (-math.inf, -math.inf, number)
         )
+        # Where all outputs have the same claim, what the noise proves for all of them also bounds the excess.
         if self.subject.cost_of is None and compared.claimed is not None:
             beyond = beyond[0], min(beyond[1], above(everywhere - self.epsilon(number))), number
         if found.witness is None or least > found.least:
@@ -192,8 +197,10 @@ class Audit:
 def _checked_declaration(found: float, allowed: Fraction | float) -> None:
     if found > allowed:
         raise InvalidParameter(
-            f"audit.exact found a loss of at least {at_least(found)} where the noise allows {float(allowed):.9g} if outputs depend on the "
-            "answers only through their sums with the noise (and Subject.shifts is true where it is said): what the subject declares is "
+            f"audit.exact found a loss of at least {at_least(found)} where the noise allows "
+            f"{float(allowed):.9g} if outputs depend on the "
+            "answers only through their sums with the noise (and Subject.shifts is true where it is said): "
+            "what the subject declares is "
             "false."
         )
 
@@ -201,7 +208,7 @@ def _checked_declaration(found: float, allowed: Fraction | float) -> None:
 @final
 @dataclass(eq=False)
 class _Found:
-    """The worst so far."""
+    """The worst bounds that were found so far."""
 
     deltas: list[tuple[float, float]]
     divergences: list[tuple[float, float, float]]

@@ -1,4 +1,4 @@
-"""Mechanisms as the auditor plays them: by their own rules, with the noise handed in.
+"""Turns mechanisms into what the auditor plays: their own rules, with the noise handed in.
 
 Claim: none of its own. What is played are the functions that a release calls.
 Floats: none.
@@ -85,6 +85,7 @@ def raced(rate: Fraction, steps: Callable[[Any], NDArray[np.int64]], n: int, **c
     """Return a race among `n` places: one try, drawn again until it arrives."""
 
     def play(answers: Any, noise: Rows) -> Rows:
+        # A try that does not arrive becomes -1, the output that is drawn again.
         place, level = noise[:, 0], noise[:, 1]
         return np.where(decide_race(steps(answers), place, level) >= 0, place, -1)
 
@@ -114,8 +115,11 @@ def check_domain(size: int | None) -> None:
     """Raise `InvalidParameter` for a domain that is not computed item by item."""
     if size is not None and size > DENSE:
         raise InvalidParameter(
-            f"audit.exact plays domains of at most {DENSE} items, which are computed item by item; got {size}. Audit a smaller domain: "
-            "larger ones draw only the zeros that matter; that this is the same law is proved, and enumerated by the tests, not here."
+            f"audit.exact plays domains of at most {DENSE} items, which are computed item by item; "
+            f"got {size}. "
+            "Audit a smaller domain: "
+            "larger ones draw only the zeros that matter; that this is the same law is proved, "
+            "and enumerated by the tests, not here."
         )
 
 

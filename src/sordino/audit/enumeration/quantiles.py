@@ -1,6 +1,7 @@
-"""Quantiles as the auditor sees them: every way that their searches may end, each with the law of its position, multiplied.
+"""What the auditor looks at for quantiles: every way that their searches may end, with its probability.
 
-Claim: each listed probability lies between its two decimals. Proof: docs/proofs/above-threshold.md, "The audit".
+Claim: each listed probability lies between its two decimals. Proof: docs/proofs/above-threshold.md, "The
+audit".
 Floats: they say how much noise is played; none enters a probability.
 """
 
@@ -31,7 +32,8 @@ Draws = tuple[tuple[Part, int | None], ...]
 """Which part of a release was played, and the position where it ended."""
 
 
-def quantile(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001 - neighbours may have different numbers of records
+# Neighbors may have different numbers of records, so that `n` says nothing, here and below.
+def quantile(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001
     """Return the law of the edge or bucket."""
     _check_edges(mechanism)
     return Subject(laws=[], stated=partial(_quantile, mechanism), cost=mechanism.cost, name=repr(mechanism))
@@ -42,7 +44,8 @@ def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as abo
     _check_edges(mechanism)
     if mechanism.size_noise is not None and _farthest(mechanism.size_noise) > _MOST_SIZES:
         raise InvalidParameter(
-            f"audit.exact plays quantiles for each of the numbers of records that the noise may say, at most {_MOST_SIZES} of them; got "
+            "audit.exact plays quantiles for each of the numbers of records that the noise may say, "
+            f"at most {_MOST_SIZES} of them; got "
             f"noise of the rate {float(mechanism.size_noise.rate):.3g}. Audit a larger epsilon."
         )
     return Subject(laws=[], stated=partial(_quantiles, mechanism), cost=mechanism.cost, name=repr(mechanism))
@@ -51,7 +54,8 @@ def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as abo
 def _check_edges(mechanism: Quantile | Quantiles) -> None:
     if mechanism.grid.size > _MOST_EDGES:
         raise InvalidParameter(
-            f"audit.exact lists all edges where a quantile may end, at most {_MOST_EDGES}; got {mechanism.grid.size}. Audit it with a "
+            f"audit.exact lists all edges where a quantile may end, at most {_MOST_EDGES}; "
+            f"got {mechanism.grid.size}. Audit it with a "
             "larger growth."
         )
 
@@ -63,7 +67,10 @@ def _quantile(mechanism: Quantile, values: Any) -> Stated:
 
 
 def _quantiles(mechanism: Quantiles, values: Any) -> Stated:
-    """Return the law of the edges of all quantiles; sizes that hardly ever come up are left out, and count against the mechanism."""
+    """Return the law of the edges of all quantiles.
+
+    Sizes that hardly ever come up are left out, and count against the mechanism.
+    """
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
     down, up = contexts(_DIGITS)
     for targets, (low, high) in _target_law(mechanism, runs.records).items():
@@ -72,7 +79,10 @@ def _quantiles(mechanism: Quantiles, values: Any) -> Stated:
 
 
 def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bounds]:
-    """Return the target ranks with bounds of their probability: P(noise = x) = (1 - r)/(1 + r) r^|x|, and no size is below 0."""
+    """Return the target ranks with bounds of their probability.
+
+    P(noise = x) = (1 - r)/(1 + r) r^|x|, and no size is below 0.
+    """
     noise = mechanism.size_noise
     if noise is None:
         return {mechanism.targets(records): (Decimal(1), Decimal(1))}
@@ -85,6 +95,7 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
     found: dict[tuple[int, ...], Bounds] = {}
     for x in range(-_farthest(noise), _farthest(noise) + 1):
         far, targets = exp_bounds(noise.rate * abs(x), _DIGITS), mechanism.targets(max(0, records + x))
+        # Several numbers of records may have the same targets: their probabilities add up.
         low, high = found.get(targets, (Decimal(0), Decimal(0)))
         found[targets] = down.fma(center[0], far[0], low), up.fma(center[1], far[1], high)
     return found
@@ -116,9 +127,8 @@ def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[
             yield (), ()
             return
         middle, search, upward = mechanism.search(below, above, targets)
-        ends: list[tuple[int, Draws]] = [
-            (above.edge if upward else below.edge, ())
-        ]  # as of a search that has no edge to test
+        # As of a search that has no edge to test.
+        ends: list[tuple[int, Draws]] = [(above.edge if upward else below.edge, ())]
         if search is not None:
             ends = [(search.edge(found), ((search, found),)) for found in _tests(search)]
         for edge, draw in ends:
@@ -167,10 +177,13 @@ def law_of(part: Part, runs: Runs) -> Listed:
 
 
 def _first_head(depth: int, listed: list[int], part: RankFlip) -> Bounds:
-    """Return bounds of the probability that a candidate of this depth is the first to show heads, all in random order.
+    """Return bounds of the probability that a candidate of this depth is the first to show heads.
 
-    With p_j the chance of heads of j, and its place in the order uniform: the integral over t in [0, 1] of p (1 - p_j t) over all others j,
-    a polynomial whose coefficients are the elementary symmetric functions of the p_j, with alternating signs.
+    All candidates are in random order.
+
+    With p_j the chance of heads of j, and its place in the order uniform: the integral over t in [0, 1] of p
+    (1 - p_j t) over all others j, a polynomial whose coefficients are the elementary symmetric functions of
+    the p_j, with alternating signs.
     """
     down, up = contexts(_DIGITS)
     heads = {each: exp_bounds(part.rate * each, _DIGITS) for each in set(listed)}
@@ -180,6 +193,7 @@ def _first_head(depth: int, listed: list[int], part: RankFlip) -> Bounds:
     for each in others:
         low, high = heads[each]
         zero = Decimal(0), Decimal(0)
+        # One more factor of the product of 1 + p_j t.
         sums = [
             (down.fma(low, b[0], a[0]), up.fma(high, b[1], a[1]))
             for a, b in zip([*sums, zero], [zero, *sums], strict=True)
@@ -188,6 +202,7 @@ def _first_head(depth: int, listed: list[int], part: RankFlip) -> Bounds:
     for k, (low, high) in enumerate(sums):
         small, large = down.divide(low, k + 1), up.divide(high, k + 1)
         if k % 2:
+            # Terms have alternating signs: the upper end of a negative one comes from its lower bound.
             small, large = large.copy_negate(), small.copy_negate()
         least, most = down.add(least, small), up.add(most, large)
     return down.multiply(heads[depth][0], max(least, Decimal(0))), up.multiply(heads[depth][1], most)

@@ -1,7 +1,11 @@
-"""Which noise vectors are played: all whose exponents sum to at most a budget, so that what is left out is as small as asked.
+"""Chooses the noise vectors that are played: all whose exponents sum to at most a budget.
 
-Claim: `Region.rest` is at least the mass of all noise vectors outside the region. Proof: docs/proofs/exact-audit.md, "Region".
-Floats: they choose the region, which may be any finite set; its mass is counted exactly and enclosed in decimals.
+The budget is such that what is left out is about as small as asked.
+
+Claim: `Region.rest` is at least the mass of all noise vectors outside the region. Proof:
+docs/proofs/exact-audit.md, "Region".
+Floats: they choose the region, which may be any finite set; its mass is counted exactly and enclosed in
+decimals.
 """
 
 from __future__ import annotations
@@ -45,7 +49,8 @@ class Region:
     powers : tuple of Bounds
         Enclosures of e^(-exponent).
     total, rest : Bounds, Decimal
-        Mass of all noise; upper bound of the mass outside the region. Divided by the total they are probabilities.
+        Mass of all noise; upper bound of the mass outside the region. Divided by the total they are
+        probabilities.
     """
 
     noise: NDArray[np.int64]
@@ -62,28 +67,33 @@ class Region:
 
 
 def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
-    """Return a region that leaves out about `tail` (0 < tail < 1) of the probability, in at most `limit` vectors."""
+    """Return a region that leaves out about `tail` of the probability, in at most `limit` vectors.
+
+    This takes 0 < tail < 1.
+    """
     if _least(laws, tail) > math.log(limit) + 1e-6:  # whoever goes on would search for them for minutes
         raise InvalidParameter(TOO_MANY.format(limit=limit, what="noise vectors"))
     budget = _budget(laws, tail)
     noise = np.zeros((1, 0), dtype=np.int64)
     spent = np.zeros(1)
     for law in laws:
+        # Each coordinate may use what the ones before it have left of the budget.
         low, count = _reach(law, budget - spent)
         if int(count.sum()) > limit:
             raise InvalidParameter(TOO_MANY.format(limit=limit, what="noise vectors"))
         rows = np.repeat(np.arange(spent.size), count)
+        # Counts up from the first value in each row, without a loop over rows.
         x = np.arange(rows.size) - np.repeat(np.cumsum(count) - count, count) + low[rows]
         noise = np.column_stack([noise[rows], x])
         spent = spent[rows] + float(law.rate) * levels(law, x)
     others = 1 if all(isinstance(law, Finite) for law in laws) else noise.shape[0]
-    if (
-        _finite_mass(laws) * others > _COUNTABLE
-    ):  # in Python's numbers, before anything is multiplied in 64 bits
+    # In Python's numbers, before anything is multiplied in 64 bits.
+    if _finite_mass(laws) * others > _COUNTABLE:
         raise InvalidParameter(
             "audit.exact must count in whole numbers below 2^52: use smaller weights or fewer finite laws."
         )
     exponent, powers = _powers(laws, noise)
+    # Noise with a part of weight 0 cannot happen: it is dropped.
     weight = np.ones(noise.shape[0], dtype=np.int64)
     possible = np.ones(noise.shape[0], dtype=np.bool_)
     for i, law in enumerate(laws):
@@ -93,13 +103,19 @@ def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
 
 
 def _least(laws: tuple[Noise, ...], tail: float) -> float:
-    """Return the logarithm of a number of vectors below which more than `tail` is left out: none is likelier than no noise at all."""
+    """Return the logarithm of a number of vectors below which more than `tail` is left out.
+
+    No vector is likelier than no noise at all.
+    """
     rates = [float(law.rate) for law in laws if isinstance(law, Geometric | DiscreteLaplace)]
     return math.log1p(-tail) - sum(math.log(-math.expm1(-rate)) for rate in rates)
 
 
 def _finite_mass(laws: tuple[Noise, ...]) -> int:
-    """Return the product of the sums of the weights of all finite laws: no count of the noise of these laws is larger."""
+    """Return the product of the sums of the weights of all finite laws.
+
+    No count of the noise of these laws is larger.
+    """
     return math.prod(sum(law.weights) for law in laws if isinstance(law, Finite))
 
 
@@ -108,6 +124,7 @@ def _reach(law: Noise, left: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
     if isinstance(law, Finite):
         ones = np.ones(left.size, dtype=np.int64)
         return law.low * ones, len(law.weights) * ones
+    # Any region will do, so that roundings need no care here.
     most = np.floor(np.maximum(left, 0) / float(law.rate) + 1e-9)
     if isinstance(law, DiscreteGaussian):
         most = np.floor(np.sqrt(most) + 1e-9)
@@ -116,7 +133,10 @@ def _reach(law: Noise, left: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
 
 
 def _budget(laws: tuple[Noise, ...], tail: float) -> float:
-    """Return an exponent that the noise exceeds with a probability of about `tail`: sums of cells, which round exponents up."""
+    """Return an exponent that the noise exceeds with a probability of about `tail`.
+
+    It is found by sums of cells, which round exponents up.
+    """
     most = 3 * math.log(1 / tail) + 12 * len(laws)
     width = most / _CELLS
     sums = np.zeros(_CELLS + 1)
@@ -127,7 +147,8 @@ def _budget(laws: tuple[Noise, ...], tail: float) -> float:
         rate = float(law.rate)
         if most / rate > _TOO_MANY_LEVELS:
             raise InvalidParameter(
-                f"audit.exact must be able to play the noise step by step; a rate of {rate:.3g} a step makes it too wide. Audit the "
+                "audit.exact must be able to play the noise step by step; "
+                f"a rate of {rate:.3g} a step makes it too wide. Audit the "
                 "mechanism with a larger step, such as Sensitivity(step=1)."
             )
         high = int(math.sqrt(most / rate) if isinstance(law, DiscreteGaussian) else most / rate) + 1
@@ -143,7 +164,10 @@ def _budget(laws: tuple[Noise, ...], tail: float) -> float:
 def _powers(
     laws: tuple[Noise, ...], noise: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], tuple[Bounds, ...]]:
-    """Return for each vector which power it has, and the enclosed powers: one factor for each different rate."""
+    """Return for each vector which power it has, and the enclosed powers.
+
+    A power has one factor for each different rate.
+    """
     rates = sorted({law.rate for law in laws if law.rate})
     key = np.zeros(noise.shape[0], dtype=np.int64)
     sums: list[NDArray[np.int64]] = []
@@ -153,9 +177,8 @@ def _powers(
             if law.rate == rate:
                 level += levels(law, noise[:, i])
         sums.append(level)
-        key = np.unique(key * (int(level.max()) + 1) + level, return_inverse=True)[1].reshape(
-            -1
-        )  # dense again: nothing overflows
+        # Numbered anew at each rate, without gaps: so nothing overflows.
+        key = np.unique(key * (int(level.max()) + 1) + level, return_inverse=True)[1].reshape(-1)
     _, first, exponent = np.unique(key, return_index=True, return_inverse=True)
     down, up = contexts(DIGITS)
     low, high = [Decimal(1)] * first.size, [Decimal(1)] * first.size
@@ -179,6 +202,7 @@ def _weighed(
     for law in laws:
         low, high = mass(law, DIGITS)
         total = (down.multiply(total[0], low), up.multiply(total[1], high))
+    # What is inside is rounded down and the whole up: the rest is never too small.
     inside = Decimal(0)
     counted = np.zeros(len(powers), dtype=np.int64)
     np.add.at(counted, exponent, weight)

@@ -1,6 +1,9 @@
-"""Threshold scans as the auditor sees them: the law of the position, a series over the noise of the threshold with what is left of it.
+"""What the auditor looks at for threshold scans: the law of the position where they stop.
 
-Claim: each listed probability lies between its two decimals. Proof: docs/proofs/above-threshold.md, "The audit".
+It is a series over the noise of the threshold, with what is left of it.
+
+Claim: each listed probability lies between its two decimals. Proof: docs/proofs/above-threshold.md, "The
+audit".
 Floats: they say how many terms are added; none enters a probability.
 """
 
@@ -38,7 +41,8 @@ def above_threshold(mechanism: AboveThreshold, n: int) -> Subject:
         stated=lambda steps: positions(scan, steps.tolist()),
         steps=_uncut(mechanism, n),
         cost=mechanism.cost,
-        # Nested answers are fewer pairs than any statement about each answer says: they are taken as neighbours on the caller's word.
+        # Nested answers are fewer pairs than any statement about each answer says: they are taken as
+        # neighbors on the caller's word.
         sensitivity=None if mechanism.nested else mechanism.sensitivity,
         name=repr(mechanism),
     )
@@ -58,9 +62,9 @@ def _uncut(mechanism: AboveThreshold, n: int) -> Callable[[Any], Steps]:
 def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int] | None = None) -> Listed:
     """Return each position, and None, with bounds of its probability.
 
-    Given the noise z of the threshold the tests are independent: s = P(Z_i >= threshold + z - answer), P(first at k) = s_k times the
-    product of 1 - s_i before. Terms are added up to where no test is certain any more, and on until the rest is small; the rest is
-    geometric up to the products, which rise.
+    Given the noise z of the threshold the tests are independent: s = P(Z_i >= threshold + z - answer),
+    P(first at k) = s_k times the product of 1 - s_i before. Terms are added up to where no test is certain
+    any more, and on until the rest is small; the rest is geometric up to the products, which rise.
 
     Raises
     ------
@@ -80,6 +84,7 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
         reach = _power(rate, z)
         so_far = down.multiply(first[0], reach[0]), up.multiply(first[1], reach[1])
         for k, f in enumerate(tests):
+            # Noise is never negative: a test whose depth is 0 or less says yes for certain.
             p = _power(scan.noise.rate, max(start + z - f, 0))
             low, high = sums[k]
             sums[k] = (
@@ -90,6 +95,7 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
                 down.multiply(so_far[0], down.subtract(1, p[1])),
                 up.multiply(so_far[1], up.subtract(1, p[0])),
             )
+        # What is left is that all tests said no.
         sums[-1] = down.add(sums[-1][0], so_far[0]), up.add(sums[-1][1], so_far[1])
     return list(zip([*range(len(tests)), None], _with_rest(scan, tests, last + 1, first, sums), strict=True))
 
@@ -97,15 +103,17 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
 def _with_rest(
     scan: ThresholdScan, tests: list[int], z: int, first: Bounds, sums: list[Bounds]
 ) -> list[Bounds]:
-    """Add what noise of at least `z` gives, where all depths are positive: products of 1 - s lie between those at `z` and 1."""
+    """Add what noise of at least `z` gives, where all depths are positive.
+
+    Products of 1 - s lie between those at `z` and 1.
+    """
     down, up = contexts(_DIGITS)
     rate, both = scan.threshold_noise.rate, exp_bounds(scan.threshold_noise.rate + scan.noise.rate, _DIGITS)
     short, found = Decimal(1), []  # the product at z, from below
     for f, (low, high) in zip(tests, sums, strict=False):
         depth = scan.noise.rate * (scan.threshold + z - f)
-        start = exp_bounds(
-            rate * z + depth, _DIGITS
-        )  # sum of (1 - r0) r0^x r^(depth at x) over x >= z, both ratios together
+        # The sum of (1 - r0) r0^x r^(depth at x) over x >= z, both ratios together.
+        start = exp_bounds(rate * z + depth, _DIGITS)
         least = down.divide(down.multiply(first[0], start[0]), up.subtract(1, both[0]))
         most = up.divide(up.multiply(first[1], start[1]), down.subtract(1, both[1]))
         found.append((down.add(low, down.multiply(short, least)), up.add(high, most)))
@@ -133,7 +141,10 @@ def _power(rate: Fraction, n: int) -> Bounds:
 
 
 def _last(scan: ThresholdScan, tests: list[int]) -> int:
-    """Return up to which noise of the threshold terms are added: all depths are positive then, and what the rest blurs is small."""
+    """Return up to which noise of the threshold terms are added.
+
+    All depths are positive then, and what the rest blurs is small.
+    """
     certain = max(0, max(tests) - scan.threshold)  # noise up to here is met by a test for certain
     rates: tuple[Fraction, Fraction] = scan.threshold_noise.rate, scan.noise.rate
     return certain + 1 + math.ceil((math.log(len(tests)) - math.log(_LOST)) / float(sum(rates)))

@@ -1,6 +1,7 @@
-"""Look for the worst pair of neighbours: small answers with all extreme moves, then single steps uphill.
+"""Looks for the worst pair of neighbors: small answers with all extreme moves, then single steps uphill.
 
-Claim: none; every pair that is tried is a pair of neighbours, so what is found is a lower bound. Deterministic.
+Claim: none; every pair that is tried is a pair of neighbors, so what is found is a lower bound.
+Deterministic.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ def worst_pairs(
 ) -> list[tuple[Answers, Answers]]:
     """Return the worst pair found within `limit` trials of `loss`, in a list.
 
-    Half of the trials go to the lattice: answers in {0, step, 2 step}, nearest to all equal first, with every extreme move. The rest
-    climb from the best pair: one answer of both sides, or of one side, goes up or down by a step, as long as that makes it worse.
+    Half of the trials go to the lattice: answers in {0, step, 2 step}, nearest to all equal first, with every
+    extreme move. The rest climb from the best pair: one answer of both sides, or of one side, goes up or down
+    by a step, as long as that makes it worse.
     """
     if subject.sensitivity is None:
         raise InvalidParameter(
@@ -47,10 +49,12 @@ def worst_pairs(
     lattice = list(islice(_candidates(start, n, sensitivity, step), max(1, limit // 2)))
     if not lattice:
         raise InvalidParameter(
-            "audit.exact with search found no pair of neighbours on the grid; give a bound of at least one step."
+            "audit.exact with search found no pair of neighbours on the grid; "
+            "give a bound of at least one step."
         )
     best = max(((value(a, b), a, b) for a, b in lattice), key=_loss_of)
     while True:
+        # Pairs that were tried are known; only new ones count against the limit.
         around = (pair for pair in _steps_from(best[1], best[2], sensitivity, step) if pair not in tried)
         trials = [(value(a, b), a, b) for a, b in islice(around, max(0, limit - len(tried)))]
         climbed = max([best, *trials], key=_loss_of)
@@ -76,7 +80,8 @@ def _candidates(
         left, right = listed(a, n), listed(b, n)
         if len(left) != n:
             raise InvalidParameter(
-                f"audit.exact.n must be the number of answers of the pairs that are given, {len(left)}; got {n}."
+                "audit.exact.n must be the number of answers of the pairs that are given, "
+                f"{len(left)}; got {n}."
             )
         if left != right:
             yield _tidy(left), _tidy(right)
@@ -87,7 +92,10 @@ def _candidates(
 
 
 def _bases(n: int) -> Iterator[tuple[int, ...]]:
-    """Yield lists of 0, 1 and 2, the flattest first; all answers shifted together are tried by the climb, so that some entry is 0."""
+    """Yield lists of 0, 1 and 2, the flattest first.
+
+    All answers shifted together are tried by the climb, so that some entry is 0.
+    """
     yield (0,) * n
     for top in (1, 2):
         for total in range(top, top * n - top + 1):
@@ -116,5 +124,5 @@ def _steps_from(
 
 
 def _tidy(answers: Any) -> Answers:
-    """Return the answers with whole numbers as such."""
+    """Return the answers, those that are whole numbers as int."""
     return tuple(int(x) if x == int(x) else x for x in answers)

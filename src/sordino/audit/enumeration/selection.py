@@ -1,4 +1,7 @@
-"""Selections as the auditor sees them where a release has no fixed number of draws: one try of a race, or a law that is stated."""
+"""What the auditor looks at for selections without a fixed number of draws.
+
+It is one try of a race, or a law that is stated.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ _TURNS = 1 << 20
 
 
 def exponential_mechanism(mechanism: ExponentialMechanism, n: int) -> Subject:
-    """Return a race, or with the lead its law: the lead is the largest of a number of draws that has no bound."""
+    """Return a race, or with the lead its law.
+
+    The lead is the largest of a number of draws that has no bound, so that it cannot be played.
+    """
     counts = counted(mechanism, n)
     common: dict[str, Any] = {
         "cost": mechanism.cost,
@@ -60,7 +66,8 @@ def permute_and_flip(mechanism: PermuteAndFlip, n: int) -> Subject:
     turns = math.lcm(*range(1, n + 1))  # a uniform number below it is uniform modulo every number of equals
     if turns > _TURNS:
         raise InvalidParameter(
-            f"audit.exact plays PermuteAndFlip with at most 16 answers, whose turns among equals can be counted; got {n}. Audit fewer "
+            "audit.exact plays PermuteAndFlip with at most 16 answers, "
+            f"whose turns among equals can be counted; got {n}. Audit fewer "
             "answers, or give audit.statistical its releases one by one."
         )
 
@@ -78,7 +85,10 @@ def permute_and_flip(mechanism: PermuteAndFlip, n: int) -> Subject:
 
 
 def noisy_top_k(mechanism: NoisyTopK, n: int) -> Subject | None:
-    """Return the race of Gumbel noise, or the law of several one after the other; None for noise that is added."""
+    """Return the race of Gumbel noise, or the stated law of several, one after the other.
+
+    None for noise that is added, which is played.
+    """
     if not isinstance(mechanism.noise, Gumbel):
         return None
     if mechanism.k > n:
@@ -95,10 +105,14 @@ def noisy_top_k(mechanism: NoisyTopK, n: int) -> Subject | None:
 
 
 def smooth_step_selection(mechanism: SmoothStepSelection, n: int) -> Subject:
-    """Return noise on each score, in proportion to a private bound: answers are the scores, followed by their smooth bound."""
+    """Return noise on each score, in proportion to a private bound.
+
+    Answers are the scores, followed by their smooth bound.
+    """
     if n != mechanism.candidates + 1:
         raise InvalidParameter(
-            f"audit.exact needs the {mechanism.candidates} scores of SmoothStepSelection, followed by their smooth bound; got {n} numbers."
+            f"audit.exact needs the {mechanism.candidates} scores of SmoothStepSelection, "
+            f"followed by their smooth bound; got {n} numbers."
         )
 
     def play(answers: Any, noise: Rows) -> Rows:

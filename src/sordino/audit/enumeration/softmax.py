@@ -1,6 +1,7 @@
-"""The laws of the exponential mechanism in closed form: with the lead of the winner, and drawn several times without replacement.
+"""The laws of the exponential mechanism in closed form: with the lead, and drawn without replacement.
 
-Claim: each listed probability lies between its two decimals. Proof: docs/proofs/exponential-mechanism.md (1), "Top k".
+Claim: each listed probability lies between its two decimals. Proof: docs/proofs/exponential-mechanism.md (1),
+"Top k".
 Floats: none.
 """
 
@@ -24,7 +25,10 @@ _NATS = 70  # ln 1e30, and a bit
 @final
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Outputs with the bounds of their probabilities, computed as they are asked for, and at most about how many there are."""
+    """Outputs with the bounds of their probabilities, computed as they are asked for.
+
+    `size` is about how many there are, at most.
+    """
 
     size: int
     outputs: Iterable[tuple[Any, Bounds]]
@@ -34,21 +38,24 @@ class Counted:
 
 
 def leads(q: list[int], rate: Fraction) -> Counted:
-    """Return every place with every lead, as long as it matters: (place, lead), with the bounds of its probability."""
+    """Return every place with every lead that matters, (place, lead), with the bounds of its probability."""
     above = [max(0, x - max(q[:i] + q[i + 1 :])) for i, x in enumerate(q)]
     return Counted(sum(far + math.ceil(_NATS / rate) for far in above), _leads(q, rate))
 
 
 def peeled(q: list[int], k: int, rate: Fraction) -> Counted:
-    """Return every ordered choice of `k` places, each with probability proportional to its weight among those that are left."""
+    """Return every ordered choice of `k` places.
+
+    Each place has a probability proportional to its weight among those that are left.
+    """
     return Counted(math.perm(len(q), k), _peeled(q, k, rate))
 
 
 def _leads(q: list[int], rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
     """Yield the law of place and lead.
 
-    With w the weight of the place and R that of all others, P(lead = m) = w e^(-rate m) R (1 - e^-rate) / (A(m) A(m + 1)), where
-    A(m) = w e^(-rate m) + R.
+    With w the weight of the place and R that of all others, P(lead = m) = w e^(-rate m) R (1 - e^-rate) /
+    (A(m) A(m + 1)), where A(m) = w e^(-rate m) + R.
     """
     down, up = contexts(_DIGITS)
     weights = _weights(q, rate)

@@ -1,6 +1,7 @@
-"""What the auditor looks at: independent noise, a pure function of answers and noise, and the cost that is claimed.
+"""What the auditor plays: independent noise, a pure function of answers and noise, and the claimed cost.
 
-Claim: what is audited is the function that is handed over, never a copy of it; of a mechanism of this library, its own `decide`.
+Claim: what is audited is the function that is handed over, never a copy of it; of a mechanism of this
+library, its own `decide`.
 Floats: none.
 """
 
@@ -29,54 +30,67 @@ _LARGEST = 1 << 53
 @final
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Subject:
-    """A mechanism as the auditor plays it: anybody's, without its sampler.
+    """A mechanism, of this library or of anybody else, as the auditor plays it: without its sampler.
 
     Parameters
     ----------
     laws : iterable of laws
-        The independent noise, one law a coordinate: `Geometric`, `DiscreteLaplace`, `DiscreteGaussian` or `audit.Finite`.
+        The independent noise, one law a coordinate: `Geometric`, `DiscreteLaplace`, `DiscreteGaussian` or
+        `audit.Finite`.
     cost : Cost
         What the mechanism claims to spend.
     decide : callable, optional
-        For noise that is only added: takes answers plus noise, an array of int of shape (N, d), one row a noise vector. Returns the
-        outputs of the N rows: an array of int, shape (N,) or (N, w), or a list of N hashable values.
+        For noise that is only added: takes answers plus noise, an array of int of shape (N, d), one row a
+        noise vector. Returns the outputs of the N rows: an array of int, shape (N,) or (N, w), or a list of N
+        hashable values.
     play : callable, optional
-        For everything else: takes the answers as they were given (or as `steps` turned them), and the noise (N, d); returns the outputs
-        of the N rows. Exactly one of `decide` and `play`. Outputs are whole numbers, truth values, texts, bytes, None, fractions, and
-        tuples and frozensets of these; two of them are the same only if they also have the same type.
+        For everything else: takes the answers as they were given (or as `steps` turned them), and the noise
+        (N, d); returns the outputs of the N rows. Exactly one of `decide` and `play`. Outputs are whole
+        numbers, truth values, texts, bytes, None, fractions, and tuples and frozensets of these; two of them
+        are the same only if they also have the same type.
     sensitivity : Sensitivity, optional
-        Which answers are neighbours. None: pairs are taken as neighbours on your word, and the report says so.
+        Which answers are neighbors. None: pairs are taken as neighbors on your word, and the report says
+        so.
     cost_of : callable, optional
-        What one output is claimed to spend, where that depends on the output: takes an output (a number, or a tuple for rows),
-        returns a Cost.
+        What one output is claimed to spend, where that depends on the output: takes an output (a number, or a
+        tuple for rows), returns a Cost.
     steps : callable, optional
         Turns answers into the whole numbers that noise is added to. None: they are whole numbers.
     added : bool
-        Say True if `play` meets the answers only as their sums with the noise, coordinate by coordinate, which are then given by
-        `steps`; of `decide` that is always said. It lets the noise alone prove something about every output.
+        Say True if `play` meets the answers only as their sums with the noise, coordinate by coordinate,
+        which are then given by `steps`; of `decide` that is always said. It lets the noise alone prove
+        something about every output.
     again : hashable, optional
-        An output that is never released: all noise is drawn anew until another output comes. What is audited is the law of the others.
+        An output that is never released: all noise is drawn anew until another output comes. What is audited
+        is the law of the others.
     stated : callable, optional
-        For outputs that no finite number of draws decides; then there are no `laws`, and neither `decide` nor `play`. Takes what `steps`
-        returns (the answers, without it); returns a list of outputs, each with decimal bounds of its probability. What is not listed
-        counts against the mechanism. What is audited is the law as it is stated: that releases have it must be shown elsewhere.
+        For outputs that no finite number of draws decides; then there are no `laws`, and neither `decide` nor
+        `play`. Takes what `steps` returns (the answers, without it); returns a list of outputs, each with
+        decimal bounds of its probability. What is not listed counts against the mechanism. What is audited is
+        the law as it is stated: that releases have it must be shown elsewhere.
     shifts : bool
-        Say True if outputs do not change when all noisy answers move together by the same number of steps. It is checked on all
-        noise that is played, and then one-sided noise proves something about every output, too.
+        Say True if outputs do not change when all noisy answers move together by the same number of steps. It
+        is checked on all noise that is played, and then one-sided noise proves something about every output,
+        too.
     name : str
         What the report calls it.
 
     Raises
     ------
     InvalidParameter
-        If a law cannot be counted, not exactly one of `decide` and `play` is given, or a parameter does not satisfy its constraint.
+        If a law cannot be counted, not exactly one of `decide` and `play` is given, or a parameter does not
+        satisfy its constraint.
 
     Examples
     --------
     Randomized response on one bit, truthful with probability 3/4 (loss ln 3), sold as 1:
 
     >>> import sordino as sd
-    >>> coin = sd.audit.Subject(laws=[sd.audit.Finite([3, 1])], play=lambda bit, lie: bit ^ lie[:, 0], cost=sd.cost.Pure(epsilon=1))
+    >>> coin = sd.audit.Subject(
+    ...     laws=[sd.audit.Finite([3, 1])],
+    ...     play=lambda bit, lie: bit ^ lie[:, 0],
+    ...     cost=sd.cost.Pure(epsilon=1),
+    ... )
     >>> sd.audit.exact(coin, answers_a=0, answers_b=1).broken
     True
     """
@@ -128,7 +142,8 @@ class Subject:
             )
         if stated is not None and (listed or decide is not None or play is not None or again is not None):
             raise InvalidParameter(
-                "audit.Subject must have no laws, and neither decide nor play nor again, where its law is stated."
+                "audit.Subject must have no laws, and neither decide nor play nor again, "
+                "where its law is stated."
             )
         if stated is None and (not listed or (decide is None) == (play is None)):
             raise InvalidParameter(
@@ -142,11 +157,13 @@ class Subject:
         TRUTH("Subject.shifts", shifts)
         if added and decide is None and (play is None or steps is None):
             raise InvalidParameter(
-                "Subject.added must be False unless play and steps are given: noise is added to what steps returns."
+                "Subject.added must be False unless play and steps are given: "
+                "noise is added to what steps returns."
             )
         if shifts and decide is None and not added:
             raise InvalidParameter(
-                "Subject.shifts must be False unless noise is only added: give decide, or play with added=True."
+                "Subject.shifts must be False unless noise is only added: "
+                "give decide, or play with added=True."
             )
         for field, value in {
             "laws": listed,
@@ -168,19 +185,25 @@ class Subject:
         return self.name
 
     def private(self, answers: Any) -> Any:
-        """Return the answers as the noise meets them: whole numbers, one for each law, or for `play` whatever was given."""
+        """Return the answers as the noise meets them: whole numbers, one for each law.
+
+        For `play` they are whatever was given.
+        """
         given = answers if self.steps is None else self.steps(answers)
         if not self.added:
             return given
         array = np.atleast_1d(np.asarray(given)) if self.steps is None else np.asarray(given)
         if array.dtype.kind not in "iu" or array.shape != (len(self.laws),):
             raise InvalidParameter(
-                f"audit.exact needs answers that are {len(self.laws)} whole numbers of steps for this subject (or Subject.steps, a "
+                f"audit.exact needs answers that are {len(self.laws)} whole numbers of steps "
+                "for this subject "
+                "(or Subject.steps, a "
                 "function that returns them as an array)."
             )
         if max(abs(int(x)) for x in array.tolist()) > _LARGEST:
             raise InvalidParameter("audit.exact needs answers of at most 2^53 steps.")
-        return array.astype(np.int64)  # narrower numbers would wrap where noise is added
+        # Narrower numbers would wrap where noise is added.
+        return array.astype(np.int64)
 
     def played(self, private: Any, noise: Rows) -> Any:
         """Return the outputs of all rows of `noise`."""

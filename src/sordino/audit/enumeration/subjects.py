@@ -1,7 +1,7 @@
-"""From a mechanism to what the auditor looks at.
+"""Turns a mechanism into what the auditor looks at.
 
-Most mechanisms are played by their own rules. The others stand in a table: no finite number of draws decides what they release, so the
-law of a release is stated, or one try of it is played.
+Most mechanisms are played by their own rules. The others stand in a table: no finite number of draws decides
+what they release, so the law of a release is stated, or one try of it is played.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ def subject_of(mechanism: Any, n: int) -> Audited:
     if isinstance(made, Subject | Continuous):
         return made
     raise InvalidParameter(
-        "audit.exact needs a mechanism of this library, an audit.Subject, or an object whose audited(n) returns one; got "
+        "audit.exact needs a mechanism of this library, an audit.Subject, "
+        "or an object whose audited(n) returns one; got "
         f"{shown(mechanism)}."
     )
