@@ -52,7 +52,8 @@ class BucketCounts:
     --------
     >>> import sordino as sd
     >>> grid = sd.BucketGrid.geometric(lower=0, cap=100, growth=2)
-    >>> monday, tuesday = sd.BucketCounts.of([0, 3, 7.5], grid=grid), sd.BucketCounts.of([20, None], grid=grid)
+    >>> monday = sd.BucketCounts.of([0, 3, 7.5], grid=grid)
+    >>> tuesday = sd.BucketCounts.of([20, None], grid=grid)
     >>> monday.merge(tuesday)
     BucketCounts(grid=BucketGrid(lower=0, cap=100, growth=2, unit=1, edges=[1, 3, 7, 15, 31, 63, ...]))
     """

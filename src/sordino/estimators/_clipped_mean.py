@@ -58,7 +58,8 @@ class ClippedMean(ClippedColumn):
     --------
     >>> import sordino as sd
     >>> incomes = [1200, 2300, 1800, 2100, 9000] * 200
-    >>> mean = sd.ClippedMean(epsilon=1, adjacency="add-remove", cap=1e7).release(incomes, entropy=sd.Seeded(7))
+    >>> mechanism = sd.ClippedMean(epsilon=1, adjacency="add-remove", cap=1e7)
+    >>> mean = mechanism.release(incomes, entropy=sd.Seeded(7))
     >>> 2800 < mean.value < 3600
     True
     """

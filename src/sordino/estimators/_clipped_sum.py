@@ -56,7 +56,8 @@ class ClippedSum(ClippedColumn):
     --------
     >>> import sordino as sd
     >>> incomes = [1200, 2300, 1800, 2100, 90_000] * 200
-    >>> total = sd.ClippedSum(epsilon=1, adjacency="add-remove", cap=1e7).release(incomes, entropy=sd.Seeded(7))
+    >>> mechanism = sd.ClippedSum(epsilon=1, adjacency="add-remove", cap=1e7)
+    >>> total = mechanism.release(incomes, entropy=sd.Seeded(7))
     >>> 0.8 * sum(incomes) < total.value < 1.1 * sum(incomes)
     True
     """

@@ -44,7 +44,8 @@ class ClippedValue(Release):
     Examples
     --------
     >>> import sordino as sd
-    >>> total = sd.ClippedSum(epsilon=1, adjacency="add-remove", cap=1e6).release([12, 30, 7] * 200, entropy=sd.Seeded(7))
+    >>> mechanism = sd.ClippedSum(epsilon=1, adjacency="add-remove", cap=1e6)
+    >>> total = mechanism.release([12, 30, 7] * 200, entropy=sd.Seeded(7))
     >>> low, high = total.interval
     >>> low < total.value < high, total.clip[1] < 1000, total.capped
     (True, True, False)

@@ -42,7 +42,8 @@ class Estimates:
     >>> import sordino as sd
     >>> noise = sd.Seeded(7)
     >>> top = sd.NoisyTopK(k=2, epsilon=2, sensitivity=sd.COUNTING).release([50, 7, 90], entropy=noise)
-    >>> fresh = sd.LaplaceMechanism(epsilon=2, sensitivity=sd.COUNTING.over(2)).release([90, 50], entropy=noise)
+    >>> measure = sd.LaplaceMechanism(epsilon=2, sensitivity=sd.COUNTING.over(2))
+    >>> fresh = measure.release([90, 50], entropy=noise)
     >>> sd.combine_gaps(top, fresh).values.shape
     (2,)
     """
@@ -92,7 +93,8 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     >>> import sordino as sd
     >>> noise = sd.Seeded(7)
     >>> top = sd.NoisyTopK(k=2, epsilon=1.0, sensitivity=sd.COUNTING).release([120, 7, 95, 3], entropy=noise)
-    >>> fresh = sd.LaplaceMechanism(epsilon=1.0, sensitivity=sd.COUNTING.over(2)).release([120, 95], entropy=noise)
+    >>> measure = sd.LaplaceMechanism(epsilon=1.0, sensitivity=sd.COUNTING.over(2))
+    >>> fresh = measure.release([120, 95], entropy=noise)
     >>> bool((sd.combine_gaps(top, fresh).variances < fresh.standard_error**2).all())
     True
     """

@@ -42,7 +42,8 @@ def p_value(choice: Choice) -> float:
     Examples
     --------
     >>> import sordino as sd
-    >>> best = sd.ExponentialMechanism(epsilon=1.0, sensitivity=sd.COUNTING).release([120, 7, 110, 3], entropy=sd.Seeded(7))
+    >>> mechanism = sd.ExponentialMechanism(epsilon=1.0, sensitivity=sd.COUNTING)
+    >>> best = mechanism.release([120, 7, 110, 3], entropy=sd.Seeded(7))
     >>> best.gap, round(sd.p_value(best), 7)
     (12.0, 1.23e-05)
     """

@@ -49,7 +49,7 @@ class Pages:
 
     @property
     def facts(self) -> Account:
-        """The account as it was seen last, for what never changes: a charge checks that it still holds."""
+        """The account as it was first seen, for what never changes: a charge checks that it still holds."""
         return self._seen or patiently(self.account)
 
     def charge(self, key: str) -> ChargeRow:

@@ -103,7 +103,8 @@ class GaussianMechanism(Mechanism):
     Examples
     --------
     >>> import sordino as sd
-    >>> counts = sd.GaussianMechanism(rho=0.5, sensitivity=sd.COUNTING.over(3, "l2")).release([5, 90, 7], entropy=sd.Seeded(7))
+    >>> mechanism = sd.GaussianMechanism(rho=0.5, sensitivity=sd.COUNTING.over(3, "l2"))
+    >>> counts = mechanism.release([5, 90, 7], entropy=sd.Seeded(7))
     >>> counts.values.shape
     (3,)
     """

@@ -53,7 +53,8 @@ class ExponentialMechanism(Mechanism):
     Examples
     --------
     >>> import sordino as sd
-    >>> best = sd.ExponentialMechanism(epsilon=1.0, sensitivity=sd.COUNTING).release([120, 7, 95, 3], entropy=sd.Seeded(7))
+    >>> mechanism = sd.ExponentialMechanism(epsilon=1.0, sensitivity=sd.COUNTING)
+    >>> best = mechanism.release([120, 7, 95, 3], entropy=sd.Seeded(7))
     >>> best.index, sd.p_value(best) < 0.01
     (0, True)
     >>> sd.ExponentialMechanism(epsilon=1.0, sensitivity=sd.COUNTING, gap=False).cost.zcdp()

@@ -78,7 +78,8 @@ class GaussianSparseVector(Mechanism):
     Examples
     --------
     >>> import sordino as sd
-    >>> m = sd.GaussianSparseVector(threshold=100, positives=1, rho=0.5, sensitivity=sd.COUNTING, questions=50)
+    >>> public = {"threshold": 100, "positives": 1, "questions": 50}
+    >>> m = sd.GaussianSparseVector(**public, rho=0.5, sensitivity=sd.COUNTING)
     >>> m.release([3, 170, 8, 2], entropy=sd.Seeded(7)).indices.tolist()
     [1]
     >>> m.cost, m.cost.pure()

@@ -59,7 +59,8 @@ class NoisyTopK(Mechanism):
     Examples
     --------
     >>> import sordino as sd
-    >>> top = sd.NoisyTopK(k=2, epsilon=1.0, sensitivity=sd.COUNTING).release([120, 7, 95, 3], entropy=sd.Seeded(7))
+    >>> mechanism = sd.NoisyTopK(k=2, epsilon=1.0, sensitivity=sd.COUNTING)
+    >>> top = mechanism.release([120, 7, 95, 3], entropy=sd.Seeded(7))
     >>> top.indices.tolist()
     [0, 2]
     """

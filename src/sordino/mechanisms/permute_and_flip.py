@@ -45,7 +45,8 @@ class PermuteAndFlip(Mechanism):
     Examples
     --------
     >>> import sordino as sd
-    >>> sd.PermuteAndFlip(epsilon=1.0, sensitivity=sd.COUNTING).release([120, 7, 95, 3], entropy=sd.Seeded(7)).index
+    >>> mechanism = sd.PermuteAndFlip(epsilon=1.0, sensitivity=sd.COUNTING)
+    >>> mechanism.release([120, 7, 95, 3], entropy=sd.Seeded(7)).index
     0
     """
 

@@ -17,7 +17,7 @@ from sordino.entropy import Entropy
 from sordino.noise.probability import Probability
 
 # Relative error allowed to the float proposal of exp(-x): x itself is good to 2^-44 and exp to a few 2^-53;
-# 2^-38 leaves a margin of 32.
+# 2^-38 is 64 times as much.
 BAND = 2.0**-38
 
 

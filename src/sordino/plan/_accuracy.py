@@ -134,7 +134,8 @@ HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
     Examples
     --------
     >>> import sordino as sd
-    >>> m = sd.SparseVector(threshold=1000, positives=1, epsilon=1, sensitivity=sd.COUNTING, correction="optimal", correction_run=100)
+    >>> public = {"threshold": 1000, "positives": 1, "correction": "optimal", "correction_run": 100}
+    >>> m = sd.SparseVector(**public, epsilon=1, sensitivity=sd.COUNTING)
     >>> sd.plan.accuracy(m, answers=100, alpha=20).beta < 0.02
     True
     >>> sd.plan.accuracy(m, answers=100, beta=0.02).alpha

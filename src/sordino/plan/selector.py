@@ -178,7 +178,8 @@ def choose_selector(
     --------
     >>> import sordino as sd
     >>> moves = sd.Sensitivity(bound=2, monotone=False, adjacency="replace-one")
-    >>> found = sd.plan.choose_selector(m=20, epsilon=6, sensitivity=moves, beta=0.02, floor=0.23, typical=0.29)
+    >>> about = {"beta": 0.02, "floor": 0.23, "typical": 0.29}
+    >>> found = sd.plan.choose_selector(m=20, epsilon=6, sensitivity=moves, **about)
     >>> print(found.why)
     SmoothStepSelection selects the best of 20 with probability 0.99 on the public design: ... Next: ...
     """

@@ -78,7 +78,8 @@ class BoundedValue(Release):
     >>> hours = pl.DataFrame({"hours": [7, 8, 8, 9, 12] * 20})
     >>> session = sd.Session(hours, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
     >>> total = session.sum("hours", epsilon=1, cap=24, bounds=(0, 2000))
-    >>> [round(end) for end in total.output_range], total.output_range[0] <= total.value <= total.output_range[1]
+    >>> low, high = total.output_range
+    >>> [round(low), round(high)], low <= total.value <= high
     ([-24, 2024], True)
     """
 

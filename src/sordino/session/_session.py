@@ -348,7 +348,8 @@ class Session:
         --------
         >>> import polars as pl
         >>> import sordino as sd
-        >>> session = sd.Session(pl.DataFrame({"x": [1] * 40}), unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+        >>> frame = pl.DataFrame({"x": [1] * 40})
+        >>> session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
         >>> rows = session.count(epsilon=1, bounds=(0, 100))
         >>> [round(end, 2) for end in rows.output_range], 30 < rows.estimate < 50
         ([-0.58, 100.58], True)

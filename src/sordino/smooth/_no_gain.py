@@ -30,7 +30,7 @@ def mean(*_values: Any, **_parameters: Any) -> NoReturn:
     >>> sd.smooth.mean([1, 2, 3], lower=0, upper=10, beta=0.1)
     Traceback (most recent call last):
     ...
-    sordino.errors.InvalidParameter: smooth.mean must not be used: ... Use ClippedMean, or LaplaceMechanism ...
+    sordino.errors.InvalidParameter: smooth.mean must not be used: ... Use ClippedMean, ...
     """
     raise _refusal(
         "mean", "(upper - lower) / n", "ClippedMean, or LaplaceMechanism where the limits are known"
@@ -72,7 +72,7 @@ def count(*_values: Any, **_parameters: Any) -> NoReturn:
     >>> sd.smooth.count([1, 2, 3], beta=0.1)
     Traceback (most recent call last):
     ...
-    sordino.errors.InvalidParameter: smooth.count must not be used: ... Use LaplaceMechanism(sensitivity=COUNTING).
+    sordino.errors.InvalidParameter: smooth.count must not be used: ... Use LaplaceMechanism(...
     """
     raise _refusal("count", "1", "LaplaceMechanism(sensitivity=COUNTING)")
 

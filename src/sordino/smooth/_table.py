@@ -49,7 +49,8 @@ class Table:
     --------
     >>> import sordino as sd
     >>> table = sd.smooth.table(sd.smooth.chi_square, shape=(2, 2), records=(20, 20), beta=0.3)
-    >>> round(table.statistic([[12, 8], [5, 15]]), 3), round(table.bound([[12, 8], [5, 15]]), 3), round(table.ceiling, 3)
+    >>> counts = [[12, 8], [5, 15]]
+    >>> round(table.statistic(counts), 3), round(table.bound(counts), 3), round(table.ceiling, 3)
     (5.013, 1.654, 3.81)
     """
 

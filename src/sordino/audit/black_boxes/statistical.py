@@ -2,7 +2,7 @@
 
 Claim: with the stated confidence every lower bound is below the truth. Proof:
 docs/proofs/statistical-audit.md.
-Floats: the logarithm is rounded down; see `_binomial_bounds` for the tails.
+Floats: the logarithm is rounded down; see `binomial_bounds` for the tails.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The variable of integration is a shift that all functions of a product share.
 
 Claim: every integral lies between its two bounds, whatever the partition. Proof: docs/proofs/exact-audit.md,
 "Integrals".
-Floats: outward, see `enclosures` and `_series`; where cells are split is no matter of proof.
+Floats: outward, see `enclosures` and `series`; where cells are split is no matter of proof.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Claim: the verdict and the loss that each control carries. Never a mechanism of this library.
 Noise: continuous laws in ideal arithmetic. A float implementation of any of them is another mechanism, see
-`_broken.float_laplace`.
+`controls.enumerated.float_laplace`.
 """
 
 from __future__ import annotations

@@ -323,7 +323,7 @@ def _sorted(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
 # ---- labels of a query -------------------------------------------------------------------------------------
 # Runs domain queries: SQL over public files that lists the labels of a domain.
 #
-# They run in an engine of their own. It can open the files that the query names, and never those of the source.
+# They run in an engine of their own. It can open the files that the query names, never those of the source.
 
 
 def labels_of_query(query: str, source: Source) -> list[str | None]:
@@ -367,8 +367,6 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
 
 def labels_of_parquet(path: Path, column: str | None) -> tuple[str, list[str | None]]:
     """Return the column that was read and its labels."""
-    from sordino.data.questions.domain import one_column  # noqa: PLC0415 - the choice of a column is the same for CSV
-
     with engine() as opened:
         opened.close_doors([path.absolute()])
         rows = f"SELECT * FROM read_parquet({literal(str(path.absolute()))}, hive_partitioning = false)"

@@ -411,12 +411,12 @@ def tokens(predicate: str) -> list[Token]:
 # comparison before the other operand is computed, and an operand that is not computed cannot overflow. Hence
 # the rule of this module:
 #
-# - Each `TRY` holds one operator, its casts included. Each operator gives NULL if an operand is NULL. So it
-#   makes no difference whether the engine skips an operand: what fails and what is skipped is NULL either way.
-# - `AND`, `OR`, `NOT`, `IS NULL` and `COALESCE` stand above these. They follow three-valued logic and cannot
-#   fail: their operands are conditions. An operand that is a value (a column, say) becomes a condition inside a
-#   `TRY` of its own. The engine would do that outside of every `TRY`, and a text that is no truth value would
-#   end the query.
+# - Each `TRY` holds one operator, its casts included. Each operator gives NULL if an operand is NULL. So
+#   it makes no difference whether the engine skips an operand: what fails and what is skipped is NULL.
+# - `AND`, `OR`, `NOT`, `IS NULL` and `COALESCE` stand above these. They follow three-valued logic and
+#   cannot fail: their operands are conditions. An operand that is a value (a column, say) becomes a
+#   condition inside a `TRY` of its own. The engine would do that outside of every `TRY`, and a text that is
+#   no truth value would end the query.
 #
 # So the value is a function of the row alone. An overflow is NULL, as it is for the `try_` functions of other
 # engines. Proof: docs/proofs/predicates.md.

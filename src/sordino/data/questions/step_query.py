@@ -21,7 +21,7 @@ from sordino.errors import InvalidParameter
 from sordino.grid import CLAMP
 
 DIGITS = 18
-"""Decimals have at most so many digits after the point: ends of 2^53 steps, times 10^18, fit into 128 bits."""
+"""Decimals have at most so many digits after the point: 2^53 steps, times 10^18, fit into 128 bits."""
 
 _HUGE = 1 << 127
 

@@ -1,1 +1,1 @@
-"""Where rows come from: one file for each kind of source, the engine that evaluates them, and what engines call things."""
+"""Where rows come from: a file for each kind of source, the engine that evaluates rows, and the words of engines."""

@@ -92,8 +92,8 @@ class Source:
     kind : str
         "csv", "parquet", "duckdb", "postgres", "relation", "frame" or "lazy frame".
     identity : str or None
-        The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, what a server says of
-        its table, or `name:NAME` for a table in memory that was given a name.
+        The text that a ledger stores: the absolute path or pattern, `duckdb:FILE#TABLE`, what a server says
+        of its table, or `name:NAME` for a table in memory that was given a name.
     columns : mapping of str to str
         Names and declared types, in the engine's words.
     files : tuple of Path
