@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sordino as sd
-from sordino.data import PrivacyUnit, StepRange, open_source, prepare_counts, prepare_numbers
+from sordino.data import PrivacyUnit, StepRange, open_source, prepare_counts, prepare_numbers, prepare_records
 from sordino.data.sources.frames import _is_below
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
@@ -156,8 +158,8 @@ def test_one_other_value_does_not_round_the_whole_numbers_of_all_rows(number, ot
 
     moved = seen(among) - seen(column)
     assert np.abs(moved[:4]).sum() == 1
-    assert moved[5] <= 1  # how many are known
-    assert abs(moved[4]) <= 1
+    assert moved[5] == (other in {2**64, 0.5})  # how many are known
+    assert moved[4] == (2**52 if other == 2**64 else 0), "what the other row adds, and nothing else"
 
 
 def test_the_truth_values_that_a_text_made_texts_of_are_the_same_numbers():
@@ -165,6 +167,85 @@ def test_the_truth_values_that_a_text_made_texts_of_are_the_same_numbers():
     plain = counts(pd.DataFrame({"x": [True, False, True]}), grid=grid)
     texts = counts(pd.DataFrame({"x": ["True", "False", "True", "n/b"]}), grid=grid)
     assert (plain, texts) == ([0, 1, 2], [1, 1, 2])
+
+
+class Size(enum.IntEnum):
+    SMALL = 1
+    LARGE = 40
+
+
+class Odd(float):
+    def __float__(self):
+        raise RuntimeError("kryptonite")
+
+
+@pytest.mark.parametrize(
+    ("values", "number"),
+    [
+        ([Size.SMALL, Size.LARGE], [1, 40]),
+        ([Decimal("1.50"), Decimal("1E+1")], [1.5, 10]),
+        ([Odd(1.5), Odd(40)], [1.5, 40]),
+        ([2**64, 10**30], [2.0**64, 1e30]),
+        ([np.int8(1), np.float32(40)], [1, 40]),
+    ],
+)
+def test_numbers_of_every_class_are_numbers_among_others(values, number):
+    alone, among = (pd.DataFrame({"x": pd.Series([*values, *more], dtype=object)}) for more in ([], ["n/b"]))
+    expected = counts(pd.DataFrame({"x": pd.Series(number, dtype=np.float64)}))
+    assert counts(alone) == expected
+    assert counts(among) == [expected[0] + 1, *expected[1:]]
+    units = [prepare_counts(open_source(one), PrivacyUnit("x"), kind="units").run() for one in (alone, among)]
+    assert [one.values.tolist() for one in units] == [[2], [3]]
+
+
+@pytest.mark.parametrize("written", ["TRUE", "True", "true", "tRuE"])
+def test_truth_values_are_those_numbers_however_they_are_written(written):
+    grid = sd.BucketGrid(edges=[0.0, 0.5])
+    assert counts(pd.DataFrame({"x": [written, "FALSE", "n/b"]}), grid=grid) == [1, 1, 1]
+
+
+def test_a_number_that_is_too_large_for_a_float_says_nothing():
+    frame = pd.DataFrame({"x": pd.Series(np.array(["1e4000", "2"], dtype=np.longdouble))})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert counts(frame) == [0, 0, 1, 1]
+
+
+# ---- dictionaries -------------------------------------------------------------------------------------------------------
+
+
+def test_a_dictionary_is_a_column_of_what_it_holds():
+    words = pa.table({"x": pa.array(["a", "b", "a"]).dictionary_encode()})
+    assert dict(open_source(words).columns) == {"x": "VARCHAR"}
+    floats = pa.table({"x": pa.array([7.0, 1.5, 7.0]).dictionary_encode()})
+    labels = prepare_counts(open_source(floats), ROW, kind="items", item="x", domain=["1.5", "7"])
+    assert labels.run().values.tolist() == [1, 2]
+    assert counts(floats) == [0, 1, 2, 0]
+    decimals = pa.table({"x": pa.array([Decimal("1.25"), Decimal("3.00")]).dictionary_encode()})
+    assert dict(open_source(decimals).columns) == {"x": "DECIMAL(3,2)"}
+
+
+@pytest.mark.parametrize("made", ["Arrow", "pandas"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.timestamp("us"),
+        pa.decimal32(4, 2),
+        pa.decimal64(9, 2),
+        pa.decimal256(40, 2),
+        pa.struct([("d", pa.decimal128(5, 2))]),
+        pa.list_(pa.decimal128(5, 2), 1),
+        pa.binary(),
+    ],
+    ids=str,
+)
+def test_a_dictionary_of_what_is_no_label_is_none(made, kind):
+    column = pa.DictionaryArray.from_arrays(pa.array([None], pa.int32()), pa.array([], kind))
+    frame = pa.table({"x": column})
+    if made == "pandas":
+        frame = pd.DataFrame({"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))})
+    with pytest.raises(InvalidParameter, match="Convert the column"):
+        prepare_counts(open_source(frame), PrivacyUnit("x"), kind="units")
 
 
 # ---- files, folders, other types ----------------------------------------------------------------------------------------
@@ -181,14 +262,30 @@ def test_a_file_counts_once_under_whatever_names_a_pattern_finds_it(tmp_path):
     assert prepare_counts(source, ROW, kind="rows").run().values.tolist() == [3]
 
 
-def test_columns_from_the_names_of_folders_are_refused_in_lazy_frames(tmp_path):
+def test_columns_from_the_names_of_folders_are_refused_in_lazy_frames(tmp_path, monkeypatch):
     for folder in ("u=1", "u=2"):
         (tmp_path / folder).mkdir()
         pl.DataFrame({"v": [1]}).write_parquet(tmp_path / folder / "part.parquet")
-    with pytest.raises(UnsupportedBackend, match="from the names of folders"):
+    with pytest.raises(UnsupportedBackend, match="NAME=VALUE"):
         open_source(pl.scan_parquet(f"{tmp_path}/"))
-    plain = pl.scan_parquet(f"{tmp_path}/**/*.parquet", hive_partitioning=False)
-    assert prepare_counts(open_source(plain), ROW, kind="rows").run().values.tolist() == [2]
+    for other in (
+        pl.scan_parquet(f"{tmp_path}/").rename({"u": "w"}),
+        pl.scan_parquet(f"{tmp_path}/").select(pl.col("u").alias("w"), "v"),
+        pl.concat([pl.LazyFrame({"u": [1], "v": [1]}), pl.scan_parquet(f"{tmp_path}/").select("u", "v")]),
+    ):
+        with pytest.raises(UnsupportedBackend, match="NAME=VALUE"):
+            open_source(other)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnsupportedBackend, match="NAME=VALUE"):
+        open_source(pl.scan_parquet("u=*/*.parquet", hive_partitioning=True))
+    assert prepare_counts(open_source(f"{tmp_path}/*/*.parquet"), ROW, kind="rows").run().values.tolist() == [
+        2
+    ]
+    (tmp_path / "plain").mkdir()
+    pl.DataFrame({"v": [1]}).write_parquet(tmp_path / "plain" / "a=1.parquet")
+    assert prepare_counts(
+        open_source(pl.scan_parquet("plain/*.parquet")), ROW, kind="rows"
+    ).run().values.tolist() == [1]
 
 
 def test_numbers_without_a_width_take_no_predicate(tmp_path):
@@ -200,3 +297,32 @@ def test_numbers_without_a_width_take_no_predicate(tmp_path):
         with pytest.raises(InvalidParameter, match="BIGNUM"):
             prepare_counts(source, ROW, kind="rows", where=where)
     assert prepare_counts(source, ROW, kind="rows", where="x = 3").run().values.tolist() == [1]
+
+
+def test_what_a_table_computes_when_it_is_read_is_not_used(tmp_path):
+    with duckdb.connect(tmp_path / "a.db") as con:
+        con.execute("CREATE SCHEMA Shop")
+        con.execute(
+            "CREATE TABLE Shop.T (a INTEGER, g INTEGER GENERATED ALWAYS AS (TRY(a + 1)), b INTEGER DEFAULT 5)"
+        )
+        con.execute("INSERT INTO Shop.T (a) VALUES (1), (2)")
+    source = open_source(f"duckdb:{tmp_path}/a.db#shop.t")
+    assert dict(source.columns) == {"a": "INTEGER", "g": "UNUSABLE", "b": "INTEGER"}
+    with pytest.raises(InvalidParameter):
+        prepare_counts(source, ROW, kind="rows", where="g > 1")
+    assert prepare_counts(source, ROW, kind="rows", where="a > 1 AND b = 5").run().values.tolist() == [1]
+
+
+def test_records_of_what_is_computed_have_no_public_number(tmp_path):
+    unit = PrivacyUnit.row(adjacency="replace-one")
+    with duckdb.connect(tmp_path / "a.db") as con:
+        con.execute("CREATE TABLE t AS SELECT 1.0 AS x")
+        con.execute("CREATE VIEW v AS SELECT * FROM t WHERE x > 0")
+    for source in (
+        f"duckdb:{tmp_path}/a.db#v",
+        pl.LazyFrame({"x": [1.0]}).filter(pl.col("x") > 0),
+        duckdb.sql("SELECT 1.0 AS x"),
+    ):
+        with pytest.raises(InvalidParameter, match="number of rows is public"):
+            prepare_records(open_source(source), unit, column="x")
+    assert prepare_records(open_source(f"duckdb:{tmp_path}/a.db#t"), unit, column="x") is not None

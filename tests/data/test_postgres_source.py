@@ -243,3 +243,20 @@ def test_the_text_of_a_whole_number_is_looked_for_in_short_texts_alone(server):
         open_source(address), ROW, kind="items", item="x", domain=sd.Domain.range(-5, 9)
     )
     assert question.run().values.tolist() == [1, 1]
+
+
+def test_a_table_with_a_part_elsewhere_is_computed(server):
+    server.execute("DROP TABLE IF EXISTS shop.whole")
+    server.execute("CREATE TABLE shop.whole (a int) PARTITION BY RANGE (a)")
+    server.execute("CREATE TABLE shop.part PARTITION OF shop.whole FOR VALUES FROM (0) TO (9)")
+    assert not open_source(f"{database()}#shop.whole").computed
+    server.execute("DROP FOREIGN DATA WRAPPER IF EXISTS nowhere CASCADE")
+    server.execute("CREATE FOREIGN DATA WRAPPER nowhere")
+    try:
+        server.execute("CREATE SERVER away FOREIGN DATA WRAPPER nowhere")
+        server.execute(
+            "CREATE FOREIGN TABLE shop.other PARTITION OF shop.whole FOR VALUES FROM (9) TO (99) SERVER away"
+        )
+        assert open_source(f"{database()}#shop.whole").computed
+    finally:
+        server.execute("DROP FOREIGN DATA WRAPPER nowhere CASCADE")

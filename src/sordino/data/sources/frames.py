@@ -19,8 +19,9 @@ from __future__ import annotations
 import datetime as dt
 import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any, final
 
@@ -196,7 +197,7 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
             _check_plan(value)
         schema = frame.collect_schema()
         if isinstance(frame, nw.LazyFrame):
-            _check_folders(value, list(schema))
+            _check_folders(value)
     # `from None`: what another library says of a table may quote its values.
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError, ValueError):
         raise UnsupportedBackend(
@@ -215,6 +216,8 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
             "Tables in memory are handed over as Arrow; install pyarrow (pip install 'sordino[frames]')."
         )
     types = {name: _declared(kind) for name, kind in schema.items()}
+    if frame.implementation is nw.Implementation.PYARROW:
+        types |= _dictionary_types({field.name: field.type for field in value.schema})
     if _is_pandas(value):
         names = [str(name) for name in value.columns]
         if len(set(names)) != len(names):
@@ -223,11 +226,30 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
     return FrameReader(value, tuple(types.items()), isinstance(frame, nw.LazyFrame)), types
 
 
+def _dictionary_types(kinds: Mapping[str, Any]) -> dict[str, str]:
+    """Return the declared types of columns of dictionaries: those of what the dictionaries hold.
+
+    Parameters
+    ----------
+    kinds : mapping of str to pyarrow.DataType
+        The types of the columns.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - an optional dependency, asked for when the frame was opened
+
+    held = {
+        name: pa.array([], kind.value_type) for name, kind in kinds.items() if pa.types.is_dictionary(kind)
+    }
+    schema = nw.from_native(pa.table(held)).collect_schema() if held else {}
+    return {name: _declared(kind) for name, kind in schema.items()}
+
+
 # How a plan of Polars names what it reads, with lines and
 # blanks of the drawn tree in front: "CSV SCAN", "PARQUET SCAN".
 _READ = re.compile(r"^[\s\u2500-\u257f]*([A-Za-z]+) SCAN\b", re.MULTILINE)
 # Kinds of files that declare the types of their columns.
 _TYPED = frozenset({"parquet", "ipc", "delta"})
+# Files that a plan scans, of which one lies in a folder called NAME=VALUE.
+_FOLDERS = re.compile(r"\bSCAN \[[^\]\n]*?(?:^|[\[/\\ ,])[^/\\,\[\]]*=[^/\\\]]*[/\\]", re.MULTILINE)
 
 
 def _check_plan(value: Any) -> None:
@@ -248,22 +270,23 @@ def _check_plan(value: Any) -> None:
         )
 
 
-def _check_folders(value: Any, names: Sequence[str]) -> None:
-    """Refuse a lazy frame with columns that come from the names of folders.
+def _check_folders(value: Any) -> None:
+    """Refuse a lazy frame whose columns may come from the names of folders.
 
-    The type of such a column is found out from all of these names together.
+    The type of such a column is found out from all of these names together. Whether there is one cannot be
+    seen: it may have another name by now.
 
     Raises
     ------
     UnsupportedBackend
-        If a file that its plan scans lies in a folder `NAME=...`, with the name of a column.
+        If a file that its plan scans lies in a folder `NAME=VALUE`.
     """
     plan = value.explain(optimized=False) if hasattr(value, "explain") else ""
-    if any(re.search(rf"[/\\\\]{re.escape(name)}=", plan) for name in names):
+    if _FOLDERS.search(plan):
         raise UnsupportedBackend(
-            "A lazy frame must not take columns from the names of folders, such as "
-            "year=2026, because all of these names together decide what type the column "
-            "has. Give hive_partitioning=False, or collect the frame with a declared schema."
+            "A lazy frame must not scan folders called NAME=VALUE, such as year=2026, because all of these "
+            "names together decide what type the column NAME has. Open the files by a pattern of paths, for "
+            "which the names of folders mean nothing, or collect the frame with a declared schema."
         )
 
 
@@ -281,6 +304,8 @@ def _pandas_type(frame: Any, name: str, types: dict[str, str]) -> str:
     if name not in frame.columns:
         return UNUSABLE
     kind = frame.dtypes[name]
+    if hasattr(kind, "pyarrow_dtype"):
+        types = types | _dictionary_types({name: kind.pyarrow_dtype})
     # Arrow and the engine have no longer floats than those of 64 bits.
     if kind == np.longdouble:
         return "DOUBLE"
@@ -321,8 +346,13 @@ def _pandas_column(series: Any, pa: Any) -> Any:
             [None if code < 0 else texts[code] for code in series.cat.codes], type=pa.large_string()
         )
     if series.dtype == np.longdouble:
-        series = series.astype(np.float64)
+        # What is beyond the largest float becomes infinity, as everywhere, and nobody is told.
+        with np.errstate(all="ignore"):
+            series = series.astype(np.float64)
     return pa.array(series, from_pandas=True)
+
+
+_MOST_WHOLE = 10**1000  # Python writes a number of so many digits whatever its settings are
 
 
 def as_text(value: object) -> str | None:
@@ -341,14 +371,21 @@ def _text_of(value: object) -> str | None:
     foreign = type(value).__module__ == "numpy"
     if type(value) is bool or (foreign and type(value).__name__ in {"bool", "bool_"}):
         return "true" if value else "false"
-    # Only exact types of Python, and types of NumPy, are asked: others may do anything. Beyond 64 bits no
-    # column of whole numbers of pandas could hold the value, so it is missing here as well.
-    if type(value) is int or (foreign and isinstance(value, numbers.Integral)):
-        number = int(value)
-        return str(number) if -(2**63) <= number < 2**64 else None
-    if type(value) is float or (foreign and isinstance(value, numbers.Real)):
-        return float_text(float(value))
     # Not `isinstance`: a datetime is a date as well, and times are no labels.
     if type(value) is dt.date:
         return value.isoformat()
-    return None
+    return _text_of_number(value, foreign=foreign)
+
+
+def _text_of_number(value: object, *, foreign: bool) -> str | None:
+    """Return the text of a number, None for everything else; `foreign`: NumPy made it."""
+    # The methods of Python's own types are asked: those of a subclass may do anything. So a member of an
+    # IntEnum is its number, as is the text that stands for it in a file.
+    if isinstance(value, int) or (foreign and isinstance(value, numbers.Integral)):
+        number = int.__int__(value) if isinstance(value, int) else int(value)
+        return str(number) if abs(number) < _MOST_WHOLE else None
+    if isinstance(value, float):
+        return float_text(float.__float__(value))
+    if isinstance(value, Decimal):
+        return float_text(Decimal.__float__(value))
+    return float_text(float(value)) if foreign and isinstance(value, numbers.Real) else None

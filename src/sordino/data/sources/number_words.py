@@ -50,8 +50,8 @@ def _number(index: int, kind: NumberKind) -> str:
     # Truth values among other values are texts by now. They count as they do in a column of truth values.
     if kind.text and kind.truth:
         value = (
-            f"CASE c{index} WHEN 'true' THEN 1 WHEN 'True' THEN 1 WHEN 'false' THEN 0 WHEN 'False' THEN 0"
-            f" ELSE {value} END"
+            # pandas reads them in any case, and keeps the spelling where one other text makes texts of them.
+            f"CASE lower(c{index}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE {value} END"
         )
     return EMBEDDED_WORDS.number.format(value)
 

@@ -54,7 +54,14 @@ _SCHEMA = (
     " WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
 )
 # Whether the table holds its rows itself, and shows them to every user alike (without row-level security).
-_STORED = "SELECT relkind IN ('r', 'p') AND NOT relrowsecurity FROM pg_class WHERE oid = %s"
+# A table is stored if it shows everybody the same rows, and so are all of its parts: a partition may be a
+# foreign table, which is computed elsewhere.
+_STORED = (
+    "WITH RECURSIVE parts (oid) AS (SELECT %s::oid UNION"
+    " SELECT i.inhrelid FROM pg_inherits i JOIN parts p ON i.inhparent = p.oid)"
+    " SELECT bool_and(c.relkind IN ('r', 'p') AND NOT c.relrowsecurity)"
+    " FROM pg_class c JOIN parts p ON p.oid = c.oid"
+)
 # These settings decide how a value is written, how a name is understood and what can fail. So they are set
 # here, and not left to the server, the role or the address. A comment says what another value would do.
 _VALUES = {

@@ -15,7 +15,7 @@ from typing import Any, final
 import duckdb
 
 from sordino.data.sources.engine import Engine, engine, literal, quoted
-from sordino.data.sources.source import described, received, sent
+from sordino.data.sources.source import UNUSABLE, described, received, sent
 from sordino.errors import DataSourceError, InvalidParameter
 
 
@@ -169,7 +169,10 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
         opened.close_doors([file])
         schema = described(opened, f"SELECT * FROM {_table(table)}", f"table {table!r} of {file}")
         is_view = _is_view(opened, table)
-    return DatabaseReader(file, table, schema, is_view), schema
+        computed = _generated(opened, table)
+    # Where the engine that makes the rows computes a column, one row may decide about others, or fail.
+    usable = {name: UNUSABLE if name in computed else kind for name, kind in schema.items()}
+    return DatabaseReader(file, table, schema, is_view), usable
 
 
 def _is_view(opened: Engine, table: str) -> bool:
@@ -179,6 +182,17 @@ def _is_view(opened: Engine, table: str) -> bool:
     ).fetchall()
     # The engine finds a table whatever the case of its name.
     return (schema.lower() or "main", name.lower()) in {(one.lower(), other.lower()) for one, other in views}
+
+
+def _generated(opened: Engine, table: str) -> set[str]:
+    """Return the columns of a table that are computed when they are read."""
+    schema, _, name = table.rpartition(".")
+    columns = opened.connection.execute(
+        "SELECT schema_name, table_name, column_name FROM duckdb_columns()"
+        " WHERE database_name = 'private' AND is_generated"
+    ).fetchall()
+    wanted = (schema.lower() or "main", name.lower())
+    return {str(column) for one, other, column in columns if (one.lower(), other.lower()) == wanted}
 
 
 _VIEW = "sordino_private_rows"
