@@ -205,7 +205,10 @@ class _Maker:
         )
 
     def _fit(self, name: str, kind: str, value: Any) -> Any:
-        if self.spec.get("beyond") and decimal_digits(kind) and name != self.unit and self.rng.random() < 0.2:
+        digits = decimal_digits(kind)
+        # Polars refuses a number with more than 38 digits itself.
+        can_be = digits is not None and (digits[0] < 38 or self.spec["kind"] not in {"polars", "lazy"})
+        if self.spec.get("beyond") and can_be and name != self.unit and self.rng.random() < 0.2:
             return value_beyond(self.rng, kind)
         return fitted(self.spec, kind, value)
 
