@@ -193,7 +193,7 @@ def test_an_error_of_the_engine_after_an_interrupt_is_an_interrupt(orders):
     failing = """
 import os, signal
 from sordino import cli
-from sordino.data import _engine
+from sordino.data.sources import engine as engine_module
 def ask(self, question, labels=None):
     try:
         os.kill(os.getpid(), signal.SIGTERM)

@@ -217,7 +217,7 @@ def test_the_ledger_alone_is_light():
     assert said.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", ["_amounts", "_charge", "_history", "_identity", "_ledger", "_statement"])
+@pytest.mark.parametrize("module", ["amounts", "_charge", "_history", "_identity", "_ledger", "_statement"])
 def test_the_examples_are_true(module):
     result = doctest.testmod(importlib.import_module(f"sordino.ledger.{module}"))
     assert (result.failed, result.attempted > 0) == (0, True)
