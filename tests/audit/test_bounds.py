@@ -357,6 +357,7 @@ def test_an_adaptive_sparse_vector_over_a_domain_is_held_to_each_cost():
     cheap = Subject(
         laws=honest.laws,
         play=honest.play,
+        steps=honest.steps,
         cost=honest.cost,
         cost_of=lambda output: Pure(epsilon=honest.cost_of(output).pure() / 2),
     )

@@ -142,6 +142,7 @@ def subject(mechanism, play, **options):
     return Subject(
         laws=options.pop("laws", honest.laws),
         play=play or honest.play,
+        steps=None if play else honest.steps,
         cost=mechanism.cost,
         sensitivity=EITHER,
         **options,

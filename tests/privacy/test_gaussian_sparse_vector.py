@@ -136,7 +136,9 @@ def test_one_question_far_below_has_no_pure_epsilon():
 def test_the_auditor_convicts_a_pure_claim():
     m = GaussianSparseVector(threshold=6, positives=1, rho=1, sensitivity=COUNTING, questions=1)
     honest = subject_of(m, 1)
-    sold = Subject(laws=honest.laws, play=honest.play, cost=Pure(epsilon=2), sensitivity=COUNTING)
+    sold = Subject(
+        laws=honest.laws, play=honest.play, steps=honest.steps, cost=Pure(epsilon=2), sensitivity=COUNTING
+    )
     report = audit.exact(sold, answers_a=(1,), answers_b=(0,), tail=1e-30)
     assert report.broken
     assert report.epsilon_at_least > 2.5
@@ -193,7 +195,11 @@ def test_a_threshold_that_is_not_paid_for_is_convicted():
     )
     honest = subject_of(m, 2)
     sold = Subject(
-        laws=honest.laws, play=honest.play, cost=Pure(epsilon=m.cost.constant), sensitivity=COUNTING
+        laws=honest.laws,
+        play=honest.play,
+        steps=honest.steps,
+        cost=Pure(epsilon=m.cost.constant),
+        sensitivity=COUNTING,
     )
     assert audit.exact(sold, answers_a=(0, 0), answers_b=(1, 0), vectors=20_000_000, tail=1e-3).broken
 

@@ -179,6 +179,7 @@ def twin(m, n, **changes):
     own = {
         "laws": honest.laws,
         "play": honest.play,
+        "steps": honest.steps,
         "cost": m.cost,
         "cost_of": honest.cost_of,
         "sensitivity": m.sensitivity,

@@ -175,6 +175,7 @@ def test_a_cost_that_leaves_out_the_threshold_is_convicted_through_the_mechanism
     cheap = Subject(
         laws=honest.laws,
         play=honest.play,
+        steps=honest.steps,
         cost=m.cost,
         cost_of=lambda out: Pure(epsilon=out[2] * m.positive_epsilon),
         sensitivity=EITHER,
