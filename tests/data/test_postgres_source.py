@@ -235,6 +235,7 @@ def test_what_is_computed_when_it_is_read_is_not_used(server):
     assert columns == {"a": "INTEGER", "g": "UNUSABLE" if kind == "VIRTUAL" else "INTEGER"}
 
 
+@pytest.mark.slow  # 256 MiB
 def test_the_text_of_a_whole_number_is_looked_for_in_short_texts_alone(server):
     """A pattern widens a text fourfold: beyond 256 MiB the server would fail."""
     address = made(server, "long", [["7"], ["-3"], ["07"], ["x" * 30]], x="text")

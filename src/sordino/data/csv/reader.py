@@ -144,9 +144,9 @@ def _null_if(field: str, null: str) -> str:
 # Finds the fields of CSV lines, for a whole block of lines at once.
 #
 # Only the fields that are asked for reach the engine. The engine used to split the lines, and made every
-# field of a line before it took one. A file of 381 MB, with lines of a megabyte of delimiters, needed 5 GB. Here a
-# field is two places in the bytes of the block. So the memory is a fixed multiple of the block, whatever the
-# block holds: some arrays with one whole number for each line, delimiter or quote.
+# field of a line before it took one. A file of 381 MB, with lines of a megabyte of delimiters, needed 5 GB.
+# Here a field is two places in the bytes of the block. So the memory is a fixed multiple of the block,
+# whatever the block holds: some arrays with one whole number for each line, delimiter or quote.
 #
 # What a line means is written twice: here, and for one line in `_csv.split_line`. Tests compare both with a
 # third implementation that goes character by character.

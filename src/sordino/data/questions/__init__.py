@@ -1,1 +1,1 @@
-"""What is asked of a table: counts, numbers, records, domains, predicates; and how far one unit moves the answers."""
+"""What is asked of a table: counts, numbers, records, domains, predicates, and how far a unit moves them."""

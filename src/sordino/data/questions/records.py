@@ -156,8 +156,8 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
     check_unit(unit)
     if source.computed:
         raise InvalidParameter(
-            "randomize needs a source whose number of rows is public: stored rows; got a view, a relation or a "
-            "lazy frame, where one row may decide whether there is another one. Store the rows first."
+            "randomize needs a source whose number of rows is public: stored rows; got a view, a relation or "
+            "a lazy frame, where one row may decide whether there is another one. Store the rows first."
         )
     reader = _reader(source)
     if reader is None:

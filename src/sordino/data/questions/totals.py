@@ -302,8 +302,8 @@ def _rehearse(question: NumberQuestion) -> None:
 #
 # The choice follows a keyed hash of what the rows hold. It is a function of the unit's own rows and a salt
 # alone. It does not depend on where a row stands, or on any other unit: adding or removing one unit changes
-# no other unit's choice. Rows that hold the same values are interchangeable. They are numbered, and it does not
-# matter which of them gets which number. So each row of a unit has the same chance.
+# no other unit's choice. Rows that hold the same values are interchangeable. They are numbered, and it does
+# not matter which of them gets which number. So each row of a unit has the same chance.
 
 
 def bounded(

@@ -242,7 +242,8 @@ def _declared(kind: str, *, enumerated: bool) -> str:
 #
 # Floats are compared with edges as floats and divided by powers of two, which is exact. All other numbers are
 # `numeric`, which is exact whatever their size: the edges are sent with all their digits. No function is
-# called where it could fail: PostgreSQL raises where other engines return infinity, and nothing may depend on that.
+# called where it could fail: PostgreSQL raises where other engines return infinity, and
+# nothing may depend on that.
 
 
 def _number(index: int, kind: NumberKind) -> str:
