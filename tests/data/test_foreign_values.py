@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
+import glob
+import sys
 import warnings
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -326,3 +329,27 @@ def test_records_of_what_is_computed_have_no_public_number(tmp_path):
         with pytest.raises(InvalidParameter, match="number of rows is public"):
             prepare_records(open_source(source), unit, column="x")
     assert prepare_records(open_source(f"duckdb:{tmp_path}/a.db#t"), unit, column="x") is not None
+
+
+def test_a_file_that_goes_away_while_a_pattern_is_expanded_is_none(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    gone = tmp_path / "b.csv"
+    is_file = Path.is_file
+    monkeypatch.setattr(Path, "is_file", lambda self: self == gone or is_file(self))
+    monkeypatch.setattr(glob, "glob", lambda *_, **__: [str(tmp_path / "a.csv"), str(gone)])
+    assert open_source(f"{tmp_path}/*.csv").files == (tmp_path / "a.csv",)
+
+
+@pytest.mark.parametrize(
+    ("number", "units"), [(10**639, 1), (1 - 10**640, 1), (10**640, 0), (-(10**5000), 0)]
+)
+def test_how_many_digits_a_whole_number_has_is_no_matter_of_settings(number, units):
+    frame = pd.DataFrame({"x": pd.Series([number, None], dtype=object)})
+    before = sys.get_int_max_str_digits()
+    try:
+        for digits in (640, 4300, 0):
+            sys.set_int_max_str_digits(digits)
+            counted = prepare_counts(open_source(frame), PrivacyUnit("x"), kind="units").run()
+            assert counted.values.tolist() == [units]
+    finally:
+        sys.set_int_max_str_digits(before)

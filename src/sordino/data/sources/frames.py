@@ -10,8 +10,8 @@ into (docs/explanation/frames.md).
 
 A pandas column of type `object` can hold anything. Each of its values becomes text by one fixed rule: a text
 stays; a number, a truth value or a date becomes its text; everything else is NULL, which includes NaN, whole
-numbers beyond 64 bits and texts that are not valid Unicode. Texts of every frame travel as bytes, and those
-that are not UTF-8 are NULL.
+numbers of more than 640 digits and texts that are not valid Unicode. Texts of every frame travel as bytes,
+and those that are not UTF-8 are NULL. So are decimals with more digits than their type.
 """
 
 from __future__ import annotations
@@ -118,10 +118,12 @@ def _within_precision(array: Any, pa: Any) -> Any:
     engine keeps narrow decimals in fewer bytes. Where a value does not fit into these, the engine leaves what
     stood there before: the value of another row.
     """
+    from pyarrow.compute import if_else  # noqa: PLC0415 - as `pa`: pyarrow does not load it by itself
+
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     limit = 10**array.type.precision
     nothing = pa.scalar(None, array.type)
-    kept = [pa.compute.if_else(pa.array(_is_below(chunk, limit)), chunk, nothing) for chunk in chunks]
+    kept = [if_else(pa.array(_is_below(chunk, limit)), chunk, nothing) for chunk in chunks]
     return pa.chunked_array(kept, type=array.type)
 
 
@@ -352,7 +354,8 @@ def _pandas_column(series: Any, pa: Any) -> Any:
     return pa.array(series, from_pandas=True)
 
 
-_MOST_WHOLE = 10**1000  # Python writes a number of so many digits whatever its settings are
+# Python writes numbers of up to 640 digits, whatever limit its settings have (`sys.set_int_max_str_digits`).
+_MOST_WHOLE = 10**640
 
 
 def as_text(value: object) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +140,10 @@ def _expanded(path: str) -> list[Path]:
     # Of a file and its links (`latest.csv`) the first name counts. Otherwise its rows would count twice.
     by_place: dict[tuple[int, int], Path] = {}
     for one in sorted({Path(one).absolute() for one in found if Path(one).is_file()}):
-        about = one.stat()
-        by_place.setdefault((about.st_dev, about.st_ino), one)
+        # A file that somebody removes meanwhile is none.
+        with suppress(OSError):
+            about = one.stat()
+            by_place.setdefault((about.st_dev, about.st_ino), one)
     files = list(by_place.values())
     if not files:
         raise DataSourceError(
