@@ -341,7 +341,13 @@ def test_a_file_that_goes_away_while_a_pattern_is_expanded_is_none(tmp_path, mon
 
 
 @pytest.mark.parametrize(
-    ("number", "units"), [(10**639, 1), (1 - 10**640, 1), (10**640, 0), (-(10**5000), 0)]
+    ("number", "units"),
+    [
+        pytest.param(10**639, 1, id="640 digits"),
+        pytest.param(1 - 10**640, 1, id="640 digits and a sign"),
+        pytest.param(10**640, 0, id="641 digits"),
+        pytest.param(-(10**5000), 0, id="5001 digits"),
+    ],
 )
 def test_how_many_digits_a_whole_number_has_is_no_matter_of_settings(number, units):
     frame = pd.DataFrame({"x": pd.Series([number, None], dtype=object)})
