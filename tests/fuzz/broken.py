@@ -10,16 +10,18 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fuzz import engines
 from fuzz.cases import Case
-from fuzz.values import is_beyond
+from fuzz.values import FLOATS, WHOLE, is_beyond
 from sordino.data.questions import predicate as predicate_module
 from sordino.data.questions import step_query
 from sordino.data.questions import totals as totals_module
 from sordino.data.sources import engine as engine_module
 from sordino.data.sources import frames, number_words, tables
+from sordino.data.sources import open as open_module
 from sordino.data.sources import source as source_module
 from sordino.data.sources.engine import literal, quoted
 
@@ -184,6 +186,23 @@ def decimals() -> None:
     _put(frames, "_within_precision", lambda array, _: array)
 
 
+def links() -> None:
+    """A file and a link to it are two files of a pattern: its rows count twice."""
+    _put(open_module, "_expanded", lambda path: sorted(Path("/").glob(path[1:])))
+
+
+def strays() -> None:
+    """One text among the numbers of a pandas column makes a column of texts, and the numbers are missing."""
+    before = frames._pandas_column
+
+    def column(series: Any, pa: Any) -> Any:
+        if series.dtype != object or not any(isinstance(value, str) for value in series):
+            return before(series, pa)
+        return pa.array([value if isinstance(value, str) else None for value in series], pa.large_string())
+
+    _put(frames, "_pandas_column", column)
+
+
 TWINS: dict[str, Callable[[], None]] = {
     "where": where,
     "case": case,
@@ -192,6 +211,8 @@ TWINS: dict[str, Callable[[], None]] = {
     "wide-total": wide_total,
     "frame-types": frame_types,
     "decimals": decimals,
+    "links": links,
+    "strays": strays,
 }
 
 
@@ -217,6 +238,10 @@ def resembles(case: Case, law: str) -> str | None:
     question, source = case.question, case.source
     if source.get("owner") in {"settings", "macros"}:
         return "owner"
+    if source.get("link") and source["files"] > 1:
+        return "links"
+    if _has_strays(case):
+        return "strays"
     if source["kind"] == "pandas" and source["made"] in {"numpy", "category"} and _missing_decides(case):
         return "frame-types"
     if source.get("made") == "scan_csv":
@@ -240,6 +265,13 @@ def resembles(case: Case, law: str) -> str | None:
         if question.kind == "totals" and ("HUGE" in kind or kind.startswith("DECIMAL(38")):
             return "wide-total"
     return None
+
+
+def _has_strays(case: Case) -> bool:
+    """Tell whether some text stands among numbers or truth values."""
+    rows = (*case.base.rows, *case.added, *case.instead)
+    pairs = [pair for row in rows for pair in zip(case.base.kinds, row, strict=True)]
+    return any(isinstance(value, str) and kind in {*WHOLE, *FLOATS, "BOOLEAN"} for kind, value in pairs)
 
 
 def _missing_decides(case: Case) -> bool:

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from fuzz.cases import PLACES, Case
+from fuzz.pandas_frames import FOUND_OUT
 from fuzz.predicates import Maker
 from fuzz.questions import Question, make_domain
 from fuzz.releases import random_release
@@ -210,7 +211,14 @@ class _Maker:
         can_be = digits is not None and (digits[0] < 38 or self.spec["kind"] not in {"polars", "lazy"})
         if self.spec.get("beyond") and can_be and name != self.unit and self.rng.random() < 0.2:
             return value_beyond(self.rng, kind)
+        if self._may_be_stray(kind) and name != self.unit and self.rng.random() < 0.04:
+            return self.rng.choice(TEXTS)
         return fitted(self.spec, kind, value)
+
+    def _may_be_stray(self, kind: str) -> bool:
+        """Tell whether a text may stand among the values of a kind: pandas makes objects of the column then."""
+        found_out = self.spec["kind"] == "pandas" and self.spec["made"] in FOUND_OUT
+        return found_out and (kind in WHOLE or kind in FLOATS or kind == "BOOLEAN")
 
     def _shape(self, kind: str, unit: bool) -> Any:
         """Return what makes the values of a column: constant, empty, rising, few, extreme or mixed ones."""

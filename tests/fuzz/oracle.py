@@ -236,6 +236,8 @@ def _value(tree: Tree, table: Table, row: Row) -> tuple[Any, str]:
     if tree[0] == "col" and tree[1] in table.names:
         place = table.names.index(tree[1])
         kind = table.kinds[place]
+        if isinstance(row[place], str) and kind in WHOLE:
+            raise Unsaid  # a stray text: the column is one of texts, as a whole
         if kind in WHOLE or kind == "VARCHAR":
             return row[place], "whole" if kind in WHOLE else "text"
     if tree[0] == "const" and re.fullmatch("-?[0-9]{1,18}", tree[1]):

@@ -15,6 +15,8 @@ _NULLABLE = {kind: kind.capitalize().replace("int", "Int") for kind in WHOLE}
 _NUMPY = {"TINYINT": "int8", "SMALLINT": "int16", "INTEGER": "int32", "BIGINT": "int64"}
 _NUMPY |= {f"U{kind}": f"u{name}" for kind, name in _NUMPY.items()}
 EXACT = 1 << 53
+FOUND_OUT = ("numpy", "category")
+"""Frames whose types are found out from their values."""
 
 
 def frame(made: str, table: Table) -> Any:
@@ -34,7 +36,9 @@ def tamed(kind: str, value: Any) -> Any:
 
 def _column(made: str, kind: str, values: list[Any]) -> Any:
     missing = any(value is None for value in values)
-    if made == "object":
+    # One text among numbers makes a column of objects.
+    stray = kind != "VARCHAR" and any(isinstance(value, str) for value in values)
+    if made == "object" or stray:
         return pd.Series(np.array([*values, None], dtype=object)[:-1], dtype=object)
     if made == "nullable":
         return _nullable(kind, values)

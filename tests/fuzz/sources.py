@@ -107,6 +107,7 @@ def random_spec(rng: Any) -> Spec:
         spec |= {"made": rng.choice(("frame", "scan_parquet", "scan_csv"))}
     elif kind == "arrow":
         spec |= {"chunk": rng.choice((0, 1, 3)), "text": rng.choice(("string", "large_string", "dictionary"))}
+        spec |= {"coded": rng.choice(("no", "no", "plain", "odd"))}
     elif kind == "csv":
         spec |= {
             "delimiter": rng.choice((",", ",", ";", "\t", "|")),
@@ -122,6 +123,8 @@ def random_spec(rng: Any) -> Spec:
             spec |= {"quote": "", "header": False}  # then a name could not be quoted either
     if kind in {"arrow", "polars"} or (kind, spec.get("made")) in {("lazy", "frame"), ("pandas", "arrow")}:
         spec |= {"beyond": rng.random() < 0.5}  # some decimals have more digits than their type
+    if "files" in spec:
+        spec |= {"link": rng.random() < 0.1}  # one file is found under two names
     return spec
 
 
@@ -129,7 +132,7 @@ def fitted(spec: Spec, kind: str, value: Any) -> Any:
     """Return the value nearest to a value that a source can hold: of the encoding, without NUL, or the same as a float."""
     if value == NO_UNICODE and spec["kind"] != "arrow" and spec.get("writer") != "pyarrow":
         value = "a"
-    if spec["kind"] == "pandas" and spec["made"] in {"numpy", "category"}:
+    if spec["kind"] == "pandas" and spec["made"] in pandas_frames.FOUND_OUT:
         return pandas_frames.tamed(kind, value)
     if not isinstance(value, str):
         return value
@@ -168,7 +171,8 @@ def write(spec: Spec, table: Table, folder: Path) -> Written:
     if kind == "pandas":
         return Written(pandas_frames.frame(spec["made"], table))
     if kind == "arrow":
-        return Written(_chunked(arrow(table), spec["chunk"], spec["text"]))
+        made = _coded(arrow(table), spec.get("coded", "no"))
+        return Written(_chunked(made, spec["chunk"], spec["text"]))
     return Written(_polars(spec, table, folder))
 
 
@@ -209,7 +213,16 @@ def _pieces(table: Table, count: int) -> list[Table]:
 def _parquet(spec: Spec, table: Table, folder: Path) -> str:
     for place, piece in enumerate(_pieces(table, spec["files"])):
         _write_parquet(spec, piece, folder / f"t{place}.parquet")
-    return str(folder / ("t0.parquet" if spec["files"] == 1 else "t*.parquet"))
+    return str(folder / _found_by(spec, folder, "parquet"))
+
+
+def _found_by(spec: Spec, folder: Path, ending: str) -> str:
+    """Return the name or the pattern that the files of a table are found by; a link to one of them adds nothing."""
+    if spec["files"] == 1:
+        return f"t0.{ending}"
+    if spec.get("link"):
+        (folder / f"t9.{ending}").symlink_to(folder / f"t0.{ending}")
+    return f"t*.{ending}"
 
 
 def _write_parquet(spec: Spec, table: Table, path: Path) -> None:
@@ -247,7 +260,7 @@ def _csv(spec: Spec, table: Table, folder: Path) -> Written:
         lines = [*header, *(_line(spec, [_field(spec, value) for value in row]) for row in piece.rows)]
         text = "".join(line + spec["end"] for line in lines)
         (folder / f"t{place}.csv").write_bytes(text.encode(spec["encoding"], errors="replace"))
-    return Written(str(folder / ("t0.csv" if spec["files"] == 1 else "t*.csv")), form)
+    return Written(str(folder / _found_by(spec, folder, "csv")), form)
 
 
 def _line(spec: Spec, fields: Any) -> str:
@@ -290,6 +303,26 @@ def _csv_values(spec: Spec, table: Table) -> Table | None:
 
 
 # ---- tables in memory ---------------------------------------------------------------------------------------------------
+
+
+def _coded(table: pa.Table, how: str) -> pa.Table:
+    """Return a table whose columns are dictionaries: "plain", or "odd" with values that are there twice, or for no row."""
+    if how == "no":
+        return table
+    columns = []
+    for column in table.columns:
+        coded = column.combine_chunks().dictionary_encode()
+        if how == "odd" and len(coded.dictionary):
+            # Every value twice, with a missing one between them; each second row refers to the later of the two.
+            values, size = coded.dictionary, len(coded.dictionary)
+            twice = pa.concat_arrays([values, pa.nulls(1, values.type), values])
+            numbers = [
+                None if number is None else number + (size + 1) * (place % 2)
+                for place, number in enumerate(coded.indices.to_pylist())
+            ]
+            coded = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), twice)
+        columns.append(coded)
+    return pa.Table.from_arrays(columns, names=table.column_names)
 
 
 def _chunked(table: pa.Table, size: int, text: str) -> pa.Table:
