@@ -216,6 +216,36 @@ cli.main()
     )
 
 
+INSTANTS = {
+    "before anything is done": ("cli.signal.signal", 3, 130),
+    "while it is answered": ("cli._end", 1, 130),
+    "once the exit code is known": ("sys.exit", 1, 2),
+}
+
+
+@pytest.mark.parametrize("instant", INSTANTS)
+def test_a_signal_at_any_instant_is_an_interrupt_or_nothing(instant):
+    """Also between two lines of the command itself: there an interrupt once was a traceback and exit code 1."""
+    name, call, code = INSTANTS[instant]
+    hit = f"""
+import os, signal, sys
+from sordino import cli
+real, calls = {name}, []
+def interrupted(*given):
+    calls.append(given)
+    out = None if {name!r} == "sys.exit" else real(*given)
+    if len(calls) == {call}:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGHUP)
+    return real(*given) if {name!r} == "sys.exit" else out
+{name} = interrupted
+cli.main()
+"""
+    done = started("count", "--no-such-option", code=hit)
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+
+
 def test_signals_are_heard_where_no_callback_of_the_engine_runs(sordino, top, monkeypatch):
     from sordino.data.sources import engine as engine_module
 

@@ -165,10 +165,14 @@ def _end(error: BaseException) -> int:
 _heard: list[int] = []
 """The signals that came."""
 
+_known: list[int] = []
+"""The exit code, once it is known. No signal changes it then."""
+
 
 def _hear(number: int, _frame: Any) -> None:
     _heard.append(number)
-    raise KeyboardInterrupt
+    if not _known:
+        raise KeyboardInterrupt
 
 
 def _let_go(place: int, stream: Any) -> None:
@@ -184,21 +188,23 @@ def _let_go(place: int, stream: Any) -> None:
 
 def main() -> None:
     """Run the command and leave with its exit code."""
-    # All signals are treated alike: private folders are removed on the way out.
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-        signal.SIGHUP,
-    ):
-        # nohup, and shells for what runs in the background, ask that a signal stays ignored.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _hear)
     try:
+        _listen()
         code = run()
         for place, stream in ((1, sys.stdout), (2, sys.stderr)):
             _let_go(place, stream)
-    except KeyboardInterrupt:  # one more, while the first was answered
-        code = 130
-    if code == 130:
-        os._exit(code)  # a second interrupt must not find a half closed interpreter
-    sys.exit(code)
+        _known.append(code)
+    except KeyboardInterrupt:
+        # A signal before anything was done, or one more while the first was answered.
+        _known.append(130)
+    if _known[0] == 130:
+        os._exit(130)  # a second interrupt must not find a half closed interpreter
+    sys.exit(_known[0])
+
+
+def _listen() -> None:
+    """Treat all signals alike: private folders are removed on the way out."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # nohup, and shells for what runs in the background, ask that a signal stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _hear)
