@@ -16,7 +16,7 @@ import sordino as sd
 from ledger.faults import failing
 from sordino.data import open_source
 from sordino.entropy import System
-from sordino.ledger import _sqlite
+from sordino.ledger.store import sqlite
 from support.interrupts import interrupted, lines_of
 from support.remnants import printed, remnants
 
@@ -159,7 +159,7 @@ def test_a_ledger_that_fails_after_the_reservation(run, monkeypatch, kind, point
 )
 def test_a_ledger_that_vanishes_while_rows_are_read(run, kind):
     def vanish(percent):
-        _sqlite.close_all()
+        sqlite.close_all()
         for name in (run.file, f"{run.file}-wal", f"{run.file}-shm"):
             with suppress(FileNotFoundError):
                 Path(name).unlink()

@@ -19,14 +19,14 @@ SMELL, LIMIT = 300, 400
 
 MAY_USE_RANDOMNESS = {
     "entropy.py": "the one door through which chance enters a release",
-    "ledger/_records.py": "keys of charges, which are no noise",
+    "ledger/account/records.py": "keys of charges, which are no noise",
 }
 MAY_CATCH_EVERYTHING = {
     "cli/__init__.py": "main: a bug ends as one fixed sentence and exit code 1, because a traceback may show private rows",
-    "ledger/_sqlite.py": "a connection that could not be prepared is closed, and the same error goes on",
-    "ledger/_postgres.py": "a connection that failed is closed, and the same error goes on",
-    "ledger/_charge.py": "a mechanism that failed keeps its charge, and the same error goes on",
-    "ledger/_charged_stream.py": "a question that failed keeps its charge, and the same error goes on",
+    "ledger/store/sqlite.py": "a connection that could not be prepared is closed, and the same error goes on",
+    "ledger/store/postgres.py": "a connection that failed is closed, and the same error goes on",
+    "ledger/account/charge.py": "a mechanism that failed keeps its charge, and the same error goes on",
+    "ledger/account/charged_stream.py": "a question that failed keeps its charge, and the same error goes on",
     "audit/black_boxes/runs.py": "a black box that raises: the type of its error is an outcome, and counted",
     "remnants.py": "an error that leaves is swept, and the same error goes on",
     "session/_plan.py": "an error of the caller's own function is noted, and the same error goes on",

@@ -10,7 +10,8 @@ import sordino as sd
 from sordino._address import ServerTable
 from sordino.data import PrivacyUnit, open_source
 from sordino.errors import DataSourceError, InvalidParameter, LedgerConflict
-from sordino.ledger import Budget, Ledger, _store, canonical_source
+from sordino.ledger import Budget, Ledger, canonical_source
+from sordino.ledger.store import store
 from support.postgres import own_server
 
 ROW = PrivacyUnit.row()
@@ -100,9 +101,9 @@ def kept_as(ledger, text):
     """Let an account keep the text that an older version would have kept."""
     import sqlite3
 
-    from sordino.ledger import _sqlite
+    from sordino.ledger.store import sqlite
 
-    _sqlite.close_all()
+    sqlite.close_all()
     connection = sqlite3.connect(ledger.url)
     connection.execute("UPDATE account SET source = ?", [text])
     connection.commit()
@@ -164,7 +165,7 @@ def test_an_older_address_means_the_same_only_where_all_of_it_does():
 
 
 def test_an_account_is_not_made_for_a_table_that_nobody_can_name(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(_store, "PATIENCE", 0.0)
+    monkeypatch.setattr(store, "PATIENCE", 0.0)
     base = spellings(server)[0].partition("#")[0]
     for error, words, source in (
         (DataSourceError, "must be reachable", "postgresql://sordino:secret@127.0.0.1:1/none#x"),

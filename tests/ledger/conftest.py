@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledger.fakes import make
-from sordino.ledger import _postgres, _sqlite
+from sordino.ledger.store import postgres, sqlite
 from support.postgres import fresh
 
 
@@ -13,8 +13,8 @@ from support.postgres import fresh
 def _closed():
     """Leave no connection to the next test."""
     yield
-    _sqlite.close_all()
-    _postgres.close_all()
+    sqlite.close_all()
+    postgres.close_all()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import pytest
 from sordino.cost import Pure
 from sordino.errors import LedgerError
 from sordino.ledger import Budget, Charge, Ledger
-from sordino.ledger._store import TryAgainError
+from sordino.ledger.store.store import TryAgainError
 from sordino.sensitivity import COUNTING, Sensitivity
 
 REPLACE = Sensitivity(bound=1, monotone=False, adjacency="replace-one")

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from sordino.ledger import _sqlite
+from sordino.ledger.store import sqlite
 
 PATIENCE = 20.0
 COMMITTED = "after the COMMIT of a write"
@@ -60,7 +60,7 @@ class Counter:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def install(self, patch: Callable[[Any, str, Any], None] = setattr) -> None:
-        _sqlite.close_all()
+        sqlite.close_all()
         connect = sqlite3.connect
         patch(
             sqlite3,
@@ -73,7 +73,7 @@ def failing(
     patch: pytest.MonkeyPatch, code: int, when: Callable[[str], bool], *, after: bool = False
 ) -> list[str]:
     """Let SQLite fail at chosen statements, before or after doing them; return the list of those that failed."""
-    _sqlite.close_all()
+    sqlite.close_all()
     connect, failed = sqlite3.connect, []
 
     class Connection(sqlite3.Connection):

@@ -15,7 +15,8 @@ from ledger.fakes import child, finished, in_child, make, raw, refused, spent
 from ledger.test_moved_files import in_log, older
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter
-from sordino.ledger import Ledger, _backup, _sqlite
+from sordino.ledger import Ledger
+from sordino.ledger.store import backup, sqlite
 
 TINY = Fraction(1, 10**6)
 
@@ -129,7 +130,7 @@ def test_a_ledger_that_holds_half_of_a_write_is_not_copied(tmp_path, monkeypatch
         raise sqlite3.DatabaseError("said by a test")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_backup, "is_whole", unreadable)
+        patch.setattr(backup, "is_whole", unreadable)
         refused(lambda: ledger.backup(tmp_path / "copy.db"), "is damaged")
     assert not (tmp_path / "copy.db").exists()
     assert ledger.backup(tmp_path / "copy.db")
@@ -143,7 +144,7 @@ def test_what_an_older_process_has_in_its_log_is_in_the_copy(tmp_path):
         process.execute("UPDATE account SET unit = 'in the log'")
         ledger.backup(tmp_path / "copy.db")
         assert b"in the log" not in Path(ledger.url).read_bytes()
-    _sqlite.close_all()
+    sqlite.close_all()
     copy = Ledger.open(tmp_path / "copy.db", account="orders")
     assert copy.statement().unit == "in the log"
     copy.reserve(Pure(epsilon=TINY))
@@ -153,7 +154,7 @@ def test_what_an_older_process_has_in_its_log_is_in_the_copy(tmp_path):
 def test_a_reader_who_may_not_write_can_copy(tmp_path):
     ledger = make(tmp_path / "budget.db")
     ledger.reserve(Pure(epsilon=TINY))
-    _sqlite.close_all()
+    sqlite.close_all()
     Path(ledger.url).chmod(0o444)
     heads = ledger.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").stat().st_mode & 0o200

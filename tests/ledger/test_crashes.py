@@ -16,7 +16,8 @@ from ledger.faults import COMMITTED, Counter
 from ledger.operations import REALLY, RESERVED, WORST, happened, prepare
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded
-from sordino.ledger import Ledger, _sqlite
+from sordino.ledger import Ledger
+from sordino.ledger.store import sqlite
 
 KILLED = -9
 NAMES = ("reserve", "draw", "settle", "void", "create", "entrust", "grant")
@@ -33,7 +34,7 @@ def boundaries_of(do: Callable[[], object]) -> list[str]:
     with pytest.MonkeyPatch.context() as patch:
         counter.install(patch.setattr)
         do()
-    _sqlite.close_all()
+    sqlite.close_all()
     return counter.seen
 
 
@@ -66,7 +67,7 @@ def test_a_kill_at_every_boundary_is_all_or_nothing(tmp_path, name, stride):
             struck = prepare(name, ledger, mark)
             Counter(fatal).install()
             struck.do()
-            _sqlite.close_all()
+            sqlite.close_all()
 
         assert in_child(killed) == KILLED, names[fatal]
         # A process that dies right after its COMMIT has committed; right before it, it has not.
@@ -90,7 +91,7 @@ def test_a_kill_while_a_file_is_made_leaves_one_or_none(tmp_path, stride):
         def killed(fatal=fatal, path=path):
             Counter(fatal).install()
             make(path)
-            _sqlite.close_all()
+            sqlite.close_all()
 
         assert in_child(killed) == KILLED
         if fatal >= built:
@@ -128,7 +129,7 @@ def many(
         if fatal is not None:
             Counter(fatal, mark.with_name(f"will-{os.getpid()}")).install()
             charge_once(ledger, mark, unit)
-            _sqlite.close_all()
+            sqlite.close_all()
 
     return run
 
@@ -181,7 +182,7 @@ def test_1600_charges_of_8_processes_into_room_for_1200_with_a_kill_at_every_bou
                         charge.release(Mechanism(each), [1], entropy=REAL)
                 except BudgetExceeded:
                     continue
-            _sqlite.close_all()
+            sqlite.close_all()
 
         return run
 

@@ -13,7 +13,8 @@ from ledger.fakes import child, finished, make, refused, spent
 from ledger.faults import POINTS, Proxy, blockade, once, trigger
 from ledger.operations import happened, prepare
 from sordino.errors import LedgerError
-from sordino.ledger import Ledger, _postgres
+from sordino.ledger import Ledger
+from sordino.ledger.store import postgres
 
 NAMES = tuple(POINTS)
 USUAL = ("reserve", "draw", "settle")
@@ -28,9 +29,9 @@ WHERE = [
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    from sordino.ledger import _store
+    from sordino.ledger.store import store
 
-    monkeypatch.setattr(_store, "_FIRST_WAIT", 0.001)
+    monkeypatch.setattr(store, "_FIRST_WAIT", 0.001)
 
 
 def done_once(struck, name):
@@ -179,9 +180,9 @@ def test_a_full_disk_at_every_write_changes_nothing(server, tmp_path, name, poin
 
 @pytest.mark.parametrize("name", EVERY)
 def test_a_lock_that_is_never_given(server, tmp_path, monkeypatch, name):
-    wait = f"'{_postgres._LOCK_SECONDS}s'"
-    assert wait in _postgres._DURABLE
-    monkeypatch.setattr(_postgres, "_DURABLE", _postgres._DURABLE.replace(wait, "'50ms'"))
+    wait = f"'{postgres._LOCK_SECONDS}s'"
+    assert wait in postgres._DURABLE
+    monkeypatch.setattr(postgres, "_DURABLE", postgres._DURABLE.replace(wait, "'50ms'"))
     struck = prepare(name, make(server), tmp_path / "mark")
     with blockade(server, POINTS[name][-1], "BEFORE"):
         refused(struck.do, "was locked by another process for longer than")

@@ -17,8 +17,8 @@ from ledger.faults import POINTS, failing
 from ledger.operations import happened, prepare
 from sordino.cost import Pure
 from sordino.errors import LedgerConflict, LedgerError
-from sordino.ledger import _records
-from sordino.ledger import _sqlite as sqlite_module
+from sordino.ledger.account import records
+from sordino.ledger.store import sqlite as sqlite_module
 
 
 def test_a_locked_ledger_says_so(tmp_path, monkeypatch):
@@ -127,7 +127,7 @@ def test_a_clock_that_is_wrong_changes_the_text_only(place, monkeypatch, years):
         def now(cls, tz=None):
             return super().now(tz) + timedelta(days=365 * years)
 
-    monkeypatch.setattr(_records, "datetime", Clock)
+    monkeypatch.setattr(records, "datetime", Clock)
     with ledger.reserve(Mechanism(0.5)) as charge:
         charge.release(Mechanism(0.5, spends=0.25), [1], entropy=REAL)
     ledger.void(ledger.reserve(Mechanism(0.1)).id, reason="test")

@@ -15,7 +15,8 @@ import pytest
 from ledger.fakes import REAL, Mechanism, child, finished, make, spent
 from sordino.cost import Pure
 from sordino.errors import LedgerConflict, LedgerError
-from sordino.ledger import Ledger, _sqlite
+from sordino.ledger import Ledger
+from sordino.ledger.store import sqlite
 
 TINY = Fraction(1, 10**6)
 
@@ -97,15 +98,15 @@ with open(sys.argv[1], "rb+") as file:
 def test_a_connection_that_is_kept_holds_no_lock_that_could_be_lost(tmp_path):
     ledger = make(tmp_path / "budget.db")
     assert ledger.remaining == 1
-    kept = _sqlite._open[ledger.url]
+    kept = sqlite._open[ledger.url]
     assert can_be_locked(ledger.url)
     for kind in ("read", "write"):
-        with _sqlite._transaction(ledger.url, kind):
+        with sqlite._transaction(ledger.url, kind):
             assert not can_be_locked(ledger.url)
         assert can_be_locked(ledger.url)
     copy_all(ledger.url)
     ledger.reserve(Pure(epsilon=TINY))
-    assert _sqlite._open[ledger.url].connection is kept.connection
+    assert sqlite._open[ledger.url].connection is kept.connection
     assert spent(ledger) == TINY
 
 
@@ -114,7 +115,7 @@ def test_one_writer_at_a_time_even_without_the_locks_of_sqlite(tmp_path):
     import fcntl
 
     ledger = make(tmp_path / "budget.db")
-    with _sqlite._transaction(ledger.url, "write"):
+    with sqlite._transaction(ledger.url, "write"):
         copy_all(ledger.url)
         descriptor = os.open(ledger.url, os.O_RDONLY)
         with pytest.raises(BlockingIOError):
@@ -156,10 +157,10 @@ def test_a_release_is_not_lost_when_the_ledger_cannot_be_reached_any_more(tmp_pa
 
     with ledger.reserve(Mechanism(0.5)) as charge:
         released = charge.release(Mechanism(0.5), [1], entropy=REAL)
-        monkeypatch.setattr(_sqlite.SqliteStore, "apply", gone)
+        monkeypatch.setattr(sqlite.SqliteStore, "apply", gone)
     assert released is not None  # all of it was drawn: nothing could have come back
     monkeypatch.undo()
     with pytest.warns(RuntimeWarning, match="stays in full"), ledger.reserve(Mechanism(0.5)) as charge:
-        monkeypatch.setattr(_sqlite.SqliteStore, "apply", gone)
+        monkeypatch.setattr(sqlite.SqliteStore, "apply", gone)
     monkeypatch.undo()
     assert spent(ledger) == 1

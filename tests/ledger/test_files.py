@@ -16,7 +16,8 @@ import pytest
 from ledger.fakes import PLACE, REAL, Mechanism, child, finished, make, raw, refused, spent
 from sordino.cost import Pure
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
-from sordino.ledger import Budget, Ledger, _sqlite
+from sordino.ledger import Budget, Ledger
+from sordino.ledger.store import sqlite
 
 
 def test_accounts_are_added_to_one_place(place):
@@ -135,7 +136,7 @@ def test_files_of_others_are_left_as_they_are(tmp_path):
     empty.touch()
     refused(lambda: Ledger.open(empty, account="orders"), "is not a sordino ledger")
     assert make(empty).remaining == 1
-    _sqlite.close_all()
+    sqlite.close_all()
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "empty.db",
         "empty.db-journal",
@@ -147,7 +148,7 @@ def test_files_of_others_are_left_as_they_are(tmp_path):
 
 def test_a_newer_schema_is_refused(tmp_path):
     ledger = make(tmp_path / "budget.db")
-    _sqlite.close_all()
+    sqlite.close_all()
     raw(ledger.url, "PRAGMA user_version = 3")
     refused(
         lambda: Ledger.open(ledger.url, account="orders"),
@@ -170,7 +171,7 @@ def test_the_file_says_what_it_is(tmp_path):
 
 def test_every_write_is_synchronous(tmp_path, monkeypatch):
     modes = []
-    _sqlite.close_all()
+    sqlite.close_all()
 
     class Connection(sqlite3.Connection):
         def execute(self, sql, *arguments):
@@ -217,7 +218,10 @@ def test_the_ledger_alone_is_light():
     assert said.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", ["amounts", "_charge", "_history", "_identity", "_ledger", "_statement"])
+@pytest.mark.parametrize(
+    "module",
+    ["amounts", "history", "account.charge", "account.identity", "account.ledger", "account.statement"],
+)
 def test_the_examples_are_true(module):
     result = doctest.testmod(importlib.import_module(f"sordino.ledger.{module}"))
     assert (result.failed, result.attempted > 0) == (0, True)
@@ -226,7 +230,7 @@ def test_the_examples_are_true(module):
 def test_a_schema_that_is_no_text_is_a_damaged_ledger(tmp_path):
     """SQLite quotes what it found there, and Python cannot read that."""
     ledger = make(tmp_path / "budget.db")
-    _sqlite.close_all()
+    sqlite.close_all()
     path, seen = Path(ledger.url), 0
     whole = path.read_bytes()
     for place in range(100, 4096):
@@ -240,14 +244,14 @@ def test_a_schema_that_is_no_text_is_a_damaged_ledger(tmp_path):
             ):
                 with pytest.raises(LedgerError, match="damaged"):
                     use()
-            _sqlite.close_all()
+            sqlite.close_all()
     assert seen > 1
 
 
 def test_an_account_whose_name_is_no_text_is_listed_and_no_defect(tmp_path):
     ledger = make(tmp_path / "budget.db")
     make(tmp_path / "budget.db", 1, "other")
-    _sqlite.close_all()
+    sqlite.close_all()
     raw(ledger.url, "UPDATE account SET name = CAST(name AS BLOB) WHERE name = 'other'")
     assert len(Ledger.accounts(ledger.url)) == 2
     with pytest.raises(LedgerError, match="no account"):

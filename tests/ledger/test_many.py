@@ -15,7 +15,8 @@ from ledger.faults import Proxy
 from ledger.operations import REALLY, RESERVED, WORST
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, LedgerConflict
-from sordino.ledger import Ledger, _store
+from sordino.ledger import Ledger
+from sordino.ledger.store import store
 
 EACH = Fraction(1, 1000)
 
@@ -113,8 +114,8 @@ def whole(ledger, mark, unit):
 @pytest.mark.parametrize("faults", [25, pytest.param(1000, marks=pytest.mark.slow)])
 def test_faults_of_every_kind_at_random_moments(server, tmp_path, monkeypatch, faults):
     """Connections are cut before, in and after every kind of message and sessions are terminated, while four writers go on."""
-    monkeypatch.setattr(_store, "_FIRST_WAIT", 0.001)
-    monkeypatch.setattr(_store, "PATIENCE", 120.0)
+    monkeypatch.setattr(store, "_FIRST_WAIT", 0.001)
+    monkeypatch.setattr(store, "PATIENCE", 120.0)
     chance, unit, ended = random.Random(7), Fraction(1, 10**6), threading.Event()
     make(server)
     with Proxy(server) as proxy:

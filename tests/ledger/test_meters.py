@@ -13,8 +13,8 @@ from ledger.fakes import NANO, REAL, Entropy, Mechanism, Result, make, spent
 from sordino.cost import ZCDP, Pure, Range, repeat
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import Budget, Ledger
-from sordino.ledger._store import store_at
 from sordino.ledger.schema import OPERATIONS, SETTLE, VOID
+from sordino.ledger.store.store import store_at
 
 
 def epsilon_of(rho, delta):

@@ -16,7 +16,8 @@ import pytest
 from ledger.fakes import REAL, Mechanism, child, finished, in_child, raw, refused, spent
 from ledger.faults import Counter, failing
 from sordino.errors import LedgerConflict
-from sordino.ledger import Ledger, _sqlite
+from sordino.ledger import Ledger
+from sordino.ledger.store import sqlite
 
 SCHEMA_1 = """
 CREATE TABLE account (
@@ -238,7 +239,7 @@ def test_a_kill_at_every_boundary_leaves_the_old_file_or_the_new_one(tmp_path, s
         path = str(shutil.copy(template, tmp_path / "dry.db"))
         counter.install(patch.setattr)
         Ledger.open(path, account="orders")
-        _sqlite.close_all()
+        sqlite.close_all()
     commit = counter.seen.index("after DROP TABLE old_account")
     assert len(counter.seen) > commit + 4 > 60
     for fatal in {*range(0, len(counter.seen), stride), *range(commit - 3, len(counter.seen))}:
@@ -247,7 +248,7 @@ def test_a_kill_at_every_boundary_leaves_the_old_file_or_the_new_one(tmp_path, s
         def killed(path=path, fatal=fatal):
             Counter(fatal).install()
             Ledger.open(path, account="orders")
-            _sqlite.close_all()
+            sqlite.close_all()
 
         assert in_child(killed) == -9
         assert raw(path, "PRAGMA user_version") == [(1,) if fatal <= commit + 1 else (2,)], counter.seen[
@@ -255,7 +256,7 @@ def test_a_kill_at_every_boundary_leaves_the_old_file_or_the_new_one(tmp_path, s
         ]
         if fatal % 21 == 0 or fatal >= commit - 1:
             check_migrated(path)
-            _sqlite.close_all()
+            sqlite.close_all()
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE])

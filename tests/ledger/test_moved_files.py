@@ -21,7 +21,9 @@ from ledger.faults import POINTS
 from ledger.operations import prepare
 from sordino.cost import Pure
 from sordino.errors import LedgerError
-from sordino.ledger import Ledger, _journal, _sqlite
+from sordino.ledger import Ledger
+from sordino.ledger.store import journal as journals
+from sordino.ledger.store import sqlite
 
 WHOLE, TINY = Fraction(1, 4), Fraction(1, 10**6)
 PAGE = 4096
@@ -102,10 +104,10 @@ def test_half_of_a_write_is_noticed_before_the_next_charge(tmp_path, name):
     ledger = filled(tmp_path / "budget.db", 12)
     at_first = spent(ledger)
     struck = prepare(name, ledger, tmp_path / "mark")
-    _sqlite.close_all()
+    sqlite.close_all()
     before = pages_of(ledger.url)
     struck.do()
-    _sqlite.close_all()
+    sqlite.close_all()
     after, seen = pages_of(ledger.url), []
     known = {at_first + struck.before, at_first + struck.after}
     for number, state in enumerate(halves(before, after)):
@@ -123,7 +125,7 @@ def test_half_of_a_write_is_noticed_before_the_next_charge(tmp_path, name):
             assert spent(half) - TINY in known
             assert verified(path)
             seen.append(False)
-        _sqlite.close_all()
+        sqlite.close_all()
         for end in ("", "-journal"):
             path.with_name(path.name + end).unlink(missing_ok=True)
     assert not seen[0]  # nothing was written yet
@@ -173,10 +175,10 @@ def left_behind(tmp_path, *, written):
     ledger = make(tmp_path / "budget.db")
     with ledger.reserve(Pure(epsilon=WHOLE)) as charge:
         charge.draw(Pure(epsilon=WHOLE))
-    _sqlite.close_all()
+    sqlite.close_all()
     before = Path(ledger.url).read_bytes()
     charge = ledger.reserve(Pure(epsilon=TINY))
-    _sqlite.close_all()
+    sqlite.close_all()
     journal = Path(f"{ledger.url}-journal")
     journal.write_bytes(hot(journal.read_bytes()))
     if not written:
@@ -188,7 +190,7 @@ def left_behind(tmp_path, *, written):
 def test_what_a_killed_process_has_left_is_undone_where_it_was(tmp_path, written):
     ledger, journal = left_behind(tmp_path, written=written)
     assert spent(ledger) == WHOLE
-    assert not journal.exists() or not journal.read_bytes().startswith(_journal._JOURNAL)
+    assert not journal.exists() or not journal.read_bytes().startswith(journals._JOURNAL)
     ledger.reserve(Pure(epsilon=TINY))
     assert spent(ledger) == WHOLE + TINY
 
@@ -205,7 +207,7 @@ def test_a_file_that_was_used_elsewhere_and_comes_back_keeps_its_charges(tmp_pat
             charge.draw(Pure(epsilon=TINY))
     was = spent(away)
     assert was == WHOLE + (charges + written) * TINY
-    _sqlite.close_all()
+    sqlite.close_all()
     moved.rename(ledger.url)
     content = Path(ledger.url).read_bytes()
     for use in (lambda: ledger.reserve(Pure(epsilon=TINY)), lambda: ledger.remaining, ledger.verify):
@@ -253,7 +255,7 @@ def test_a_new_ledger_is_not_made_beside_what_another_one_left(tmp_path, end):
 def test_a_log_beside_a_file_that_has_none_is_refused(tmp_path):
     """SQLite would put what is in it over the file."""
     ledger = make(tmp_path / "budget.db")
-    _sqlite.close_all()
+    sqlite.close_all()
     with closing(in_log(shutil.copy(ledger.url, tmp_path / "log.db"))) as older:
         older.execute("UPDATE account SET spent = 0")
         shutil.copy(tmp_path / "log.db-wal", f"{ledger.url}-wal")
@@ -265,7 +267,7 @@ def test_a_process_that_is_killed_in_the_middle_of_its_pages_is_undone_or_notice
     """Killed by the system at the first page behind a limit, with its journal complete and the first pages written."""
     ledger = filled(tmp_path / "budget.db", 30)
     was = spent(ledger)
-    _sqlite.close_all()
+    sqlite.close_all()
 
     def doomed():
         size = Path(ledger.url).stat().st_size
@@ -277,13 +279,13 @@ def test_a_process_that_is_killed_in_the_middle_of_its_pages_is_undone_or_notice
 
     assert in_child(doomed) == -signal.SIGXFSZ
     journal = Path(f"{ledger.url}-journal")
-    assert journal.read_bytes().startswith(_journal._JOURNAL)
+    assert journal.read_bytes().startswith(journals._JOURNAL)
     alone = Path(shutil.copy(ledger.url, elsewhere(tmp_path)))
     use = lambda: Ledger.open(alone, account="orders").reserve(Pure(epsilon=TINY))  # noqa: E731
     with pytest.raises(LedgerError, match=r"holds half of a write|is damaged"):
         use()
     assert not verified(alone)
-    _sqlite.close_all()
+    sqlite.close_all()
     shutil.copy(journal, f"{alone}-journal")  # put beside it again, as the message says
     use()
     charged = len(ledger.statement().charges) - 30
@@ -304,7 +306,7 @@ def in_log(path):
 
 def older(path):
     """Make the file of a ledger one that an older version has left."""
-    _sqlite.close_all()
+    sqlite.close_all()
     in_log(path).close()
     Path(f"{path}-journal").unlink(missing_ok=True)
     assert Path(path).read_bytes()[18] == 2
@@ -326,7 +328,7 @@ def test_a_file_that_an_older_process_has_open_is_not_charged_beside_its_log(tmp
     ledger = make(tmp_path / "budget.db")
     ledger.reserve(Pure(epsilon=TINY))
     older(ledger.url)
-    monkeypatch.setattr(_sqlite, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(sqlite, "_TIMEOUT", 0.05)
     with closing(in_log(ledger.url)) as process:
         process.execute("SELECT * FROM account").fetchall()
         refused(lambda: ledger.reserve(Pure(epsilon=TINY)), "is kept open by an older version of sordino")
@@ -382,7 +384,7 @@ def test_a_write_that_somebody_undid_is_not_called_done(tmp_path, monkeypatch):
 
     for meddle in (lambda before: Path(f"{ledger.url}-journal").unlink(), undo):
         charge = ledger.reserve(Pure(epsilon=TINY))
-        _sqlite.close_all()
+        sqlite.close_all()
         meddles = partial(meddle, Path(ledger.url).read_bytes())
 
         class Connection(sqlite3.Connection):
@@ -403,11 +405,11 @@ def test_a_write_that_somebody_undid_is_not_called_done(tmp_path, monkeypatch):
 
 def test_a_file_without_its_journal_is_checked_once(tmp_path, monkeypatch):
     ledger, checks = make(tmp_path / "budget.db"), []
-    monkeypatch.setattr(_sqlite, "is_whole", lambda connection: checks.append(1) or True)
+    monkeypatch.setattr(sqlite, "is_whole", lambda connection: checks.append(1) or True)
     ledger.reserve(Pure(epsilon=TINY))
     assert not checks
     for k in range(1, 3):
-        _sqlite.close_all()
+        sqlite.close_all()
         Path(f"{ledger.url}-journal").unlink()
         assert ledger.remaining
         for _ in range(3):
@@ -418,13 +420,13 @@ def test_a_file_without_its_journal_is_checked_once(tmp_path, monkeypatch):
 def test_of_a_journal_that_is_too_long_to_be_looked_at_nobody_says_that_it_fits(tmp_path):
     """Its old first page may stand farther back than it is looked at, and tell of another state."""
     ledger = make(tmp_path / "budget.db")
-    _sqlite.close_all()
+    sqlite.close_all()
     size = Path(ledger.url).stat().st_size
-    head = _journal._JOURNAL + struct.pack(">5I", 1, 0, size // PAGE, 512, PAGE)
-    for length, fits in ((_journal._MOST // 2, True), (_journal._MOST, False)):
+    head = journals._JOURNAL + struct.pack(">5I", 1, 0, size // PAGE, 512, PAGE)
+    for length, fits in ((journals._MOST // 2, True), (journals._MOST, False)):
         Path(f"{ledger.url}-journal").write_bytes(head.ljust(length, b"\0"))
         with Path(ledger.url).open("rb") as file:
-            seen = partial(_journal.look, file.fileno(), ledger.url, ledger.url)
+            seen = partial(journals.look, file.fileno(), ledger.url, ledger.url)
             if fits:
                 assert not seen().alone
             else:

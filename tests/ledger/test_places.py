@@ -27,7 +27,8 @@ from ledger.fakes import (
 )
 from sordino.cost import Pure
 from sordino.errors import LedgerConflict
-from sordino.ledger import Ledger, _filesystem, _sqlite
+from sordino.ledger import Ledger
+from sordino.ledger.store import journal, sqlite
 
 SMALL = Fraction(1, 1000)
 
@@ -37,7 +38,7 @@ def test_a_file_that_was_replaced_is_another_ledger(tmp_path):
     ledger.reserve(Mechanism(0.5))
     other = make(tmp_path / "other.db", 2)
     charge = ledger.reserve(Mechanism(0.25))
-    _sqlite.close_all()
+    sqlite.close_all()
     assert ledger.remaining == Fraction(1, 4)  # its connection is kept again
     Path(other.url).replace(ledger.url)
     assert ledger.remaining == 2
@@ -58,7 +59,7 @@ def test_a_ledger_of_the_same_name_about_something_else_is_not_charged(tmp_path)
         unit="customer",
         source="/data/others.parquet",
     )
-    _sqlite.close_all()
+    sqlite.close_all()
     Path(other.url).replace(ledger.url)
     refused(
         lambda: ledger.reserve(Mechanism(0.1)),
@@ -116,7 +117,7 @@ def test_somebody_in_this_process_may_read_the_file(tmp_path):
 def test_reading_the_file_at_every_statement_loses_nothing(tmp_path, monkeypatch):
     ledger = make(tmp_path / "budget.db", 1)
     assert ledger.remaining == 1
-    _sqlite.close_all()
+    sqlite.close_all()
 
     class Connection(sqlite3.Connection):
         def execute(self, sql, *arguments):
@@ -132,7 +133,7 @@ def test_reading_the_file_at_every_statement_loses_nothing(tmp_path, monkeypatch
                 charge.release(Mechanism(SMALL), [1], entropy=REAL)
             keys.append(charge.id)
             assert in_child(lambda: ledger.reserve(Pure(epsilon=SMALL))) == 0
-    _sqlite.close_all()
+    sqlite.close_all()
     assert set(keys) <= {line.id for line in ledger.statement().charges}
     assert spent(ledger) == 6 * SMALL
 
@@ -140,7 +141,7 @@ def test_reading_the_file_at_every_statement_loses_nothing(tmp_path, monkeypatch
 def test_a_copy_that_is_made_between_two_charges_is_sound(tmp_path):
     ledger = make(tmp_path / "budget.db")
     ledger.reserve(Mechanism(0.5))
-    _sqlite.close_all()
+    sqlite.close_all()
     shutil.copy(ledger.url, tmp_path / "copy.db")
     ledger.reserve(Mechanism(0.25))
     copy = Ledger.open(tmp_path / "copy.db", account="orders")
@@ -148,24 +149,24 @@ def test_a_copy_that_is_made_between_two_charges_is_sound(tmp_path):
 
 
 def test_more_files_than_connections_are_kept(tmp_path):
-    ledgers = [make(tmp_path / f"{k}.db") for k in range(3 * _sqlite._KEPT)]
+    ledgers = [make(tmp_path / f"{k}.db") for k in range(3 * sqlite._KEPT)]
     charges = [ledger.reserve(Mechanism(0.5)) for ledger in ledgers]
-    assert len(_sqlite._open) <= _sqlite._KEPT
+    assert len(sqlite._open) <= sqlite._KEPT
     in_threads([lambda c=c: (c.release(Mechanism(0.25), [1], entropy=REAL), c.settle()) for c in charges])
-    assert len(_sqlite._open) <= _sqlite._KEPT
+    assert len(sqlite._open) <= sqlite._KEPT
     assert {spent(ledger) for ledger in ledgers} == {Fraction(1, 4)}
 
 
 def test_one_connection_is_kept_and_used_again(tmp_path, monkeypatch):
     ledger = make(tmp_path / "budget.db")
     assert ledger.remaining == 1
-    _sqlite.close_all()
+    sqlite.close_all()
     opened, connect = [], sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: opened.append(a) or connect(*a, **k))
     for _ in range(10):
         with ledger.reserve(Pure(epsilon=SMALL)) as charge:
             charge.draw(Pure(epsilon=SMALL))
-    assert len(opened) == len(_sqlite._open) == 1
+    assert len(opened) == len(sqlite._open) == 1
 
 
 def test_a_fork_finds_no_connection_and_waits_for_the_transaction(tmp_path):
@@ -173,7 +174,7 @@ def test_a_fork_finds_no_connection_and_waits_for_the_transaction(tmp_path):
     assert ledger.remaining == 1
 
     def look():
-        assert not _sqlite._open
+        assert not sqlite._open
         ledger.reserve(Mechanism(0.1))
         # And its own children find none either.
         assert finished(child(lambda: ledger.reserve(Mechanism(0.1)))) == 0
@@ -185,12 +186,12 @@ def test_a_fork_finds_no_connection_and_waits_for_the_transaction(tmp_path):
 def test_a_fork_outside_of_python_is_noticed(tmp_path):
     ledger = make(tmp_path / "budget.db")
     assert ledger.remaining == 1
-    assert ledger.url in _sqlite._open
-    kept = _sqlite._open[ledger.url]
-    _sqlite._open[ledger.url] = kept._replace(process=kept.process + 1)  # as a child sees it
+    assert ledger.url in sqlite._open
+    kept = sqlite._open[ledger.url]
+    sqlite._open[ledger.url] = kept._replace(process=kept.process + 1)  # as a child sees it
     refused(lambda: ledger.reserve(Mechanism(0.1)), "was forked outside of Python")
     refused(lambda: ledger.remaining, "was forked outside of Python")
-    _sqlite._open[ledger.url] = kept
+    sqlite._open[ledger.url] = kept
     assert spent(ledger) == 0
 
 
@@ -231,7 +232,7 @@ def test_network_file_systems_are_refused_before_anything_is_made(tmp_path, monk
     mounts.write_text(LINE.format(device="0:0", kind="nfs") + "broken line\n\n" + here)
     folder = tmp_path / "data"
     folder.mkdir()
-    monkeypatch.setattr(_sqlite, "check_place", lambda path: _filesystem.check_place(path, mounts))
+    monkeypatch.setattr(sqlite, "check_place", lambda path: journal.check_place(path, mounts))
     if not is_network:
         assert make(folder / "budget.db").remaining == 1
         return
@@ -239,9 +240,9 @@ def test_network_file_systems_are_refused_before_anything_is_made(tmp_path, monk
     refused(lambda: make(folder / "budget.db"), "share a ledger in PostgreSQL")
     assert not list(folder.iterdir())
     with monkeypatch.context() as patch:
-        patch.setattr(_sqlite, "check_place", _filesystem.check_place)
+        patch.setattr(sqlite, "check_place", journal.check_place)
         ledger = make(folder / "budget.db")
-        _sqlite.close_all()
+        sqlite.close_all()
     refused(lambda: ledger.reserve(Mechanism(0.1)), "is on a network file system")
     refused(lambda: Ledger.open(ledger.url, account="orders"), "is on a network file system")
 
@@ -252,7 +253,7 @@ def test_a_file_that_is_mounted_alone_is_refused(tmp_path, monkeypatch):
     mounts = tmp_path / "mountinfo"
     place = str(folder / "budget.db").replace(" ", "\\040")
     mounts.write_text(f"36 35 0:0 / {place} rw - ext4 /dev/x rw\n")
-    monkeypatch.setattr(_sqlite, "check_place", lambda path: _filesystem.check_place(path, mounts))
+    monkeypatch.setattr(sqlite, "check_place", lambda path: journal.check_place(path, mounts))
     refused(lambda: make(folder / "budget.db"), "is mounted as a single file")
     assert make(folder / "other.db").remaining == 1
 
@@ -260,7 +261,7 @@ def test_a_file_that_is_mounted_alone_is_refused(tmp_path, monkeypatch):
 def test_a_file_with_two_names_is_refused(tmp_path):
     """Each name would have a journal of its own."""
     ledger = make(tmp_path / "budget.db")
-    _sqlite.close_all()
+    sqlite.close_all()
     os.link(ledger.url, tmp_path / "twin.db")
     for path in (ledger.url, tmp_path / "twin.db"):
         refused(lambda path=path: Ledger.open(path, account="orders"), "has 2 names (hard links)")

@@ -13,7 +13,7 @@ from ledger.fakes import REAL, REPLACE, Entropy, Mechanism, make, raw
 from ledger.faults import failing, trigger
 from sordino.cost import ZCDP, Pure
 from sordino.errors import SordinoError
-from sordino.ledger import _sqlite
+from sordino.ledger.store import sqlite
 from support.postgres import own_server
 
 CANARY = 917364528.125
@@ -88,7 +88,7 @@ def test_a_canary_is_in_no_file_and_in_no_error(tmp_path, monkeypatch, where):
     with pytest.raises(SordinoError, match="disk is full") as refused:
         charge.release(Mechanism(0.1), answers, entropy=REAL)
     ends()
-    _sqlite.close_all()
+    sqlite.close_all()
     said.append("".join(traceback.format_exception(refused.value)))
     assert len(released) >= 1
     assert len(said) > 50

@@ -10,8 +10,9 @@ import pytest
 
 from ledger.fakes import REAL, Mechanism, charge_some, make
 from sordino.cost import Pure
-from sordino.ledger import _sqlite, schema
+from sordino.ledger import schema
 from sordino.ledger.schema import OPERATIONS, rendered
+from sordino.ledger.store import sqlite
 
 SMALL = Fraction(1, 1000)
 
@@ -76,7 +77,7 @@ QUESTIONS = {"ACCOUNT": schema.ACCOUNT, "ONE_CHARGE": schema.ONE_CHARGE, "EVENTS
 def test_questions_use_an_index_in_sqlite(tmp_path, name):
     ledger = make(tmp_path / "budget.db")
     charge_some(ledger, 20)
-    _sqlite.close_all()
+    sqlite.close_all()
     sql = rendered(QUESTIONS[name], "", ":@")
     given = {"account": "orders", "charge": "x", "after": 3, "until": 5}
     connection = sqlite3.connect(ledger.url)
@@ -108,7 +109,7 @@ def test_questions_use_an_index_in_postgres(server, name):
 def test_operations_use_an_index_in_sqlite(tmp_path, operation):
     ledger = make(tmp_path / "budget.db")
     charge_some(ledger, 20)
-    _sqlite.close_all()
+    sqlite.close_all()
     connection = sqlite3.connect(ledger.url)
     connection.create_function("chain", 1, str)
     given = {name: 0 if kind == "bigint" else "x" for name, kind in operation.parameters.items()}

@@ -13,7 +13,8 @@ import pytest
 from ledger.fakes import REAL, Mechanism, in_child, make, refused, spent
 from ledger.test_moved_files import hot, older
 from sordino.errors import LedgerError
-from sordino.ledger import Ledger, _sqlite
+from sordino.ledger import Ledger
+from sordino.ledger.store import sqlite
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def folder():
 @contextmanager
 def closed_to_writing(folder, *, files=0o444):
     """Let nobody write into a folder and its files while the block runs."""
-    _sqlite.close_all()
+    sqlite.close_all()
     for file in folder.iterdir():
         file.chmod(files)
     folder.chmod(0o555)
@@ -86,7 +87,7 @@ def test_a_ledger_that_may_only_be_read_is_read_and_not_charged(folder):
 def test_half_of_a_write_is_not_undone_by_who_may_not_write_and_nothing_is_read_of_it(folder):
     ledger = make(folder / "budget.db")
     ledger.reserve(Mechanism(0.25))
-    _sqlite.close_all()
+    sqlite.close_all()
     journal = Path(f"{ledger.url}-journal")
     journal.write_bytes(hot(journal.read_bytes()))
     before = Path(ledger.url).read_bytes()
@@ -105,7 +106,7 @@ def test_half_of_a_write_is_not_undone_by_who_may_not_write_and_nothing_is_read_
 def test_a_file_without_a_journal_in_a_folder_that_takes_none(folder):
     ledger = make(folder / "budget.db")
     ledger.reserve(Mechanism(0.25))
-    _sqlite.close_all()
+    sqlite.close_all()
     Path(f"{ledger.url}-journal").unlink()
 
     def use():

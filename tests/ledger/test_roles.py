@@ -14,8 +14,9 @@ import pytest
 from ledger.fakes import REAL, Mechanism, in_threads, make, raw, refused, spent
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerError
-from sordino.ledger import Ledger, _postgres
+from sordino.ledger import Ledger
 from sordino.ledger.schema import OPERATIONS, TABLES
+from sordino.ledger.store import postgres
 from support.postgres import fresh
 
 ROLE, NOBODY = (
@@ -266,7 +267,7 @@ def test_what_nobody_could_read_is_not_written(owner, charger, wrong):
 
 def test_functions_of_somebody_else_are_not_called(owner, charger):
     raw(owner, f"ALTER FUNCTION ~reserve OWNER TO {ROLE}")
-    _postgres.close_all()
+    postgres.close_all()
     refused(lambda: Ledger.open(owner, account="orders"), "are not those of its owner")
     raw(owner, "ALTER FUNCTION ~reserve OWNER TO CURRENT_USER")
     raw(owner, "ALTER FUNCTION ~reserve SECURITY INVOKER")

@@ -15,7 +15,8 @@ import pytest
 
 from ledger.fakes import Mechanism, make, raw, refused
 from sordino.errors import InvalidParameter, LedgerError, SordinoError
-from sordino.ledger import Budget, Ledger, _store, canonical_source
+from sordino.ledger import Budget, Ledger, canonical_source
+from sordino.ledger.store import store
 from support.postgres import own_server
 
 SECRET = "s3cr3t-Zq9"
@@ -24,7 +25,7 @@ SECRET = "s3cr3t-Zq9"
 @pytest.fixture
 def guarded(monkeypatch):
     """Return the address of a role that needs its password, in a cluster of the tests."""
-    monkeypatch.setattr(_store, "PATIENCE", 0.0)
+    monkeypatch.setattr(store, "PATIENCE", 0.0)
     cluster = own_server()
     with psycopg.connect(cluster.url(), autocommit=True) as connection:
         connection.execute("SET client_min_messages = warning")

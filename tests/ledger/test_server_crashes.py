@@ -17,7 +17,8 @@ from ledger.operations import happened, prepare
 from ledger.test_servers import own  # noqa: F401  (a fixture)
 from sordino.data import PrivacyUnit
 from sordino.errors import DataSourceError, LedgerError
-from sordino.ledger import Ledger, _postgres, _store
+from sordino.ledger import Ledger
+from sordino.ledger.store import postgres, store
 
 STEPS = [
     (name, point, moment)
@@ -111,7 +112,7 @@ def test_a_server_that_goes_in_the_middle_of_a_commit(own, tmp_path, name, how):
 
 def test_a_server_that_is_away_for_one_step_leaves_what_was_charged(own, tmp_path, monkeypatch):  # noqa: F811
     """Away for the draw: no noise. Away for the settlement: the release is made, and stays charged in full."""
-    monkeypatch.setattr(_store, "PATIENCE", 0.1)
+    monkeypatch.setattr(store, "PATIENCE", 0.1)
     ledger, made = make(own.url()), []
 
     def away_for_the_draw():
@@ -132,7 +133,7 @@ def test_a_server_that_is_away_for_one_step_leaves_what_was_charged(own, tmp_pat
     own.start()
     assert made[0].simulated is False
     assert spent(ledger) == sd.Budget(epsilon=0.5).limit
-    _postgres.close_all()
+    postgres.close_all()
 
 
 def test_a_source_that_goes_away_in_the_middle_of_a_question_is_charged_and_says_nothing(own, tmp_path):  # noqa: F811
@@ -171,4 +172,4 @@ def test_a_source_that_goes_away_in_the_middle_of_a_question_is_charged_and_says
     assert spent(ledger) == sd.Budget(epsilon=0.5).limit
     with psycopg.connect(own.url(), autocommit=True) as connection:
         connection.execute("DROP VIEW slow")
-    _postgres.close_all()
+    postgres.close_all()

@@ -29,8 +29,9 @@ from ledger.fakes import (
 from ledger.test_many import EACH, fill
 from sordino.cost import Pure
 from sordino.errors import BudgetExceeded
-from sordino.ledger import Budget, Ledger, _postgres, _store
+from sordino.ledger import Budget, Ledger
 from sordino.ledger.schema import OPERATIONS
+from sordino.ledger.store import postgres, store
 from support.postgres import fresh, own_server
 
 SERIALIZABLE = "default_transaction_isolation%3Dserializable"
@@ -78,7 +79,7 @@ def test_the_first_charge_of_a_ledger_waits_for_a_server_too(own):
     """A ledger that was opened before, or by its name alone, asks the server what the account is for."""
     made = make(own.url(), EACH)
     at_once = Ledger(own.url(), "orders")
-    _postgres.close_all()
+    postgres.close_all()
     own.stop(signal.SIGQUIT)
     keys, waiting = [], threading.Event()
 
@@ -97,7 +98,7 @@ def test_the_first_charge_of_a_ledger_waits_for_a_server_too(own):
 
 def test_a_refusal_waits_for_a_server_that_goes_after_the_charge_was_tried(own, monkeypatch):
     """Whether it fits is asked once more, to say how much remains."""
-    ledger, applied, back = make(own.url(), EACH), _postgres.PostgresStore.apply, []
+    ledger, applied, back = make(own.url(), EACH), postgres.PostgresStore.apply, []
     ledger.reserve(Pure(epsilon=EACH))
 
     def apply(self, operation, parameters):
@@ -107,7 +108,7 @@ def test_a_refusal_waits_for_a_server_that_goes_after_the_charge_was_tried(own, 
         back[0].start()
         return done
 
-    monkeypatch.setattr(_postgres.PostgresStore, "apply", apply)
+    monkeypatch.setattr(postgres.PostgresStore, "apply", apply)
     with pytest.raises(BudgetExceeded, match="but 0 remains"):
         ledger.reserve(Pure(epsilon=EACH))
     back[0].join()
@@ -115,7 +116,7 @@ def test_a_refusal_waits_for_a_server_that_goes_after_the_charge_was_tried(own, 
 
 
 def test_a_server_that_stays_away_is_given_up(own, monkeypatch):
-    monkeypatch.setattr(_store, "PATIENCE", 0.2)
+    monkeypatch.setattr(store, "PATIENCE", 0.2)
     ledger, mechanism = make(own.url()), Mechanism(0.1)
     charge = ledger.reserve(Mechanism(0.5))
     own.stop(signal.SIGQUIT)
@@ -153,7 +154,7 @@ def test_a_stopped_session_between_two_charges_is_not_noticed(server):
 
 @pytest.mark.parametrize("setting", [SERIALIZABLE, REPEATABLE, "synchronous_commit%3Doff"])
 def test_defaults_of_the_server_do_not_matter(server, monkeypatch, setting):
-    monkeypatch.setattr(_store, "_FIRST_WAIT", 0.001)
+    monkeypatch.setattr(store, "_FIRST_WAIT", 0.001)
     url, keys = f"{server}?options=-c%20{setting}", []
     ledger = make(url, 60 * EACH)
     in_threads([lambda: keys.extend(fill(ledger, 20))] * 4)
@@ -192,7 +193,7 @@ def test_a_pooler_may_change_the_session_between_two_statements(server):
     ledger = make(server)
     for k in range(12):  # a driver would prepare a statement after five
         with ledger.reserve(Mechanism(0.01), label=f"{k}") as charge:
-            for waiting in _postgres._idle.values():
+            for waiting in postgres._idle.values():
                 for _, connection in waiting:
                     connection.execute("DISCARD ALL")
             charge.release(Mechanism(0.01), [1], entropy=REAL)
@@ -210,7 +211,7 @@ def test_makers_of_a_schema_wait_for_each_other(server):
 def test_a_fork_opens_connections_of_its_own(server):
     ledger = make(server)
     keys = fill(ledger, 1)
-    before = [connection.pgconn.backend_pid for _, connection in _postgres._idle[server]]
+    before = [connection.pgconn.backend_pid for _, connection in postgres._idle[server]]
     assert before
 
     def work():
@@ -219,14 +220,14 @@ def test_a_fork_opens_connections_of_its_own(server):
         warnings.simplefilter("error")  # a connection that is dropped while it is open warns of that
         fill(ledger, 3)
         assert dropped == []
-        mine = [connection.pgconn.backend_pid for _, connection in _postgres._idle[server]]
+        mine = [connection.pgconn.backend_pid for _, connection in postgres._idle[server]]
         assert mine
         assert not set(mine) & set(before)
 
     assert in_child(work) == 0
     assert [finished(process) for process in [child(lambda: fill(ledger, 3)) for _ in range(3)]] == [0] * 3
     keys += fill(ledger, 1)
-    assert {process for process, _ in _postgres._idle[server]} == {os.getpid()}
+    assert {process for process, _ in postgres._idle[server]} == {os.getpid()}
     assert spent(ledger) == 14 * EACH
 
 

@@ -109,7 +109,7 @@ def _ledger(library: Path, folder: Path) -> None:
         )
         if run(line):
             raise RuntimeError(name)
-    from sordino.ledger._sqlite import close_all
+    from sordino.ledger.store.sqlite import close_all
 
     close_all()
     (folder / "l.db").rename(library / "l.db")

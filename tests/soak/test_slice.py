@@ -20,7 +20,8 @@ from soak.tables import Tables
 from soak.witness import Said, Witness
 from soak.writers import NANO, cost
 from sordino.errors import BudgetExceeded
-from sordino.ledger import Budget, Ledger, _sqlite
+from sordino.ledger import Budget, Ledger
+from sordino.ledger.store import sqlite
 
 ROOT = Path(__file__).resolve().parents[2]
 ABOUT = {"adjacency": "add-remove", "unit": "customer", "source": "name:orders"}
@@ -155,7 +156,7 @@ def seen(tmp_path_factory):
     told.say("v", third.id)
     told.say("A", "0.0.4", "orders", 10)
     told.close()
-    _sqlite.close_all()
+    sqlite.close_all()
     return tables.of(ledger.url), folder / "witness", {"orders": 1000}
 
 

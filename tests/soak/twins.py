@@ -15,8 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from sordino.errors import BudgetExceeded, LedgerError
-from sordino.ledger import Charge, Ledger, _journal, _pages, _postgres, _sqlite, _sqlite_schema, schema
+from sordino.ledger import Charge, Ledger, schema
+from sordino.ledger.account import pages
 from sordino.ledger.amounts import amount_of, exact_cost
+from sordino.ledger.store import journal, postgres, sqlite, sqlite_schema
 
 
 def _put(owner: Any, name: str, value: Any) -> None:
@@ -38,9 +40,9 @@ def checked_first() -> None:
     )
     _put(schema, "RESERVE", unconditional)
     operations = (unconditional, *schema.OPERATIONS[1:])
-    for module in (schema, _postgres):
+    for module in (schema, postgres):
         _put(module, "OPERATIONS", operations)
-    for module in (schema, _postgres, _sqlite_schema):
+    for module in (schema, postgres, sqlite_schema):
         _put(module, "TABLES", tables)
     reserve = Ledger.reserve
 
@@ -137,7 +139,7 @@ def noise_first() -> None:
 
 def asynchronous() -> None:
     """A server may answer before what it has committed is written."""
-    _put(_postgres, "_DURABLE", "PERFORM set_config('synchronous_commit', 'off', true);")
+    _put(postgres, "_DURABLE", "PERFORM set_config('synchronous_commit', 'off', true);")
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------------
@@ -145,39 +147,39 @@ def asynchronous() -> None:
 
 def in_log() -> None:
     """What is charged lies in a log beside the file, as it did before decision 0015."""
-    connect, look = _sqlite._connect, _journal.look
+    connect, look = sqlite._connect, journal.look
 
     def connected(path: str, kind: str, *, in_log: bool) -> Any:
         connection = connect(path, kind, in_log=True)
         connection.execute("PRAGMA journal_mode = WAL")
         return connection
 
-    def looked(*where: Any) -> _journal.Beside:
+    def looked(*where: Any) -> journal.Beside:
         try:
             version = look(*where).version
         except LedgerError:
             version = schema.VERSION
-        return _journal.Beside(version=version, in_log=False, alone=False)
+        return journal.Beside(version=version, in_log=False, alone=False)
 
-    _put(_sqlite, "_connect", connected)
-    _put(_sqlite, "look", looked)
-    _put(_sqlite, "_check_counted", lambda *_: None)
+    _put(sqlite, "_connect", connected)
+    _put(sqlite, "look", looked)
+    _put(sqlite, "_check_counted", lambda *_: None)
 
 
 def any_journal() -> None:
     """Nobody looks at the journal beside a file, nor at a file without one, before SQLite does what it does with them."""
 
-    def looked(*_: Any) -> _journal.Beside:
-        return _journal.Beside(version=schema.VERSION, in_log=False, alone=False)
+    def looked(*_: Any) -> journal.Beside:
+        return journal.Beside(version=schema.VERSION, in_log=False, alone=False)
 
-    _put(_sqlite, "look", looked)
-    _put(_sqlite, "_check_counted", lambda *_: None)
+    _put(sqlite, "look", looked)
+    _put(sqlite, "_check_counted", lambda *_: None)
 
 
 def posix_locks() -> None:
     """Only SQLite's own locks keep processes apart, which a process loses when it closes the file anywhere."""
-    _put(_sqlite, "_take", lambda *_: None)
-    _put(_sqlite, "_check_counted", lambda *_: None)
+    _put(sqlite, "_take", lambda *_: None)
+    _put(sqlite, "_check_counted", lambda *_: None)
 
 
 # ---- servers --------------------------------------------------------------------------------------------------------------
@@ -185,7 +187,7 @@ def posix_locks() -> None:
 
 def hasty() -> None:
     """The first question about an account does not wait for a server."""
-    _put(_pages, "patiently", lambda ask: ask())
+    _put(pages, "patiently", lambda ask: ask())
 
 
 TWINS: dict[str, Callable[[], None]] = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sordino.ledger._charge import Charge
-from sordino.ledger._charged_stream import ChargedStream
-from sordino.ledger._history import Event, Verification
-from sordino.ledger._identity import canonical_source, canonical_unit
-from sordino.ledger._ledger import Ledger
-from sordino.ledger._statement import ChargeLine, Statement
+from sordino.ledger.account.charge import Charge
+from sordino.ledger.account.charged_stream import ChargedStream
+from sordino.ledger.account.identity import canonical_source, canonical_unit
+from sordino.ledger.account.ledger import Ledger
+from sordino.ledger.account.statement import ChargeLine, Statement
 from sordino.ledger.amounts import Budget
+from sordino.ledger.history import Event, Verification
 
 __all__ = [
     "Budget",

@@ -2,7 +2,7 @@
 
 The SQL is what SQLite and PostgreSQL share; `~` stands before the names of the ledger's own things and
 `:name` is a parameter. SQLite runs an operation's statements in one transaction. PostgreSQL stores them as a
-function (`_postgres`), so that a role can be allowed to charge without being allowed to write into a table.
+function (`store.postgres`). So a role can be allowed to charge without being allowed to write into a table.
 
 A charge has a key that only the process which reserved it knows. The table keeps the hash of the key
 (`lock`), so that nobody else can draw from the charge or settle it.

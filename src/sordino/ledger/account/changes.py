@@ -12,12 +12,12 @@ from sordino._address import is_server_table
 from sordino.constraints import ADJACENCY, shown, text
 from sordino.errors import BudgetExceeded, InvalidParameter, LedgerConflict
 from sordino.ledger import schema
-from sordino.ledger._history import FACTS, Account, chained, digest_of
-from sordino.ledger._identity import canonical_unit, is_about, known_source
-from sordino.ledger._pages import Pages
-from sordino.ledger._records import body_of, described, nonce, recorded
-from sordino.ledger._store import Store, carry_out
+from sordino.ledger.account.identity import canonical_unit, is_about, known_source
+from sordino.ledger.account.pages import Pages
+from sordino.ledger.account.records import body_of, described, nonce, recorded
 from sordino.ledger.amounts import MEASURES, NANO, check_claims, exact_cost, nano_down, nano_up
+from sordino.ledger.history import FACTS, Account, chained, digest_of
+from sordino.ledger.store.store import Store, carry_out
 
 _WRITTEN = "An account of an older version knows its table by that address: name the server as it does. "
 

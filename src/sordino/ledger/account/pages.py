@@ -9,9 +9,9 @@ from typing import final
 from sordino.constraints import text
 from sordino.errors import BudgetExceeded, LedgerConflict, LedgerError
 from sordino.ledger import schema
-from sordino.ledger._history import FACTS, Account, ChargeRow, Replay, Row, Verification, json_of
-from sordino.ledger._store import Rows, Store, patiently
 from sordino.ledger.amounts import MEASURES, decimal
+from sordino.ledger.history import FACTS, Account, ChargeRow, Replay, Row, Verification, json_of
+from sordino.ledger.store.store import Rows, Store, patiently
 
 _AT_ONCE = 5_000  # events that are held in memory
 

@@ -66,7 +66,7 @@ def store_at(url: str) -> Store:
     named = text(url, "url")
     scheme, mark, _ = named.partition("://")
     if mark and scheme.lower() in {"postgresql", "postgres"}:
-        from sordino.ledger._postgres import PostgresStore  # noqa: PLC0415  (its driver is an extra)
+        from sordino.ledger.store.postgres import PostgresStore  # noqa: PLC0415  (its driver is an extra)
 
         return PostgresStore(named)
     if (_NOT_A_PATH.match(named) and not mark) or (mark and not _SCHEME.fullmatch(scheme)):
@@ -79,7 +79,7 @@ def store_at(url: str) -> Store:
         raise LedgerError(
             f"A ledger is the path of a file or postgresql://HOST/DATABASE; {scheme}:// is neither."
         )
-    from sordino.ledger._sqlite import SqliteStore  # noqa: PLC0415  (one driver is enough)
+    from sordino.ledger.store.sqlite import SqliteStore  # noqa: PLC0415  (one driver is enough)
 
     return SqliteStore(named)
 

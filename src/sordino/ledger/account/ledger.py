@@ -10,16 +10,22 @@ from typing import Any, final
 from sordino.constraints import ADJACENCY, COUNT, POSITIVE, TRUTH, Number, shown, text
 from sordino.errors import InvalidParameter, LedgerConflict
 from sordino.ledger import schema as schema_module
-from sordino.ledger._changes import give_up, grant, request
-from sordino.ledger._charge import Charge
-from sordino.ledger._export import dp_events, json_lines
-from sordino.ledger._history import ChargeRow, Event, Verification, event_of
-from sordino.ledger._identity import canonical_unit, known_source
-from sordino.ledger._pages import Pages, names
-from sordino.ledger._records import body_of
-from sordino.ledger._statement import ChargeLine, Statement, line_of, statement_of
-from sordino.ledger._store import carry_out, store_at
+from sordino.ledger.account.changes import give_up, grant, request
+from sordino.ledger.account.charge import Charge
+from sordino.ledger.account.identity import canonical_unit, known_source
+from sordino.ledger.account.pages import Pages, names
+from sordino.ledger.account.records import body_of
+from sordino.ledger.account.statement import (
+    ChargeLine,
+    Statement,
+    dp_events,
+    json_lines,
+    line_of,
+    statement_of,
+)
 from sordino.ledger.amounts import Budget, amount_of, nano_down, nano_up, things
+from sordino.ledger.history import ChargeRow, Event, Verification, event_of
+from sordino.ledger.store.store import carry_out, store_at
 
 
 @final

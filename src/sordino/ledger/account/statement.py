@@ -1,14 +1,20 @@
-"""What an account says of itself, as read-only values: the `Statement` and one `ChargeLine` a charge."""
+"""What an account says of itself, as read-only values: the `Statement` and one `ChargeLine` a charge.
+
+It is exported for other programs as JSON Lines, which can be checked without sordino, and as events of
+dp_accounting.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.ledger._history import Account, ChargeRow, json_of
+from sordino.cost import ZCDP, Pure
 from sordino.ledger.amounts import MEASURES, amount_of
+from sordino.ledger.history import FACTS, Account, ChargeRow, Row, json_of
 
 
 @final
@@ -197,3 +203,25 @@ def statement_of(account: Account, shares: Iterable[tuple[str, int]], rows: Iter
         shares={name: amount_of(share) for name, share in sorted(shares)},
         charges=tuple(line_of(row) for row in rows),
     )
+
+
+def json_lines(account: Account, rows: Iterable[Row]) -> Iterator[str]:
+    """Return one line about the account, then one for each event with all that its hash covers.
+
+    Amounts are in billionths.
+    """
+    yield json.dumps({"type": "account", **{name: getattr(account, name) for name in FACTS}}, sort_keys=True)
+    for row in rows:
+        yield json.dumps({"type": "event", **row._asdict()}, sort_keys=True)
+
+
+def dp_events(statement: Statement) -> list[Any]:
+    """Return what the account was charged with as events of dp_accounting.
+
+    There is one for each charge or share that cost something.
+    """
+    from sordino.accounting import to_dp_events  # noqa: PLC0415  (its driver is an extra)
+
+    notion = Pure if statement.meter == "pure" else ZCDP
+    spent = [*(line.charged for line in statement.charges), *statement.shares.values()]
+    return list(to_dp_events([notion(**{statement.measure: amount}) for amount in spent if amount]).events)

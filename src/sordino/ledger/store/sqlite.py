@@ -11,7 +11,7 @@ reader may take the journal of a living writer for one that a dead one left, and
 Hence:
 * Whoever connects, reads or writes holds `flock` on the file, which nobody else's close can drop. Between
   transactions a connection holds no lock of either kind, so it can be kept, and there is nothing to lose.
-* Before SQLite touches the file, `_journal.look` says whether what lies beside it belongs to it. A file
+* Before SQLite touches the file, `journal.look` says whether what lies beside it belongs to it. A file
   without a journal of its own is checked as a whole (`_whole`) before it is charged.
 * A write is done when the file itself counts it, and its journal is still the one that was written: programs
   that know nothing of `flock` may have come between.
@@ -35,14 +35,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
-from sordino.ledger._backup import back_up
-from sordino.ledger._filesystem import check_place
-from sordino.ledger._history import chained
-from sordino.ledger._journal import Beside, counted, look
-from sordino.ledger._sqlite_schema import bring_up_to_date, build_if_empty, version_of
-from sordino.ledger._store import Rows
-from sordino.ledger._whole import is_whole
+from sordino.ledger.history import chained
 from sordino.ledger.schema import VERSION, Operation, rendered
+from sordino.ledger.store.backup import back_up, is_whole
+from sordino.ledger.store.journal import Beside, check_place, counted, look
+from sordino.ledger.store.sqlite_schema import bring_up_to_date, build_if_empty, version_of
+from sordino.ledger.store.store import Rows
 
 _TIMEOUT = 30.0
 _POLL = 0.001

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, final
 from sordino._address import without_password
 from sordino.constraints import text
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
-from sordino.ledger._store import Rows, TryAgainError
 from sordino.ledger.schema import OPERATIONS, TABLES, VERSION, Operation, rendered
+from sordino.ledger.store.store import Rows, TryAgainError
 
 try:
     import psycopg

@@ -14,10 +14,10 @@ from typing import Any, Literal, NoReturn, Self, final
 
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError, SimulatedRelease
 from sordino.ledger import schema
-from sordino.ledger._charged_stream import ChargedStream, check_streams
-from sordino.ledger._records import body_of, described
-from sordino.ledger._store import Store, carry_out
+from sordino.ledger.account.charged_stream import ChargedStream, check_streams
+from sordino.ledger.account.records import body_of, described
 from sordino.ledger.amounts import MEASURES, check_claims, exact_cost, nano_up
+from sordino.ledger.store.store import Store, carry_out
 from sordino.remnants import no_remnants
 
 _STALE = (
