@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import sordino as sd
 from sordino.data import Total
 from sordino.data.sources.engine import Engine
-from sordino.estimators._clipped_steps import clipped_steps
+from sordino.estimators.clipped.clipped_steps import clipped_steps
 from sordino.session import BoundedValue, Groups
 from sordino.session._bounded_total import BoundedTotal, Figure
 from support.postgres import database

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from sordino.estimators._quantile import middle_of, value_at
-from sordino.estimators.rank_search import RankFlip, Runs
+from sordino.estimators.quantiles.quantile import middle_of, value_at
+from sordino.estimators.quantiles.rank_search import RankFlip, Runs
 
 _FAR = 25  # noise beyond this many scales has a probability of e^-25
 _WHOLE = 900

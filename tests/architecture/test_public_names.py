@@ -114,7 +114,7 @@ def test_a_command_that_selects_loads_nothing_that_adds_up_numbers():
     ).stdout.split()
     assert not {
         "narwhals",
-        "sordino.estimators._quantile",
+        "sordino.estimators.quantiles.quantile",
         "sordino.mechanisms.folded",
         "sordino.session._plan_numbers",
     } & set(seen)

@@ -27,7 +27,7 @@ from sordino.errors import (
     UnsafePredicate,
 )
 from sordino.estimators import BucketCounts
-from sordino.estimators._clipped_steps import clipped_steps
+from sordino.estimators.clipped.clipped_steps import clipped_steps
 from support.number_states import GRIDS, STEPS, agrees, asked, floats, wholes
 from support.tables import KINDS, columns, made
 

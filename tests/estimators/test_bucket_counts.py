@@ -265,12 +265,12 @@ def test_parts_merged_in_any_order_are_the_whole():
 
 
 def test_blocks_do_not_show(monkeypatch):
-    from sordino.estimators import _bucket_counts
+    from sordino.estimators.columns import bucket_counts
 
     grid = GRIDS["from 0"]
     values = np.random.default_rng(2).lognormal(3, 2, 1001)
     whole = counted(values, grid)
-    monkeypatch.setattr(_bucket_counts, "BLOCK", 1)
+    monkeypatch.setattr(bucket_counts, "BLOCK", 1)
     small = sd.BucketGrid(edges=grid.edges[:1])  # whose blocks hold two records
     assert np.array_equal(counted(values, grid), whole)
     assert counted(values, small).tolist() == [whole[0], 1001 - whole[0]]
@@ -329,10 +329,10 @@ def test_a_logarithm_alone_would_be_convicted():
 
 
 def test_a_search_from_an_edge_too_far_would_be_convicted():
-    from sordino.estimators import _bucket_counts
+    from sordino.estimators.columns import bucket_counts
 
     grid = GRIDS["from 0"]
-    table = _bucket_counts._table(grid, "f")
+    table = bucket_counts._table(grid, "f")
     values = awkward(grid)
     assert np.array_equal(table.counts(values), expected(values.tolist(), grid))
     broken = dataclasses.replace(table, passed=np.roll(table.passed, -1))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sordino.errors import InvalidParameter
-from sordino.estimators._clipped_steps import clipped_steps
+from sordino.estimators.clipped.clipped_steps import clipped_steps
 
 TOP = 1 << 52
 

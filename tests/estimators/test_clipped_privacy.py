@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sordino import BucketCounts, ClippedMean, ClippedSum
-from sordino.estimators._clipped_noise import TotalNoise
+from sordino.estimators.clipped.total_noise import TotalNoise
 
 VALUES = (None, -9.0, -2.0, 0.5, 2.0, 7.99, 1e308)
 GRID = {"cap": 8, "growth": 2, "unit": 1}

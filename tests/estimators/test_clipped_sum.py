@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from sordino import SYSTEM, BucketCounts, BucketGrid, ClippedMean, ClippedSum, InvalidParameter, Seeded
-from sordino.estimators._clipped_noise import TotalNoise
-from sordino.estimators.clip import RATIO
+from sordino.estimators.clipped.clip import RATIO
+from sordino.estimators.clipped.total_noise import TotalNoise
 
 SKEWED = np.random.default_rng(5).lognormal(3, 1, 400)
 BOTH = pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sordino import BucketCounts, BucketGrid, ClippedMean, ClippedSum, Quantile, Quantiles, Seeded
-from sordino.estimators.rank_search import Runs
+from sordino.estimators.quantiles.rank_search import Runs
 
 GRID = BucketGrid.geometric(lower=0, cap=127, growth=2)  # edges 1, 3, ..., 127
 LARGEST = (1 << 60) // (GRID.size + 1)

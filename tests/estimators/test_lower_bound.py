@@ -25,7 +25,7 @@ from sordino import (
     SparseVector,
     lower_bound,
 )
-from sordino.estimators._difference import Difference
+from sordino.estimators.difference import Difference
 from sordino.noise import DiscreteLaplace, Geometric
 from support.findings import (
     LIFTS,

@@ -18,7 +18,7 @@ from sordino import (
     Seeded,
     mean_of_reports,
 )
-from sordino.estimators._mean_of_reports import _reach
+from sordino.estimators.reports import _reach
 
 MIXTURE = CompositeMechanism(lower=0, upper=10, epsilon=1, activation="mixture")
 

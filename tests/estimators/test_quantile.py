@@ -16,8 +16,8 @@ from scipy import stats
 
 from sordino import BucketCounts, BucketGrid, Quantile, QuantileValue, Seeded
 from sordino.audit.enumeration.scans import positions
-from sordino.estimators._quantile import middle_of
-from sordino.estimators.rank_search import RankFlip, RankSearch, Runs
+from sordino.estimators.quantiles.quantile import middle_of
+from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import Geometric
 from support.fit import LEVEL

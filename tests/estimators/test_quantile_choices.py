@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sordino import BucketCounts, InvalidParameter, Quantile, Seeded, cost
-from sordino.estimators._quantile_plan import LARGER_FIRST, correction, flips, upward, walks_far
-from sordino.estimators.rank_search import RankFlip, RankSearch
+from sordino.estimators.quantiles.quantile_plan import LARGER_FIRST, correction, flips, upward, walks_far
+from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch
 
 HALF = Fraction(1, 2)
 PUBLIC = {"q": 0.5, "epsilon": 1, "adjacency": "add-remove", "lower": 0, "cap": 15, "growth": 2}

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from sordino import BucketCounts, InvalidParameter, Ledger, Quantiles, QuantileValues, Seeded, cost
-from sordino.estimators.quantiles import Place
-from sordino.estimators.rank_search import Runs
+from sordino.estimators.quantiles.quantiles import Place
+from sordino.estimators.quantiles.rank_search import Runs
 from sordino.ledger import Budget
 from support.fit import LEVEL
 from support.quantiles import split_law

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sordino import Seeded
-from sordino.estimators._clipped_value import ShareTest, tail
+from sordino.estimators.clipped.clipped_value import ShareTest, tail
 from sordino.noise import DiscreteLaplace
 
 

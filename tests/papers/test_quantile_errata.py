@@ -11,7 +11,7 @@ from scipy import integrate, special
 
 from sordino import BucketCounts, Quantile, Quantiles, Seeded
 from sordino.cost import Range
-from sordino.estimators.rank_search import Runs
+from sordino.estimators.quantiles.rank_search import Runs
 from support.quantiles import first_of, walk
 
 HALF = Fraction(1, 2)

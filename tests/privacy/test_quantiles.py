@@ -12,7 +12,7 @@ from sordino import BucketCounts, Quantile, Quantiles, Seeded, audit
 from sordino.audit.enumeration.quantiles import law_of, quantiles_paths
 from sordino.cost import Pure, Range
 from sordino.errors import InvalidParameter
-from sordino.estimators.rank_search import Runs
+from sordino.estimators.quantiles.rank_search import Runs
 from support.fit import LEVEL
 from support.rank_laws import law, multiplied, neighbours, part_law, plus
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sordino.data import PrivacyUnit, StepRange, open_source, prepare_numbers
 from sordino.estimators import BucketCounts, BucketGrid
-from sordino.estimators._clipped_steps import clipped_steps
+from sordino.estimators.clipped.clipped_steps import clipped_steps
 
 SALT = b"0123456789abcdef"
 GEOMETRIC = BucketGrid.geometric

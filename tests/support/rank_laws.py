@@ -10,7 +10,7 @@ import numpy as np
 
 from sordino import BucketCounts, Quantile
 from sordino.audit.enumeration.quantiles import quantile_paths, quantiles_paths
-from sordino.estimators.rank_search import RankFlip, Runs
+from sordino.estimators.quantiles.rank_search import RankFlip, Runs
 
 
 @cache

@@ -18,7 +18,7 @@ from sordino.audit.enumeration.scans import positions
 from sordino.audit.enumeration.subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts, ClippedMean, ClippedSum
-from sordino.estimators.clip import Clip
+from sordino.estimators.clipped.clip import Clip
 from sordino.noise import DiscreteLaplace
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 

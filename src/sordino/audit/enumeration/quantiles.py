@@ -18,8 +18,8 @@ from sordino.audit.enumeration.scans import Listed, positions
 from sordino.audit.enumeration.subject import Stated, Subject
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketCounts, Quantile, Quantiles
-from sordino.estimators.quantiles import Place
-from sordino.estimators.rank_search import RankFlip, RankSearch, Runs
+from sordino.estimators.quantiles.quantiles import Place
+from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.noise import DiscreteLaplace
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 

@@ -1,9 +1,9 @@
 """Writes the SQL with which the embedded engine adds up numbers in whole steps.
 
 Each number is clipped and rounded down by itself, so sums are sums of whole numbers. The rule is that of
-`estimators._clipped_steps`: max(low, min(high, floor(x / step))); what is missing is left out. A step is a
-power of two, so floats are divided by it exactly. Whole numbers and decimals are divided as whole numbers of
-128 bits. Values beyond the ends never enter the arithmetic, so nothing overflows.
+`estimators.clipped.clipped_steps`: max(low, min(high, floor(x / step))); what is missing is left out. A step
+is a power of two, so floats are divided by it exactly. Whole numbers and decimals are divided as whole
+numbers of 128 bits. Values beyond the ends never enter the arithmetic, so nothing overflows.
 """
 
 from __future__ import annotations

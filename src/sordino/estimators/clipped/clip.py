@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from sordino.cost import Cost, Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators._bucket_counts import BucketCounts
-from sordino.estimators._bucket_grid import BucketGrid
+from sordino.estimators.columns.bucket_counts import BucketCounts
+from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, monotone_cost
 from sordino.noise import Geometric

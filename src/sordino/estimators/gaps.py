@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
-from sordino.estimators._difference import differences
+from sordino.estimators.difference import differences
 from sordino.releases import HybridTop, Positives, TopK, Value, Values, pictured, plain
 
 Selection = TopK | HybridTop | Positives

@@ -24,9 +24,16 @@ from sordino.cost import Cost, Pure, Range, compose, repeat
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.errors import InvalidParameter
-from sordino.estimators._quantile import CONFIDENCE, ColumnQuantiles, QuantileValue, beyond, counted, value_at
-from sordino.estimators._quantile_plan import Adjacency, correction, walk_is_safe
-from sordino.estimators.rank_search import RankSearch, Runs
+from sordino.estimators.quantiles.quantile import (
+    CONFIDENCE,
+    ColumnQuantiles,
+    QuantileValue,
+    beyond,
+    counted,
+    value_at,
+)
+from sordino.estimators.quantiles.quantile_plan import Adjacency, correction, walk_is_safe
+from sordino.estimators.quantiles.rank_search import RankSearch, Runs
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import DiscreteLaplace, Geometric

@@ -17,12 +17,12 @@ from sordino.constraints import FINITE, Number, OrNone, shown
 from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators._bucket_counts import BucketCounts
-from sordino.estimators._clipped_column import ClippedColumn
-from sordino.estimators._clipped_noise import TotalNoise
-from sordino.estimators._clipped_steps import clipped_steps
-from sordino.estimators._clipped_value import ClippedValue
-from sordino.estimators.clip import Clip
+from sordino.estimators.clipped.clip import Clip
+from sordino.estimators.clipped.clipped_column import ClippedColumn
+from sordino.estimators.clipped.clipped_steps import clipped_steps
+from sordino.estimators.clipped.clipped_value import ClippedValue
+from sordino.estimators.clipped.total_noise import TotalNoise
+from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.remnants import no_remnants
 
 

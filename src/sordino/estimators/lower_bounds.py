@@ -16,7 +16,7 @@ import numpy as np
 
 from sordino.constraints import SHARE, TRUTH, Number
 from sordino.errors import InvalidParameter
-from sordino.estimators._difference import Difference, differences
+from sordino.estimators.difference import Difference, differences
 from sordino.grid import CLAMP
 from sordino.mechanisms import SparseVector
 from sordino.mechanisms.crossings.thresholds import cut_at

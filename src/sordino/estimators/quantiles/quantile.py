@@ -33,10 +33,10 @@ from sordino.cost import Cost
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators._bucket_counts import BucketCounts
-from sordino.estimators._bucket_grid import BucketGrid
-from sordino.estimators._quantile_plan import Adjacency, Plan, flips
-from sordino.estimators.rank_search import RankFlip, RankSearch, Runs
+from sordino.estimators.columns.bucket_counts import BucketCounts
+from sordino.estimators.columns.bucket_grid import BucketGrid
+from sordino.estimators.quantiles.quantile_plan import Adjacency, Plan, flips
+from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.mechanisms.base import Mechanism
 from sordino.releases import Release
 from sordino.remnants import no_remnants

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
-from sordino.estimators._bucket_counts import BucketCounts
+from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.grid import Steps
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import first_head

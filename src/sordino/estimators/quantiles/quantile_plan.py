@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Literal, final
 
 from sordino.cost import Cost, Pure, Range, compose
-from sordino.estimators._bucket_grid import BucketGrid
-from sordino.estimators.rank_search import RankFlip, RankSearch
+from sordino.estimators.columns.bucket_grid import BucketGrid
+from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch
 from sordino.grid import fit_rate
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_cost
 from sordino.noise import Geometric

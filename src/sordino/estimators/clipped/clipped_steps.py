@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import POWER_OF_TWO, shown
 from sordino.errors import InvalidParameter
-from sordino.estimators._records import blocks, number_of
+from sordino.estimators.columns.records import blocks, number_of
 from sordino.grid import CLAMP
 
 _HALF = 32

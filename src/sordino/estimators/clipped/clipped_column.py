@@ -30,11 +30,11 @@ from sordino.cost import Cost, Pure, compose
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy
 from sordino.errors import InvalidParameter
-from sordino.estimators._bucket_counts import BucketCounts
-from sordino.estimators._bucket_grid import BucketGrid
-from sordino.estimators._clipped_noise import TotalNoise
-from sordino.estimators._clipped_value import ClippedValue, clipped_ends
-from sordino.estimators.clip import Clip, ClipSearch, Sides
+from sordino.estimators.clipped.clip import Clip, ClipSearch, Sides
+from sordino.estimators.clipped.clipped_value import ClippedValue, clipped_ends
+from sordino.estimators.clipped.total_noise import TotalNoise
+from sordino.estimators.columns.bucket_counts import BucketCounts
+from sordino.estimators.columns.bucket_grid import BucketGrid
 from sordino.mechanisms.base import Mechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency

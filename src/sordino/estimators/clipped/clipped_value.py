@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import final
 
 from sordino.constraints import SHARE, TRUTH, Number
-from sordino.estimators._clipped_noise import TotalNoise
-from sordino.estimators.clip import Clip
+from sordino.estimators.clipped.clip import Clip
+from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.releases import Release
 
 Ends = tuple[Fraction, Fraction]

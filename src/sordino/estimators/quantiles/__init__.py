@@ -1,0 +1,1 @@
+"""Quantiles of a column without bounds: one, or several under one charge; the search over ranks."""
