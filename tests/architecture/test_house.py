@@ -13,7 +13,7 @@ EXAMPLE = '''"""A docstring is no code,
 
 however long it is."""
 
-from sordino.noise._law import Law  # a comment at the end of a line
+from sordino.noise.law import Law  # a comment at the end of a line
 
 SIZE = 2
 """An attribute has one, too."""

@@ -12,7 +12,7 @@ from sordino.audit.black_boxes.columns import columns
 from sordino.audit.black_boxes.runs import CHARGED, Part
 from sordino.audit.black_boxes.shape import seen
 from sordino.cost import Pure
-from sordino.noise._uniform import uniform_below
+from sordino.noise.samplers.uniform import uniform_below
 
 
 @dataclass(frozen=True)

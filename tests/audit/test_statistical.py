@@ -25,7 +25,7 @@ from sordino.audit import Finite, Subject
 from sordino.audit.black_boxes.outcome_costs import beyond_zcdp
 from sordino.audit.controls.enumerated import CONTROLS
 from sordino.cost import Pure
-from sordino.noise._uniform import uniform_below
+from sordino.noise.samplers.uniform import uniform_below
 
 LEVEL = 1e-6 / 200  # of one test, see support/fit.py: here the confidence of each audit
 SURE = 1 - LEVEL

@@ -15,7 +15,7 @@ from sordino import (
     SparseVector,
 )
 from sordino.noise import DiscreteLaplace
-from sordino.noise._geometric import _WORD_LIMIT
+from sordino.noise.geometric import _WORD_LIMIT
 
 EDGE = _WORD_LIMIT - 1  # the furthest draw that a word holds
 FAR = 1 << 90

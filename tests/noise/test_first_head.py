@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sordino import SYSTEM, Seeded
-from sordino.noise import _first_head as module
 from sordino.noise import first_head
-from sordino.noise._first_head import _Runs
-from sordino.noise._lazy_uniform import LazyUniform
+from sordino.noise.samplers import first_head as module
+from sordino.noise.samplers.first_head import _Runs
+from sordino.noise.samplers.lazy_uniform import LazyUniform
 from support.fit import LEVEL
 from support.scripted import Scripted
 

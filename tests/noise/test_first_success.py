@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sordino import SYSTEM, Seeded
-from sordino.noise import _first_success as module
 from sordino.noise import first_success
+from sordino.noise.samplers import first_success as module
 from support.fit import LEVEL
 from support.scripted import Scripted
 

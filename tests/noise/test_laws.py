@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sordino import SYSTEM, Seeded
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric, Probability, binomial
-from sordino.noise import _geometric as geometric_module
+from sordino.noise import geometric as geometric_module
 from support.fit import assert_convicted, assert_fits
 from support.scripted import Scripted
 
@@ -237,7 +237,7 @@ def test_binomial_asks_for_more_when_the_digits_do_not_tell():
 def test_a_wide_enclosure_decides_nothing():
     from decimal import Decimal
 
-    from sordino.noise._binomial import _inverted
+    from sordino.noise.samplers.binomial import _inverted
 
     wide = lambda _digits: (Decimal("0.2"), Decimal("0.3"))  # noqa: E731
     middle = 1 << 190  # U = 0.25: below C(0) = 0.8^5 = 0.33 for the one end, above 0.7^5 = 0.17 for the other
@@ -247,9 +247,9 @@ def test_a_wide_enclosure_decides_nothing():
 
 
 def test_gaussian_draws_that_only_the_exact_exponent_decides(monkeypatch):
-    from sordino.noise import _bernoulli
+    from sordino.noise.samplers import bernoulli
 
-    monkeypatch.setattr(_bernoulli, "BAND", 1.0)  # nothing is certain: every draw goes the exact way
+    monkeypatch.setattr(bernoulli, "BAND", 1.0)  # nothing is certain: every draw goes the exact way
     law = DiscreteGaussian(Fraction(1, 40))
     sample = law.sample(3000, Seeded(3))
     assert_fits(law, sample)
@@ -270,7 +270,7 @@ def test_wide_gaussians_have_closed_forms(rate):
 
 
 def test_the_closed_form_of_wide_gaussians_agrees_with_the_sum():
-    from sordino.noise._discrete_gaussian import _wide_sf
+    from sordino.noise.discrete_gaussian import _wide_sf
 
     law = DiscreteGaussian(Fraction(1, 1_900_000))  # still summed term by term
     points = np.array([-4000, -900, -1, 0, 1, 500, 3000, 6000])

@@ -9,8 +9,17 @@ import mpmath
 import numpy as np
 import pytest
 
-from sordino.noise import _powers
-from sordino.noise._powers import DEEP, UNIT, chances, exponentials, exponents, hazards, logarithms, uniforms
+from sordino.noise.samplers import powers
+from sordino.noise.samplers.powers import (
+    DEEP,
+    UNIT,
+    chances,
+    exponentials,
+    exponents,
+    hazards,
+    logarithms,
+    uniforms,
+)
 
 EDGES = np.array([math.log(2) / 2, math.log(2), 1.5 * math.log(2), -math.log1p(-math.sqrt(0.5)), DEEP])
 
@@ -101,7 +110,7 @@ def test_exponential_variables_of_words():
 
 def test_the_logarithm_of_two_in_two_parts():
     with mpmath.workdps(60):
-        parts = mpmath.mpf(_powers._LN2_HIGH) + mpmath.mpf(_powers._LN2_LOW)
+        parts = mpmath.mpf(powers._LN2_HIGH) + mpmath.mpf(powers._LN2_LOW)
         assert abs(parts - mpmath.ln2) < mpmath.mpf(2) ** -85
-    assert (_powers._LN2_HIGH * 2**33).is_integer()
-    assert abs(_powers._LN2 - math.log(2)) < 2.0**-53
+    assert (powers._LN2_HIGH * 2**33).is_integer()
+    assert abs(powers._LN2 - math.log(2)) < 2.0**-53

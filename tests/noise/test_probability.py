@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sordino.noise import Probability, bernoulli_exp, uniform_below
-from sordino.noise._bernoulli import below
+from sordino.noise.samplers.bernoulli import below
 from support.scripted import Scripted
 
 RATES = [Fraction(1, 2), Fraction(1, 50), Fraction(3, 7), Fraction(1, 10**9), Fraction(20), Fraction(5000)]

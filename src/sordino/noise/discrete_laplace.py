@@ -16,7 +16,7 @@ import numpy as np
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise._geometric import Geometric
+from sordino.noise.geometric import Geometric
 from sordino.noise.probability import Bounds, Enclosure, contexts, exp_bounds
 
 

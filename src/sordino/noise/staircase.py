@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise._bernoulli import bernoulli
-from sordino.noise._geometric import Geometric
-from sordino.noise._uniform import uniform_below
 from sordino.noise.discrete_laplace import _coins
+from sordino.noise.geometric import Geometric
 from sordino.noise.probability import Bounds, Probability, contexts, exp_bounds
+from sordino.noise.samplers.bernoulli import bernoulli
+from sordino.noise.samplers.uniform import uniform_below
 
 
 @final

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
-from sordino.noise._lazy_uniform import LazyUniform
-from sordino.noise._powers import UNIT, chances, exponents, logarithms, uniforms, widened
 from sordino.noise.probability import Bounds, contexts, exp_bounds
+from sordino.noise.samplers.lazy_uniform import LazyUniform
+from sordino.noise.samplers.powers import UNIT, chances, exponents, logarithms, uniforms, widened
 
 
 def first_success(

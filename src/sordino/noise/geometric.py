@@ -19,8 +19,8 @@ import numpy as np
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise._bernoulli import below, bernoulli
 from sordino.noise.probability import Enclosure, Probability, exp_bounds
+from sordino.noise.samplers.bernoulli import below, bernoulli
 
 _CHUNK = 1 << 15
 _HIGH = 8  # the digits from rate * 2^L >= 8 on are drawn together: all 0 but once in 2,981 draws

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise._bernoulli import bernoulli_exp
 from sordino.noise.discrete_laplace import DiscreteLaplace
+from sordino.noise.samplers.bernoulli import bernoulli_exp
 
 _WIDE = Fraction(1, 2_000_000)  # sigma from 1000 on: closed forms instead of a table
 _TAIL = 40  # standard deviations beyond which a term is below 1e-340

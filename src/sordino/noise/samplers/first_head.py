@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
-from sordino.noise._lazy_uniform import LazyUniform
-from sordino.noise._powers import UNIT, chances, exponentials, exponents
-from sordino.noise._uniform import uniform_below
 from sordino.noise.probability import Bounds, contexts, exp_bounds
+from sordino.noise.samplers.lazy_uniform import LazyUniform
+from sordino.noise.samplers.powers import UNIT, chances, exponentials, exponents
+from sordino.noise.samplers.uniform import uniform_below
 
 
 def first_head(
