@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.measuring import ROUNDS, medians, process, table
 from sordino.genomics import choose_method, most_significant
-from sordino.genomics._choose import _chosen
+from sordino.genomics.choose import _chosen
 from sordino.mechanisms.smooth.smooth_selection import largest_alpha
 from sordino.noise import GeneralizedCauchy
 from sordino.smooth import tdt

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.session._plan_above import run_of
+from sordino.session.plan_above import run_of
 
 DOMAIN = ["tea", "rice", "salt", "oil", "flour"]
 COUNTS = {

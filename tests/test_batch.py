@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.session import _batch, _session
+from sordino.session import batch as batch_module
+from sordino.session import session as session_module
 
 DOMAIN = ["tea", "rice", "salt"]
 
@@ -41,13 +42,13 @@ def session(orders, ledger):
 def reads(monkeypatch):
     """Count how often rows are read, and what was charged by then."""
     seen = []
-    run = _session.CountQuestion.run
+    run = session_module.CountQuestion.run
 
     def noted(question, **options):
         seen.append(question)
         return run(question, **options)
 
-    monkeypatch.setattr(_session.CountQuestion, "run", noted)
+    monkeypatch.setattr(session_module.CountQuestion, "run", noted)
     return seen
 
 
@@ -109,7 +110,7 @@ def test_an_error_after_the_charge_keeps_all_of_it(tmp_path, orders, monkeypatch
     def fails(question, **options):
         raise sd.DataSourceError.after_charge()
 
-    monkeypatch.setattr(_session.CountQuestion, "run", fails)
+    monkeypatch.setattr(session_module.CountQuestion, "run", fails)
     with session(orders, ledger) as s, pytest.raises(sd.DataSourceError):
         ask(s, 0.25, 0.25)
     assert ledger.remaining == Fraction(1, 2)
@@ -125,6 +126,6 @@ def test_a_zcdp_account_is_charged_in_rho(tmp_path, orders):
 
 
 def test_the_examples_are_true():
-    for module in (_batch, _session):
+    for module in (batch_module, session_module):
         result = doctest.testmod(module)
         assert (result.failed, result.attempted > 0) == (0, True)

@@ -20,7 +20,7 @@ from sordino.data import Total
 from sordino.data.sources.engine import Engine
 from sordino.estimators.clipped.clipped_steps import clipped_steps
 from sordino.session import BoundedValue, Groups
-from sordino.session._bounded_total import BoundedTotal, Figure
+from sordino.session.bounded_total import BoundedTotal, Figure
 from support.postgres import database
 
 ROW = sd.PrivacyUnit.row()

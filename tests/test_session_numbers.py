@@ -12,7 +12,7 @@ import pytest
 import sordino as sd
 from sordino.cost import Pure, repeat
 from sordino.session import Groups
-from sordino.session._table_numbers import TableNumbers
+from sordino.session.table_numbers import TableNumbers
 
 ROW = sd.PrivacyUnit.row()
 REPLACED = sd.PrivacyUnit.row(adjacency="replace-one")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sordino import COUNTING, BudgetExceeded, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK
 from sordino.accounting import ApproximateFilter, PureFilter, RDPFilter, ZCDPFilter
-from sordino.accounting._filters import Meter
+from sordino.accounting.filters import Meter
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Pure, Range, compose, repeat
 
 EACH = [

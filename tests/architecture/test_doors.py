@@ -157,7 +157,7 @@ def test_each_method_of_a_session_is_a_door():
     }
     # Only doors are asked for: other decorators wrap, too. A batch reads rows at its end, behind the door of `Desk.run`.
     assert {name for name, value in methods.items() if value.__code__.co_name != "door"} == {"batch"}
-    assert sd.session._desk.Desk.run.__code__.co_name == "door"
+    assert sd.session.desk.Desk.run.__code__.co_name == "door"
     assert {"top_k", "watch", "sum", "randomize", "batch"} <= set(methods)
 
 

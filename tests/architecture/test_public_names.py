@@ -106,7 +106,7 @@ def test_a_command_that_selects_loads_nothing_that_adds_up_numbers():
         [
             sys.executable,
             "-c",
-            "import sys, sordino.cli._work, sordino.session._session; print(*sys.modules)",
+            "import sys, sordino.cli.work, sordino.session.session; print(*sys.modules)",
         ],
         capture_output=True,
         text=True,
@@ -116,7 +116,7 @@ def test_a_command_that_selects_loads_nothing_that_adds_up_numbers():
         "narwhals",
         "sordino.estimators.quantiles.quantile",
         "sordino.mechanisms.folded",
-        "sordino.session._plan_numbers",
+        "sordino.session.plan_numbers",
     } & set(seen)
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sordino.cli import _work, run
+from sordino.cli import run, work
 
 
 @dataclass
@@ -124,4 +124,4 @@ def told(sordino, monkeypatch):
 @pytest.fixture
 def no_progress(monkeypatch):
     """Leave the progress bar out: it appears after a second, which a busy machine may need."""
-    monkeypatch.setattr(_work, "PATIENCE", 1e9)
+    monkeypatch.setattr(work, "PATIENCE", 1e9)

@@ -49,7 +49,7 @@ def few(monkeypatch):
     def leave(*claims):
         for place in (
             "sordino.audit.claims",
-            "sordino.audit._registry.claims",
+            "sordino.audit.registry.claims",
             "sordino.audit._unaudited.claims",
         ):
             monkeypatch.setattr(place, lambda: claims)
@@ -109,7 +109,7 @@ def test_a_control_that_is_misjudged_is_a_broken_claim(sordino, monkeypatch):
     wrong = dataclasses.replace(CONTROLS[0], broken=not CONTROLS[0].broken)
     monkeypatch.setattr("sordino.audit.controls.enumerated.CONTROLS", (wrong,))
     monkeypatch.setattr("sordino.audit.controls.continuous.CONTINUOUS", ())
-    monkeypatch.setattr("sordino.audit.claims", lambda: audit._registry.claims()[:1])
+    monkeypatch.setattr("sordino.audit.claims", lambda: audit.registry.claims()[:1])
     result = sordino("audit", "--all")
     assert result.code == 6
     assert wrong.name in result.err

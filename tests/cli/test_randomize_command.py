@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sordino as sd
-from sordino.cli import _randomize as module
+from sordino.cli import randomize as module
 
 FIXED = ("--synthetic", "--seed", 7, "--no-quiet")
 RANGE = ("--column", "amount", "--lower", 0, "--upper", 100, "--epsilon", 1)

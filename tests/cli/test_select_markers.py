@@ -113,7 +113,7 @@ def test_csv_and_table(select):
 
 def test_what_is_not_exact_is_used_only_if_allowed(select, monkeypatch):
     """Where nothing is better than the heavy tail, it is chosen with the flag, and said; without it never."""
-    import sordino.genomics._choose as choose
+    import sordino.genomics.choose as choose
 
     monkeypatch.setattr(choose, "NAMES", ("randomized-response", "heavy-tail"))
     choose._chosen.cache_clear()

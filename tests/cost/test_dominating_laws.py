@@ -12,8 +12,7 @@ import pytest
 
 from cost import exact
 from sordino import InvalidParameter
-from sordino.cost import BoundedRange, Pure, Range, compose, repeat
-from sordino.cost import _loss_law as loss_law
+from sordino.cost import BoundedRange, Pure, Range, compose, loss_law, repeat
 
 HERE = "price, upward, fixed threshold, replace-one"
 UP = Range(low=Fraction(1, 20), high=Fraction(1, 10), orientation=HERE)

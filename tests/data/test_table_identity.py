@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 import sordino as sd
-from sordino._address import ServerTable
+from sordino.address import ServerTable
 from sordino.data import PrivacyUnit, open_source
 from sordino.errors import DataSourceError, InvalidParameter, LedgerConflict
 from sordino.ledger import Budget, Ledger, canonical_source

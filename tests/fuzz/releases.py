@@ -17,7 +17,7 @@ from unittest.mock import patch
 from fuzz.predicates import render
 from fuzz.questions import Outcome, Question, make_domain
 from sordino import Seeded, Session
-from sordino.cli import _work, run
+from sordino.cli import run, work
 from sordino.data import PrivacyUnit
 from sordino.errors import SordinoError
 
@@ -137,7 +137,7 @@ def run_alone(arguments: list[str]) -> tuple[int, str, str]:
     """Run the command in this process; return its exit code, stdout and stderr."""
     out, err = io.StringIO(), io.StringIO()
     # No progress bar: it appears after a second, which a busy machine may need.
-    with redirect_stdout(out), redirect_stderr(err), patch.object(_work, "PATIENCE", math.inf):
+    with redirect_stdout(out), redirect_stderr(err), patch.object(work, "PATIENCE", math.inf):
         code = run(arguments)
     return code, out.getvalue(), err.getvalue()
 

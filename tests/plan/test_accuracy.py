@@ -26,7 +26,7 @@ from sordino import (
 from sordino.constraints import exact
 from sordino.mechanisms.crossings.split import Task, log_success
 from sordino.noise import DiscreteLaplace, Geometric
-from sordino.plan import _success
+from sordino.plan import success as success_module
 from sordino.plan._accuracy import (
     CHANCE,
     exponential_failure,
@@ -34,7 +34,7 @@ from sordino.plan._accuracy import (
     peeled_failure,
     permuted_failure,
 )
-from sordino.plan._success import success
+from sordino.plan.success import success
 from support.choices import permute_and_flip, softmax
 from support.enumeration import by_decide, by_formula, cdf, pmf
 from support.quiet import gumbel_law
@@ -102,7 +102,7 @@ def test_few_nodes_are_below_too_and_more_of_them_closer(monkeypatch, query, thr
     assert exact > 0.02
     short = []
     for nodes in (1 << 4, 1 << 6, 1 << 8):
-        monkeypatch.setattr(_success, "_NODES", nodes)
+        monkeypatch.setattr(success_module, "_NODES", nodes)
         short.append(exact - success(run, stages, low, high, *laws))
     assert min(short) >= 0
     assert short[1] <= max(short[0] / 4, 1e-10)

@@ -24,8 +24,8 @@ from sordino import (
 )
 from sordino.constraints import exact
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
-from sordino.plan import _success
-from sordino.plan._success import Question, expected, log_tails, success
+from sordino.plan import success as success_module
+from sordino.plan.success import Question, expected, log_tails, success
 from support.enumeration import cdf, pmf
 
 E, L = "exponential", "laplace"
@@ -133,7 +133,7 @@ def test_several_branches_from_below_and_closer_with_more_nodes(monkeypatch, law
     truth, short = by_sum(limit, passed, found, times), []
     assert truth > 0.03
     for nodes in (1 << 4, 1 << 7, 1 << 14):
-        monkeypatch.setattr(_success, "_NODES", nodes)
+        monkeypatch.setattr(success_module, "_NODES", nodes)
         short.append(truth - expected(limit, passed, found, times))
     assert min(short) >= -1e-13
     assert short[1] <= max(short[0] / 8, 1e-10)

@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 import sordino as sd
-from sordino.session._table_numbers import TableNumbers
+from sordino.session.table_numbers import TableNumbers
 from support.quantiles import law_of
 
 VALUES = (0.5, 2.0, 5.0)

@@ -30,9 +30,9 @@ def _message_quotes_a_field() -> None:
 
 def _header_before_the_charge() -> None:
     """The first line of CSV is written as soon as the options are known."""
-    from sordino.cli import _top
+    from sordino.cli import top
 
-    opened = _top.session_of
+    opened = top.session_of
 
     @contextmanager
     def early(source: str, options: dict[str, Any]) -> Iterator[Any]:
@@ -41,7 +41,7 @@ def _header_before_the_charge() -> None:
         with opened(source, options) as session:
             yield session
 
-    _top.session_of = early
+    top.session_of = early
 
 
 def _exit_code_seven() -> None:
@@ -94,7 +94,7 @@ def _charged_and_refused() -> None:
 
 def _ledger_keeps_a_row() -> None:
     """The detail of a charge holds the beginning of a file."""
-    from sordino.cli import _select as select
+    from sordino.cli import select
 
     pay = select.payer_of
 

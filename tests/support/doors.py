@@ -13,9 +13,9 @@ import numpy as np
 import sordino as sd
 from sordino.data import StepRange, Total
 from sordino.sensitivity import Sensitivity
-from sordino.session._bounded_total import BoundedTotal, Figure
-from sordino.session._table_numbers import Numbers, TableNumbers
+from sordino.session.bounded_total import BoundedTotal, Figure
 from sordino.session.local import LocalReports
+from sordino.session.table_numbers import Numbers, TableNumbers
 
 COUNTING = sd.COUNTING
 EITHER = Sensitivity(bound=1, monotone=False, adjacency="replace-one")

@@ -9,8 +9,8 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.accounting._parts import parts_of, total_of
 from sordino.accounting._pld import MISSING, SLACK, distribution_of, work_of
+from sordino.accounting.parts import parts_of, total_of
 from sordino.constraints import TRUTH
 from sordino.cost import ZCDP, Composition, Cost
 from sordino.cost.composition import exact_epsilon, split_failures

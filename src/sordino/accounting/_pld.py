@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from sordino.accounting._parts import Parts, parts_of, total_of
+from sordino.accounting.parts import Parts, parts_of, total_of
 from sordino.constraints import POSITIVE, Number, shown
 from sordino.cost import Approximate, BoundedRange, Cost, Pure, Range
 from sordino.cost.conversion import above, below, checked_delta, checked_epsilon

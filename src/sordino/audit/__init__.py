@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from sordino.audit._exact import exact
 from sordino.audit._page import page
-from sordino.audit._registry import ClaimReport, claims, run_claims
-from sordino.audit._report import Delta, Divergence, ExactReport, Witness
 from sordino.audit._smooth_bound import BoundWitness, SmoothBoundReport, smooth_bound
 from sordino.audit._unaudited import Unaudited, unaudited
 from sordino.audit.black_boxes.black_box import black_box
@@ -23,6 +21,8 @@ from sordino.audit.continuous.laws import Law
 from sordino.audit.continuous.races import Race
 from sordino.audit.enumeration.laws import Finite
 from sordino.audit.enumeration.subject import Subject
+from sordino.audit.registry import ClaimReport, claims, run_claims
+from sordino.audit.report import Delta, Divergence, ExactReport, Witness
 
 __all__ = [
     "Bar",

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from sordino.audit._report import ExactReport
 from sordino.audit.continuous.continuous import Asked, Continuous, points
 from sordino.audit.continuous.integrals import Budget
 from sordino.audit.continuous.report import loss as continuous_loss
@@ -25,6 +24,7 @@ from sordino.audit.enumeration.region import region
 from sordino.audit.enumeration.search import worst_pairs
 from sordino.audit.enumeration.subject import Subject
 from sordino.audit.enumeration.subjects import subject_of
+from sordino.audit.report import ExactReport
 from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, TRUTH, Number, shown
 from sordino.constraints import exact as exact_number
 from sordino.errors import InvalidParameter

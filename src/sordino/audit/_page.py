@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Iterator
 from html import escape
 
-from sordino.audit._registry import ClaimReport
-from sordino.audit._report import ExactReport
 from sordino.audit.black_boxes.report import Bar, StatisticalReport
+from sordino.audit.registry import ClaimReport
+from sordino.audit.report import ExactReport
 
 Report = ExactReport | StatisticalReport | ClaimReport
 

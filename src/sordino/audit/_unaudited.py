@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from sordino.audit._registry import claims
+from sordino.audit.registry import claims
 
 
 @final

@@ -35,18 +35,18 @@ INTERRUPTED = "Interrupted. Nothing more is released; whatever was charged stays
 # Each name with its module (and its name there) and its help. Importing a module may load an engine, and
 # `--help` must not.
 _COMMANDS = {
-    "top": ("_top", "Release the items that the most units touch."),
-    "above": ("_above", "Release the items, or the answers of a stream, that lie above a threshold."),
-    "count": ("_counts", "Release the number of rows, or of distinct units."),
-    "histogram": ("_counts", "Release the count of every item of a domain."),
-    "quantile": ("_numbers", "Release quantiles of a column of numbers."),
-    "sum": ("_numbers:total", "Release the sum of a column of numbers."),
-    "mean": ("_numbers", "Release the mean of a column of numbers."),
-    "randomize": ("_randomize", "Release a noisy report of every row of a column."),
-    "select": ("_select", "Release the best of some candidates with private scores."),
-    "plan": ("_plan", "Say what to expect of a release; nothing is read or charged."),
-    "ledger": ("_ledger", "Accounts with a budget."),
-    "audit": ("_audit", "Check claims of privacy, of sordino or of any program."),
+    "top": ("top", "Release the items that the most units touch."),
+    "above": ("above", "Release the items, or the answers of a stream, that lie above a threshold."),
+    "count": ("counts", "Release the number of rows, or of distinct units."),
+    "histogram": ("counts", "Release the count of every item of a domain."),
+    "quantile": ("numbers", "Release quantiles of a column of numbers."),
+    "sum": ("numbers:total", "Release the sum of a column of numbers."),
+    "mean": ("numbers", "Release the mean of a column of numbers."),
+    "randomize": ("randomize", "Release a noisy report of every row of a column."),
+    "select": ("select", "Release the best of some candidates with private scores."),
+    "plan": ("plan", "Say what to expect of a release; nothing is read or charged."),
+    "ledger": ("ledger", "Accounts with a budget."),
+    "audit": ("audit", "Check claims of privacy, of sordino or of any program."),
 }
 
 

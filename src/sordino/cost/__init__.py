@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sordino.cost._approximate import Approximate
-from sordino.cost._bounded_range import BoundedRange
-from sordino.cost._notion import Cost
-from sordino.cost._pure import Pure
-from sordino.cost._range import Range
-from sordino.cost._zcdp import ZCDP
+from sordino.cost.approximate import Approximate
+from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.composition import Composition, compose, repeat
+from sordino.cost.notion import Cost
+from sordino.cost.pure import Pure
+from sordino.cost.range import Range
 from sordino.cost.rdp import RDP
+from sordino.cost.zcdp import ZCDP
 
 __all__ = [
     "RDP",

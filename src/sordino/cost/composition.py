@@ -16,12 +16,8 @@ from fractions import Fraction
 from typing import Any, final
 
 from sordino.constraints import COUNT, WHOLE, shown
-from sordino.cost._approximate import Approximate
-from sordino.cost._bounded_range import BoundedRange
-from sordino.cost._loss_law import loss_laws
-from sordino.cost._notion import Cost
-from sordino.cost._pure import Pure
-from sordino.cost._range import Range
+from sordino.cost.approximate import Approximate
+from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import (
     above,
     below,
@@ -37,6 +33,10 @@ from sordino.cost.conversion import (
 from sordino.cost.digits import digits
 from sordino.cost.failure import failure, kept_epsilon, raised_delta
 from sordino.cost.keys import KEYS, ordered
+from sordino.cost.loss_law import loss_laws
+from sordino.cost.notion import Cost
+from sordino.cost.pure import Pure
+from sordino.cost.range import Range
 from sordino.cost.rdp_sum import summed_rdp
 from sordino.errors import InvalidParameter
 

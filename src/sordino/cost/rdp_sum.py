@@ -8,16 +8,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from sordino.cost._bounded_range import BoundedRange
-from sordino.cost._notion import Cost
-from sordino.cost._pure import Pure
-from sordino.cost._range import Range
-from sordino.cost._zcdp import ZCDP
+from sordino.cost.bounded_range import BoundedRange
 from sordino.cost.conversion import above
+from sordino.cost.notion import Cost
+from sordino.cost.pure import Pure
+from sordino.cost.range import Range
 from sordino.cost.rdp import LAST, RDP, falling, steps_of, union
+from sordino.cost.zcdp import ZCDP
 
 if TYPE_CHECKING:
-    from sordino.cost._rdp_arrays import Floats
+    from sordino.cost.rdp_arrays import Floats
 
 Curve: TypeAlias = Callable[[float], float]
 
@@ -116,7 +116,7 @@ def _curves(kind: str, numbers: list[Floats]) -> Callable[[float], Floats]:
     """Return all curves of one kind as a function of the order."""
     import numpy as np  # noqa: PLC0415
 
-    from sordino.cost import _rdp_arrays as arrays  # noqa: PLC0415
+    from sordino.cost import rdp_arrays as arrays  # noqa: PLC0415
 
     if kind.startswith("table"):
         orders, values = np.stack(numbers[::2], axis=1), np.stack(numbers[1::2], axis=1)

@@ -17,9 +17,9 @@ from sordino.constraints import COUNT, POSITIVE, Number
 from sordino.cost import Pure
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.genomics._choose import Name, choose_method
-from sordino.genomics._method import Method, Scale
+from sordino.genomics.choose import Name, choose_method
 from sordino.genomics.damped import FAMILIES
+from sordino.genomics.method import Method, Scale
 from sordino.releases import Choice, TopK
 from sordino.remnants import no_remnants
 from sordino.smooth.counts import tables

@@ -35,7 +35,7 @@ from sordino.mechanisms.gumbel_sparse_vector import weight
 from sordino.mechanisms.race import Gumbel
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.noise.probability import contexts, exp_bounds
-from sordino.plan._success import Noise, Question, expected, success
+from sordino.plan.success import Noise, Question, expected, success
 
 
 def _chance(value: Any) -> Fraction | None:

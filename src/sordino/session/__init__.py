@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.session._batch import Pending
-    from sordino.session._bounded_total import BoundedValue
-    from sordino.session._plan import Payer, Progress, Uncharged
-    from sordino.session._results import (
+    from sordino.session.batch import Pending
+    from sordino.session.bounded_total import BoundedValue
+    from sordino.session.local import LocalReports, Reported
+    from sordino.session.plan import Payer, Progress, Uncharged
+    from sordino.session.results import (
         AboveItem,
         AboveItems,
         Count,
@@ -19,18 +20,17 @@ if TYPE_CHECKING:
         TopItem,
         TopItems,
     )
-    from sordino.session._session import Session
-    from sordino.session._table_numbers import GroupRow, Groups
-    from sordino.session.local import LocalReports, Reported
+    from sordino.session.session import Session
+    from sordino.session.table_numbers import GroupRow, Groups
 
 _HOMES = {
-    "_batch": ("Pending",),
-    "_bounded_total": ("BoundedValue",),
-    "_plan": ("Payer", "Progress", "Uncharged"),
+    "batch": ("Pending",),
+    "bounded_total": ("BoundedValue",),
+    "plan": ("Payer", "Progress", "Uncharged"),
     "local": ("LocalReports", "Reported"),
-    "_results": ("AboveItem", "AboveItems", "Count", "CountedItem", "Histogram", "TopItem", "TopItems"),
-    "_session": ("Session",),
-    "_table_numbers": ("GroupRow", "Groups"),
+    "results": ("AboveItem", "AboveItems", "Count", "CountedItem", "Histogram", "TopItem", "TopItems"),
+    "session": ("Session",),
+    "table_numbers": ("GroupRow", "Groups"),
 }
 __all__ = [
     "AboveItem",

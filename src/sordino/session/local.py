@@ -22,7 +22,7 @@ from sordino.mechanisms import CompositeMechanism
 from sordino.releases import Release, Values, parameters, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
-from sordino.session._plan import Callback, Payer, Plan
+from sordino.session.plan import Callback, Payer, Plan
 
 Block = NDArray[np.float64]
 Write = Callable[[Block], None]

@@ -15,8 +15,8 @@ from typing import Any
 from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.remnants import no_remnants
-from sordino.smooth._floats import checked_beta, checked_ceiling, inner, outward
-from sordino.smooth._values import float_of
+from sordino.smooth.floats import checked_beta, checked_ceiling, inner, outward
+from sordino.smooth.values import float_of
 
 
 @no_remnants

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sordino.constraints import COUNT, PROPORTION, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.remnants import no_remnants
-from sordino.smooth._floats import Floats, checked_beta, inner, outward, rounded_up
-from sordino.smooth._values import clipped, limits
+from sordino.smooth.floats import Floats, checked_beta, inner, outward, rounded_up
+from sordino.smooth.values import clipped, limits
 
 
 @no_remnants

@@ -22,8 +22,8 @@ from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
 from sordino.releases import pictured
 from sordino.remnants import no_remnants
-from sordino.smooth._floats import Floats, checked_beta, inner, outward
-from sordino.smooth._values import as_floats
+from sordino.smooth.floats import Floats, checked_beta, inner, outward
+from sordino.smooth.values import as_floats
 
 LARGEST = 1 << 19
 """More tables than this are not listed."""

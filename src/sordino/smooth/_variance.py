@@ -17,8 +17,8 @@ import numpy as np
 
 from sordino.constraints import COUNT, FINITE, Number
 from sordino.remnants import no_remnants
-from sordino.smooth._floats import Floats, checked_beta, inner, outward, rounded_up
-from sordino.smooth._values import clipped, limits
+from sordino.smooth.floats import Floats, checked_beta, inner, outward, rounded_up
+from sordino.smooth.values import clipped, limits
 
 _WIDEST = 2.0**500  # squares are floats
 _STATISTIC_ERROR = 2.0**-48

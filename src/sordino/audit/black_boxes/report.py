@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
-from sordino.audit._report import Delta
+from sordino.audit.report import Delta
 from sordino.cost import Cost
 from sordino.errors import ClaimBroken, InvalidParameter
 from sordino.releases import plain

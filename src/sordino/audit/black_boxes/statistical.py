@@ -15,7 +15,6 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.audit._report import Delta
 from sordino.audit.black_boxes.binomial_bounds import RUNS, at_least, at_most
 from sordino.audit.black_boxes.columns import Columns, columns
 from sordino.audit.black_boxes.events import Chooser, Chosen, Question
@@ -23,6 +22,7 @@ from sordino.audit.black_boxes.features import Codes, learned
 from sordino.audit.black_boxes.outcome_costs import Beyond, Sides, beyond_pure, beyond_zcdp, charged
 from sordino.audit.black_boxes.report import Bar, Evidence, StatisticalReport
 from sordino.audit.black_boxes.runs import CHARGED, BlackBox, Part, Progress, Runner
+from sordino.audit.report import Delta
 from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, Number, shown, text
 from sordino.cost import Cost
 from sordino.errors import InvalidParameter

@@ -17,11 +17,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit._report import Witness
-from sordino.audit._views import Claimed
 from sordino.audit.continuous import enclosures as floats
 from sordino.audit.continuous.enclosures import Bounds, Floats, mean_exponential, number, total
 from sordino.audit.continuous.ratios import Cells, joined
+from sordino.audit.report import Witness
+from sordino.audit.views import Claimed
 
 
 @final

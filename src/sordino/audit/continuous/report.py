@@ -14,12 +14,12 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.audit._report import ExactReport, Witness
-from sordino.audit._views import Claimed, Views, above, interval_beyond
 from sordino.audit.continuous.continuous import Asked, Compared, Continuous
 from sordino.audit.continuous.enclosures import total
 from sordino.audit.continuous.ordered import Ordered
 from sordino.audit.continuous.ratios import TINY, joined
+from sordino.audit.report import ExactReport, Witness
+from sordino.audit.views import Claimed, Views, above, interval_beyond
 from sordino.errors import InvalidParameter
 
 _PARTS = 4 * TINY

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from sordino.audit._exact import exact
-from sordino.audit._report import ExactReport
 from sordino.audit.continuous.continuous import Continuous
 from sordino.audit.enumeration.subject import Subject
+from sordino.audit.report import ExactReport
 
 
 @final

@@ -13,14 +13,14 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, final
 
-from sordino.audit._report import ExactReport, Witness
-from sordino.audit._views import Claimed, above, interval_beyond
-from sordino.audit._written import at_least
 from sordino.audit.enumeration.comparison import Comparison, down, up
 from sordino.audit.enumeration.everywhere import epsilon_everywhere, renyi_everywhere
 from sordino.audit.enumeration.outcomes import Book, Outcomes
 from sordino.audit.enumeration.region import Region
 from sordino.audit.enumeration.subject import Subject
+from sordino.audit.report import ExactReport, Witness
+from sordino.audit.views import Claimed, above, interval_beyond
+from sordino.audit.written import at_least
 from sordino.errors import InvalidParameter
 
 Pair = tuple[Any, Any]

@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from sordino._address import duckdb_table
+from sordino.address import duckdb_table
 from sordino.constraints import shown, text
 from sordino.data.csv.csv_format import CsvFormat
 from sordino.data.csv.reader import open_csv

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sordino._address import ServerTable, duckdb_table, is_server_table, without_password
-from sordino._server_tables import named_by_its_server
+from sordino.address import ServerTable, duckdb_table, is_server_table, without_password
 from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter
+from sordino.server_tables import named_by_its_server
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _OF_A_SERVER = re.compile(r"postgresql:\d+/")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, final
 
-from sordino._address import without_password
+from sordino.address import without_password
 from sordino.constraints import text
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger.schema import OPERATIONS, TABLES, VERSION, Operation, rendered

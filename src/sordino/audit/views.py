@@ -1,0 +1,196 @@
+"""The views of a cost that an exact audit checks: Rényi orders, epsilons, intervals, and what each claims.
+
+Claim: a view that is held against a mechanism is one that its cost makes. Proof: docs/proofs/exact-audit.md,
+"Report".
+Floats: only outward rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, final
+
+from sordino.audit.report import Delta, Divergence
+from sordino.constraints import shown
+from sordino.cost import BoundedRange, Cost, Pure, Range
+from sordino.errors import InvalidParameter
+
+_ORDERS = (Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
+_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+_DELTAS = (1e-3, 1e-6)
+_MOST = 500
+_ROUNDING = 1e-12
+_LESS = 1 - 1e-9
+_ABOVE = "Subject.cost_of must never be above Subject.cost, which is what a ledger would have reserved."
+
+
+class Views(NamedTuple):
+    """Rényi orders, and epsilons of the hockey stick; None is the claim itself."""
+
+    orders: list[Fraction]
+    epsilons: list[Fraction | None]
+
+
+@final
+@dataclass(frozen=True)
+class Claimed:
+    """What is claimed for all outputs together, and for single ones if their costs differ."""
+
+    whole: Cost
+    of: Callable[[Any], Cost] | None
+
+    def cost(self, output: Any) -> Cost:
+        """Return what is claimed for an output."""
+        if self.of is None:
+            return self.whole
+        cost = self.of(output)
+        if isinstance(cost, type) or not isinstance(cost, Cost):
+            raise InvalidParameter(
+                f"Subject.cost_of must return costs, such as cost.Pure(epsilon=1); got {shown(cost)}."
+            )
+        return cost
+
+    def epsilon(self, output: Any) -> Fraction:
+        """Return the pure epsilon that is claimed for an output."""
+        pure = self.cost(output).pure()
+        if not isinstance(pure, Fraction):
+            raise InvalidParameter("Subject.cost_of must return pure costs where Subject.cost is pure.")
+        if pure > self.whole.pure():
+            raise InvalidParameter(_ABOVE)
+        return _checked(pure)
+
+    def divergence(self, alpha: Fraction, output: Any) -> Fraction:
+        """Return the Rényi divergence of order `alpha` that is claimed for an output."""
+        claimed, most = (_divergence(cost, alpha) for cost in (self.cost(output), self.whole))
+        if claimed == math.inf:
+            raise InvalidParameter(
+                f"audit.exact.orders must be orders at which the claim says something; got {float(alpha):g}."
+            )
+        # Both numbers are rounded, so a tiny excess is no contradiction.
+        if claimed > most * (1 + _ROUNDING):
+            raise InvalidParameter(_ABOVE)
+        return Fraction(claimed)
+
+    def views(self, orders: list[Fraction] | None, epsilons: list[Fraction] | None) -> Views:
+        """Return the views that were asked for, or where none were, those that say something."""
+        pure = self.whole.pure()
+        # A pure epsilon implies a curve and deltas; they are checked only where the cost claims more.
+        finer = isinstance(pure, Fraction) and _says_more(self.whole, pure)
+        if orders is None:
+            orders = [
+                alpha
+                for alpha in _ORDERS
+                if (finer or pure == math.inf) and _divergence(self.whole, alpha) < math.inf
+            ]
+        if self.of is not None and pure == math.inf and not orders:
+            raise InvalidParameter(
+                "Subject.cost_of must be None where neither a pure epsilon nor Rényi divergences are claimed."
+            )
+        where: list[Fraction | None]
+        if epsilons is not None:
+            where = [_checked(epsilon) for epsilon in epsilons]
+        elif isinstance(pure, Fraction):
+            where = [None, *(share * pure for share in _SHARES if finer)]
+        else:
+            where = [Fraction(self.whole.epsilon(d)) for d in _DELTAS if self.whole.epsilon(d) < _MOST]
+        if not where:
+            raise InvalidParameter("audit.exact needs epsilons=, where the claim says something about delta.")
+        if None not in where and isinstance(pure, Fraction):
+            where = [*where, None]  # the claim itself is always looked at
+        return Views(orders, where)
+
+    def deltas(
+        self, where: Sequence[Fraction | None], found: Sequence[tuple[float, float]]
+    ) -> tuple[Delta | None, tuple[Delta, ...]]:
+        """Return what was found of the hockey stick with what is claimed: at the claim, and elsewhere."""
+        deltas = []
+        for epsilon, (low, high) in zip(where, found, strict=True):
+            # A delta does not rise with epsilon, so the next smaller float claims no less.
+            claimed = 0.0 if epsilon is None else self.whole.delta(below(epsilon))
+            at = float(self.whole.pure() if epsilon is None else epsilon)
+            deltas.append(Delta(epsilon=at, at_least=low, at_most=high, claimed=claimed))
+        at_claim = deltas[where.index(None)] if None in where else None
+        # A None behind other epsilons was added by `views`, not asked for: it is reported as `at_claim` only.
+        return at_claim, tuple(deltas[:-1] if None in where[1:] else deltas)
+
+    def divergences(
+        self, orders: Sequence[Fraction], found: Sequence[tuple[float, float, float]]
+    ) -> tuple[Divergence, ...]:
+        """Return what was found of the Rényi divergences, with what is claimed.
+
+        Each entry of `found` is a lower bound, by how much the claim is exceeded at least, and an upper
+        bound.
+        """
+        return tuple(
+            Divergence(
+                alpha=float(alpha),
+                at_least=low,
+                at_most=high,
+                claimed=_divergence(self.whole, alpha),
+                beyond_at_least=beyond,
+            )
+            for alpha, (low, beyond, high) in zip(orders, found, strict=True)
+        )
+
+
+def _checked(epsilon: Fraction) -> Fraction:
+    if epsilon > _MOST:
+        raise InvalidParameter(
+            f"audit.exact must be given claims of an epsilon of at most {_MOST}; got {float(epsilon):g}."
+        )
+    return epsilon
+
+
+def above(x: Fraction | float) -> float:
+    """Return the smallest float that is at least x."""
+    near = float(x)
+    return near if near == math.inf or Fraction(near) >= x else math.nextafter(near, math.inf)
+
+
+def below(x: Fraction | float) -> float:
+    """Return the largest float that is at most x, a finite number."""
+    return -above(-x)
+
+
+def _divergence(cost: Cost, alpha: Fraction) -> float:
+    """Return what a cost claims of the order: its curve, or its zCDP where that says more."""
+    rho = cost.zcdp()
+    # A divergence does not fall with the order, so the next larger float claims no less.
+    order = above(alpha)
+    return min(cost.rdp(order), math.inf if rho == math.inf else above(Fraction(rho) * alpha))
+
+
+def _says_more(cost: Cost, pure: Fraction) -> bool:
+    """Return whether a cost with a pure epsilon claims more than that."""
+    alone = Pure(epsilon=pure)
+    # A view says more only if it is smaller by more than the rounding of both.
+    if isinstance(cost, Range | BoundedRange) or any(
+        _divergence(cost, a) < alone.rdp(float(a)) * _LESS for a in _ORDERS
+    ):
+        return pure > 0
+    return any(
+        cost.delta(float(share * pure)) < alone.delta(float(share * pure)) * _LESS for share in _SHARES
+    )
+
+
+def interval_beyond(cost: Cost, forth: float, back: float) -> float:
+    """Return by how much the loss leaves the interval that is claimed, at least; -inf if none is claimed.
+
+    The loss in one order reaches from `-back` to `forth` at least: a `BoundedRange` is as wide as its
+    epsilon, wherever it lies, and a `Range` has its own end for each order, but which order is which is not
+    said.
+    """
+    if not isinstance(cost, Range | BoundedRange):
+        return -math.inf
+    # An infinite loss leaves every interval, and has no exact fraction.
+    if math.inf in {forth, back}:
+        return math.inf
+    ends = Fraction(forth), Fraction(back)
+    if isinstance(cost, BoundedRange):
+        return below(sum(ends) - cost.pure())
+    # Either order may be the one that `high` is about; only what neither reading allows refutes the claim.
+    ways = ((cost.high, cost.low), (cost.low, cost.high))
+    return below(min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways))

@@ -1,0 +1,263 @@
+"""The command `sordino above`: which items of a domain, or answers of a stream, lie above a threshold."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, cast
+
+import click
+from click.core import ParameterSource
+
+from sordino.cli._say import say
+from sordino.cli.options import (
+    DOMAINS,
+    EPSILON,
+    NUMBER,
+    SOURCE,
+    DecimalsOr,
+    chosen_format,
+    chosen_quiet,
+    csv_options,
+    public_labels,
+    release_options,
+    stacked,
+    statement_options,
+    unit_options,
+)
+from sordino.cli.output import SIMULATED, about, csv_line, shown, visible, write_lines, write_rows
+from sordino.cli.work import domain_of, entropy_of, payer_of, session_of, shown_progress, statement_of
+from sordino.data import Answer, CsvFormat, answer_lines
+from sordino.errors import InvalidParameter
+from sordino.mechanisms import AdaptiveSparseVector, SparseVector
+from sordino.releases import Verdict, plain
+
+COLUMNS = ("item", "estimate", "low", "high", "gap")
+BEFORE_SELECTION = "estimate: unbiased before selection, too high after it."
+LOW = "low: 95 % lower bound of each count, valid after selection; empty where the gap bounds nothing."
+MEASURED = "low and high: 95 % interval of each count, from the fresh measurement alone."
+OF_TABLES = ("item", *DOMAINS, "user", "row_is_unit", "max_rows", "where", "null", "measure_share")
+OF_STREAMS = ("sensitivity", "monotone", "step")
+SHAPE = ("noise", "split", "correction", "correction_run", "correction_margin")
+
+shape_options = stacked(
+    click.option(
+        "--adaptive",
+        is_flag=True,
+        help="Find what lies far above with a cheaper test, and so more: C at least.",
+    ),
+    click.option(
+        "--noise",
+        type=click.Choice(["exponential", "laplace"]),
+        help="Of the answers [default: exponential].",
+    ),
+    click.option(
+        "--split",
+        type=DecimalsOr("variance", "success"),
+        metavar="SHARE",
+        help="variance, success or the share of epsilon for the threshold [default: variance].",
+    ),
+    click.option(
+        "--correction",
+        type=DecimalsOr("optimal"),
+        metavar="R",
+        help='Public number added to the threshold, or "optimal" for many items of which few lie above.',
+    ),
+    click.option(
+        "--correction-run",
+        type=int,
+        metavar="N",
+        help="How many lie below before one above [default: domain size / C].",
+    ),
+    click.option(
+        "--correction-margin",
+        type=NUMBER,
+        metavar="M",
+        help="How far they keep from the threshold [default: 0].",
+    ),
+)
+
+
+@click.command()
+@SOURCE
+@click.option("--item", metavar="COL", help="Column of labels.")
+@public_labels
+@unit_options
+@click.option("--threshold", type=NUMBER, metavar="T", required=True, help="Public threshold.")
+@click.option(
+    "-c", "--positives", type=int, metavar="C", required=True, help="Stop after so many were found."
+)
+@EPSILON
+@shape_options
+@click.option(
+    "--measure-share",
+    type=NUMBER,
+    metavar="SHARE",
+    help="Share of epsilon for a fresh measurement of what was found.",
+)
+@statement_options
+@csv_options
+@release_options
+@click.pass_context
+def above(ctx: click.Context, /, source: str, **options: Any) -> None:
+    """Release which items of a public domain more than T distinct units touch, in the order of the domain.
+
+    Items below cost nothing. SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or
+    postgresql://...#TABLE.
+
+    With SOURCE - answers come on standard input, one "label,answer" a line, and each gets its verdict at
+    once. Labels and the number of fields are public; answers move by at most --sensitivity S between
+    neighbours (all in one direction: --monotone). It ends with the input, or when enough was found.
+    """
+    stream = source == "-"
+    for name in OF_TABLES if stream else OF_STREAMS:
+        # Defaults stand in `options` as well: only what is on the command line was asked for.
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            which = "a table" if stream else "answers on standard input (SOURCE -)"
+            raise InvalidParameter(f"--{name.replace('_', '-')} is for {which}.")
+    if stream:
+        watch(options, {name: options[name] for name in SHAPE if options[name] is not None})
+        return
+    if options["item"] is None:
+        raise InvalidParameter("--item must name the column of labels; got none.")
+    domain = domain_of(**{name: options[name] for name in DOMAINS})
+    with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+        release = session.above(
+            options["item"],
+            domain=domain,
+            progress=progress,
+            **{
+                name: options[name]
+                for name in (
+                    "threshold",
+                    "positives",
+                    "epsilon",
+                    "where",
+                    "adaptive",
+                    "measure_share",
+                    *SHAPE,
+                )
+            },
+        )
+    facts, notes = about("above", release, options, domain)
+    facts |= {"threshold": float(options["threshold"]), "asked": release.asked, "complete": release.complete}
+    ended = (
+        "all items were asked" if release.complete else "enough was found; items further back were not asked"
+    )
+    notes.append(f"Threshold: {float(options['threshold']):.12g}. Asked: {release.asked}; {ended}.")
+    low = LOW if options["measure_share"] is None else MEASURED
+    columns = (*COLUMNS, "branch") if options["adaptive"] else COLUMNS
+    rows = [{name: row[name] for name in columns} for row in map(plain, release)]
+    write_rows(options["form"], columns, rows, facts, [BEFORE_SELECTION, low, *notes])
+
+
+# ---- streams -----------------------------------------------------------------------------------------------
+# Answers on standard input, each with its verdict at once: the loop of `sordino above -`.
+#
+# What is written depends on labels and verdicts alone. Verdicts are flushed before more input is waited for.
+
+
+Line = Callable[[Answer, Verdict], str]
+LOWEST = (
+    "By rule, all that stands behind the first delimiter of a line is its answer, and what is no decimal "
+    "number (1,5 with a comma is none) counts as the lowest; how many do is private."
+)
+STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "simulated")
+
+
+def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
+    """Answer what comes on standard input until it ends or enough was found."""
+    if sys.stdin is None:
+        raise InvalidParameter("stdin must be open: it brings the answers.")
+    mechanism = _mechanism(options, shape)
+    form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
+    source = answer_lines(
+        cast("io.BufferedReader", sys.stdin.buffer).read1, delimiter=form.delimiter, encoding=form.encoding
+    )
+    entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
+    chosen = chosen_format(options["form"])
+    if not chosen_quiet(options["quiet"]):
+        say(LOWEST)
+    header, line = _writer(chosen, options["adjacency"])
+    public = ("threshold", "positives", "adaptive", "sensitivity", "monotone", "step")
+    detail = {name: options[name] for name in public} | {"source": "stdin"}
+    with (
+        payer_of(options, mechanism, "watch", detail) as payer,
+        payer.open(mechanism, entropy=entropy) as stream,
+    ):
+        # A charge that is refused leaves stdout empty.
+        write_lines(header)
+        for answers in source:
+            verdicts: list[str] = []
+            for answer in answers:
+                if stream.closed:
+                    break
+                verdicts.append(line(answer, stream.ask(answer.value)))
+            # Verdicts are written and flushed before more input is waited for.
+            write_lines(["\n".join(verdicts)] if verdicts else [])
+            if stream.closed:
+                break
+    if chosen == "table":
+        spent, adjacency = float(stream.spent.pure()), options["adjacency"]
+        asked = (
+            f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of {float(mechanism.cost.pure()):.12g}. "
+            f"{adjacency}."
+        )
+        write_lines([asked, *([SIMULATED] if entropy.simulated else [])])
+
+
+def _mechanism(options: dict[str, Any], shape: dict[str, Any]) -> SparseVector | AdaptiveSparseVector:
+    common: dict[str, Any] = {
+        "threshold": options["threshold"],
+        "epsilon": options["epsilon"],
+        "sensitivity": statement_of(options),
+    }
+    if options["adaptive"]:
+        return AdaptiveSparseVector(at_least=options["positives"], **common, **shape)
+    return SparseVector(positives=options["positives"], **common, **shape)
+
+
+def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
+    """Return the lines that come first, and what writes one verdict.
+
+    Facts that nobody may lose stand on each line.
+    """
+    if form == "table":
+        return [f"{'above':>5} {'gap':>14}  label"], _table
+    if form == "csv":
+        return [csv_line(STREAM_COLUMNS)], lambda answer, verdict: csv_line(
+            _row(answer, verdict, adjacency).values()
+        )
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
+    # label alone.
+    ends: dict[bool, str] = {}
+
+    def line(answer: Answer, verdict: Verdict) -> str:
+        if verdict.above or verdict.charged:
+            return encode(_row(answer, verdict, adjacency))
+        if verdict.simulated not in ends:
+            row = _row(answer, verdict, adjacency)
+            del row["label"]
+            ends[verdict.simulated] = encode(row).removeprefix("{")
+        return f'{{"label": {encode(answer.label)}, {ends[verdict.simulated]}'
+
+    return [], line
+
+
+def _row(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
+    return {
+        "label": answer.label,
+        "above": verdict.above,
+        "gap": verdict.gap,
+        "branch": verdict.branch,
+        "charged": float(verdict.charged),
+        "adjacency": adjacency,
+        "simulated": verdict.simulated,
+    }
+
+
+def _table(answer: Answer, verdict: Verdict) -> str:
+    return f"{shown(verdict.above):>5} {shown(verdict.gap):>14}  {visible(answer.label)}"

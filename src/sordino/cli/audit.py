@@ -1,0 +1,226 @@
+"""The command `sordino audit`: checks claims of this library exactly, and any program by many runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sordino import audit as audits
+from sordino.cli._say import say
+from sordino.cli.options import NUMBER, QUIET, chosen_format, chosen_quiet, exactly_one
+from sordino.cli.output import visible, write_lines
+from sordino.cli.work import shown_progress
+from sordino.constraints import shown
+from sordino.cost import Approximate, Pure
+from sordino.errors import ClaimBroken, InvalidParameter
+
+SAMPLES = 2000
+PLACE = "{}"
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Audit every claim, and check that every broken control is convicted.",
+)
+@click.option(
+    "--command",
+    metavar="TEXT",
+    help="Audit a program: its command line, split like a shell would, with {} for the input.",
+)
+@click.option("--a", "input_a", metavar="TEXT", help="What {} stands for in runs of a.")
+@click.option("--b", "input_b", metavar="TEXT", help="What {} stands for in runs of b, a neighbour of a.")
+@click.option(
+    "--epsilon", type=NUMBER, help="What the program claims; without it the loss is only bounded from below."
+)
+@click.option("--delta", type=NUMBER, help="The delta of that claim [default: 0].")
+@click.option("--samples", type=int, metavar="N", help=f"Runs for each input [default: {SAMPLES}].")
+@click.option(
+    "--confidence", type=NUMBER, help="Probability that what is said of the program is true [default: 0.999]."
+)
+@click.option("--timeout", type=NUMBER, metavar="SECONDS", help="Longest that a run may take [default: 60].")
+@click.option(
+    "--stderr",
+    "with_stderr",
+    is_flag=True,
+    help="What the program writes on stderr is part of what it releases.",
+)
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write a self-contained page.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    help="Text for people or JSON [default: as elsewhere].",
+)
+@QUIET
+def audit(name: str | None, *, everything: bool, command: str | None, **options: Any) -> None:
+    """Check claims of privacy: NAME of this library, --all of them, or those of a program with --command.
+
+    Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists what no
+    audit looked at, and why. What is audited is run on inputs that you make up: never on real data.
+    """
+    which = exactly_one({"NAME": name, "--all": everything or None, "--command": command}, "what is audited")
+    own = {"--a": "input_a", "--b": "input_b"} | {
+        f"--{option}": option for option in ("epsilon", "delta", "samples", "confidence", "timeout")
+    }
+    given = [option for option, key in own.items() if options[key] is not None] + ["--stderr"] * options[
+        "with_stderr"
+    ]
+    if which != "--command" and given:
+        raise InvalidParameter(
+            f"{given[0]} needs --command: claims of this library are audited exactly, on neighbours that "
+            "they name."
+        )
+    reports = _claims(name, options["quiet"]) if command is None else [_program(command, options)]
+    controls = _controls(options["quiet"]) if everything else []
+    left_out = [each for each in audits.unaudited() if everything or each.name == name]
+    _write(reports, controls, left_out, options)
+    # The report stands on stdout before a broken claim ends the command.
+    for report in reports:
+        report.raise_if_broken()
+    missed = [control["name"] for control in controls if control["broken"] != control["known_broken"]]
+    if missed:
+        raise ClaimBroken(f"The auditor must judge every control as known, but did not: {'; '.join(missed)}.")
+
+
+def _claims(name: str | None, quiet: bool | None) -> list[Any]:
+    """Audit the claims of one name, or all of them."""
+    known = list(dict.fromkeys(claim.name for claim in audits.claims()))
+    if name is not None and name not in known:
+        raise InvalidParameter(f"NAME must be one of {', '.join(sorted(known))}; got {shown(name)}.")
+    names = known if name is None else [name]
+    reports: list[Any] = []
+    with shown_progress(quiet) as progress:
+        for i, each in enumerate(names):
+            reports += audits.run_claims(each)
+            if progress is not None:
+                progress(100 * (i + 1) / len(names))
+    return reports
+
+
+def _controls(quiet: bool | None) -> list[dict[str, Any]]:
+    """Let the auditor judge the mechanisms whose verdict is known."""
+    from sordino.audit.controls.continuous import CONTINUOUS
+    from sordino.audit.controls.enumerated import CONTROLS
+
+    controls = (*CONTROLS, *CONTINUOUS)
+    judged = []
+    with shown_progress(quiet) as progress:
+        for i, control in enumerate(controls):
+            report = control.audited()
+            judged.append(
+                {
+                    "name": control.name,
+                    "source": control.source,
+                    "known_broken": control.broken,
+                    "broken": report.broken,
+                }
+            )
+            if progress is not None:
+                progress(100 * (i + 1) / len(controls))
+    return judged
+
+
+def _program(command: str, options: dict[str, Any]) -> Any:
+    """Run a program on both inputs and compare what it says."""
+    words = _words(command)
+    inputs = options["input_a"], options["input_b"]
+    if None in inputs:
+        raise InvalidParameter(
+            "--command needs --a and --b, what {} stands for: two inputs that differ in one unit."
+        )
+    if not any(PLACE in word for word in words):
+        raise InvalidParameter(
+            '--command must have {} where the input goes, such as --command "python3 count.py {}".'
+        )
+    epsilon, delta = options["epsilon"], options["delta"] or Fraction(0)
+    if epsilon is None and options["delta"] is not None:
+        raise InvalidParameter("--delta needs --epsilon: together they are the claim.")
+    claimed = (
+        None
+        if epsilon is None
+        else Approximate(epsilon=epsilon, delta=delta)
+        if delta
+        else Pure(epsilon=epsilon)
+    )
+    timeout = float(60 if options["timeout"] is None else options["timeout"])
+    a, b = (
+        audits.Command(
+            arguments=[word.replace(PLACE, given) for word in words],
+            timeout=timeout,
+            with_stderr=options["with_stderr"],
+        )
+        for given in inputs
+    )
+    if not chosen_quiet(options["quiet"]):
+        say(
+            "Runs must be independent, each with fresh noise, and the inputs made up: their releases are "
+            "not charged."
+        )
+    with shown_progress(options["quiet"]) as progress:
+        return audits.statistical(
+            a,
+            b,
+            samples=SAMPLES if options["samples"] is None else options["samples"],
+            confidence=float(Fraction("0.999") if options["confidence"] is None else options["confidence"]),
+            claimed=claimed,
+            delta=float(delta),
+            epsilons=[epsilon] if delta else None,
+            name=visible(command),
+            progress=progress,
+        )
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InvalidParameter(
+            f"--command must be a command line that can be split into words: {error}."
+        ) from None
+    if not words:
+        raise InvalidParameter("--command must name a program.")
+    return words
+
+
+def _write(
+    reports: list[Any],
+    controls: list[dict[str, Any]],
+    left_out: list[audits.Unaudited],
+    options: dict[str, Any],
+) -> None:
+    """Write the page if it is asked for, then the report on stdout."""
+    if options["html"] is not None:
+        options["html"].write_text(audits.page(*reports), encoding="utf-8")
+    if chosen_format(options["form"]) == "json":
+        facts: dict[str, Any] = {"reports": [report.to_dict() for report in reports]}
+        facts |= {"controls": controls} if controls else {}
+        facts |= {"unaudited": [vars(each) for each in left_out]} if left_out else {}
+        write_lines([json.dumps(facts, ensure_ascii=False, indent=2, default=str)])
+        return
+    lines = [line for report in reports for line in _text(report)]
+    if controls:
+        right = sum(control["broken"] == control["known_broken"] for control in controls)
+        lines.append(
+            f"{right} of {len(controls)} controls judged as known, {sum(c['broken'] for c in controls)} of "
+            "them convicted."
+        )
+    write_lines([*lines, *(visible(str(each)) for each in left_out)])
+
+
+def _text(report: Any) -> list[str]:
+    parts = getattr(report, "reports", (report,))
+    return [visible(line) for part in parts for line in str(part).splitlines()]

@@ -1,0 +1,252 @@
+"""`sordino ledger`: make accounts, look at them, check them, share them."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from typing import Any
+
+import click
+
+from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, exactly_one, stacked
+from sordino.cli.output import write_lines, write_rows
+from sordino.errors import InvalidParameter, LedgerError
+from sordino.ledger import Budget, Ledger
+
+URL = click.option(
+    "--ledger",
+    "url",
+    metavar="URL",
+    required=True,
+    help="File of the ledger, or postgresql://USER@HOST/DATABASE.",
+)
+ACCOUNT = click.option("--account", metavar="NAME", required=True, help="Name of the account.")
+LAST = click.option("--last", type=int, metavar="N", help="Only the newest N events.")
+
+_new_account = stacked(
+    URL,
+    ACCOUNT,
+    click.option("--epsilon", type=NUMBER, required=True, help="Budget of the account, for its whole life."),
+    click.option("--delta", type=NUMBER, default="0", show_default=True, help="Its delta, for --meter zcdp."),
+    click.option(
+        "--meter",
+        type=click.Choice(["pure", "zcdp"]),
+        default="pure",
+        show_default=True,
+        help="How charges add up: epsilons, or rhos up to (epsilon, delta).",
+    ),
+    ADJACENCY,
+    click.option("--unit", metavar="COL", help="Column that says whom a row belongs to."),
+    click.option("--row-is-unit", is_flag=True, help="The account protects single rows."),
+    click.option("--source", required=True, help="The SOURCE that the account is about."),
+    FORMAT,
+)
+
+
+@click.group()
+def ledger() -> None:
+    """Accounts with a budget: every release is charged before a row is read."""
+
+
+@ledger.command()
+@_new_account
+def create(**options: Any) -> None:
+    """Make an account, and the ledger if there is none. Its adjacency, unit and source never change."""
+    _create(**options)
+
+
+@ledger.command()
+@_new_account
+def init(**options: Any) -> None:
+    """Make a ledger with its first account; another name of `create`."""
+    _create(**options)
+
+
+@ledger.command()
+@URL
+@ACCOUNT
+@FORMAT
+def show(url: str, account: str, form: str | None) -> None:
+    """Show what an account may spend, what it spent, and on what."""
+    _write_account(Ledger.open(url, account=account), form, charges=True)
+
+
+@ledger.command()
+@URL
+@FORMAT
+def accounts(url: str, form: str | None) -> None:
+    """List the accounts of a ledger with what remains in each."""
+    columns = ("account", "parent", "adjacency", "unit", "source", "measure", "limit", "spent", "remaining")
+    statements = [Ledger.open(url, account=name).statement().to_dict() for name in Ledger.accounts(url)]
+    write_rows(
+        form, columns, [{name: statement[name] for name in columns} for statement in statements], {}, []
+    )
+
+
+@ledger.command()
+@URL
+@ACCOUNT
+@LAST
+@FORMAT
+def history(url: str, account: str, last: int | None, form: str | None) -> None:
+    """Show every event of an account: what was reserved, drawn, settled, granted and voided, and when."""
+    columns = ("number", "time", "kind", "amount", "spent", "limit", "charge", "head")
+    events = [event.to_dict() for event in Ledger.open(url, account=account).history(last=last)]
+    write_rows(
+        form, columns, events, {"account": account}, ["head: hash over the event and everything before it."]
+    )
+
+
+@ledger.command()
+@URL
+@ACCOUNT
+@click.option(
+    "--head", metavar="HASH", help="A head that was noted before: shows that nothing up to it was rewritten."
+)
+@FORMAT
+def verify(url: str, account: str, head: str | None, form: str | None) -> None:
+    """Replay the history of an account: hashes, sums and limits must agree. Exit code 5 if they do not."""
+    found = Ledger.open(url, account=account).verify(head=head)
+    facts = found.to_dict()
+    rows = [{"problem": problem} for problem in facts.pop("problems")]
+    notes = [
+        (
+            f"Account {account}: {found.events} events, "
+            f"{'all agree' if found.sound else 'they do not agree'}. Head {found.head}."
+        )
+    ]
+    write_rows(form, ("problem",), rows, facts, notes)
+    found.raise_if_broken()
+
+
+@ledger.command()
+@URL
+@ACCOUNT
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(["jsonl", "dp-accounting"]),
+    default="jsonl",
+    show_default=True,
+    help="Every event as a line of JSON, or every charge as an event of dp_accounting.",
+)
+def export(url: str, account: str, form: str) -> None:
+    """Write an account for other programs."""
+    opened = Ledger.open(url, account=account)
+    write_lines(opened.export() if form == "jsonl" else map(repr, opened.dp_events()))
+
+
+@ledger.command()
+@URL
+@ACCOUNT
+@click.option(
+    "--to", "child", metavar="NAME", required=True, help="Account that gets the share; made if there is none."
+)
+@click.option("--epsilon", type=NUMBER, help="The share, from an account with the pure meter.")
+@click.option("--rho", type=NUMBER, help="The share, from an account with the zCDP meter.")
+@FORMAT
+def grant(
+    url: str, account: str, child: str, epsilon: Fraction | None, rho: Fraction | None, form: str | None
+) -> None:
+    """Give a share of what remains in an account to another one, for a team.
+
+    It counts as spent here at once.
+    """
+    opened = Ledger.open(url, account=account)
+    given, measure = {"--epsilon": epsilon, "--rho": rho}, opened.statement(charges=False).measure
+    if exactly_one(given, "how much is granted") != f"--{measure}":
+        raise InvalidParameter(f"Account {account!r} counts {measure}; give the share with --{measure}.")
+    amount = epsilon if rho is None else rho
+    assert amount is not None  # noqa: S101  (exactly one was given)
+    _write_account(opened.grant(child, amount), form, charges=False)
+
+
+@ledger.command("void-reservation")
+@URL
+@ACCOUNT
+@click.option("--charge", metavar="ID", required=True, help="Id of the charge, as `ledger show` lists it.")
+@click.option("--reason", required=True, help="Why; kept in the history.")
+@FORMAT
+def void_reservation(url: str, account: str, charge: str, reason: str, form: str | None) -> None:
+    """Give up a charge whose process has died: what was never drawn from it returns.
+
+    What was drawn stays charged.
+
+    Not for charges that an error of the data source left open: whether there was one may depend on the rows.
+    """
+    line = Ledger.open(url, account=account).void(charge, reason=reason).to_dict()
+    columns = ("time", "label", "state", "reserved", "drawn", "settled", "id")
+    write_rows(form, columns, [line], {"account": account}, [])
+
+
+@ledger.command()
+@URL
+@click.argument("file")
+@FORMAT
+def backup(url: str, file: str, form: str | None) -> None:
+    """Copy the whole ledger to a new FILE while others charge it.
+
+    Prints the head of every account in the copy.
+    """
+    heads = _any_account(url).backup(file)
+    rows = [{"account": account, "head": head} for account, head in heads.items()]
+    # Not resolved, so that a link stays a link.
+    write_rows(form, ("account", "head"), rows, {"file": os.path.abspath(file)}, [])  # noqa: PTH100
+
+
+@ledger.command()
+@URL
+@click.option("--role", metavar="NAME", required=True, help="Role of the PostgreSQL server.")
+def permit(url: str, role: str) -> None:
+    """Let a role of the database see and charge every account, and nothing else."""
+    _any_account(url).permit(role)
+
+
+def _any_account(url: str) -> Ledger:
+    """Return an account, for what is about the whole ledger."""
+    names = Ledger.accounts(url)
+    if not names:
+        raise LedgerError("The ledger has no account yet; make one first (`sordino ledger create`).")
+    return Ledger.open(url, account=names[0])
+
+
+def _create(
+    *,
+    url: str,
+    account: str,
+    epsilon: Fraction,
+    delta: Fraction,
+    meter: Any,
+    adjacency: str,
+    unit: str | None,
+    row_is_unit: bool,
+    source: str,
+    form: str | None,
+) -> None:
+    from sordino.data import PrivacyUnit
+
+    exactly_one({"--unit": unit, "--row-is-unit": row_is_unit}, "whom the account protects")
+    whom = PrivacyUnit.row() if unit is None else PrivacyUnit(unit)
+    budget = Budget(epsilon=epsilon, delta=delta, meter=meter)
+    made = Ledger.create(url, account=account, budget=budget, adjacency=adjacency, unit=whom, source=source)
+    _write_account(made, form, charges=False)
+
+
+def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
+    statement = opened.statement(charges=charges).to_dict()
+    listed = statement.pop("charges")
+    promised = f"epsilon {statement['epsilon']:.12g}" + (
+        f", delta {statement['delta']:.12g}" if statement["delta"] else ""
+    )
+    notes = [
+        f"Account {statement['account']}: {statement['measure']} {statement['limit']:.12g}, spent "
+        f"{statement['spent']:.12g}, remaining {statement['remaining']:.12g}.",
+        (
+            f"Protects: {statement['unit']}, {statement['adjacency']}, {promised}. Source: "
+            f"{statement['source']}."
+        ),
+        *([f"A share of account {statement['parent']}."] if statement["parent"] else []),
+        *(f"Granted to {name}: {share:.12g}." for name, share in statement["shares"].items()),
+    ]
+    columns = ("time", "label", "state", "reserved", "drawn", "settled", "id")
+    write_rows(form, columns, listed, statement, notes)

@@ -1,0 +1,179 @@
+"""How a release is written to stdout: a table for people, JSON and CSV for programs.
+
+It is written at once, when all is known.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from sordino.cli.options import chosen_format
+from sordino.errors import DataSourceError
+
+INTERVAL = "low and high: 95 % interval of each count, from the fresh measurement alone."
+BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
+SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
+MARKS = ("standard_error", "range_low", "range_high", "adjacency", "unit", "domain", "simulated")
+
+
+def write_rows(
+    form: str | None,
+    columns: Sequence[str],
+    rows: Sequence[dict[str, Any]],
+    facts: dict[str, Any],
+    notes: Sequence[str],
+    *,
+    counts: bool = True,
+) -> None:
+    """Write rows: as JSON with the facts about them, as CSV, or as a table with notes below.
+
+    Each row of CSV repeats the facts that nobody may lose.
+
+    Numbers in a table have one digit after the point if they are about `counts`, else at least six digits in
+    all.
+    """
+    chosen = chosen_format(form)
+    if chosen == "json":
+        text = json.dumps({**facts, "rows": list(rows)}, ensure_ascii=False, indent=2) + "\n"
+    elif chosen == "csv":
+        marks = {name: facts[name] for name in MARKS if name in facts}
+        names = [*columns, *marks]
+        lines: list[Sequence[Any]] = [names, *([(row | marks).get(name) for name in names] for row in rows)]
+        text = "".join(csv_line(line) + "\n" for line in lines)
+    else:
+        text = _table(columns, rows, counts=counts) + "".join(f"{note}\n" for note in notes)
+    write_lines([text.removesuffix("\n")] if text else [])
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout."""
+    try:
+        for line in lines:
+            # `color=True` leaves the line as it stands: off a terminal click would take colors out of a
+            # label.
+            click.echo(line, color=True)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # An OSError, too, but only the reader has gone: the command ends without a word then.
+        raise
+    except OSError:
+        raise DataSourceError(
+            "The release could not be written to stdout: it is lost, and its charge stays."
+        ) from None
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """Return one line of CSV without its end; a label with a CR or LF is quoted."""
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\r\n").writerow([shown(value) for value in values])
+    return written.getvalue().removesuffix("\r\n")
+
+
+def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool) -> str:
+    if not rows:
+        return ""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        numeric = all(not isinstance(row[name], str) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    digits = {name: int(any(_broken(row[name]) for row in rows)) for name in columns}
+    for row in rows:
+        cells = (shown(row[name], digits[name]) if counts else figure(row[name]) for name in columns)
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+    console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 120)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def visible(text: str) -> str:
+    """Return a text in which control characters are spelled out.
+
+    A label must not steer the terminal or break a row.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _broken(value: Any) -> bool:
+    return isinstance(value, float) and not value.is_integer()
+
+
+def shown(value: Any, digits: int | None = None) -> str:
+    """Return a cell: nothing for None, and numbers with that many digits after the point.
+
+    With `digits=None` they have as many as they need.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.12g}" if digits is None else f"{value:.{digits}f}"
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def figure(value: Any) -> str:
+    """Return a cell with at least six digits, and no exponent where a person would write none."""
+    if not isinstance(value, float) or not 1e-9 <= abs(value) < 1e15:
+        return shown(value)
+    text = f"{value:.{max(0, 5 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def facts_of(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, Any]:
+    """Return what every release says about itself to programs; what is None is left out."""
+    known = {name: value for name, value in more.items() if value is not None}
+    said = {"simulated": release.simulated, "exact": release.exact, "cost": release.cost.to_dict()}
+    return {"release": kind, "epsilon": float(release.cost.pure()), "adjacency": adjacency, **known, **said}
+
+
+def about(
+    kind: str, release: Any, options: dict[str, Any], domain: Any = None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what a release about a table says about itself: facts for programs and notes for people."""
+    unit = f"column {options['user']}" if options["user"] else "each row"
+    labels = {"item": options["item"], "domain": domain.origin} if domain is not None else {}
+    facts = facts_of(
+        kind,
+        release,
+        options["adjacency"],
+        unit=unit,
+        max_rows=options["max_rows"] or None,
+        where=options["where"] or None,
+        **labels,
+    )
+    notes = [f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {unit}, {options['adjacency']}."]
+    if domain is not None:
+        notes.append(f"Labels: {domain.origin}.")
+    return facts, [*notes, *warnings_of(release)]
+
+
+def declared(bounds: Any, release: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return what a release within declared bounds says about its range: facts and notes.
+
+    There are none without bounds.
+    """
+    if bounds is None:
+        return {}, []
+    (low, high), (least, most) = (float(end) for end in bounds), release.output_range
+    facts = {"bounds": [low, high], "range_low": least, "range_high": most}
+    told = (
+        f"Published within [{shown(least, 2)}, {shown(most, 2)}]: unbiased from {shown(low)} to "
+        f"{shown(high)}; what lies beyond"
+    )
+    return facts, [f"{told} counts as the nearer end."]
+
+
+def warnings_of(release: Any) -> list[str]:
+    """Return what nobody may overlook in a table."""
+    return [SIMULATED] if release.simulated else []

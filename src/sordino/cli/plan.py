@@ -1,0 +1,204 @@
+"""The command `sordino plan`: what to expect of a release before any data is read and anything is charged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+import click
+
+from sordino.cli.options import ADJACENCY, EPSILON, FORMAT, NUMBER, chosen_format, statement_options
+from sordino.cli.output import write_lines
+from sordino.cli.work import statement_of
+from sordino.errors import InvalidParameter
+from sordino.mechanisms import (
+    AdaptiveSparseVector,
+    ExponentialMechanism,
+    GumbelSparseVector,
+    HybridSparseVector,
+    HybridTopK,
+    NoisyTopK,
+    PermuteAndFlip,
+    SparseVector,
+)
+from sordino.plan import accuracy as accuracy_of
+from sordino.releases import parameters, plain
+
+# Each name with its constructor, the options that it needs and those that it takes.
+_MADE: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
+    "sparse-vector": (
+        SparseVector,
+        ("threshold", "positives"),
+        (
+            "noise",
+            "threshold_noise",
+            "split",
+            "correction",
+            "correction_run",
+            "correction_margin",
+            "resample",
+        ),
+    ),
+    "adaptive-sparse-vector": (
+        AdaptiveSparseVector,
+        ("threshold", "at_least"),
+        ("noise", "threshold_noise", "split", "correction", "correction_run", "correction_margin"),
+    ),
+    "gumbel-sparse-vector": (GumbelSparseVector, ("threshold", "positives"), ()),
+    "noisy-top-k": (NoisyTopK, ("k",), ("noise",)),
+    "hybrid-top-k": (HybridTopK, ("k", "threshold"), ("noise",)),
+    "hybrid-sparse-vector": (HybridSparseVector, ("k", "threshold"), ("noise", "threshold_noise", "split")),
+    "exponential": (ExponentialMechanism, (), ()),
+    "permute-and-flip": (PermuteAndFlip, (), ()),
+}
+_OWN = (
+    "threshold",
+    "positives",
+    "at_least",
+    "k",
+    "noise",
+    "threshold_noise",
+    "split",
+    "correction",
+    "correction_run",
+    "correction_margin",
+    "resample",
+)
+_SHORT = {"k": "-k"}
+
+
+@click.group()
+def plan() -> None:
+    """Say what to expect of a release: nothing is read, nothing is charged."""
+
+
+@plan.command()
+@click.argument("mechanism", type=click.Choice(list(_MADE)))
+@click.option(
+    "--answers",
+    type=int,
+    metavar="N",
+    required=True,
+    help="How many; below, before each positive, of a sparse vector.",
+)
+@click.option("--alpha", type=NUMBER, help="Margin: how likely is an error by more?")
+@click.option("--beta", type=NUMBER, help="Probability of failure: which margin is kept?")
+@EPSILON
+@statement_options
+@ADJACENCY
+@click.option("--threshold", type=NUMBER, metavar="T", help="Public threshold of a sparse vector or hybrid.")
+@click.option("-c", "--positives", type=int, metavar="C", help="How many a sparse vector finds.")
+@click.option(
+    "--at-least", type=int, metavar="C", help="How many an adaptive sparse vector finds in any case."
+)
+@click.option("-k", "--k", type=int, help="How many noisy-top-k or a hybrid selects.")
+@click.option(
+    "--noise",
+    type=click.Choice(["exponential", "laplace", "gumbel"]),
+    help="Of the questions, or of the selection.",
+)
+@click.option("--threshold-noise", type=click.Choice(["exponential", "laplace"]), help="Of the threshold.")
+@click.option("--split", metavar="SHARE", help="variance, success or the share of epsilon for the threshold.")
+@click.option("--correction", metavar="NUMBER", help='Public number added to the threshold, or "optimal".')
+@click.option(
+    "--correction-run",
+    type=int,
+    metavar="N",
+    help="With those: how many answers below come before one above.",
+)
+@click.option("--correction-margin", type=NUMBER, metavar="M", help="How far they keep from the threshold.")
+@click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive.")
+@FORMAT
+def accuracy(mechanism: str, **options: Any) -> None:
+    """Say how likely MECHANISM errs by a margin, or which margin it keeps, whatever the answers are.
+
+    From its exact law: give --alpha or --beta, and its parameters as for a release.
+    """
+    made, needed, taken = _MADE[mechanism]
+    for name in _OWN:
+        given = options[name] is not None
+        if name in needed and not given:
+            raise InvalidParameter(f"{_flag(name)} must be given for {mechanism}.")
+        if given and name not in needed + taken:
+            raise InvalidParameter(f"{_flag(name)} is no option of {mechanism}.")
+    own = {name: _number(name, options[name]) for name in needed + taken if options[name] is not None}
+    planned = made(epsilon=options["epsilon"], sensitivity=statement_of(options), **own)
+    found = accuracy_of(planned, answers=options["answers"], alpha=options["alpha"], beta=options["beta"])
+    form = chosen_format(options["form"])
+    if form == "json":
+        write_lines(
+            [
+                json.dumps(
+                    {"plan": "accuracy", "mechanism": mechanism} | plain(asdict(found)),
+                    ensure_ascii=False,
+                    indent=2,
+                )
+            ]
+        )
+    elif form == "csv":
+        write_lines(["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"])
+    else:
+        write_lines([found.statement])
+
+
+@plan.command()
+@click.option(
+    "-m", "--candidates", type=int, metavar="M", required=True, help="How many candidates there are."
+)
+@EPSILON
+@statement_options
+@ADJACENCY
+@click.option(
+    "--beta",
+    type=NUMBER,
+    help="There is a smooth bound: how smooth it is, in nats a record. With --floor and --typical.",
+)
+@click.option("--floor", type=NUMBER, help="Smaller smooth bounds are raised to it.")
+@click.option("--typical", type=NUMBER, help="About how large the smooth bound will be, a public guess.")
+@click.option("--exact", is_flag=True, help="Leave out noise whose guarantee holds in ideal arithmetic only.")
+@FORMAT
+def selector(candidates: int, **options: Any) -> None:
+    """Say which mechanism selects the best of M private scores most often, and why.
+
+    The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect. Without
+    --sensitivity nothing is known about how far scores move.
+    """
+    from sordino.plan import choose_selector
+
+    found = choose_selector(
+        m=candidates,
+        epsilon=options["epsilon"],
+        sensitivity=None if options["sensitivity"] is None else statement_of(options),
+        **{name: options[name] for name in ("beta", "floor", "typical", "exact")},
+    )
+    rows = [(type(one.mechanism).__name__, one.success) for one in found.alternatives]
+    form = chosen_format(options["form"])
+    if form == "json":
+        made = {"name": type(found.mechanism).__name__} | plain(parameters(found.mechanism))
+        said = {"plan": "selector", "mechanism": made, "success": found.success, "why": found.why}
+        listed = [{"mechanism": name, "success": success} for name, success in rows]
+        write_lines([json.dumps(said | {"alternatives": listed}, ensure_ascii=False, indent=2)])
+    elif form == "csv":
+        write_lines(["mechanism,success", *(f"{name},{success!r}" for name, success in rows)])
+    else:
+        write_lines([found.why])
+
+
+def _flag(name: str) -> str:
+    return _SHORT.get(name, "--" + name.replace("_", "-"))
+
+
+def _number(name: str, value: Any) -> Any:
+    """Return an option that may be a word or a number."""
+    words = {"split": ("variance", "success"), "correction": ("optimal",)}
+    if name not in words or value in words[name]:
+        return value
+    try:
+        number: Fraction = NUMBER.convert(value, None, None)
+    except click.BadParameter:
+        listed = " or ".join(repr(word) for word in words[name])
+        raise InvalidParameter(f"{_flag(name)} must be {listed} or a number; got {value!r}.") from None
+    return number

@@ -1,0 +1,169 @@
+"""The command `sordino randomize`: a noisy report of every row, one line each, in constant memory."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable
+from typing import Any, cast, final
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from sordino.cli._say import say
+from sordino.cli.options import (
+    ACCOUNT,
+    LEDGER_URL,
+    NULL,
+    NUMBER,
+    QUIET,
+    SEED,
+    SOURCE,
+    SYNTHETIC,
+    DecimalsOr,
+    chosen_quiet,
+    csv_format,
+)
+from sordino.cli.output import SIMULATED, csv_line, write_lines
+from sordino.cli.work import entropy_of, payer_of, session_of, shown_progress, unit_of
+from sordino.data import CsvFormat, PrivacyUnit, check_unit, open_record_lines
+from sordino.errors import DataSourceError, InvalidParameter
+from sordino.session import LocalReports
+from sordino.session.local import local_reports
+
+KEPT = (
+    "By rule, every line gives one line: what has no number counts as the middle of the range, and so does "
+    "what has no unit, as where a delimiter stands in that column, even in quotes. Public: how many lines "
+    "there are, their order, and which of them are of one unit."
+)
+REPLACED = click.option(
+    "--adjacency",
+    type=click.Choice(["replace-one"]),
+    default="replace-one",
+    show_default=True,
+    help="Neighbours have equally many rows.",
+)
+
+
+@click.command()
+@SOURCE
+@click.option("--column", metavar="COL", required=True, help="Column of numbers.")
+@click.option(
+    "--lower", type=NUMBER, metavar="L", required=True, help="Public: lower end of the range of the numbers."
+)
+@click.option("--upper", type=NUMBER, metavar="U", required=True, help="Public: upper end of that range.")
+@click.option("--epsilon", type=NUMBER, required=True, help="Budget of each report.")
+@click.option(
+    "--activation",
+    type=click.Choice(["mixture", "rectangle", "sine", "triangle"]),
+    default="mixture",
+    show_default=True,
+    help="Shape of the noise; mixture has the least variance at the worst value.",
+)
+@click.option(
+    "--tuned-for",
+    type=DecimalsOr("center", "worst", "uniform"),
+    default="worst",
+    show_default=True,
+    help="Where the variance is least; a number is a mean of t², with t from -1 to 1 over the range.",
+)
+@click.option(
+    "--user",
+    metavar="COL",
+    help="Column that says whom a row belongs to: the guarantee protects the numbers of all its rows.",
+)
+@click.option("--row-is-unit", is_flag=True, help="The guarantee protects single rows: so without --user.")
+@click.option(
+    "--max-rows", type=int, metavar="M", help="Rows of a unit that count; it is charged M times --epsilon."
+)
+@REPLACED
+@click.option("--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public.")
+@NULL
+@csv_format
+@LEDGER_URL
+@ACCOUNT
+@SEED
+@SYNTHETIC
+@QUIET
+def randomize(source: str, **options: Any) -> None:
+    """Release a noisy report of every row of a column: local privacy, each row with noise of its own.
+
+    SOURCE is a file, a DuckDB table, or "-" for CSV on standard input. Writes the column alone, as CSV, one
+    line for each row, in their order, in a range that is wider by a known factor, and without bias. No row is
+    dropped: what is no number counts as the middle of the range before noise.
+    """
+    if options["where"] is not None:
+        raise InvalidParameter(
+            "--where must not be given to randomize: how many lines come out is public, and which rows a "
+            "predicate keeps is not. Randomize all rows."
+        )
+    # Without --user each row is a unit of its own.
+    options["row_is_unit"] = options["row_is_unit"] or options["user"] is None
+    given = {name: options[name] for name in ("lower", "upper", "epsilon", "activation", "tuned_for")}
+    unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
+    check_unit(unit)
+    writer = _Writer(options["column"], local_reports(unit, **given))
+    if source == "-":
+        _from_stdin(unit, options, writer)
+    else:
+        with session_of(source, options, KEPT) as session, shown_progress(options["quiet"]) as progress:
+            session.randomize(options["column"], **given, write=writer.write, progress=progress)
+    # The header is written also where there was no row.
+    writer.end()
+    if not chosen_quiet(options["quiet"]):
+        told = f"Spent: epsilon {float(writer.reports.cost.pure()):.12g}. Protects: the numbers of"
+        say(f"{told} {unit.identity}, {unit.adjacency}.")
+    if options["seed"] is not None:
+        say(SIMULATED)
+
+
+def _from_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _Writer) -> None:
+    """Report lines of CSV on standard input; only its header is read before the charge."""
+    if sys.stdin is None:
+        raise InvalidParameter("stdin must be open: it brings the rows.")
+    file = cast("io.BufferedReader", sys.stdin.buffer)
+    form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"], null=options["null"])
+    entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
+    blocks = open_record_lines(file, form, unit, column=options["column"])
+    if not chosen_quiet(options["quiet"]):
+        say(KEPT)
+    names = ("column", "lower", "upper", "activation", "user", "max_rows")
+    detail = {name: options[name] for name in names} | {
+        "source": "stdin",
+        "public": "the number of records and their order",
+    }
+    with payer_of(options, writer.reports, "randomize", detail, unit=unit) as payer:
+        payer.release(writer.reports, _read(blocks), entropy=entropy, write=writer.write)
+
+
+def _read(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]]:
+    try:
+        yield from blocks
+    except OSError:
+        # What failed after the charge may depend on the rows, so a constant sentence says it.
+        raise DataSourceError.after_charge() from None
+
+
+@final
+class _Writer:
+    """Writes reports, with the header before the first one.
+
+    A report is one of finitely many numbers; the text of each is made once.
+    """
+
+    def __init__(self, column: str, reports: LocalReports) -> None:
+        self.reports = reports
+        self._header = [csv_line([column])]
+        self._texts = {number: repr(number) for number in reports.mechanism.grid.outputs.tolist()}
+
+    def write(self, reports: NDArray[np.float64]) -> None:
+        """Write one line for each report."""
+        self.end()
+        if reports.size:
+            write_lines(["\n".join(map(self._texts.__getitem__, reports.tolist()))])
+
+    def end(self) -> None:
+        """Write the header, if nothing was written yet."""
+        header, self._header = self._header, []
+        write_lines(header)

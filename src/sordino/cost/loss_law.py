@@ -1,0 +1,233 @@
+"""The law of the total privacy loss of a fixed list of costs, summed over a lattice, and its delta curve.
+
+Every cost with finite ends has a dominating law of the loss on a few equally spaced points; independent sums
+of these dominate the adaptive composition [zhu2022, Thm 10]. Losses are whole multiples of one unit, rounded
+up where they do not fit; masses are floats whose relative error is bounded and added.
+Proof: docs/proofs/dominating-pairs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from sordino.cost.bounded_range import BoundedRange
+from sordino.cost.conversion import above, settled
+from sordino.cost.keys import order_key
+from sordino.cost.notion import Cost
+from sordino.cost.pure import Pure
+from sordino.cost.range import Range
+from sordino.cost.two_point import masses
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+POINTS = 1 << 13  # of one cost repeated
+WORK = 1 << 18  # products of points over all sums of different costs
+KINDS = 256  # of different costs
+CELLS = 64  # of the grid for a curve that has no corners of its own
+LARGEST = 600  # nats; beyond this e^loss leaves the floats
+_UNIT = 2.0**-53
+_TINY = 1e-280  # more than what underflow can lose
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """A dominating law of one loss, paid `count` times.
+
+    It has probability `masses[j]` for the loss `offset + j * step`, step > 0.
+    """
+
+    offset: Fraction
+    step: Fraction
+    masses: tuple[float, ...]
+    count: int
+
+    @property
+    def points(self) -> int:
+        """How many points the sum of all `count` losses has."""
+        return (len(self.masses) - 1) * self.count + 1
+
+
+@dataclass(frozen=True, eq=False)
+class LossLaw:
+    """The positive losses of a fixed list, decreasing, with upper bounds of their probabilities.
+
+    Both are arrays of one shape (n,).
+    """
+
+    losses: Floats
+    masses: Floats
+
+    def delta(self, epsilon: float) -> float:
+        """Return sum over losses l > epsilon of mass (1 - e^(epsilon - l)), rounded up."""
+        import numpy as np  # noqa: PLC0415  (costs load nothing until there is a law to sum)
+
+        if not self.losses.size or epsilon >= self.losses[0]:
+            return 0.0
+        count = int(np.searchsorted(-self.losses, -epsilon))
+        total = float(self.masses[:count] @ -np.expm1(epsilon - self.losses[:count]))
+        # All terms are positive, so that what rounding loses is a share of their sum.
+        return min(1.0, total * (1 + 1e-13 + 2 * count * _UNIT) + _TINY)
+
+    def epsilon(self, delta: float) -> float:
+        """Return an epsilon whose `delta` is at most the given one, close to the least."""
+        import numpy as np  # noqa: PLC0415
+
+        if self.delta(0.0) <= delta:
+            return 0.0
+        with np.errstate(divide="ignore"):  # masses may have left the floats
+            reached, kept = np.cumsum(self.masses), np.logaddexp.accumulate(np.log(self.masses) - self.losses)
+        at_losses = reached - np.exp(kept + self.losses)  # the curve at each loss, up to rounding
+        # Between two losses delta is `reached` - e^(epsilon + `kept`): the guess solves this for epsilon.
+        place = max(int(np.searchsorted(at_losses, delta)) - 1, 0)
+        inside = float(reached[place]) - delta
+        guess = math.log(inside) - float(kept[place]) if inside > 0 else 0.0
+        return settled(self.delta, max(guess, 0.0), delta, math.nextafter(float(self.losses[0]), math.inf))
+
+
+@lru_cache(maxsize=8)
+def loss_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[LossLaw, ...]:
+    """Return laws whose largest curve dominates the list.
+
+    They are two if its intervals share an orientation, and none if there are too many points. Intervals with
+    one and the same orientation text are summed for both orders of the neighbors. With several texts, or
+    none, each interval takes the larger curve of its two orders.
+    """
+    if len(parts) > KINDS or not all(isinstance(part, Pure | Range | BoundedRange) for part, _ in parts):
+        return ()
+    texts = {
+        part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None
+    }
+    aligned = texts.pop() if len(texts) == 1 else None
+    listed = sorted(parts, key=lambda entry: (entry[1], order_key(entry[0])))
+    laws = []
+    for mirrored in (False, True) if aligned is not None else (False,):
+        lattices = []
+        for part, count in listed:
+            lattice = _lattice(part, count, aligned, mirrored)
+            if lattice is None or lattice.points > POINTS:
+                return ()
+            lattices.append(lattice)
+        unit = _unit(lattices)
+        if unit is None:
+            return ()
+        laws.append(_sum(lattices, unit))
+    return tuple(laws)
+
+
+def _lattice(part: Cost, count: int, aligned: str | None, mirrored: bool) -> Lattice | None:
+    """Return the dominating law of one part; None if it has none or its ends are not floats."""
+    if not 0 < part.pure() <= LARGEST or above(part.pure()) < 1e-300:
+        return None
+    if isinstance(part, Pure):
+        p_low, p_high = masses(above(part.epsilon_), above(part.epsilon_))
+        return Lattice(-part.epsilon_, 2 * part.epsilon_, (p_low, p_high), count)
+    if isinstance(part, BoundedRange):
+        return _bounded(part.epsilon_, count)
+    if not isinstance(part, Range):
+        return None
+    # If the order is known, or does not matter, the two-point law of that order dominates.
+    if part.low == part.high or (part.orientation is not None and part.orientation == aligned):
+        low, high = (part.high, part.low) if mirrored else (part.low, part.high)
+        return Lattice(-low, low + high, masses(float(low), float(high)), count)
+    # Otherwise the three-point law, whose curve is the larger one of both orders.
+    top, other = max(part.low, part.high), min(part.low, part.high)
+    reach, rest = float(top), float(other)
+    p_top = masses(rest, reach)[1]
+    p_none = math.exp(-rest) * -math.expm1(-float(top - other)) / -math.expm1(-(reach + rest))
+    return Lattice(-top, top, (p_top * math.exp(-reach), p_none, p_top), count)
+
+
+def _bounded(width: Fraction, count: int) -> Lattice | None:
+    """Return the law whose curve joins points of the curve of bounded range by chords, which lie above it."""
+    cells = min(CELLS, (POINTS - 1) // count)
+    if cells < 4:
+        return None
+    w = float(width)
+    whole = math.tanh(w / cells / 2) / -math.expm1(-w)
+    inner = [2 * whole * math.exp(-w + w * j / cells) for j in range(1, cells)]
+    return Lattice(-width, 2 * width / cells, (whole * math.exp(-w), *inner, whole), count)
+
+
+def _unit(lattices: list[Lattice]) -> int | None:
+    """Return how many units one nat has, so that all sums fit in 64 bits.
+
+    None if there would be too many points.
+    """
+    total = sum(
+        lattice.count * (abs(lattice.offset) + len(lattice.masses) * (lattice.step + 1))
+        for lattice in lattices
+    )
+    if (
+        sum(
+            lattice.count * (lattice.offset + (len(lattice.masses) - 1) * lattice.step)
+            for lattice in lattices
+        )
+        > LARGEST
+    ):
+        return None
+    fitting = 1 << 60 - math.ceil(total).bit_length()
+    exact = 1
+    for lattice in lattices:
+        exact = math.lcm(exact, lattice.offset.denominator, lattice.step.denominator)
+        if exact > fitting:
+            break
+    size, span, work = 1, Fraction(0), 0
+    for lattice in lattices:
+        work += size * lattice.points
+        span += (lattice.points - 1) * lattice.step
+        size = size * lattice.points
+        # Losses are whole units, so that there are no more points than units between their ends.
+        if exact <= fitting:
+            size = min(size, int(span * exact) + 1)
+        if work > WORK:
+            return None
+    # With the common denominator nothing has to be rounded; with less, `_sum` rounds losses up.
+    return min(exact, fitting)
+
+
+def _sum(lattices: list[Lattice], unit: int) -> LossLaw:
+    """Return the law of the sum of independent losses."""
+    import numpy as np  # noqa: PLC0415
+
+    keys: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    weights: Floats = np.ones(1)
+    lost = 0.0  # relative error of the masses so far
+    for lattice in lattices:
+        powered = _power(np.array(lattice.masses), lattice.count)
+        # Up, which can only raise delta.
+        start, step = math.ceil(lattice.offset * unit) * lattice.count, math.ceil(lattice.step * unit)
+        own = start + step * np.arange(powered.size, dtype=np.int64)
+        summed = np.add.outer(keys, own).ravel()
+        keys, where = np.unique(summed, return_inverse=True)
+        weights = np.bincount(where, np.multiply.outer(weights, powered).ravel(), keys.size).astype(
+            np.float64
+        )
+        lost += (
+            16 * lattice.count + 2 * powered.size * (powered.size.bit_length() + 2) + summed.size
+        ) * _UNIT
+    positive = keys > 0
+    # Losses are rounded up once more as floats; the masses are raised by all that they may have lost.
+    losses = keys[positive][::-1].astype(np.float64) / unit * (1 + 2.0**-51)
+    return LossLaw(losses, weights[positive][::-1] * (1 + 2 * lost))
+
+
+def _power(law: Floats, count: int) -> Floats:
+    """Return the `count`-fold convolution of `law`: sums of positive products, so that no digits cancel."""
+    import numpy as np  # noqa: PLC0415
+
+    result, square = np.ones(1), law
+    while count:
+        if count & 1:
+            result = np.convolve(result, square)
+        count >>= 1
+        if count:
+            square = np.convolve(square, square)
+    return result

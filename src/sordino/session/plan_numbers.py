@@ -1,0 +1,142 @@
+"""Plans quantiles, sums and means of a column: what is asked, what it costs, and how counts are released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.constraints import COUNT, POSITIVE
+from sordino.data import PrivacyUnit, Source, prepare_numbers
+from sordino.entropy import Entropy
+from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, Quantile, Quantiles
+from sordino.session.plan import Payer, Plan
+from sordino.session.table_numbers import Estimator, Numbers, TableNumbers
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Which rows a release about numbers looks at.
+
+    Attributes
+    ----------
+    column : str
+        The column of numbers.
+    where : str or None
+        A row predicate.
+    by : str or None
+        The column of the groups.
+    domain : object
+        Their labels.
+    groups_per_unit : int or None
+        In how many of them a unit may count.
+    """
+
+    column: str
+    where: str | None
+    by: str | None
+    domain: Any
+    groups_per_unit: int | None
+
+    def groups(self, name: str) -> int:
+        """Return in how many groups one unit has a part."""
+        return (
+            1
+            if self.by is None or self.groups_per_unit is None
+            else COUNT(f"{name}.groups_per_unit", self.groups_per_unit)
+        )
+
+
+def estimator_of(
+    name: str,
+    source: Source,
+    unit: PrivacyUnit,
+    rows: Rows,
+    /,
+    *,
+    epsilon: Any,
+    q: Any = None,
+    **options: Any,
+) -> Estimator:
+    """Return the estimator of a sum, of a mean, of one quantile, or of several."""
+    shared = _shared(name, unit, rows, epsilon) | options
+    if name == "sum":
+        return ClippedSum(**shared)
+    if name == "mean":
+        return ClippedMean(size_is_public=size_is_public(unit, rows, source), **shared)
+    if not several(q):
+        return Quantile(q=q, **shared)
+    return Quantiles(q=tuple(q), size_is_public=size_is_public(unit, rows, source), **shared)
+
+
+def several(q: Any) -> bool:
+    """Tell whether quantiles were asked for, and not one."""
+    return isinstance(q, Iterable) and not isinstance(q, str)
+
+
+def _shared(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str, Any]:
+    budget: Fraction = POSITIVE(f"{name}.epsilon", epsilon)
+    if rows.by is None:
+        adjacency: str = unit.adjacency
+    else:
+        # A unit that moves from one group to another leaves the one and joins the other: within a group
+        # nobody is replaced.
+        adjacency = "add-remove"
+        # Under replace-one the unit that leaves and the one that joins may have a part in different groups.
+        budget /= rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)
+    return {"epsilon": budget, "adjacency": adjacency, "rows_per_unit": unit.max_rows or 1}
+
+
+def size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
+    """Tell whether neighbors have equally many rows.
+
+    They do if nothing filters, groups or computes them, and no rule of the format drops any.
+    """
+    whole = rows.where is None and rows.by is None and source.kind != "csv" and not source.computed
+    return whole and unit.column is None and unit.adjacency == "replace-one"
+
+
+def plan_numbers(
+    name: str,
+    source: Source,
+    unit: PrivacyUnit,
+    rows: Rows,
+    /,
+    *,
+    salt: bytes,
+    epsilon: Any,
+    q: Any = None,
+    **options: Any,
+) -> Plan[Any]:
+    """Check the question and return the release, from public things alone: no row has been read."""
+    estimator = estimator_of(name, source, unit, rows, epsilon=epsilon, q=q, **options)
+    question = prepare_numbers(
+        source,
+        unit,
+        column=rows.column,
+        grid=estimator.grid,
+        where=rows.where,
+        salt=salt,
+        by=rows.by,
+        domain=rows.domain,
+        groups_per_unit=rows.groups_per_unit,
+    )
+    labels = None if question.domain is None else tuple(question.groups)
+    mechanism = TableNumbers(
+        estimator=estimator, adjacency=unit.adjacency, labels=labels, groups_per_unit=rows.groups(name)
+    )
+
+    def finish(payer: Payer, counts: tuple[BucketCounts, ...], entropy: Entropy) -> Any:
+        return payer.release(mechanism, Numbers(question, counts), entropy=entropy)
+
+    listed = [float(one) for one in q] if several(q) else q
+    public = {
+        "column": rows.column,
+        "q": listed,
+        "where": rows.where,
+        "by": rows.by,
+        "groups_per_unit": rows.groups_per_unit,
+    }
+    return Plan(name, question, public, (mechanism,), finish)

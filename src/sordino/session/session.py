@@ -1,0 +1,797 @@
+"""Sessions: the only place where data, entropy and budget meet.
+
+Order of work of every release: public parameters, then the public schema, then the charge, then the rows
+(docs/explanation/reserve-and-settle.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, cast, final
+
+from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, shown
+from sordino.data import CountQuestion, CsvFormat, PrivacyUnit, open_source, prepare_counts
+from sordino.entropy import SYSTEM, Entropy, checked_entropy
+from sordino.errors import InvalidParameter, SimulatedRelease
+from sordino.ledger import ChargedStream, Ledger
+from sordino.remnants import no_remnants
+from sordino.sensitivity import Sensitivity
+from sordino.session.batch import Batch
+from sordino.session.desk import Desk
+from sordino.session.plan import Plan, Progress, R, checked_bounds, plan_count, plan_histogram
+from sordino.session.plan_above import finder, plan_above, run_of
+from sordino.session.plan_top_k import plan_top_k
+from sordino.session.results import AboveItems, Count, Histogram, TopItems
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from sordino.estimators import ClippedValue, QuantileValue, QuantileValues
+    from sordino.mechanisms import Stream
+    from sordino.releases import Values
+    from sordino.session.bounded_total import BoundedValue
+    from sordino.session.local import Reported
+    from sordino.session.table_numbers import Groups
+
+
+@final
+class Session:
+    """Private releases about one table, each charged to a ledger before a row is read.
+
+    Parameters
+    ----------
+    source : str, path, DuckDB relation or frame
+        A CSV or Parquet path or glob, "duckdb:FILE#TABLE", "postgresql://USER@HOST/DATABASE#TABLE", a DuckDB
+        relation, or a pandas, Polars or Arrow frame.
+    unit : PrivacyUnit
+        Whom the guarantee protects.
+    ledger : Ledger, optional
+        The account to charge; its unit, source and adjacency must be those of the session. None: nothing is
+        remembered.
+    entropy : Entropy
+        `SYSTEM`, or `Seeded(n)` for synthetic sources: such results say `simulated=True` and no ledger takes
+        them.
+    csv : CsvFormat, optional
+        How a CSV source is written; nothing is ever guessed from its rows.
+    name : str, optional
+        What the ledger calls a source that has no path (frames and relations); its account is made with
+        source="name:NAME".
+
+    Raises
+    ------
+    DataSourceError, UnsupportedBackend
+        If the source cannot be opened.
+    SimulatedRelease
+        If seeded entropy is combined with a ledger.
+    InvalidParameter
+        If the unit, the ledger or the entropy is none, or a table in memory that is charged has no name.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import sordino as sd
+    >>> orders = pl.DataFrame({"customer": ["a", "b", "c", "a"], "product": ["tea", "tea", "tea", "rice"]})
+    >>> with sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7)) as session:
+    ...     top = session.top_k("product", k=1, epsilon=8, domain=["coffee", "rice", "tea"])
+    >>> [row.item for row in top]
+    ['tea']
+    """
+
+    @no_remnants
+    def __init__(
+        self,
+        source: Any,
+        *,
+        unit: PrivacyUnit,
+        ledger: Ledger | None = None,
+        entropy: Entropy = SYSTEM,
+        csv: CsvFormat | None = None,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(unit, PrivacyUnit):
+            raise InvalidParameter(
+                "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row()."
+            )
+        checked_entropy(entropy, "Session")
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise InvalidParameter(
+                f"Session.ledger must be what Ledger.open or Ledger.create returns; got {shown(ledger)}."
+            )
+        if ledger is not None and entropy.simulated:
+            raise SimulatedRelease(
+                "A ledger takes only real releases; use Seeded entropy in a session without a ledger."
+            )
+        self._batch: Batch | None = None
+        self._desk = Desk(open_source(source, csv=csv or CsvFormat(), name=name), unit, ledger, entropy)
+        if ledger is not None and self._desk.source.identity is None:
+            raise InvalidParameter(
+                "Session.name must say what the ledger calls this source, which has no path; got None."
+            )
+
+    def __repr__(self) -> str:
+        return f"Session({self._desk.source.identity or 'a frame'!r}, unit={self._desk.unit!r})"
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the session; it holds nothing open between releases."""
+
+    @no_remnants
+    def top_k(
+        self,
+        item: str,
+        *,
+        k: int,
+        epsilon: Number,
+        domain: Any,
+        threshold: Number | None = None,
+        where: str | None = None,
+        selection_share: Number = 0.5,
+        noise: Literal["exponential", "laplace"] = "exponential",
+        progress: Progress | None = None,
+    ) -> TopItems:
+        """Release the `k` items of a public domain that the most units touch, with estimates and intervals.
+
+        With a threshold only items that lie above it are released, at most `k`; of what selects them the
+        unspent part returns to a pure ledger. If there is none, nothing is measured, and that part returns as
+        well.
+
+        Parameters
+        ----------
+        item : str
+            Column of labels.
+        k : int
+            How many, at most the size of the domain (of a range 2^20).
+        epsilon : number
+            Budget of the whole release: `selection_share` of it chooses the items, the rest measures them.
+        domain : Domain or list of labels
+            Which labels can be released. Items of the domain that the data lack take part with count 0; other
+            labels are dropped.
+        threshold : number, optional
+            Public threshold of the counts.
+        where : str, optional
+            A row predicate (docs/decisions/0005-predicates.md).
+        selection_share : number
+            In (0, 1).
+        noise : {"exponential", "laplace"}
+            Noise of the selection.
+        progress : callable, optional
+            Called with percentages while the engine works.
+
+        Returns
+        -------
+        TopItems
+            Rows with rank, item, estimate, low, high, gap.
+
+        Raises
+        ------
+        InvalidParameter, UnsafePredicate, UnknownDomain
+            Before the charge, about public parameters.
+        BudgetExceeded, LedgerConflict
+            Before any row is read.
+        DataSourceError
+            One constant sentence if the engine fails after the charge.
+        """
+        k, total, share = (
+            COUNT("top_k.k", k),
+            POSITIVE("top_k.epsilon", epsilon),
+            SHARE("top_k.selection_share", selection_share),
+        )
+        limit = None if threshold is None else FINITE("top_k.threshold", threshold)
+        plan = plan_top_k(
+            self._items(item, domain, where),
+            item=item,
+            k=k,
+            threshold=limit,
+            epsilon=total,
+            selection_share=share,
+            where=where,
+            noise=noise,
+        )
+        return self._do(plan, progress)
+
+    @no_remnants
+    def above(
+        self,
+        item: str,
+        *,
+        threshold: Number,
+        positives: int,
+        epsilon: Number,
+        domain: Any,
+        where: str | None = None,
+        adaptive: bool = False,
+        measure_share: Number | None = None,
+        noise: Literal["exponential", "laplace"] | None = None,
+        split: Number | Literal["variance", "success"] | None = None,
+        correction: Number | Literal["optimal"] | None = None,
+        correction_run: int | None = None,
+        correction_margin: Number | None = None,
+        progress: Progress | None = None,
+    ) -> AboveItems:
+        """Release which items of a public domain more than `threshold` units touch.
+
+        They are asked one after the other, in the order of the domain.
+
+        An item that is not found costs nothing, and what was not found returns to a pure ledger. It ends when
+        enough was found: items further back in the domain are then not asked (`asked`, `complete`). If the
+        largest ones matter most, use `top_k`.
+
+        Parameters
+        ----------
+        item : str
+            Column of labels.
+        threshold : number
+            Public threshold of the counts.
+        positives : int
+            After so many it stops (in a range at most 2^20); with `adaptive` it finds at least so many before
+            it stops, if they are there.
+        epsilon : number
+            Budget of the whole release.
+        domain : Domain or list of labels
+            Which labels can be released, as for `top_k`.
+        where : str, optional
+            A row predicate.
+        adaptive : bool
+            Whether items far above the threshold may be found by a cheaper test, so that more can be.
+        measure_share : number, optional
+            In (0, 1): share of epsilon for a fresh measurement of what was found, with intervals; unspent if
+            nothing was. None: the gaps alone give estimates and lower bounds, at no extra cost.
+        noise, split, correction, correction_margin : optional
+            As for `SparseVector` and `AdaptiveSparseVector`. Without a correction each item below the
+            threshold has its own chance of being found by noise: for a domain of many items of which few lie
+            above, ask for correction="optimal".
+        correction_run : int, optional
+            How many items below come before one above; the size of the domain over `positives` if it is not
+            given but needed, unless the domain is only assumed to be public.
+        progress : callable, optional
+            Called with percentages while the engine works.
+
+        Returns
+        -------
+        AboveItems
+            Rows with item, gap, branch, estimate, low, high, in the order of the domain.
+
+        Raises
+        ------
+        InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+            As for `top_k`.
+        """
+        count, total = COUNT("above.positives", positives), POSITIVE("above.epsilon", epsilon)
+        share = None if measure_share is None else SHARE("above.measure_share", measure_share)
+        question = self._items(item, domain, where)
+        # Only these rules need a run. The public size of the domain gives one.
+        if correction_run is None and (correction == "optimal" or split == "success"):
+            correction_run = run_of(question, count)
+        options = {
+            "threshold": FINITE("above.threshold", threshold),
+            "positives": count,
+            "adaptive": TRUTH("above.adaptive", adaptive),
+            "noise": noise,
+            "split": split,
+            "correction": correction,
+            "correction_run": correction_run,
+            "correction_margin": correction_margin,
+        }
+        plan = plan_above(
+            question, item=item, where=where, epsilon=total, measure_share=share, options=options
+        )
+        return self._do(plan, progress)
+
+    @no_remnants
+    def histogram(
+        self,
+        item: str,
+        *,
+        epsilon: Number,
+        domain: Any,
+        where: str | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> Histogram:
+        """Release the count of distinct units of every item of a public domain.
+
+        One unit can touch every item of the domain, so the noise grows with its size, unless the unit is a
+        row or `max_rows` bounds how many items a unit counts for. Parameters and errors as for `top_k`.
+
+        Parameters
+        ----------
+        bounds : tuple of number, optional
+            A declared range (low, high) of every count, as for `count`.
+        """
+        total, ends = POSITIVE("histogram.epsilon", epsilon), checked_bounds("histogram", bounds)
+        plan = plan_histogram(
+            self._items(item, domain, where), item=item, epsilon=total, where=where, bounds=ends
+        )
+        return self._do(plan, progress)
+
+    @no_remnants
+    def count(
+        self,
+        *,
+        epsilon: Number,
+        where: str | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> Count:
+        """Release the number of rows.
+
+        With a unit column this needs `PrivacyUnit(..., max_rows=M)`: each unit counts for at most M.
+
+        Parameters
+        ----------
+        epsilon : number
+            Budget of the release.
+        where : str, optional
+            A row predicate.
+        bounds : tuple of number, optional
+            A declared range (low, high), public: the count is published within a slightly wider one,
+            `output_range`, and unbiased wherever it lies in the declared range. A count beyond is moved to
+            its nearer end by rule (`FoldedMechanism`).
+        progress : callable, optional
+            Called with percentages while the engine works.
+
+        Raises
+        ------
+        UnboundedContribution
+            If nothing bounds the rows of one unit.
+        InvalidParameter
+            Before the charge, also if the bounds are less apart than one unit can move the count.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> frame = pl.DataFrame({"x": [1] * 40})
+        >>> session = sd.Session(frame, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+        >>> rows = session.count(epsilon=1, bounds=(0, 100))
+        >>> [round(end, 2) for end in rows.output_range], 30 < rows.estimate < 50
+        ([-0.58, 100.58], True)
+        """
+        return self._number("count", "rows", epsilon, where, bounds, progress)
+
+    @no_remnants
+    def count_distinct_units(
+        self,
+        *,
+        epsilon: Number,
+        where: str | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> Count:
+        """Release the number of distinct units. Parameters as for `count`."""
+        return self._number("count_distinct_units", "units", epsilon, where, bounds, progress)
+
+    @no_remnants
+    def quantile(
+        self,
+        column: str,
+        *,
+        q: Number | Sequence[Number],
+        epsilon: Number,
+        lower: Number | None,
+        cap: Number,
+        growth: Number = 1.01,
+        unit: Number = 1.0,
+        size_hint: int | None = None,
+        where: str | None = None,
+        by: str | None = None,
+        domain: Any = None,
+        groups_per_unit: int | None = None,
+        progress: Progress | None = None,
+    ) -> QuantileValue | QuantileValues | Groups:
+        """Release a quantile of a column of numbers, or several, without a range to guess.
+
+        With a unit column this needs `PrivacyUnit(..., max_rows=M)`: at most M rows of each unit count (in
+        each group), chosen by a keyed hash of what they hold. Missing numbers count as the lowest.
+
+        Parameters
+        ----------
+        column : str
+            A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers.
+        q : number, or list of numbers
+            In [0, 1]; several are released together, strictly rising (`Quantiles`).
+        epsilon : number
+            Budget of the whole release.
+        lower : number or None
+            Public lower bound; None: values have both signs.
+        cap : number
+            Public: the largest value that is released. It can be generous.
+        growth, unit, size_hint : optional
+            As for `Quantile`: how fine the edges are, and about how many rows count, as far as that is
+            public.
+        where : str, optional
+            A row predicate.
+        by : str, optional
+            A column of labels: one release for each label of `domain`, each with epsilon / G of the budget,
+            or epsilon / (2 G) under replace-one, with G of `groups_per_unit` (1 where the unit is a row).
+        domain : Domain or list of labels, optional
+            The groups; rows with other labels are dropped.
+        groups_per_unit : int, optional
+            With `by` and a unit column: each unit counts in at most so many groups, chosen by a keyed hash.
+        progress : callable, optional
+            Called with percentages while the engine works.
+
+        Returns
+        -------
+        QuantileValue, QuantileValues or Groups
+            For one q, for several, or with `by`: rows with item and release.
+
+        Raises
+        ------
+        UnboundedContribution
+            Before the charge, if nothing bounds the rows of one unit, or its groups.
+        InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
+            As for `top_k`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> incomes = pl.DataFrame({"income": [21_000, 34_000, 28_500, 90_000, 45_000] * 400})
+        >>> session = sd.Session(incomes, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+        >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
+        True
+        """
+        rows = {
+            "column": column,
+            "where": where,
+            "by": by,
+            "domain": domain,
+            "groups_per_unit": groups_per_unit,
+        }
+        options = {
+            "q": q,
+            "epsilon": epsilon,
+            "lower": lower,
+            "cap": cap,
+            "growth": growth,
+            "unit": unit,
+            "size_hint": size_hint,
+        }
+        found: QuantileValue | QuantileValues | Groups = self._numbers("quantile", rows, options, progress)
+        return found
+
+    @no_remnants
+    def sum(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        cap: Number,
+        lower: Number | None = 0.0,
+        growth: Number = 1.05,
+        unit: Number = 1.0,
+        where: str | None = None,
+        by: str | None = None,
+        domain: Any = None,
+        groups_per_unit: int | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> ClippedValue | BoundedValue | Groups:
+        """Release the sum of a column of numbers without a bound to guess.
+
+        Where to clip is found privately, then the clipped rows are added.
+
+        Missing numbers add nothing. The rows are read twice. Rows of a unit, groups and errors as for
+        `quantile`.
+
+        Parameters
+        ----------
+        column : str
+            A column of whole numbers, decimals or floats.
+        epsilon : number
+            Budget of the whole release.
+        cap : number
+            Public: the largest clip. It can be generous.
+        lower : number or None
+            Public, at most 0: smaller numbers count as this. None: minus the cap.
+        growth, unit : number
+            As for `ClippedSum`: how fine the edges are that the clip is taken from.
+        where, by, domain, groups_per_unit, progress : optional
+            As for `quantile`.
+        bounds : tuple of number, optional
+            A declared range (low, high) of the sum, public: then no clip is looked for, each row is moved
+            into `lower` and `cap`, which had better be close to the values, and rows are read once. The sum
+            is published within a slightly wider range, `output_range`, and unbiased wherever it lies in the
+            declared range; a sum beyond is moved to its nearer end by rule.
+
+        Returns
+        -------
+        ClippedValue, BoundedValue (with `bounds`) or Groups
+            With `by`: rows with item and release.
+        """
+        rows = {
+            "column": column,
+            "where": where,
+            "by": by,
+            "domain": domain,
+            "groups_per_unit": groups_per_unit,
+        }
+        options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
+        found: ClippedValue | BoundedValue | Groups = self._numbers("sum", rows, options, progress, bounds)
+        return found
+
+    @no_remnants
+    def mean(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        cap: Number,
+        lower: Number | None = 0.0,
+        growth: Number = 1.05,
+        unit: Number = 1.0,
+        where: str | None = None,
+        by: str | None = None,
+        domain: Any = None,
+        groups_per_unit: int | None = None,
+        bounds: tuple[Number, Number] | None = None,
+        progress: Progress | None = None,
+    ) -> ClippedValue | BoundedValue | Groups:
+        """Release the mean of a column of numbers without a bound to guess.
+
+        It is found as for `sum`, together with the number of rows where that is private.
+
+        Missing numbers do not count. `lower` may be any number below the cap: the closer to the values, the
+        less noise. Parameters and errors as for `sum`.
+
+        With `bounds` the number of rows must be public: replace-one, each row a unit, no `where`, no `by`,
+        and no CSV source, of which lines may be dropped. A missing number then counts as 0, moved between
+        `lower` and `cap`. The output range tells the number of rows.
+
+        Returns
+        -------
+        ClippedValue, BoundedValue (with `bounds`) or Groups
+            With `by`: rows with item and release.
+        """
+        rows = {
+            "column": column,
+            "where": where,
+            "by": by,
+            "domain": domain,
+            "groups_per_unit": groups_per_unit,
+        }
+        options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
+        found: ClippedValue | BoundedValue | Groups = self._numbers("mean", rows, options, progress, bounds)
+        return found
+
+    @no_remnants
+    def randomize(
+        self,
+        column: str,
+        *,
+        lower: Number,
+        upper: Number,
+        epsilon: Number,
+        activation: str = "mixture",
+        tuned_for: str | Number = "worst",
+        write: Callable[[NDArray[np.float64]], None] | None = None,
+        progress: Progress | None = None,
+    ) -> Values | Reported:
+        """Release one report for every record of a column, each with noise of its own: local privacy.
+
+        The number of records and their order are public, and with a unit column which of them are of one
+        unit; the unit's adjacency must be "replace-one". No record is dropped. One without a number counts as
+        the middle of the range, and so do those of a unit after its first `max_rows`, and those without a
+        unit. Numbers beyond the range count as its nearer end. `mean_of_reports` averages reports.
+
+        Parameters
+        ----------
+        column : str
+            A column of whole numbers, decimals or floats; of a CSV source the texts are read as numbers, and
+            every line is a record.
+        lower, upper : number
+            Public range of the numbers.
+        epsilon : number
+            Budget of each report, in (0, 20]. The release costs a unit with M records M times as much.
+        activation, tuned_for : optional
+            As for `CompositeMechanism`; "mixture" has the least variance at the worst value.
+        write : callable, optional
+            Handed the reports of each block of records as an array; then they are not kept, and memory stays
+            constant (but for a count for each unit of a column).
+        progress : callable, optional
+            Called with percentages while records are read.
+
+        Returns
+        -------
+        Values, or Reported with `write`
+            The reports, in the order of the records.
+
+        Raises
+        ------
+        InvalidParameter, UnboundedContribution
+            Before the charge, also for sources without an order (a server, a relation).
+        BudgetExceeded, LedgerConflict, DataSourceError
+            As for `top_k`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> ages = pl.DataFrame({"age": [20 + i % 60 for i in range(1000)]})
+        >>> session = sd.Session(ages, unit=sd.PrivacyUnit.row(adjacency="replace-one"), entropy=sd.Seeded(7))
+        >>> reports = session.randomize("age", lower=0, upper=100, epsilon=2)
+        >>> reports.values.shape, reports.cost
+        ((1000,), Pure(epsilon=2))
+        """
+        from sordino.data import prepare_records  # noqa: PLC0415 - a release of counts need not load it
+        from sordino.session.local import local_reports, plan_randomize  # noqa: PLC0415
+
+        unit = self._desk.unit
+        question = prepare_records(self._desk.source, unit, column=column)
+        reports = local_reports(
+            unit, lower=lower, upper=upper, epsilon=epsilon, activation=activation, tuned_for=tuned_for
+        )
+        released: Values | Reported = self._do(
+            plan_randomize(question, reports, column=column, write=write), progress
+        )
+        return released
+
+    @no_remnants
+    def watch(
+        self,
+        *,
+        threshold: Number,
+        positives: int,
+        epsilon: Number,
+        sensitivity: Any,
+        adaptive: bool = False,
+        **options: Any,
+    ) -> AbstractContextManager[ChargedStream | Stream]:
+        """Open a stream of answers that you compute yourself.
+
+        It is charged to the account of the session before the first answer.
+
+        To be used in a `with` block. Leaving it returns what was not spent to a pure ledger; an error in it
+        leaves the full charge, and so does the end of the process. No row is read: that the answers are about
+        this source and its units, and that they move as the sensitivity says, is up to you.
+
+        Parameters
+        ----------
+        threshold : number
+            Public threshold, in the unit of the answers.
+        positives : int
+            After so many answers above it closes; with `adaptive`, it finds at least so many if they are
+            there.
+        epsilon : number
+            Budget of the whole stream.
+        sensitivity : Sensitivity
+            A statement about each answer (norm "each"), for the adjacency of the session's unit.
+        adaptive : bool
+            Whether answers far above the threshold may be found by a cheaper test.
+        **options : object
+            As for `SparseVector`, or `AdaptiveSparseVector`.
+
+        Returns
+        -------
+        context manager
+            Of a stream: `ask`, `spent`, `closed`.
+
+        Raises
+        ------
+        InvalidParameter
+            If a parameter does not satisfy its constraint, or a batch is open: a stream cannot wait for its
+            end.
+        BudgetExceeded, LedgerConflict
+            When the block is entered; nothing is answered.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> orders = pl.DataFrame({"customer": ["a", "b"], "product": ["tea", "tea"]})
+        >>> session = sd.Session(orders, unit=sd.PrivacyUnit("customer"), entropy=sd.Seeded(7))
+        >>> with session.watch(threshold=100, positives=1, epsilon=2, sensitivity=sd.COUNTING) as stream:
+        ...     [stream.ask(customers_today).above for customers_today in (12, 80, 213)]
+        [False, False, True]
+        """
+        if self._batch is not None:
+            raise InvalidParameter(
+                "Session.watch must be called outside a batch, which is charged only when it has ended."
+            )
+        if never := {"domain_size", "passes"} & options.keys():
+            raise InvalidParameter(
+                f"watch.{min(never)} must not be given: a stream cannot go back, and has no domain."
+            )
+        if isinstance(sensitivity, Sensitivity) and sensitivity.adjacency != self._desk.unit.adjacency:
+            raise InvalidParameter(
+                "watch.sensitivity must be for the adjacency of the session's unit, "
+                f"{self._desk.unit.adjacency!r}; got {sensitivity.adjacency!r}."
+            )
+        asked = {
+            "threshold": threshold,
+            "positives": positives,
+            "adaptive": TRUTH("watch.adaptive", adaptive),
+        }
+        mechanism = finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
+        return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
+
+    @contextmanager
+    def batch(self) -> Iterator[Batch]:
+        """Collect the releases of the block, charge them together, and read rows only then.
+
+        Inside the block each release is a `Pending`; after it, it is the release. All of the batch is charged
+        in one reservation, or `BudgetExceeded` is raised and nothing was read. An error inside the block
+        charges nothing; one after the charge keeps it all. Since the list is fixed before anything is read,
+        the joint cost may be stated by its tightest view: `batch.cost.epsilon(1e-6)`.
+
+        Yields
+        ------
+        Batch
+            With `cost`.
+
+        Raises
+        ------
+        InvalidParameter
+            If a batch is open already.
+        """
+        if self._batch is not None:
+            raise InvalidParameter("A batch cannot be opened inside a batch; leave the first one before.")
+        self._batch = batch = Batch()
+        try:
+            yield batch
+        finally:
+            self._batch = None
+        if batch.asked:
+            # The list is fixed from here on, before anything is read.
+            releases = self._desk.run([(plan, progress) for plan, progress, _ in batch.asked])
+            for (_, _, pending), release in zip(batch.asked, releases, strict=True):
+                pending.fill(release)
+
+    def _do(self, plan: Plan[R], progress: Progress | None) -> R:
+        """Release now, or with the batch that is open."""
+        done: R = (
+            self._desk.run([(plan, progress)])[0]
+            if self._batch is None
+            else cast("Any", self._batch.add(plan, progress))
+        )
+        return done
+
+    def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
+        # A fresh salt for each release: which rows of a unit count follows from it.
+        about: dict[str, Any] = {"item": item, "domain": domain, "where": where, "salt": self._desk.salt()}
+        return prepare_counts(self._desk.source, self._desk.unit, kind="items", **about)
+
+    def _number(
+        self,
+        what: str,
+        kind: Literal["rows", "units"],
+        epsilon: Number,
+        where: str | None,
+        bounds: tuple[Number, Number] | None,
+        progress: Progress | None,
+    ) -> Count:
+        ends = checked_bounds(what, bounds)
+        question = prepare_counts(self._desk.source, self._desk.unit, kind=kind, where=where)
+        return self._do(
+            plan_count(
+                what, question, epsilon=POSITIVE(f"{what}.epsilon", epsilon), where=where, bounds=ends
+            ),
+            progress,
+        )
+
+    def _numbers(
+        self,
+        name: Any,
+        rows: dict[str, Any],
+        options: dict[str, Any],
+        progress: Progress | None,
+        bounds: Any = None,
+    ) -> Any:
+        # A release of counts need not load these.
+        from sordino.session.plan_numbers import Rows, plan_numbers  # noqa: PLC0415
+
+        salt, ends = self._desk.salt(), checked_bounds(name, bounds)
+        about = (name, self._desk.source, self._desk.unit, Rows(**rows))
+        if ends is None:
+            return self._do(plan_numbers(*about, salt=salt, **options), progress)
+        from sordino.session.plan_bounded import plan_bounded  # noqa: PLC0415
+
+        return self._do(plan_bounded(*about, bounds=ends, salt=salt, **options), progress)

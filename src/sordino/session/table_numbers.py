@@ -1,0 +1,167 @@
+"""Runs an estimator of numbers over a table: for all rows, or for each group with noise of its own.
+
+Claim: with every unit in at most G groups the releases of all groups together, each of an estimator for
+add-remove, cost what G of them do under add-remove, and G times twice the pure epsilon of one under
+replace-one. Proof: docs/proofs/groups.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, cast, final
+
+from sordino.cost import Cost, Pure, repeat
+from sordino.data import NumberQuestion, StepRange
+from sordino.entropy import Entropy, fresh_entropy
+from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedValue, Quantile, Quantiles
+from sordino.releases import Release, pictured
+from sordino.remnants import no_remnants
+from sordino.sensitivity import Adjacency
+from sordino.session.bounded_total import BoundedTotal, Figure
+
+Estimator = Quantile | Quantiles | ClippedSum | ClippedMean
+
+
+@final
+@dataclass(frozen=True)
+class GroupRow:
+    """What was released about one group.
+
+    Attributes
+    ----------
+    item : str
+        The label of the group.
+    release : object
+        Its release, as without groups: a `QuantileValue`, a tuple of them, a `ClippedValue` or a
+        `BoundedValue`. Its cost is that of the group alone.
+    """
+
+    item: str
+    release: Any
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Groups(Release):
+    """Private numbers of every group of a public domain, in the order of the domain.
+
+    Attributes
+    ----------
+    rows : tuple of GroupRow, one for each label
+        Groups that the data lack are there, too.
+    budgets : int
+        How many budgets of a single group the whole release costs at most, however many groups there are.
+    """
+
+    rows: tuple[GroupRow, ...]
+    budgets: int
+
+    def __iter__(self) -> Iterator[GroupRow]:
+        """Iterate over the rows."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """Return the size of the domain."""
+        return len(self.rows)
+
+
+@final
+@dataclass(frozen=True)
+class Numbers:
+    """Private numbers of a table on their way to an estimator: counted, and ready to be added up.
+
+    The `repr` shows none of them.
+    """
+
+    question: NumberQuestion
+    counts: tuple[BucketCounts, ...] = field(repr=False)
+
+
+@final
+@dataclass(frozen=True, repr=False, kw_only=True)
+class TableNumbers:
+    """An estimator that reads a table, for each of its groups: what a charge releases.
+
+    Parameters
+    ----------
+    estimator : Quantile, Quantiles, ClippedSum, ClippedMean or BoundedTotal
+        What is released, about all rows or about each group.
+    adjacency : {"add-remove", "replace-one"}
+        What neighbors are.
+    labels : tuple of str, optional
+        Of the groups; None: all rows are one group.
+    groups_per_unit : int
+        In how many groups one unit has a part.
+    """
+
+    estimator: Estimator | BoundedTotal
+    adjacency: Adjacency
+    labels: tuple[str, ...] | None = None
+    groups_per_unit: int = 1
+
+    def __repr__(self) -> str:
+        groups = None if self.labels is None else len(self.labels)
+        return pictured(
+            self, {"estimator": self.estimator, "groups": groups, "groups_per_unit": self.groups_per_unit}
+        )
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What a release spends."""
+        cost = self.estimator.cost
+        if self.labels is None:
+            return cost
+        if self.adjacency == "add-remove":
+            # In all other groups neighbors have the same rows that count.
+            return repeat(cost, self.groups_per_unit)
+        # The unit that leaves a group and the one that joins it may do so in the same group. These are two
+        # steps in a row, of which only the pure bound is known.
+        return repeat(Pure(epsilon=2 * Fraction(cost.pure())), self.groups_per_unit)
+
+    @property
+    def exact(self) -> bool:
+        """True if the law that is proved is the law that is sampled."""
+        return self.estimator.exact
+
+    @no_remnants
+    def release(self, numbers: Numbers | Sequence[Figure], *, entropy: Entropy) -> Any:
+        """Release one number, several, or those of all groups; a `BoundedTotal` is handed its figures."""
+        fresh_entropy(entropy, "TableNumbers.release")
+        estimator = self.estimator
+        if isinstance(estimator, BoundedTotal):
+            found: list[Any] = [
+                estimator.release(figure, entropy=entropy) for figure in cast("Sequence[Figure]", numbers)
+            ]
+        elif isinstance(estimator, Quantile | Quantiles):
+            found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
+        else:
+            found = _clipped(estimator, cast("Numbers", numbers), entropy)
+        if self.labels is None:
+            return found[0]
+        rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))
+        budgets = self.groups_per_unit * (1 if self.adjacency == "add-remove" else 2)
+        return Groups(
+            rows=rows, budgets=budgets, mechanism=estimator, cost=self.cost, simulated=entropy.simulated
+        )
+
+
+def _clipped(estimator: ClippedSum | ClippedMean, numbers: Numbers, entropy: Entropy) -> list[ClippedValue]:
+    """Return the sum or mean of each group: find the clips first, then read the rows once more."""
+    clips = [estimator.clip_from(counts, entropy=entropy) for counts in numbers.counts]
+    totals = numbers.question.totals([StepRange(clip.low, clip.high, clip.step) for clip in clips])
+    found = []
+    for counts, clip, (steps, known) in zip(numbers.counts, clips, totals, strict=True):
+        if isinstance(estimator, ClippedSum):
+            found.append(estimator.finish(steps, clip, entropy=entropy))
+        elif estimator.size_is_public:
+            # A missing number counts as 0, moved into the clip.
+            missing = counts.records - known
+            found.append(
+                estimator.finish(steps + missing * clip.missing, counts.records, clip, entropy=entropy)
+            )
+        else:
+            found.append(estimator.finish(steps, known, clip, entropy=entropy))
+    return found
