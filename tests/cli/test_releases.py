@@ -226,7 +226,9 @@ def test_an_assumed_domain_that_is_too_small_is_the_constant_sentence(top, sordi
     assert (empty.code, empty.err) == (4, result.err)
 
 
-def test_a_closed_stdout_is_refused_before_anything(orders):
+@pytest.mark.parametrize("warnings", ["default", "error"])
+def test_a_closed_stdout_is_refused_before_anything(orders, warnings, monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", warnings)
     command = Path(sys.executable).with_name("sordino")
     line = f"'{command}' count '{orders}' --row-is-unit --epsilon 1 >&-"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=60)

@@ -13,7 +13,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import click
@@ -112,10 +111,9 @@ def _ready(arguments: Sequence[str]) -> None:
     Refused are a closed stdout, and arguments that are no text.
     """
     if sys.stderr is None:
-        # It stays open for the rest of the process.
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        sys.stderr = _nowhere()
     if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        sys.stdout = _nowhere()
         raise errors.InvalidParameter("stdout must be open: it takes the release.")
     for argument in arguments:
         if not is_unicode(argument):
@@ -125,6 +123,14 @@ def _ready(arguments: Sequence[str]) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         codecs.register_error("sordino.spelled", _spelled)
         sys.stdout.reconfigure(errors="sordino.spelled")
+
+
+def _nowhere() -> Any:
+    """Return a stream that keeps nothing.
+
+    It stays open for the rest of the process. Nobody closes its descriptor, and so nobody warns of that.
+    """
+    return open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)
 
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:
