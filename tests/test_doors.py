@@ -293,6 +293,27 @@ def test_what_the_caller_was_handling_stays_as_it_was():
         assert trace(error)[0].f_code.co_name == "test_what_the_caller_was_handling_stays_as_it_was"
 
 
+def test_an_error_that_is_raised_again_while_it_is_handled_is_swept_again():
+    """A writer that raises one stored error, and a caller that tries again in the handler of that very error."""
+    secret, stored = 86753099, RuntimeError("the reader has gone")
+
+    class Failing:
+        simulated = False
+
+        def words(self, n):
+            raise stored
+
+    mechanism = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)
+    try:
+        mechanism.release(secret, entropy=Failing())
+    except RuntimeError:
+        with pytest.raises(RuntimeError) as caught:
+            mechanism.release(secret + 1, entropy=Failing())
+    assert caught.value is stored
+    assert [*remnants(stored, secret), *remnants(stored, secret + 1)] == []
+    assert not any("answers" in frame.f_locals for frame in trace(stored)[1:])
+
+
 def trace(error):
     step, frames = error.__traceback__, []
     while step is not None:

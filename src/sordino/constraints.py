@@ -16,8 +16,13 @@ Number = int | float | Fraction | Decimal
 """What a numeric parameter may be; a float means its shortest decimal."""
 
 
+_MOST_DIGITS = 4000
+
+
 def exact(value: Any) -> Fraction | None:
     """Return the exact number that `value` stands for, or None when it is not a finite real number.
+
+    A decimal with an exponent beyond +-4000 counts as none.
 
     A float means its shortest decimal (`Fraction(repr(x))`), so that ten times 0.1 is exactly 1.
     """
@@ -29,7 +34,9 @@ def exact(value: Any) -> Fraction | None:
     if isinstance(value, numbers.Integral):
         return Fraction(int(value))
     if isinstance(value, Decimal):
-        return Fraction(value) if value.is_finite() else None
+        # Written out, it has as many digits as its exponent says.
+        usual = value.is_finite() and (not value or abs(value.adjusted()) <= _MOST_DIGITS)
+        return Fraction(value) if usual else None
     if isinstance(value, float | numbers.Real) and math.isfinite(value):
         # NumPy's narrow floats have a shortest decimal of their own, which is not that of their double.
         return Fraction(repr(float(value)) if isinstance(value, float) else str(value))

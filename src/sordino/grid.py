@@ -272,30 +272,58 @@ def _listed(values: list[Any]) -> NDArray[Any]:
 
 def _step_of(value: Any, step: Fraction, highest: int = CLAMP) -> int:
     """Return the clamped step of one Python or NumPy object, by the same rule as for arrays."""
-    if _is_whole(value):
-        return _clamped(Fraction(int(value)) / step, highest)
-    if isinstance(value, Fraction):
-        return _clamped(value / step, highest)
-    if not isinstance(value, float | np.floating | Decimal) or _is_nan(value):
+    number = number_of(value)
+    if number is None:
         return -CLAMP
-    if math.isinf(value):
-        return highest if value > 0 else -CLAMP
+    if isinstance(number, int | Fraction):
+        return _clamped(Fraction(number) / step, highest)
+    if math.isinf(number):
+        return highest if number > 0 else -CLAMP
     # A decimal with a huge exponent would become a whole number of as many digits.
     beyond = _DIGITS + max(step.numerator.bit_length(), step.denominator.bit_length())
-    if isinstance(value, Decimal) and value and abs(value.adjusted()) > beyond:
+    if isinstance(number, Decimal) and number and abs(number.adjusted()) > beyond:
         # A decimal that is far below one step is rounded down to 0 or -1.
-        return (highest if value > 0 else -CLAMP) if value.adjusted() > 0 else -int(value < 0)
-    return _clamped(Fraction(*value.as_integer_ratio()) / step, highest)
+        return (highest if number > 0 else -CLAMP) if number.adjusted() > 0 else -int(number < 0)
+    return _clamped(Fraction(*number.as_integer_ratio()) / step, highest)
 
 
-def _is_whole(value: Any) -> bool:
-    # NumPy counts a timedelta64 as a whole number, and `int` refuses some of them.
-    return isinstance(value, np.bool_ | numbers.Integral) and not isinstance(value, np.timedelta64)
+def number_of(value: object) -> int | float | Fraction | Decimal | None:
+    """Return one object as an exact number of Python's own types, +-infinity among them; never raise.
+
+    None where it is missing or no number, and where what it says of itself raises.
+    """
+    try:
+        return _own_number(value)
+    except Exception:  # noqa: BLE001 - a value whose own methods raise is no number
+        return None
 
 
-def _is_nan(value: Any) -> bool:
-    # `math.isnan` raises for a signaling decimal.
-    return value.is_nan() if isinstance(value, Decimal) else math.isnan(value)
+def _own_number(value: Any) -> int | float | Fraction | Decimal | None:
+    # The methods of Python's own types are asked: those of a subclass may do anything.
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        number = float.__float__(value)
+        return None if math.isnan(number) else number
+    if isinstance(value, Fraction):
+        return Fraction(Fraction.numerator.__get__(value), Fraction.denominator.__get__(value))
+    if isinstance(value, Decimal):
+        # `Decimal.is_nan`: `math.isnan` raises for a signaling decimal.
+        return None if Decimal.is_nan(value) else Decimal(value)
+    return _foreign_number(value)
+
+
+def _foreign_number(value: Any) -> int | float | Fraction | None:
+    """Return a number of another library, most often of NumPy, exactly."""
+    # NumPy counts it as a whole number, and `int` refuses some of them.
+    if isinstance(value, np.timedelta64):
+        return None
+    if isinstance(value, np.bool_ | numbers.Integral):
+        return int(value)
+    if isinstance(value, np.floating) and not np.isnan(value):
+        # Floats of NumPy have many widths; a fraction holds each of them.
+        return float(value) if np.isinf(value) else Fraction(*value.as_integer_ratio())
+    return None
 
 
 def _clamped(steps: Fraction, highest: int) -> int:

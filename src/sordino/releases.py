@@ -84,6 +84,14 @@ class Release:
     simulated: bool
     exact: bool = True
 
+    def __post_init__(self) -> None:
+        # A part of an array keeps the whole alive: the first k of an order, and with them the order of all
+        # noisy values, which nobody paid for. So a release holds arrays of its own.
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, field.name, value.copy())
+
     def __repr__(self) -> str:
         return pictured(
             self, {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost}

@@ -70,7 +70,8 @@ def sweep(error: BaseException, outer: BaseException | None = None) -> None:
     outer : BaseException, optional
         What the caller was handling before: it is the caller's, and stays.
     """
-    waiting, seen = [error], {id(outer)}
+    # The same error may be raised again while the caller handles it: then it came through here this time.
+    waiting, seen = [error], set() if error is outer else {id(outer)}
     while waiting:
         one = waiting.pop()
         # Causes may lead back to an error that was swept already.

@@ -6,7 +6,8 @@ import psycopg
 import pytest
 
 from sordino.data import Domain, PrivacyUnit, StepRange, open_source, prepare_counts
-from sordino.errors import DataSourceError
+from sordino.data.sources.postgres import LEGIBLE
+from sordino.errors import DataSourceError, InvalidParameter
 from support.number_states import GRIDS, asked
 from support.postgres import own_server
 
@@ -49,6 +50,10 @@ def test_no_text_of_a_row_makes_a_question_fail_in_any_encoding(encoded):
             items.run().values.tolist(),
         )
 
+    with pytest.raises(InvalidParameter, match="no letters in Unicode"):
+        prepare_counts(
+            open_source(address), PrivacyUnit.row(), kind="items", item="g", domain=Domain.assume_public()
+        )
     before = state()
     for size, text in enumerate(ODD[encoding], start=1):
         connection.execute("INSERT INTO visits VALUES (3, convert_from(%s, %s), 'a')", [text, encoding])
@@ -57,6 +62,19 @@ def test_no_text_of_a_row_makes_a_question_fail_in_any_encoding(encoded):
         assert (counts >= before[0]).all()
         assert total == (before[1].steps + 3 * size, before[1].known + size)
         assert items == [before[2][0] + size]
+
+
+def test_every_byte_is_a_letter_in_the_encodings_from_which_labels_are_taken():
+    """The others have some that are none: of them this test would fail for each."""
+    failing = set()
+    with own_server().superuser() as connection:
+        for name in [*sorted(LEGIBLE - {"UTF8"}), "WIN1252"]:
+            for byte in range(1, 256):
+                try:
+                    connection.execute("SELECT convert(%s, %s, 'UTF8')", [bytes([byte]), name])
+                except psycopg.Error:
+                    failing.add(name)
+    assert failing == {"WIN1252"}
 
 
 def test_time_limits_of_a_role_do_not_end_a_question():

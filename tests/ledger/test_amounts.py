@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -126,11 +127,24 @@ def test_an_amount_beyond_64_bits_is_refused_and_not_wrapped(place):
         ({"delta": -1}, r"Budget\.delta"),
         ({"epsilon": "1"}, r"Budget\.epsilon"),
         ({"epsilon": Fraction(1, 10**10)}, "at least a billionth of epsilon"),
+        ({"epsilon": Fraction(10**5000)}, "at most 9000000000; got a number beyond"),
+        ({"epsilon": Decimal("1e9999999")}, r"Budget\.epsilon must be a number in"),
+        ({"epsilon": Decimal("1e-9999999")}, r"Budget\.epsilon must be a number in"),
+        ({"epsilon": Decimal("sNaN")}, r"Budget\.epsilon must be a number in"),
     ],
 )
 def test_budgets_that_are_refused(changed, says):
     with pytest.raises(InvalidParameter, match=says):
         Budget(**{"epsilon": 1, "delta": 0, "meter": "pure"} | changed)
+
+
+def test_an_amount_that_is_too_long_to_be_written_is_refused(place):
+    ledger = make(place)
+    for epsilon in (Fraction(1, 10**5000), Fraction(10**5000)):
+        with pytest.raises(InvalidParameter, match="at most 4,000 digits"):
+            ledger.reserve(Pure(epsilon=epsilon))
+    ledger.reserve(Pure(epsilon=Fraction(1, 10**3900)))
+    assert spent(ledger) == Fraction(1, 10**9)
 
 
 def test_budgets_are_values():

@@ -88,7 +88,7 @@ class Budget:
             )
         if whole > LARGEST:
             raise InvalidParameter(
-                f"Budget.epsilon must be at most {LARGEST // NANO}; got {float(self.epsilon):g}."
+                f"Budget.epsilon must be at most {LARGEST // NANO}; got {shown(self.epsilon)}."
             )
         object.__setattr__(self, "limit", Fraction(whole, NANO))
 
@@ -112,6 +112,10 @@ def _largest_rho(epsilon: Fraction, delta: float) -> Fraction:
         else:
             high = middle
     return Fraction(low, NANO)
+
+
+_MOST_BITS = 13_000
+"""Of the numerator and the denominator of an amount: fewer than 4,000 digits."""
 
 
 def nano_up(amount: Fraction) -> int:
@@ -170,7 +174,14 @@ def exact_cost(thing: Any, meter: str) -> Fraction:
             f"The {MEASURES[meter]} of a cost must be an exact fraction of at least 0; "
             f"{type(cost).__name__} gives another value."
         )
-    return Fraction(amount)
+    exactly = Fraction(amount)
+    # The ledger writes it down with all its digits, and Python writes no longer numbers.
+    if max(exactly.numerator.bit_length(), exactly.denominator.bit_length()) > _MOST_BITS:
+        raise InvalidParameter(
+            f"The {MEASURES[meter]} of a cost must be a fraction of at most 4,000 digits; "
+            f"{type(cost).__name__} gives a longer one. Round it up."
+        )
+    return exactly
 
 
 def check_claims(thing: Any, *, adjacency: str, allow_approximate: bool) -> None:

@@ -9,7 +9,6 @@ Floats: the answers are only compared, those of mixed or other types after round
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, final
 
@@ -22,9 +21,7 @@ from sordino.cost import Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import _array as as_array
-from sordino.grid import _is_nan as is_nan
-from sordino.grid import _is_whole as is_whole
-from sordino.grid import fit_rate
+from sordino.grid import fit_rate, number_of
 from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.race import Race
 from sordino.releases import Choice
@@ -109,14 +106,13 @@ def standing(answers: Any) -> NDArray[np.int64]:
 
 def _as_float(value: Any) -> float:
     """Return the float nearest to one Python object, -inf for NaN and what is no number; it never raises."""
-    if isinstance(value, Fraction) or is_whole(value):
-        # An integer of NumPy cannot be compared with one as large as `_HUGE`.
-        exact = value if isinstance(value, Fraction) else int(value)
-        # Beyond the range of floats `float` would raise, and whether it raises would depend on private data.
-        return math.inf if exact >= _HUGE else -math.inf if exact <= -_HUGE else float(exact)
-    if not isinstance(value, float | np.floating | Decimal) or is_nan(value):
+    number = number_of(value)
+    if number is None:
         return -math.inf
-    return float(value)
+    if isinstance(number, int | Fraction):
+        # Beyond the range of floats `float` would raise, and whether it raises would depend on private data.
+        return math.inf if number >= _HUGE else -math.inf if number <= -_HUGE else float(number)
+    return float(number)
 
 
 CLAIMS = (

@@ -205,6 +205,11 @@ def prepare_counts(
         domain = _domain(domain).resolve(source)
         if domain.numbered is not None:
             _check_whole(source, item)
+        if domain.kind == "assumed public" and not source.legible:
+            raise InvalidParameter(
+                "Domain.assume_public must not go with a database whose encoding has bytes that are no "
+                "letters in Unicode, because one row with such a byte would end the release. List the labels."
+            )
         if unit.max_rows is not None and not (isinstance(salt, bytes) and len(salt) >= SALT):
             raise InvalidParameter(
                 f"salt must be at least {SALT} secret random bytes "

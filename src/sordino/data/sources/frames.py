@@ -57,6 +57,9 @@ _SIMPLE: dict[Any, str] = {
     nw.Float64: "DOUBLE",
     nw.Binary: "BLOB",
 }
+# The type of a column in which no row has a value: it can be a unit, a label and a number, as any can be into
+# which one value more would turn it.
+_NOTHING = "INTEGER"
 _CLOCKS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
 
 
@@ -102,6 +105,8 @@ def _lent(array: Any, pa: Any) -> Any:
     if pa.types.is_dictionary(array.type):
         array = _decoded(array, pa)
     kind = array.type
+    if pa.types.is_null(kind):
+        return array.cast(pa.int32())
     # Whether a text is valid is decided for each row in the engine (`_received`). Arrow does not check it.
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return array.cast(pa.large_binary())
@@ -191,15 +196,11 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
         If two columns have one name.
     """
     try:
+        # A frame that narwhals wraps is that frame: it has its types, and its plan.
+        value = nw.to_native(value, pass_through=True)
         # For pandas only the first zero rows are shown: narwhals
         # looks into `object` columns to name their type.
         frame: Any = nw.from_native(value.iloc[:0] if _is_pandas(value) else value)
-        if isinstance(frame, nw.LazyFrame):
-            # This comes first: a frame that reads such files would read rows to tell its schema.
-            _check_plan(value)
-        schema = frame.collect_schema()
-        if isinstance(frame, nw.LazyFrame):
-            _check_folders(value)
     # `from None`: what another library says of a table may quote its values.
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError, ValueError):
         raise UnsupportedBackend(
@@ -217,9 +218,12 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
         raise UnsupportedBackend(
             "Tables in memory are handed over as Arrow; install pyarrow (pip install 'sordino[frames]')."
         )
-    types = {name: _declared(kind) for name, kind in schema.items()}
+    types = {name: _declared(kind) for name, kind in _schema(frame, value).items()}
     if frame.implementation is nw.Implementation.PYARROW:
-        types |= _dictionary_types({field.name: field.type for field in value.schema})
+        types |= _arrow_types({field.name: field.type for field in value.schema})
+    if frame.implementation is nw.Implementation.POLARS:
+        empty = [name for name, kind in value.collect_schema().items() if str(kind) == "Null"]
+        types |= dict.fromkeys(empty, _NOTHING)
     if _is_pandas(value):
         names = [str(name) for name in value.columns]
         if len(set(names)) != len(names):
@@ -228,8 +232,37 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
     return FrameReader(value, tuple(types.items()), isinstance(frame, nw.LazyFrame)), types
 
 
-def _dictionary_types(kinds: Mapping[str, Any]) -> dict[str, str]:
-    """Return the declared types of columns of dictionaries: those of what the dictionaries hold.
+def _schema(frame: Any, value: Any) -> Mapping[str, Any]:
+    """Return names and types of the columns, as narwhals says them.
+
+    Raises
+    ------
+    UnsupportedBackend
+        If the frame is lazy, and rows or names of folders may decide its types.
+    DataSourceError
+        If the frame is lazy, and its plan cannot be carried out.
+    """
+    lazy = isinstance(frame, nw.LazyFrame)
+    try:
+        if lazy:
+            # This comes first: a frame that reads such files would read rows to tell its schema.
+            _check_plan(value)
+        schema = frame.collect_schema()
+        if lazy:
+            _check_folders(value)
+    except UnsupportedBackend:
+        raise
+    except Exception:  # noqa: BLE001 - Polars has errors of its own, whose words may quote names of folders
+        raise DataSourceError(
+            "The schema of a frame must be known; this one cannot tell its own. Ask it for collect_schema()."
+        ) from None
+    return dict(schema.items())
+
+
+def _arrow_types(kinds: Mapping[str, Any]) -> dict[str, str]:
+    """Return the declared types of Arrow columns that narwhals does not see through.
+
+    Dictionaries have the types of what they hold.
 
     Parameters
     ----------
@@ -238,11 +271,12 @@ def _dictionary_types(kinds: Mapping[str, Any]) -> dict[str, str]:
     """
     import pyarrow as pa  # noqa: PLC0415 - an optional dependency, asked for when the frame was opened
 
-    held = {
-        name: pa.array([], kind.value_type) for name, kind in kinds.items() if pa.types.is_dictionary(kind)
-    }
-    schema = nw.from_native(pa.table(held)).collect_schema() if held else {}
-    return {name: _declared(kind) for name, kind in schema.items()}
+    held = {name: kind.value_type for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
+    columns = {name: pa.array([], kind) for name, kind in held.items()}
+    schema = nw.from_native(pa.table(columns)).collect_schema() if columns else {}
+    types = {name: _declared(kind) for name, kind in schema.items()}
+    empty = [name for name, kind in {**kinds, **held}.items() if pa.types.is_null(kind)]
+    return types | dict.fromkeys(empty, _NOTHING)
 
 
 # How a plan of Polars names what it reads, with lines and
@@ -250,8 +284,10 @@ def _dictionary_types(kinds: Mapping[str, Any]) -> dict[str, str]:
 _READ = re.compile(r"^[\s\u2500-\u257f]*([A-Za-z]+) SCAN\b", re.MULTILINE)
 # Kinds of files that declare the types of their columns.
 _TYPED = frozenset({"parquet", "ipc", "delta"})
-# Files that a plan scans, of which one lies in a folder called NAME=VALUE.
-_FOLDERS = re.compile(r"\bSCAN \[[^\]\n]*?(?:^|[\[/\\ ,])[^/\\,\[\]]*=[^/\\\]]*[/\\]", re.MULTILINE)
+# The files that a plan scans, as its line lists them. Their names may hold brackets, commas and blanks.
+_FILES = re.compile(r"^[\s\u2500-\u257f]*[A-Za-z]+ SCAN\b(.*)$", re.MULTILINE)
+# A folder called NAME=VALUE: some file has a separator behind a sign of equality.
+_FOLDER = re.compile(r"=.*[/\\]")
 
 
 def _check_plan(value: Any) -> None:
@@ -262,7 +298,7 @@ def _check_plan(value: Any) -> None:
     UnsupportedBackend
         If its plan scans anything but files that declare their types.
     """
-    plan = value.explain(optimized=False) if hasattr(value, "explain") else ""
+    plan = value.explain(optimized=False)
     guessing = sorted({word for word in _READ.findall(plan) if word.lower() not in _TYPED})
     if guessing:
         raise UnsupportedBackend(
@@ -283,8 +319,9 @@ def _check_folders(value: Any) -> None:
     UnsupportedBackend
         If a file that its plan scans lies in a folder `NAME=VALUE`.
     """
-    plan = value.explain(optimized=False) if hasattr(value, "explain") else ""
-    if _FOLDERS.search(plan):
+    listed = _FILES.findall(value.explain(optimized=False))
+    # A line that does not end with the list has a name with a line break in it: what follows cannot be read.
+    if any(_FOLDER.search(line) or not (line.startswith(" [") and line.endswith("]")) for line in listed):
         raise UnsupportedBackend(
             "A lazy frame must not scan folders called NAME=VALUE, such as year=2026, because all of these "
             "names together decide what type the column NAME has. Open the files by a pattern of paths, for "
@@ -307,7 +344,7 @@ def _pandas_type(frame: Any, name: str, types: dict[str, str]) -> str:
         return UNUSABLE
     kind = frame.dtypes[name]
     if hasattr(kind, "pyarrow_dtype"):
-        types = types | _dictionary_types({name: kind.pyarrow_dtype})
+        types = types | _arrow_types({name: kind.pyarrow_dtype})
     # Arrow and the engine have no longer floats than those of 64 bits.
     if kind == np.longdouble:
         return "DOUBLE"

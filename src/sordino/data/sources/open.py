@@ -107,7 +107,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         )
     if path.startswith("postgresql://"):
         server, columns, identity = open_postgres(path)
-        return Source("postgres", identity, columns, (), server, computed=server.computed)
+        return Source(
+            "postgres", identity, columns, (), server, computed=server.computed, legible=server.legible
+        )
     if "://" in path:
         raise UnsupportedBackend(
             f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."

@@ -53,6 +53,11 @@ _SCHEMA = (
     " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
     " WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
 )
+# Encodings in which every text is one in Unicode. The others have bytes that stand for no letter.
+LEGIBLE = frozenset(
+    {f"LATIN{number}" for number in (1, 2, 4, 5, 6, 7, 8, 9, 10)}
+    | {"UTF8", "ISO_8859_5", "WIN1256", "WIN866", "KOI8R", "KOI8U"}
+)
 # Whether the table holds its rows itself, and shows them to every user alike (without row-level security).
 # A table is stored if it shows everybody the same rows, and so are all of its parts: a partition may be a
 # foreign table, which is computed elsewhere.
@@ -108,6 +113,7 @@ class PostgresBackend:
     names: tuple[str, ...]
     enumerated: frozenset[str] = frozenset()  # columns of types that list their values
     computed: bool = False  # a view, or a table that shows each user other rows
+    legible: bool = True
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Ask the server; the transaction is over when the scan is."""
@@ -210,6 +216,7 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
         identity, oid = identify(connection, path)
         columns = connection.execute(_SCHEMA.encode(), [oid]).fetchall()
         [(stored,)] = connection.execute(_STORED.encode(), [oid]).fetchall()
+        [(encoding,)] = connection.execute(b"SELECT getdatabaseencoding()").fetchall()
     # A column that is computed when it is read may fail on one row, so no question can use it.
     declared = {
         str(column): UNUSABLE if computed else _declared(str(kind), enumerated=bool(labels))
@@ -217,7 +224,14 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
     }
     listed = frozenset(str(column) for column, _, labels, _ in columns if labels)
     return (
-        PostgresBackend(address, f"{quoted(schema)}.{quoted(name)}", tuple(declared), listed, not stored),
+        PostgresBackend(
+            address,
+            f"{quoted(schema)}.{quoted(name)}",
+            tuple(declared),
+            enumerated=listed,
+            computed=not stored,
+            legible=str(encoding) in LEGIBLE,
+        ),
         declared,
         identity,
     )

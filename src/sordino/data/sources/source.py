@@ -44,8 +44,8 @@ Asked = Sequence[tuple[str, Sequence[str] | None]]
 """Questions with their labels."""
 
 
-_UNTRIED = re.compile(r"\bBIGNUM\b")
-"""Types whose casts fail in a way that TRY does not catch."""
+_UNTRIED = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
+"""Types on some values of which the engine fails in a way that TRY does not catch, or ends the process."""
 
 
 class Backend(Protocol):
@@ -104,6 +104,8 @@ class Source:
     inferred : bool
         Whether types may have been found out from values, as pandas does. Then no question is refused for a
         type that one more value could have brought about.
+    legible : bool
+        Whether every text that a row can hold is one in Unicode, and so can be released as a label.
     """
 
     kind: str
@@ -113,6 +115,7 @@ class Source:
     backend: Backend = field(repr=False)
     computed: bool = False
     inferred: bool = False
+    legible: bool = True
 
     def __post_init__(self) -> None:
         # A read-only copy: what was checked must not change afterwards.
@@ -182,8 +185,8 @@ class Source:
         kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
         if any(_UNTRIED.search(kind) for kind in kinds.values()):
             raise InvalidParameter(
-                f"{role} must not use a column of type BIGNUM, on some values of which the engine fails; "
-                f"got {shown(where)}. Convert the column at its source, for example to a text."
+                f"{role} must not use a column of type BIGNUM, GEOMETRY or VARIANT, on some values of which "
+                f"the engine fails; got {shown(where)}. Convert it at its source, for example to a text."
             )
         if not _binds(predicate, kinds):
             names = list(self.columns)

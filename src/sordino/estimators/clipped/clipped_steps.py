@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from sordino.constraints import POWER_OF_TWO, shown
 from sordino.errors import InvalidParameter
-from sordino.estimators.columns.records import blocks, number_of
-from sordino.grid import CLAMP
+from sordino.estimators.columns.records import blocks
+from sordino.grid import CLAMP, number_of
 
 _HALF = 32
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
 from sordino.estimators.columns.bucket_grid import BucketGrid
-from sordino.estimators.columns.records import BLOCK, blocks, number_of
+from sordino.estimators.columns.records import BLOCK, blocks
+from sordino.grid import number_of
 from sordino.remnants import no_remnants
 
 _MOST = 1 << 60

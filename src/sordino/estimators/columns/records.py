@@ -7,17 +7,14 @@ Floats: none is made from a whole number or a decimal.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
-from sordino.grid import _is_whole, _listed
+from sordino.grid import _listed
 
 BLOCK = 1 << 15
 """Records that are looked at together: they and what is computed from them stay in the processor's cache."""
@@ -86,24 +83,3 @@ def _python_values(values: Any) -> list[Any]:
         if hasattr(values, name):
             return list(getattr(values, name)())
     return list(values)
-
-
-def number_of(value: Any) -> int | float | Fraction | Decimal | None:
-    """Return one object as a number that compares exactly with floats, +-infinity among them.
-
-    None where it is missing or no number.
-    """
-    if _is_whole(value):
-        return int(value)
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, Decimal):
-        return None if value.is_nan() else value
-    if isinstance(value, float | np.floating) and not math.isnan(value):
-        return value if isinstance(value, float) else _unfolded(value)
-    return None
-
-
-def _unfolded(value: Any) -> float | Fraction:
-    """Return a NumPy float of any width exactly."""
-    return float(value) if np.isinf(value) else Fraction(*value.as_integer_ratio())

@@ -58,6 +58,10 @@ _IN_LOG = (
     "The ledger at {!r} is kept open by an older version of sordino, or another program, that leaves charges "
     "outside of the file (WAL); end it, and try again. Nothing was charged."
 )
+_INSIDE = (
+    "The ledger at {!r} is in the middle of another step of this thread; do not use it in a signal handler: "
+    "set a flag there, and look at the ledger afterwards. Nothing was changed."
+)
 _UNDONE = (
     "The ledger at {!r} was changed by another program while it was written, "
     "so that nobody knows whether this was charged; see `sordino ledger verify`."
@@ -75,6 +79,7 @@ class _Open(NamedTuple):
 
 _running = threading.RLock()  # reentrant, so that a fork from a signal handler cannot wait for itself
 _open: OrderedDict[str, _Open] = OrderedDict()
+_busy: set[str] = set()  # files of which a transaction is running
 
 
 def close_all() -> None:
@@ -153,7 +158,7 @@ class SqliteStore:
 def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterator[sqlite3.Connection]:
     """Run one transaction; it is durable when the block is left, and never happened if the block raises."""
     try:
-        with _running:
+        with _running, _alone(path):
             lent, beside = _lent(path, kind)
             connection = lent.connection
             try:
@@ -181,6 +186,21 @@ def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterato
     # SQLite says what it found in a damaged schema, and Python cannot read that.
     except UnicodeDecodeError:
         raise LedgerError(_DAMAGED.format(repr(path))) from None
+
+
+@contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Refuse a transaction inside of another one of the same file: both would run on one connection.
+
+    Only one thread comes here at a time. So it is the same thread, in a signal handler for example.
+    """
+    if path in _busy:
+        raise LedgerConflict(_INSIDE.format(path))
+    _busy.add(path)
+    try:
+        yield
+    finally:
+        _busy.discard(path)
 
 
 def _check_counted(lent: _Open, path: str, before: int) -> None:
@@ -238,8 +258,8 @@ def _opened(path: str, kind: str) -> tuple[_Open, Beside]:
     if fresh.file != _identity(path):
         _drop(path, fresh)
         raise LedgerError(f"The ledger at {path!r} was replaced in this moment; try again.")
-    while len(_open) > _KEPT:
-        oldest = next(iter(_open))
+    spare = [one for one in _open if one not in _busy]
+    for oldest in spare[: max(0, len(_open) - _KEPT)]:
         _drop(oldest, _open[oldest])
     return fresh, beside
 
@@ -295,8 +315,10 @@ def _take(descriptor: int, path: str) -> None:
 
 def _drop(path: str, kept: _Open) -> None:
     """Close a connection, which undoes what it has not committed; then the flock ends with the descriptor."""
-    if _open.get(path) is kept:
-        del _open[path]
+    # Only once: by now the number of the descriptor may mean a file of somebody else.
+    if _open.get(path) is not kept:
+        return
+    del _open[path]
     # A child of a fork leaves its parent's connection as it is.
     if kept.process != os.getpid():
         return

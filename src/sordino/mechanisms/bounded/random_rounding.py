@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
-from sordino.grid import _is_nan as is_nan
-from sordino.grid import _is_whole as is_whole
+from sordino.grid import number_of
 
 _WORD = 1 << 64
 # Sixteen times what a subtraction, a division, an addition and their rounded ends can be off.
@@ -89,16 +88,17 @@ def _proposed(
 
 def number(value: Any, low: Fraction, high: Fraction) -> Fraction:
     """Return the exact number that one private answer stands for, `low` for what is none; it never raises."""
-    if isinstance(value, Fraction) or is_whole(value):
-        return Fraction(value) if isinstance(value, Fraction) else Fraction(int(value))
-    if not isinstance(value, float | np.floating | Decimal) or is_nan(value):
+    exact = number_of(value)
+    if exact is None:
         return low
-    if math.isinf(value):
-        return high if value > 0 else low
+    if isinstance(exact, int | Fraction):
+        return Fraction(exact)
+    if math.isinf(exact):
+        return high if exact > 0 else low
     # Written out as a fraction it would have as many digits as its exponent says.
-    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
-        return Fraction(0) if value.adjusted() < 0 else high if value > 0 else low
-    return Fraction(*value.as_integer_ratio())
+    if isinstance(exact, Decimal) and exact and abs(exact.adjusted()) > _DIGITS:
+        return Fraction(0) if exact.adjusted() < 0 else high if exact > 0 else low
+    return Fraction(*exact.as_integer_ratio())
 
 
 def reaches(word: int, least: Fraction, entropy: Entropy) -> bool:

@@ -20,8 +20,7 @@ import numpy as np
 from sordino.constraints import Number, shown, to_fraction
 from sordino.errors import InvalidParameter
 from sordino.grid import _array as as_array
-from sordino.grid import _is_nan as is_nan
-from sordino.grid import _is_whole as is_whole
+from sordino.grid import number_of
 
 MOST_BOUND = Fraction(1 << 500)
 """No ceiling is larger, and no floor smaller than its inverse: floats hold what is computed with them."""
@@ -72,13 +71,14 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
 
 def _clamped(value: Any, floor: Fraction, ceiling: Fraction) -> Fraction:
     """Return one bound between the ends; it never raises."""
-    if isinstance(value, Fraction) or is_whole(value):
-        return max(floor, min(ceiling, value if isinstance(value, Fraction) else Fraction(int(value))))
-    if not isinstance(value, float | np.floating | Decimal) or is_nan(value):
+    bound = number_of(value)
+    if bound is None:
         return ceiling
-    if math.isinf(value):
-        return ceiling if value > 0 else floor
+    if isinstance(bound, int | Fraction):
+        return max(floor, min(ceiling, Fraction(bound)))
+    if math.isinf(bound):
+        return ceiling if bound > 0 else floor
     # Written out as a fraction it would have as many digits as its exponent says.
-    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
-        return ceiling if value > 1 else floor
-    return max(floor, min(ceiling, Fraction(*value.as_integer_ratio())))
+    if isinstance(bound, Decimal) and bound and abs(bound.adjusted()) > _DIGITS:
+        return ceiling if bound > 1 else floor
+    return max(floor, min(ceiling, Fraction(*bound.as_integer_ratio())))
