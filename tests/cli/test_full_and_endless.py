@@ -246,6 +246,28 @@ cli.main()
     assert b"Traceback" not in done.stderr
 
 
+def test_what_nobody_can_catch_is_not_printed():
+    """An interrupt in a finalizer, for example; Python would print the lines that it came through, and what stands there."""
+    failing = """
+from sordino import cli
+class Private:
+    def __repr__(self):
+        return "<private 86753099>"
+    def __del__(self):
+        raise KeyboardInterrupt("86753099")
+ready = cli._ready
+def with_one(arguments):
+    Private()
+    return ready(arguments)
+cli._ready = with_one
+cli.main()
+"""
+    done = started("count", "--no-such-option", code=failing)
+    assert done.returncode == 2
+    assert b"86753099" not in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
 def test_signals_are_heard_where_no_callback_of_the_engine_runs(sordino, top, monkeypatch):
     from sordino.data.sources import engine as engine_module
 

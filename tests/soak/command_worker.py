@@ -115,6 +115,7 @@ def _look(case: Case, stage: Stage, seen: dict[str, Any]) -> None:
                 "seed": case.seed,
                 "line": shell_line(case),
                 "case": asdict(case),
+                "stderr": one.err[-2000:].decode("latin-1"),
             }
         )
 

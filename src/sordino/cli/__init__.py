@@ -194,6 +194,9 @@ def _let_go(place: int, stream: Any) -> None:
 
 def main() -> None:
     """Run the command and leave with its exit code."""
+    # What is raised where nobody can catch it (in a callback of an engine, in a finalizer) Python would print
+    # with all that stands there.
+    sys.unraisablehook = lambda _: None
     try:
         _listen()
         code = run()
