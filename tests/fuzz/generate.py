@@ -279,11 +279,12 @@ class _Maker:
         rng = self.rng
         place = list(self.columns).index(str(self.unit))
         kind = self.columns[str(self.unit)]
-        taken = {text_of(row[place], kind) for row in base}
+        # As the source holds them: there some texts are others, which another unit may have.
+        taken = {text_of(fitted(self.spec, kind, row[place]), kind) for row in base}
         owners: list[Any] = []
         for _ in range(2):
             for _ in range(50):
-                value = random_value(rng, kind)
+                value = fitted(self.spec, kind, random_value(rng, kind))
                 if text_of(value, kind) not in taken:
                     break
             else:
