@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from fuzz import engines
 from fuzz.cases import Case, shuffled
 from fuzz.known import limit_of
@@ -109,7 +111,8 @@ class _Run:
         folder.mkdir()
         try:
             written = write(spec or self.case.source, table, folder)
-        except Exception as error:  # a fault of the fuzzer, not of what it looks at
+        # A fault of the fuzzer, not of what it looks at. A panic of Polars is no `Exception`.
+        except (Exception, pl.exceptions.PanicException) as error:
             raise Unwritable(f"{name}: {type(error).__name__}: {error}") from error
         if self.case.release is not None:
             self.outcomes[name] = released(

@@ -123,6 +123,8 @@ def random_spec(rng: Any) -> Spec:
             spec |= {"quote": "", "header": False}  # then a name could not be quoted either
     if kind in {"arrow", "polars"} or (kind, spec.get("made")) in {("lazy", "frame"), ("pandas", "arrow")}:
         spec |= {"beyond": rng.random() < 0.5}  # some decimals have more digits than their type
+    if kind == "polars" and spec["beyond"]:
+        spec |= {"chunk": 0}  # it panics where it puts a chunk of one such row behind another
     if "files" in spec:
         spec |= {"link": rng.random() < 0.1}  # one file is found under two names
     return spec
@@ -148,7 +150,7 @@ def recut(rng: Any, spec: Spec) -> Spec:
         other["files"] = rng.choice((1, 2, 3))
     if "group" in spec:
         other["group"] = rng.choice((2048, 122_880) if spec["kind"] == "duckdb" else (1, 2, 7, 100_000))
-    if "chunk" in spec:
+    if "chunk" in spec and not (spec["kind"] == "polars" and spec.get("beyond")):
         other["chunk"] = rng.choice((0, 1, 2))
     return other
 
