@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from sordino import BucketCounts, ClippedMean, ClippedSum
+from sordino import BucketCounts, ClippedMean, ClippedSum, ClippedVariance
 from sordino.estimators.clipped.total_noise import TotalNoise
 
 VALUES = (None, -9.0, -2.0, 0.5, 2.0, 7.99, 1e308)
@@ -22,9 +22,9 @@ def rows(most, values=VALUES):
     return [unit for n in range(1, most + 1) for unit in combinations_with_replacement(values, n)]
 
 
-def neighbours(adjacency, most, base):
+def neighbours(adjacency, most, base, values=VALUES):
     """Pairs of data sets that differ in one unit of at most so many rows; the same pair in both orders."""
-    units = rows(most)
+    units = rows(most, values)
     bases = [(), *rows(base)]
     for rest in bases:
         for one in units:
@@ -120,10 +120,14 @@ CASES = [
     (ClippedMean, "replace-one", 1, None),
     (ClippedSum, "add-remove", 2, None),
     (ClippedMean, "add-remove", 2, None),
+    (ClippedVariance, "add-remove", 1, 0),
+    (ClippedVariance, "add-remove", 1, None),
+    (ClippedVariance, "replace-one", 1, 1),
+    (ClippedVariance, "replace-one", 1, None),
+    (ClippedVariance, "add-remove", 2, None),
 ]
-MANY_ROWS = [
-    (estimator, "replace-one", 2, lower) for estimator in (ClippedSum, ClippedMean) for lower in (0, None)
-]
+KINDS = (ClippedSum, ClippedMean, ClippedVariance)
+MANY_ROWS = [(estimator, "replace-one", 2, lower) for estimator in KINDS for lower in (0, None)]
 
 
 def made(estimator, adjacency, most, lower, epsilon=2):
@@ -134,7 +138,9 @@ def made(estimator, adjacency, most, lower, epsilon=2):
 def test_clip_and_totals_together_lose_at_most_epsilon(estimator, adjacency, most, lower):
     subject = made(estimator, adjacency, most, lower)
     base = 2 if adjacency == "add-remove" and most == 1 else 1
-    worst, clip_only = worst_loss(subject, neighbours(adjacency, most, base))
+    # Where one record takes the place of another, squares move most for one at two thirds of the clip.
+    values = (*VALUES, 17 / 3, 8 / 3) if estimator is ClippedVariance else VALUES
+    worst, clip_only = worst_loss(subject, neighbours(adjacency, most, base, values))
     assert worst <= float(subject.cost.pure()) + ROUNDING
     assert clip_only <= float(subject.search.cost.pure()) + ROUNDING
     assert worst > 0.98 * float(subject.cost.pure()), (
@@ -152,9 +158,9 @@ def test_exchanged_units_of_two_rows_lose_at_most_epsilon(estimator, adjacency, 
 
 def with_bound(change):
     """Totals get noise for another bound than the proved one."""
-    real = ClippedMean.noise_for, ClippedSum.noise_for
+    real = [estimator.noise_for for estimator in KINDS]
     patch = pytest.MonkeyPatch()
-    for estimator, noise_for in zip((ClippedMean, ClippedSum), real, strict=True):
+    for estimator, noise_for in zip(KINDS, real, strict=True):
         patch.setattr(
             estimator,
             "noise_for",
@@ -191,8 +197,21 @@ def test_wrong_bounds_are_convicted():
     )
 
 
+def test_wrong_bounds_of_squares_are_convicted():
+    coming = made(ClippedVariance, "add-remove", 1, 0)
+    assert convicted(coming, lambda clip: (clip.high - clip.low) ** 2 // 2), (
+        "each record adds the squared width"
+    )
+    unknown = ClippedVariance(epsilon=2, adjacency="replace-one", size_is_public=False, **GRID)
+    assert convicted(unknown, lambda clip: (clip.high - clip.low) ** 2), "an exchanged unit: twice that"
+    assert not convicted(unknown, lambda clip: 2 * (clip.high - clip.low) ** 2)
+    known = made(ClippedVariance, "replace-one", 1, None)
+    assert convicted(known, lambda clip: 4 * (clip.high - clip.low) ** 2), "ends alone are no worst case"
+    assert not convicted(known, lambda clip: -(-16 * (clip.high - clip.low) ** 2 // 3))
+
+
 def test_units_with_more_rows_than_stated_are_convicted():
-    for estimator in (ClippedSum, ClippedMean):
+    for estimator in KINDS:
         subject = made(estimator, "add-remove", 1, 0)
         worst, clip_only = worst_loss(subject, neighbours("add-remove", 2, 1))
         assert worst > 1.5 * float(subject.cost.pure())

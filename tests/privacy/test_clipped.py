@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sordino import ClippedMean, ClippedSum, Seeded, audit
+from sordino import ClippedMean, ClippedSum, ClippedVariance, Seeded, audit
 from sordino.audit import Subject
 from sordino.audit.enumeration.clipped import clips, reach, thirds
 from sordino.audit.enumeration.subjects import subject_of
@@ -25,9 +25,20 @@ MADE = [
     ClippedSum(epsilon=2, adjacency="replace-one", lower=-2, **GRID),
     ClippedMean(epsilon=2, adjacency="add-remove", lower=None, **GRID),
     ClippedMean(epsilon=2, adjacency="replace-one", rows_per_unit=2, **GRID),
+    ClippedVariance(epsilon=2, adjacency="add-remove", lower=None, **GRID),
+    ClippedVariance(epsilon=2, adjacency="replace-one", **GRID),
 ]
 every = pytest.mark.parametrize(
-    "m", MADE, ids=["sum", "sum of both signs", "mean of both signs", "mean of two rows"]
+    "m",
+    MADE,
+    ids=[
+        "sum",
+        "sum of both signs",
+        "mean of both signs",
+        "mean of two rows",
+        "variance of both signs",
+        "variance of a public number",
+    ],
 )
 
 
@@ -67,7 +78,7 @@ def test_neighbours_lose_no_more_than_epsilon(m):
         assert report.epsilon_at_most <= 2 + 1e-9
 
 
-@pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean])
+@pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean, ClippedVariance])
 @pytest.mark.slow
 def test_noise_for_fewer_rows_than_a_unit_has_is_convicted(estimator):
     m = estimator(epsilon=2, adjacency="add-remove", **GRID)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sordino.estimators.clipped.clipped_mean import ClippedMean
     from sordino.estimators.clipped.clipped_sum import ClippedSum
     from sordino.estimators.clipped.clipped_value import ClippedValue
+    from sordino.estimators.clipped.clipped_variance import ClippedVariance, VarianceValue
     from sordino.estimators.columns.bucket_counts import BucketCounts
     from sordino.estimators.columns.bucket_grid import BucketGrid
     from sordino.estimators.gaps import Estimates, combine_gaps
@@ -26,6 +27,7 @@ _HOMES = {
     "clipped.clipped_mean": ("ClippedMean",),
     "clipped.clipped_sum": ("ClippedSum",),
     "clipped.clipped_value": ("ClippedValue",),
+    "clipped.clipped_variance": ("ClippedVariance", "VarianceValue"),
     "gaps": ("Estimates", "combine_gaps"),
     "intervals": ("interval",),
     "lower_bounds": ("lower_bound",),
@@ -40,12 +42,14 @@ __all__ = [
     "ClippedMean",
     "ClippedSum",
     "ClippedValue",
+    "ClippedVariance",
     "Estimates",
     "Quantile",
     "QuantileValue",
     "QuantileValues",
     "Quantiles",
     "ReportsMean",
+    "VarianceValue",
     "combine_gaps",
     "interval",
     "lower_bound",

@@ -17,7 +17,7 @@ from typing import Any
 from sordino.audit.enumeration.scans import positions
 from sordino.audit.enumeration.subject import Stated, Subject
 from sordino.errors import InvalidParameter
-from sordino.estimators import BucketCounts, ClippedMean, ClippedSum
+from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedVariance
 from sordino.estimators.clipped.clip import Clip
 from sordino.noise import DiscreteLaplace
 from sordino.noise.probability import Bounds, contexts, exp_bounds
@@ -25,7 +25,7 @@ from sordino.noise.probability import Bounds, contexts, exp_bounds
 _DIGITS = 60
 _RECORDS = 16
 
-Clipped = ClippedSum | ClippedMean
+Clipped = ClippedSum | ClippedMean | ClippedVariance
 
 
 # Neighbors may have different numbers of records, so that `n` says nothing.
@@ -87,6 +87,10 @@ def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
     No small list of records has a total below the first or above the second.
     """
     shift, most = mechanism.noise_for(clip).shift, _RECORDS + 1
+    if isinstance(mechanism, ClippedVariance):
+        # No record adds less than 0, or more than the squared width, to any of three totals.
+        end = (most * (clip.high - clip.low) ** 2 >> shift) + 1
+        return [(-2 * end, 2 * end), (0, 3 * end)] if mechanism.size_is_public else [(0, end)] * 3
     if isinstance(mechanism, ClippedMean) and not mechanism.size_is_public:
         return [(0, (most * (clip.high - clip.low) >> shift) + 1)] * 2
     return [((most * min(clip.low, 0) >> shift) - 1, (most * max(clip.high, 0) >> shift) + 1)]

@@ -28,7 +28,7 @@ from sordino.audit.enumeration.selection import (
 from sordino.audit.enumeration.subject import Subject
 from sordino.constraints import shown
 from sordino.errors import InvalidParameter
-from sordino.estimators import ClippedMean, ClippedSum, Quantile, Quantiles
+from sordino.estimators import ClippedMean, ClippedSum, ClippedVariance, Quantile, Quantiles
 from sordino.mechanisms import (
     AboveThreshold,
     CompositeMechanism,
@@ -50,6 +50,7 @@ Audited = Subject | Continuous
 STATED: dict[type, Callable[[Any, int], Audited | None]] = {
     AboveThreshold: above_threshold,
     ClippedMean: clipped,
+    ClippedVariance: clipped,
     ClippedSum: clipped,
     CompositeMechanism: composite,
     CompositeTable: composite,

@@ -21,6 +21,7 @@ from sordino.constraints import (
     GROWTH,
     POSITIVE,
     SHARE,
+    TRUTH,
     Number,
     OrNone,
     shown,
@@ -39,7 +40,8 @@ from sordino.mechanisms.base import Mechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 
-_WRONG = Fraction(1, 20)  # how often an interval may miss
+WRONG = Fraction(1, 20)
+"""How often an interval may miss."""
 
 
 class ClippedColumn(Mechanism):
@@ -172,7 +174,7 @@ class ClippedColumn(Mechanism):
 
         `records` is their number where it is public.
         """
-        low, high = clipped_ends(clip, noise, noisy, records, _WRONG)
+        low, high = clipped_ends(clip, noise, noisy, records, WRONG)
         return ClippedValue(
             value=float(value),
             clip=clip.ends,
@@ -187,3 +189,38 @@ class ClippedColumn(Mechanism):
             cost=self.cost,
             simulated=clip.simulated or simulated,
         )
+
+
+class SizedColumn(ClippedColumn):
+    """A figure that is divided by the number of records, which is public or not."""
+
+    size_is_public: bool | None = parameter(
+        OrNone(TRUTH),
+        (
+            "Whether the number of records is public: only under replace-one, where a unit is one record "
+            "and none was left out because of what it holds. None: True under replace-one with "
+            "`rows_per_unit=1`."
+        ),
+        default=None,
+    )
+
+    def derive(self) -> None:
+        """Set the search for the clip, and divide the budget."""
+        super().derive()
+        could_be = self.adjacency == "replace-one" and self.rows_per_unit == 1
+        if self.size_is_public is None:
+            self._set(size_is_public=could_be)
+        if self.size_is_public and not could_be:
+            raise InvalidParameter(
+                f"{type(self).__name__}.size_is_public must be False under add-remove and for units with "
+                "several records: the number of records is private there."
+            )
+        self.check_noise()
+
+    @property
+    def moved_records(self) -> int:
+        """How many records of neighbors may move the totals."""
+        # If one unit leaves and another one joins, the records of both do. Where the number of records is
+        # public, one record stands in the place of another.
+        exchanged = self.adjacency == "replace-one" and not self.size_is_public
+        return self.rows_per_unit * (2 if exchanged else 1)

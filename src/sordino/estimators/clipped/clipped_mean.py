@@ -15,12 +15,9 @@ from functools import partial
 from typing import Any, final
 
 from sordino.claims import Claim
-from sordino.constraints import TRUTH, OrNone
-from sordino.declared import parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
-from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_column import ClippedColumn
+from sordino.estimators.clipped.clipped_column import SizedColumn
 from sordino.estimators.clipped.clipped_steps import clipped_steps
 from sordino.estimators.clipped.clipped_value import ClippedValue
 from sordino.estimators.clipped.total_noise import TotalNoise
@@ -29,7 +26,7 @@ from sordino.remnants import no_remnants
 
 
 @final
-class ClippedMean(ClippedColumn):
+class ClippedMean(SizedColumn):
     """Average a private column whose range nobody knows.
 
     A share of the budget finds the clip, as for `ClippedSum`. Where the number of records is public, the rest
@@ -64,40 +61,15 @@ class ClippedMean(ClippedColumn):
     True
     """
 
-    size_is_public: bool | None = parameter(
-        OrNone(TRUTH),
-        (
-            "Whether the number of records is public: only under replace-one, where a unit is one record "
-            "and none was left out because of what it holds. None: True under replace-one with "
-            "`rows_per_unit=1`."
-        ),
-        default=None,
-    )
-
-    def derive(self) -> None:
-        """Set the search for the clip, and divide the budget."""
-        super().derive()
-        could_be = self.adjacency == "replace-one" and self.rows_per_unit == 1
-        if self.size_is_public is None:
-            self._set(size_is_public=could_be)
-        if self.size_is_public and not could_be:
-            raise InvalidParameter(
-                "ClippedMean.size_is_public must be False under add-remove and for units with several "
-                "records: the number of records is private there."
-            )
-        self.check_noise()
-
     def noise_for(self, clip: Clip) -> TotalNoise:
         """Return the noise of the totals for this clip.
 
         Its bound is how far the totals of neighbors may be apart, in the L1 norm.
         """
-        # One unit leaves and another one joins: each record of either moves the totals by the width of the
-        # clip.
-        exchanged = self.adjacency == "replace-one" and not self.size_is_public
+        # Each record moves the totals by the width of the clip.
         return TotalNoise(
             epsilon=self.total_epsilon,
-            bound=self.rows_per_unit * (clip.high - clip.low) * (2 if exchanged else 1),
+            bound=self.moved_records * (clip.high - clip.low),
             totals=1 if self.size_is_public else 2,
             record_step=clip.step,
             adjacency=self.adjacency,

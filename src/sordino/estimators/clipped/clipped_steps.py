@@ -8,9 +8,10 @@ Floats: clipping, powers of two and floor are exact; sums are whole numbers of a
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from sordino.estimators.columns.records import blocks
 from sordino.grid import CLAMP, number_of
 
 _HALF = 32
+_PART = (1 << 18) - 1
 
 
 def clipped_steps(
@@ -44,25 +46,78 @@ def clipped_steps(
     InvalidParameter
         If the limits do not hold, the values are not one-dimensional or their declared type is not numeric.
     """
+    exponent = _exponent(low, high, step)
+    absent = low if missing is None else missing
+    if not low <= absent <= high:
+        raise InvalidParameter(f"clipped_steps.missing must be from {low} to {high}; got {shown(missing)}.")
+    return sum(
+        _total(steps) + unknown * absent
+        for steps, unknown in _clipped_blocks(values, low, high, exponent, owner)
+    )
+
+
+class Moments(NamedTuple):
+    """What the records of a clipped column add up to, by their distances u from the lower end. Private.
+
+    Attributes
+    ----------
+    known, missing : int
+        How many records have a number, and how many have none.
+    first, second : int
+        The sums of u and of u^2 over the records with a number, in steps.
+    """
+
+    known: int
+    missing: int
+    first: int
+    second: int
+
+
+def clipped_moments(values: Any, low: int, high: int, step: Fraction, *, owner: str = "values") -> Moments:
+    """Return the sums of distances from the lower end and of their squares, exactly.
+
+    A record counts max(low, min(high, floor(value / step))) - low. The parameters, and what is refused, are
+    those of `clipped_steps`; high - low is below 2^32.
+    """
+    exponent = _exponent(low, high, step)
+    records = first = second = missing = 0
+    for steps, unknown in _clipped_blocks(values, low, high, exponent, owner):
+        records, missing = records + steps.size, missing + unknown
+        # A missing record stands here with 0 steps, which is no distance from the lower end.
+        distances = steps - low
+        first += _total(distances) + unknown * low
+        second += _total_of_squares(distances) - unknown * low**2
+    return Moments(records - missing, missing, first, second)
+
+
+def _exponent(low: int, high: int, step: Fraction) -> int:
+    """Return the power of two that a step is, and refuse ends and steps beyond the limits."""
     number = POWER_OF_TWO("clipped_steps.step", step)
     if not -CLAMP <= low <= high <= CLAMP:
         raise InvalidParameter(
             f"clipped_steps needs -2^52 <= low <= high <= 2^52; got low={shown(low)}, high={shown(high)}."
         )
-    absent = low if missing is None else missing
-    if not low <= absent <= high:
-        raise InvalidParameter(f"clipped_steps.missing must be from {low} to {high}; got {shown(missing)}.")
-    exponent = number.numerator.bit_length() - number.denominator.bit_length()
+    exponent: int = number.numerator.bit_length() - number.denominator.bit_length()
     if abs(exponent) > 900:
         raise InvalidParameter(f"clipped_steps.step must be from 2^-900 to 2^900; got 2^{exponent}.")
-    return sum(_block_sum(block, low, high, exponent, absent) for block in blocks(values, owner))
+    return exponent
 
 
-def _block_sum(block: NDArray[Any], low: int, high: int, exponent: int, absent: int) -> int:
+def _clipped_blocks(
+    values: Any, low: int, high: int, exponent: int, owner: str
+) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """Yield the clipped steps of the records, block by block, and how many are missing, with 0 steps."""
+    for block in blocks(values, owner):
+        yield _steps_of_block(block, low, high, exponent)
+
+
+def _steps_of_block(block: NDArray[Any], low: int, high: int, exponent: int) -> tuple[NDArray[np.int64], int]:
     if block.dtype == object:
-        return sum(_steps_of(value, low, high, exponent, absent) for value in block)
+        found = [_steps_of(value, low, high, exponent) for value in block]
+        unknown = sum(steps is None for steps in found)
+        return np.array([steps or 0 for steps in found], dtype=np.int64), unknown
     if block.dtype.kind in "iu" and block.dtype.itemsize == 8:
-        return _total(_whole_steps(block, low, high, exponent))
+        return _whole_steps(block, low, high, exponent), 0
     values = block if block.dtype.itemsize > 8 else block.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         steps = np.clip(values, low * 2.0**exponent, high * 2.0**exponent)
@@ -70,10 +125,9 @@ def _block_sum(block: NDArray[Any], low: int, high: int, exponent: int, absent: 
             np.floor(steps, out=steps)
         steps *= 2.0**-exponent
         np.floor(steps, out=steps)
-    unknown = np.isnan(steps)
-    count = int(np.count_nonzero(unknown))
-    steps[unknown] = 0
-    return _total(steps.astype(np.int64)) + count * absent
+    missing = np.isnan(steps)
+    steps[missing] = 0
+    return steps.astype(np.int64), int(np.count_nonzero(missing))
 
 
 def _whole_steps(block: NDArray[Any], low: int, high: int, exponent: int) -> NDArray[np.int64]:
@@ -86,11 +140,11 @@ def _whole_steps(block: NDArray[Any], low: int, high: int, exponent: int) -> NDA
     return np.where(whole > largest, high, np.where(whole < smallest, low, inside))
 
 
-def _steps_of(value: Any, low: int, high: int, exponent: int, absent: int) -> int:
-    """Return the clipped steps of one object."""
+def _steps_of(value: Any, low: int, high: int, exponent: int) -> int | None:
+    """Return the clipped steps of one object, None if it is missing or no number."""
     number = number_of(value)
     if number is None:
-        return absent
+        return None
     if not isinstance(number, int | Fraction):
         if math.isinf(number):
             return high if number > 0 else low
@@ -109,6 +163,20 @@ def _tamed(number: Decimal) -> Decimal | Fraction:
     if number.adjusted() > beyond:
         return Fraction(sign * 10**beyond)
     return number if number.adjusted() > -beyond else Fraction(sign, 10**beyond)
+
+
+def _total_of_squares(distances: NDArray[np.int64]) -> int:
+    """Return the sum of squares of whole numbers within +-2^53, without overflow: in parts of 18 digits.
+
+    A number is a 2^36 + b 2^18 + c with b and c from 0 to 2^18 - 1. Products of two parts are below 2^36, and
+    a block of 2^15 of them adds up to less than 2^51.
+    """
+    parts = (distances >> 36, (distances >> 18) & _PART, distances & _PART)
+    total = 0
+    for i, one in enumerate(parts):
+        for j, other in enumerate(parts):
+            total += int((one * other).sum()) << (18 * (4 - i - j))
+    return total
 
 
 def _total(steps: NDArray[np.int64]) -> int:

@@ -170,14 +170,18 @@ def _least_records(
     return Fraction(least) * noise.step / ((clip.high - clip.low) * clip.step)
 
 
-def _beyond(clip: Clip, wrong: Fraction) -> Ends:
-    """Return how much the records beyond each end may add up to, if none lies beyond `lower` and the cap."""
-    search = clip.mechanism
+def counts_beyond(clip: Clip, wrong: Fraction) -> list[Fraction]:
+    """Return how many records lie beyond the clip at most, for each search."""
     # A search that found nothing clips at the limit of its side, beyond which no record is taken to lie.
-    counts = [
-        Fraction(0) if tests is None else Fraction(search.beyond(tests, wrong / len(clip.tests)))
+    return [
+        Fraction(0) if tests is None else Fraction(clip.mechanism.beyond(tests, wrong / len(clip.tests)))
         for tests in clip.tests
     ]
+
+
+def _beyond(clip: Clip, wrong: Fraction) -> Ends:
+    """Return how much the records beyond each end may add up to, if none lies beyond `lower` and the cap."""
+    search, counts = clip.mechanism, counts_beyond(clip, wrong)
     down = counts[0] * max(Fraction(0), clip.low * clip.step - search.lower)
     return down, counts[-1] * max(Fraction(0), search.cap - clip.high * clip.step)
 

@@ -1,0 +1,442 @@
+"""The variance of a column without a guessed bound: a private clip, then totals of squares under one charge.
+
+Claim: epsilon-differentially private under either adjacency, for units with at most `rows_per_unit` records.
+Proof: docs/proofs/clipped-variance.md.
+Noise: one-sided geometric for the clip, discrete Laplace for the totals, all on whole numbers.
+Floats: none before the release; its floats are exact fractions, rounded once, and square roots of such.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, final
+
+from sordino.claims import Claim
+from sordino.constraints import SHARE, TRUTH, Number
+from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
+from sordino.estimators.clipped.clip import Clip
+from sordino.estimators.clipped.clipped_column import WRONG, SizedColumn
+from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
+from sordino.estimators.clipped.clipped_value import Ends, counts_beyond
+from sordino.estimators.clipped.total_noise import TotalNoise
+from sordino.estimators.columns.bucket_counts import BucketCounts
+from sordino.releases import Release
+from sordino.remnants import no_remnants
+
+Pair = tuple[int, int]
+_LARGEST = Fraction(1, 4)
+"""No variance is larger, in units of the squared width of the clip: half of the records lie at either end."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class VarianceValue(Release):
+    """A private variance, and standard deviation, between ends that were found privately.
+
+    Attributes
+    ----------
+    value : float
+        The noisy variance of the clipped records, in the squared unit of the values: the mean of squared
+        distances from their mean, divided by their number n and not by n - 1.
+    standard_deviation : float
+        Its square root, in the unit of the values.
+    clip : tuple of float
+        The ends (low, high) that records were moved into.
+    capped : bool
+        Whether the upper end is the cap, or a search ran to the end of its grid: noise is as large as the cap
+        then.
+    standard_error : float
+        Standard deviation of the noise of the variance, given the clip: an approximation for many records, at
+        the released numbers.
+    interval : tuple of float
+        Covers the variance *of the clipped records* with a probability of at least 95 %, also for few
+        records. Its square roots cover their standard deviation.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> mechanism = sd.ClippedVariance(epsilon=2, adjacency="add-remove", cap=1000)
+    >>> spread = mechanism.release([20, 30, 40, 50, 60] * 500, entropy=sd.Seeded(7))
+    >>> round(spread.standard_deviation), spread.interval[0] < 200 < spread.interval[1]
+    (14, True)
+    >>> spread.true_interval()[1]
+    inf
+    """
+
+    value: float
+    standard_deviation: float
+    clip: tuple[float, float]
+    capped: bool
+    standard_error: float
+    interval: tuple[float, float]
+    found: Clip = field(repr=False)
+    totals: NoisyMoments = field(repr=False)
+
+    def interval_at(self, *, confidence: Number) -> tuple[float, float]:
+        """Return an interval for the variance of the clipped records at another confidence than 95 %.
+
+        Raises
+        ------
+        InvalidParameter
+            If the confidence is not in (0, 1).
+        """
+        wrong = 1 - SHARE("VarianceValue.interval_at.confidence", confidence)
+        return _scaled(self.totals.ends(wrong), self.found)
+
+    def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
+        """Return the ends of an interval for the variance of the records as they are, not clipped.
+
+        Clipping takes away from a variance and never adds to it, so the lower end holds for every column. No
+        private number can tell how far the largest records reach, so the upper end is infinite unless a
+        public statement closes it.
+
+        Parameters
+        ----------
+        confidence : number
+            In (0, 1).
+        within_cap : bool
+            Say True only if it is public that all records lie between `lower` (with None: minus the cap) and
+            the cap.
+
+        Raises
+        ------
+        InvalidParameter
+            If the confidence is not in (0, 1).
+        """
+        wrong = 1 - SHARE("VarianceValue.true_interval.confidence", confidence)
+        TRUTH("VarianceValue.true_interval.within_cap", within_cap)
+        # Records were rounded down by less than a step, which moves their deviation by at most half a step.
+        half = float(self.found.step) / 2
+        low, high = _scaled(self.totals.ends(wrong / 3 if within_cap else wrong), self.found)
+        least = max(0.0, math.sqrt(low) - half) ** 2
+        if not within_cap:
+            return least, math.inf
+        search = self.found.mechanism
+        # Half of the records at either end is as far as they can be apart.
+        largest = float((search.cap - search.lower) / 2) ** 2
+        records = self.totals.least_records(wrong / 3)
+        if not records:
+            return min(least, largest), largest
+        # A deviation is a norm: that of the records is at most that of the clipped ones plus that of what
+        # clipping took off, whose mean square is at most this.
+        squares = _squares_beyond(self.found, wrong / 3) / float(records)
+        most = (math.sqrt(high) + half + math.sqrt(squares)) ** 2
+        return min(least, largest), min(most, largest)
+
+
+@final
+@dataclass(frozen=True)
+class NoisyMoments:
+    """The totals of a variance with their noise, in noise steps.
+
+    Attributes
+    ----------
+    noisy : tuple of int
+        Where the number of records is private: the sums of (w - u)^2, 2 u (w - u) and u^2 over the records, u
+        being the distance of a record from the lower end of the clip and w the width. Where it is public: the
+        sums of 2 w s and of 3 s^2, s = 2 u - w being twice its distance from the middle.
+    noise : TotalNoise
+        What added the noise.
+    records : Fraction or None
+        Where their number is public, that times w^2, in noise steps.
+    width : int
+        w, in steps of the records.
+    """
+
+    noisy: tuple[int, ...]
+    noise: TotalNoise
+    records: Fraction | None
+    width: int
+
+    def estimate(self) -> tuple[Fraction, float]:
+        """Return the variance in units of w^2, and the standard deviation of its noise to first order."""
+        deviation = math.sqrt(self.noise.mechanism.noise.variance)
+        # The derivatives of the variance for each total stand in docs/proofs/clipped-variance.md.
+        if self.records is not None:
+            place, square = (Fraction(total) / self.records for total in self.noisy)
+            slope = math.hypot(float(place) / 8, 1 / 12) / float(self.records)
+            return _within_range(_public_variance(place, square)), deviation * slope
+        # Sums of squares are not negative, but noise may make their totals so.
+        above, between, below = (max(0, total) for total in self.noisy)
+        total = max(1, above + between + below)
+        variance = _private_variance(above, between, below)
+        twice = 2 * float(variance) / total
+        slopes = (
+            below / total**2 - twice,
+            -between / (2 * total**2) - twice,
+            above / total**2 - twice,
+        )
+        return _within_range(variance), deviation * math.hypot(*slopes)
+
+    def ends(self, wrong: Fraction) -> Ends:
+        """Return ends that hold the variance, in units of w^2, with a probability of at least 1 - `wrong`.
+
+        Each total lies between two ends of its own, and the variance between its smallest and its largest
+        value over all totals between them.
+        """
+        if self.records is not None:
+            place, square = self._boxes(wrong)
+            return _public_ends(place, square, self.records)
+        above, between, below = self._boxes(wrong)
+        return _private_ends(above, between, below)
+
+    def least_records(self, wrong: Fraction) -> Fraction:
+        """Return how many records there are at least, with a probability of at least 1 - `wrong`."""
+        # In noise steps a record adds w^2 to all totals together.
+        record = Fraction(self.width**2, 1 << self.noise.shift)
+        if self.records is not None:
+            return self.records / record
+        return Fraction(sum(max(0, low) for low, _ in self._boxes(wrong))) / record
+
+    def _boxes(self, wrong: Fraction) -> list[Pair]:
+        """Return between which ends each total lies; all of them do, but with a probability of `wrong`."""
+        reach = self.noise.reach(wrong / len(self.noisy))
+        # A total may have been rounded down by up to a noise step.
+        return [(total - reach, total + reach + self.noise.rounded) for total in self.noisy]
+
+
+@final
+class ClippedVariance(SizedColumn):
+    """Measure how far the records of a private column spread, whose range nobody knows.
+
+    A share of the budget finds the clip, as for `ClippedSum`. The rest goes to totals of squares at once. No
+    record moves all of them together by more than the squared width of the clip. So they share one budget
+    without dividing it.
+
+    Raises
+    ------
+    InvalidParameter
+        If a parameter does not satisfy its constraint.
+
+    Notes
+    -----
+    With u the distance of a record from the lower end of the clip and w the width of the clip, the totals are
+    the sums of (w - u)^2, 2 u (w - u) and u^2. Every record adds three numbers that are not negative and add
+    up to w^2. Their sum tells the number of records, and all three together mean and variance. Where the
+    number of records is public two totals do: three times the sum of s^2 and twice that of s w, s = 2 u - w.
+    Where one record takes the place of another they move by at most 16/3 w^2. They are never worse than sums
+    of u w and u (w - u), and have less than half of their noise where the mean is in the middle of the clip.
+
+    Missing values (NULL, NaN, None) do not count, unless the number of records is public: then they count as
+    0, moved into the clip.
+
+    The defaults are those of `ClippedMean`.
+
+    Examples
+    --------
+    >>> import sordino as sd
+    >>> heights = [1.62, 1.71, 1.80, 1.68, 1.75] * 400
+    >>> mechanism = sd.ClippedVariance(epsilon=1, adjacency="add-remove", lower=1, cap=10, unit=0.1)
+    >>> spread = mechanism.release(heights, entropy=sd.Seeded(7))
+    >>> 0.03 < spread.standard_deviation < 0.12
+    True
+    """
+
+    def noise_for(self, clip: Clip) -> TotalNoise:
+        """Return the noise of the totals for this clip, which are counted in squares of its steps."""
+        square = (clip.high - clip.low) ** 2
+        return TotalNoise(
+            epsilon=self.total_epsilon,
+            # Rounded up: 16/3 of it, where one record takes the place of another.
+            bound=-(-16 * square // 3) if self.size_is_public else self.moved_records * square,
+            totals=2 if self.size_is_public else 3,
+            # The variance depends on ratios of totals alone, so they have no unit.
+            record_step=Fraction(1),
+            adjacency=self.adjacency,
+        )
+
+    @no_remnants
+    def release(self, values: Any, *, entropy: Entropy = SYSTEM) -> VarianceValue:
+        """Measure the spread of private values, with fresh noise: two passes over them.
+
+        Parameters
+        ----------
+        values : array or list of numbers, shape (n,)
+            Private; a memory map of any size is read in blocks. Under `size_is_public` n is public.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If the values are not one-dimensional, or their declared type is not numeric.
+        """
+        fresh_entropy(entropy, "ClippedVariance.release")
+        clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
+        return self._finished(self.moments(values, clip), clip, entropy=entropy)
+
+    @no_remnants
+    def finish(self, moments: Moments, clip: Clip, *, entropy: Entropy = SYSTEM) -> VarianceValue:
+        """Add noise to what the clipped records add up to: the second stage of `release`, once for each clip.
+
+        Parameters
+        ----------
+        moments : Moments
+            Private: how many records there are, how many are missing, and the sums of their distances from
+            `clip.low` and of the squares of these, in the steps of `clip`.
+        clip : Clip
+            What `clip_from` of this variance released.
+        entropy : Entropy
+            Where the noise comes from.
+
+        Raises
+        ------
+        InvalidParameter
+            If the clip is that of another search.
+        """
+        fresh_entropy(entropy, "ClippedVariance.finish")
+        self.check_clip(clip, "finish")
+        return self._finished(Moments(*map(int, moments)), clip, entropy=entropy)
+
+    @no_remnants
+    def moments(self, values: Any, clip: Clip) -> Moments:
+        """Return what the clipped records add up to, in record steps. Private."""
+        return clipped_moments(
+            values, clip.low, clip.high, clip.step, owner="ClippedVariance.release: values"
+        )
+
+    @no_remnants
+    def totals(self, values: Any, clip: Clip) -> tuple[int, ...]:
+        """Return the totals that get noise, in squares of record steps. Private."""
+        return self._totals(self.moments(values, clip), clip)
+
+    def _totals(self, moments: Moments, clip: Clip) -> tuple[int, ...]:
+        width, first, second = clip.high - clip.low, moments.first, moments.second
+        if self.size_is_public:
+            # There is a record in the place of a missing one, too.
+            place = clip.missing - clip.low
+            first, second = first + moments.missing * place, second + moments.missing * place**2
+            n = moments.known + moments.missing
+            # Of s = 2 u - w: the sum is 2 first - n w, that of squares 4 second - 4 w first + n w^2.
+            return (
+                2 * width * (2 * first - n * width),
+                3 * (4 * second - 4 * width * first + n * width**2),
+            )
+        between = 2 * (width * first - second)
+        # All three add up to w^2 for every record.
+        return moments.known * width**2 - between - second, between, second
+
+    def _finished(self, moments: Moments, clip: Clip, *, entropy: Entropy) -> VarianceValue:
+        renew(entropy)  # the second stage: the values were read since the clip was found
+        noise = self.noise_for(clip)
+        noisy = noise.noisy(self._totals(moments, clip), entropy)
+        width, records = clip.high - clip.low, None
+        if self.size_is_public:
+            records = Fraction(max(1, moments.known + moments.missing) * width**2, 1 << noise.shift)
+        totals = NoisyMoments(noisy, noise, records, width)
+        value, error = totals.estimate()
+        variance, _ = _scaled((value, value), clip)
+        return VarianceValue(
+            value=variance,
+            standard_deviation=math.sqrt(variance),
+            clip=clip.ends,
+            capped=clip.capped,
+            standard_error=error * float(width * clip.step) ** 2,
+            interval=_scaled(totals.ends(WRONG), clip),
+            found=clip,
+            totals=totals,
+            mechanism=self,
+            cost=self.cost,
+            simulated=clip.simulated or entropy.simulated,
+        )
+
+
+# ---- the variance of totals, and its extremes --------------------------------------------------------------
+# In units of w^2. Let a, b and c be the sums of (w - u)^2, 2 u (w - u) and u^2: n w^2 = a + b + c. The mean
+# of u / w is (c + b/2) / (n w^2), and that of its square c / (n w^2).
+
+
+def _private_variance(above: Fraction | int, between: int, below: Fraction | int) -> Fraction:
+    """Return the variance that the three totals stand for; 0 if they are all 0."""
+    total = Fraction(above + between + below)
+    return (above * below - Fraction(between**2, 4)) / total**2 if total else Fraction(0)
+
+
+def _private_ends(above: Pair, between: Pair, below: Pair) -> Ends:
+    """Return the least and the largest variance of all totals between their ends."""
+    # No total is negative, only what noise makes of it.
+    above, between, below = ((max(0, low), max(0, high)) for low, high in (above, between, below))
+    # The more lies between the ends of the clip, the smaller is the variance. In each of the other two it
+    # rises up to a point and falls beyond, so it is smallest in a corner.
+    least = min(_private_variance(a, between[1], c) for a in above for c in below)
+    # It is largest on an edge: where one of the two is at an end, and the other at its best.
+    b = between[0]
+    edges = [(Fraction(a), _best_partner(a, b, below)) for a in above]
+    edges += [(_best_partner(c, b, above), Fraction(c)) for c in below]
+    most = max(_private_variance(a, b, c) for a, c in edges)
+    return _within_range(least), _within_range(most)
+
+
+def _best_partner(one: int, between: int, ends: Pair) -> Fraction:
+    """Return where between the ends one of two totals makes the variance largest, given the other one."""
+    # Next to a total of 0 it only rises.
+    best = between + one + Fraction(between**2, 2 * one) if one else Fraction(ends[1])
+    return max(Fraction(ends[0]), min(Fraction(ends[1]), best))
+
+
+def _public_variance(place: Fraction, square: Fraction) -> Fraction:
+    """Return the variance for the means of 2 s / w and of 3 s^2 / w^2."""
+    return square / 12 - (place / 4) ** 2
+
+
+def _public_ends(place: Pair, square: Pair, records: Fraction) -> Ends:
+    """Return the least and the largest variance of all totals between their ends."""
+    # It rises with the squares, and falls with the distance of the mean from the middle.
+    distances = [abs(end / records) for end in place]
+    nearest = Fraction(0) if place[0] <= 0 <= place[1] else min(distances)
+    least, most = (Fraction(end) / records for end in square)
+    return (
+        _within_range(_public_variance(max(distances), least)),
+        _within_range(_public_variance(nearest, most)),
+    )
+
+
+def _within_range(variance: Fraction) -> Fraction:
+    return max(Fraction(0), min(_LARGEST, variance))
+
+
+def _scaled(ends: Ends, clip: Clip) -> tuple[float, float]:
+    """Return ends in units of w^2 in the squared unit of the values."""
+    square = ((clip.high - clip.low) * clip.step) ** 2
+    return float(ends[0] * square), float(ends[1] * square)
+
+
+def _squares_beyond(clip: Clip, wrong: Fraction) -> float:
+    """Return how much the squares of what clipping took off may add up to, if the cap holds."""
+    search = clip.mechanism
+    counts = counts_beyond(clip, wrong)
+    down = counts[0] * max(Fraction(0), clip.low * clip.step - search.lower) ** 2
+    up = counts[-1] * max(Fraction(0), search.cap - clip.high * clip.step) ** 2
+    return float(down + up)
+
+
+CLAIMS = (
+    Claim(
+        name="ClippedVariance",
+        statement=(
+            "Clip and variance together are epsilon-differentially private for units with at most "
+            "rows_per_unit records."
+        ),
+        references=("durfee2023, Sec. 6.3",),
+        proof="clipped-variance.md",
+        neighbours=(
+            (ClippedVariance(epsilon=2, adjacency="add-remove", cap=8, growth=2), (5,), ()),
+            (
+                ClippedVariance(
+                    epsilon=2, adjacency="add-remove", cap=4, lower=None, growth=2, rows_per_unit=2
+                ),
+                (2, -2),
+                (),
+            ),
+            (ClippedVariance(epsilon=1, adjacency="replace-one", cap=8, growth=2), (14 / 3,), (0,)),
+            (
+                ClippedVariance(epsilon=2, adjacency="replace-one", cap=8, growth=2, size_is_public=False),
+                (8 - 2**-40, 3),
+                (0, 3),
+            ),
+        ),
+        tight=True,
+    ),
+)
