@@ -93,8 +93,8 @@ def documented(cls: type) -> str:
     """
     listed = dataclasses.fields(cls)
     sections = [
-        _section("Parameters", [one for one in listed if one.init]),
-        _section("Attributes", [one for one in listed if not one.init]),
+        _write_section("Parameters", [one for one in listed if one.init]),
+        _write_section("Attributes", [one for one in listed if not one.init]),
     ]
     text = inspect.cleandoc(cls.__doc__ or "")
     lines = text.splitlines()
@@ -105,7 +105,7 @@ def documented(cls: type) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _section(title: str, listed: list[dataclasses.Field[Any]]) -> str:
+def _write_section(title: str, listed: list[dataclasses.Field[Any]]) -> str:
     """Return a section of documentation, one entry a field; nothing if there is none."""
     if not listed:
         return ""

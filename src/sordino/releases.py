@@ -20,7 +20,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.generic | Fraction | Decimal):
-        return plain(value.item() if isinstance(value, np.generic) else _number(Fraction(value)))
+        return plain(value.item() if isinstance(value, np.generic) else _fraction_to_number(Fraction(value)))
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if is_dataclass(value) and not hasattr(value, "to_dict"):
@@ -30,7 +30,7 @@ def plain(value: Any) -> Any:
     return value.to_dict() if hasattr(value, "to_dict") else value
 
 
-def _number(value: Fraction) -> int | float:
+def _fraction_to_number(value: Fraction) -> int | float:
     return value.numerator if value.denominator == 1 else float(value)
 
 
@@ -45,10 +45,13 @@ def parameters(mechanism: Any) -> dict[str, Any]:
 
 def pictured(thing: Any, shown: dict[str, Any]) -> str:
     """Return the one-line picture `Name(field=value, ...)` of public values."""
-    return f"{type(thing).__name__}({', '.join(f'{name}={_short(value)}' for name, value in shown.items())})"
+    return (
+        f"{type(thing).__name__}"
+        f"({', '.join(f'{name}={_picture_value(value)}' for name, value in shown.items())})"
+    )
 
 
-def _short(value: Any) -> str:
+def _picture_value(value: Any) -> str:
     if isinstance(value, tuple) and value and is_dataclass(value[0]):
         return f"<{len(value)} rows>"
     if isinstance(value, np.ndarray):

@@ -110,13 +110,13 @@ class Sensitivity:
             step = POWER_OF_TWO("Sensitivity.step", self.step)
             each = -(-each // step) * step
         # The root is rounded up, so that the bound of the vector is never too small.
-        bound = each * (k if norm == "l1" else _root_above(k))
+        bound = each * (k if norm == "l1" else _square_root_above(k))
         return Sensitivity(
             bound=bound, monotone=self.monotone, adjacency=self.adjacency, norm=norm, step=self.step, size=k
         )
 
 
-def _root_above(k: int) -> Fraction:
+def _square_root_above(k: int) -> Fraction:
     """Return a fraction at least the square root of `k`, exact for squares, within 2^-60 of it otherwise."""
     root = math.isqrt(k)
     if root * root == k:

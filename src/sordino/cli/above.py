@@ -171,7 +171,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
     """Answer what comes on standard input until it ends or enough was found."""
     if sys.stdin is None:
         raise InvalidParameter("stdin must be open: it brings the answers.")
-    mechanism = _mechanism(options, shape)
+    mechanism = _build_stream_mechanism(options, shape)
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     source = answer_lines(
         cast("io.BufferedReader", sys.stdin.buffer).read1, delimiter=form.delimiter, encoding=form.encoding
@@ -180,7 +180,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
     chosen = chosen_format(options["form"])
     if not chosen_quiet(options["quiet"]):
         say(LOWEST)
-    header, line = _writer(chosen, options["adjacency"])
+    header, line = _choose_verdict_writer(chosen, options["adjacency"])
     public = ("threshold", "positives", "adaptive", "sensitivity", "monotone", "step")
     detail = {name: options[name] for name in public} | {"source": "stdin"}
     with (
@@ -208,7 +208,9 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
         write_lines([asked, *([SIMULATED] if entropy.simulated else [])])
 
 
-def _mechanism(options: dict[str, Any], shape: dict[str, Any]) -> SparseVector | AdaptiveSparseVector:
+def _build_stream_mechanism(
+    options: dict[str, Any], shape: dict[str, Any]
+) -> SparseVector | AdaptiveSparseVector:
     common: dict[str, Any] = {
         "threshold": options["threshold"],
         "epsilon": options["epsilon"],
@@ -219,16 +221,16 @@ def _mechanism(options: dict[str, Any], shape: dict[str, Any]) -> SparseVector |
     return SparseVector(positives=options["positives"], **common, **shape)
 
 
-def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
+def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     """Return the lines that come first, and what writes one verdict.
 
     Facts that nobody may lose stand on each line.
     """
     if form == "table":
-        return [f"{'above':>5} {'gap':>14}  label"], _table
+        return [f"{'above':>5} {'gap':>14}  label"], _verdict_line
     if form == "csv":
         return [csv_line(STREAM_COLUMNS)], lambda answer, verdict: csv_line(
-            _row(answer, verdict, adjacency).values()
+            _verdict_fields(answer, verdict, adjacency).values()
         )
     encode = json.JSONEncoder(ensure_ascii=False).encode
     # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
@@ -237,9 +239,9 @@ def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
 
     def line(answer: Answer, verdict: Verdict) -> str:
         if verdict.above or verdict.charged:
-            return encode(_row(answer, verdict, adjacency))
+            return encode(_verdict_fields(answer, verdict, adjacency))
         if verdict.simulated not in ends:
-            row = _row(answer, verdict, adjacency)
+            row = _verdict_fields(answer, verdict, adjacency)
             del row["label"]
             ends[verdict.simulated] = encode(row).removeprefix("{")
         return f'{{"label": {encode(answer.label)}, {ends[verdict.simulated]}'
@@ -247,7 +249,7 @@ def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     return [], line
 
 
-def _row(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
+def _verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
     return {
         "label": answer.label,
         "above": verdict.above,
@@ -259,5 +261,5 @@ def _row(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
     }
 
 
-def _table(answer: Answer, verdict: Verdict) -> str:
+def _verdict_line(answer: Answer, verdict: Verdict) -> str:
     return f"{shown(verdict.above):>5} {shown(verdict.gap):>14}  {visible(answer.label)}"

@@ -84,10 +84,10 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
             f"{given[0]} needs --command: claims of this library are audited exactly, on neighbours that "
             "they name."
         )
-    reports = _claims(name, options["quiet"]) if command is None else [_program(command, options)]
-    controls = _controls(options["quiet"]) if everything else []
+    reports = _audit_claims(name, options["quiet"]) if command is None else [_audit_program(command, options)]
+    controls = _judge_controls(options["quiet"]) if everything else []
     left_out = [each for each in audits.unaudited() if everything or each.name == name]
-    _write(reports, controls, left_out, options)
+    _write_audit(reports, controls, left_out, options)
     # The report stands on stdout before a broken claim ends the command.
     for report in reports:
         report.raise_if_broken()
@@ -96,7 +96,7 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
         raise ClaimBroken(f"The auditor must judge every control as known, but did not: {'; '.join(missed)}.")
 
 
-def _claims(name: str | None, quiet: bool | None) -> list[Any]:
+def _audit_claims(name: str | None, quiet: bool | None) -> list[Any]:
     """Audit the claims of one name, or all of them."""
     known = list(dict.fromkeys(claim.name for claim in audits.claims()))
     if name is not None and name not in known:
@@ -111,7 +111,7 @@ def _claims(name: str | None, quiet: bool | None) -> list[Any]:
     return reports
 
 
-def _controls(quiet: bool | None) -> list[dict[str, Any]]:
+def _judge_controls(quiet: bool | None) -> list[dict[str, Any]]:
     """Let the auditor judge the mechanisms whose verdict is known."""
     from sordino.audit.controls.continuous import CONTINUOUS
     from sordino.audit.controls.enumerated import CONTROLS
@@ -134,9 +134,9 @@ def _controls(quiet: bool | None) -> list[dict[str, Any]]:
     return judged
 
 
-def _program(command: str, options: dict[str, Any]) -> Any:
+def _audit_program(command: str, options: dict[str, Any]) -> Any:
     """Run a program on both inputs and compare what it says."""
-    words = _words(command)
+    words = _split_command_line(command)
     inputs = options["input_a"], options["input_b"]
     if None in inputs:
         raise InvalidParameter(
@@ -184,7 +184,7 @@ def _program(command: str, options: dict[str, Any]) -> Any:
         )
 
 
-def _words(command: str) -> list[str]:
+def _split_command_line(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -196,7 +196,7 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def _write(
+def _write_audit(
     reports: list[Any],
     controls: list[dict[str, Any]],
     left_out: list[audits.Unaudited],
@@ -211,7 +211,7 @@ def _write(
         facts |= {"unaudited": [vars(each) for each in left_out]} if left_out else {}
         write_lines([json.dumps(facts, ensure_ascii=False, indent=2, default=str)])
         return
-    lines = [line for report in reports for line in _text(report)]
+    lines = [line for report in reports for line in _audit_lines(report)]
     if controls:
         right = sum(control["broken"] == control["known_broken"] for control in controls)
         lines.append(
@@ -221,6 +221,6 @@ def _write(
     write_lines([*lines, *(visible(str(each)) for each in left_out)])
 
 
-def _text(report: Any) -> list[str]:
+def _audit_lines(report: Any) -> list[str]:
     parts = getattr(report, "reports", (report,))
     return [visible(line) for part in parts for line in str(part).splitlines()]

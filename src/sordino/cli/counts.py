@@ -39,7 +39,7 @@ def count(source: str, **options: Any) -> None:
         release = ask(
             epsilon=options["epsilon"], where=options["where"], bounds=options["bounded"], progress=progress
         )
-    facts, notes = _about("count", release, options)
+    facts, notes = _describe_count("count", release, options)
     row = {
         "count": "units" if options["units"] else "rows",
         "estimate": release.estimate,
@@ -73,7 +73,7 @@ def histogram(source: str, **options: Any) -> None:
             bounds=options["bounded"],
             progress=progress,
         )
-    facts, notes = _about("histogram", release, options, domain)
+    facts, notes = _describe_count("histogram", release, options, domain)
     write_rows(
         options["form"],
         ("item", "estimate", "low", "high"),
@@ -83,7 +83,7 @@ def histogram(source: str, **options: Any) -> None:
     )
 
 
-def _about(
+def _describe_count(
     kind: str, release: Any, options: dict[str, Any], domain: Any = None
 ) -> tuple[dict[str, Any], list[str]]:
     facts, notes = about(kind, release, options, domain)

@@ -23,7 +23,7 @@ URL = click.option(
 ACCOUNT = click.option("--account", metavar="NAME", required=True, help="Name of the account.")
 LAST = click.option("--last", type=int, metavar="N", help="Only the newest N events.")
 
-_new_account = stacked(
+_account_options = stacked(
     URL,
     ACCOUNT,
     click.option("--epsilon", type=NUMBER, required=True, help="Budget of the account, for its whole life."),
@@ -49,17 +49,17 @@ def ledger() -> None:
 
 
 @ledger.command()
-@_new_account
+@_account_options
 def create(**options: Any) -> None:
     """Make an account, and the ledger if there is none. Its adjacency, unit and source never change."""
-    _create(**options)
+    _create_account(**options)
 
 
 @ledger.command()
-@_new_account
+@_account_options
 def init(**options: Any) -> None:
     """Make a ledger with its first account; another name of `create`."""
-    _create(**options)
+    _create_account(**options)
 
 
 @ledger.command()
@@ -188,7 +188,7 @@ def backup(url: str, file: str, form: str | None) -> None:
 
     Prints the head of every account in the copy.
     """
-    heads = _any_account(url).backup(file)
+    heads = _open_any_account(url).backup(file)
     rows = [{"account": account, "head": head} for account, head in heads.items()]
     # Not resolved, so that a link stays a link.
     write_rows(form, ("account", "head"), rows, {"file": os.path.abspath(file)}, [])  # noqa: PTH100
@@ -199,10 +199,10 @@ def backup(url: str, file: str, form: str | None) -> None:
 @click.option("--role", metavar="NAME", required=True, help="Role of the PostgreSQL server.")
 def permit(url: str, role: str) -> None:
     """Let a role of the database see and charge every account, and nothing else."""
-    _any_account(url).permit(role)
+    _open_any_account(url).permit(role)
 
 
-def _any_account(url: str) -> Ledger:
+def _open_any_account(url: str) -> Ledger:
     """Return an account, for what is about the whole ledger."""
     names = Ledger.accounts(url)
     if not names:
@@ -210,7 +210,7 @@ def _any_account(url: str) -> Ledger:
     return Ledger.open(url, account=names[0])
 
 
-def _create(
+def _create_account(
     *,
     url: str,
     account: str,

@@ -126,7 +126,7 @@ def quantile(source: str, **options: Any) -> None:
     """
     q = options["q"]
     # A single q asks for `Quantile`, several for `Quantiles`.
-    _run("quantile", source, options, q=q[0] if len(q) == 1 else q, size_hint=options["size_hint"])
+    _release_figure("quantile", source, options, q=q[0] if len(q) == 1 else q, size_hint=options["size_hint"])
 
 
 @click.command("sum")
@@ -144,7 +144,7 @@ def total(source: str, **options: Any) -> None:
     Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at most 0. With
     --user and --by as for quantile.
     """
-    _run("sum", source, options)
+    _release_figure("sum", source, options)
 
 
 @click.command()
@@ -163,11 +163,11 @@ def mean(source: str, **options: Any) -> None:
     public: --row-is-unit, --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as
     for quantile.
     """
-    _run("mean", source, options)
+    _release_figure("mean", source, options)
 
 
-def _run(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
-    domain = _domain(options)
+def _release_figure(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
+    domain = _choose_group_domain(options)
     asked = own | {name: options[name] for name in ("epsilon", "cap", "growth", "where", *BY)}
     asked |= {} if kind == "quantile" else {"bounds": options["bounded"]}
     asked |= {
@@ -187,7 +187,9 @@ def _run(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
         columns, said, facts = (kind, *TOTAL[:-1]), [MOVED, *told], facts | ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
     rows = [
-        {"item": item} | row if grouped else row for item, one in pairs for row in _rows(kind, one, options)
+        {"item": item} | row if grouped else row
+        for item, one in pairs
+        for row in _figure_rows(kind, one, options)
     ]
     if grouped:
         facts |= {"groups_per_unit": options["groups_per_unit"] or 1}
@@ -204,7 +206,7 @@ def _run(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
     )
 
 
-def _domain(options: dict[str, Any]) -> Domain | None:
+def _choose_group_domain(options: dict[str, Any]) -> Domain | None:
     given = [
         name
         for name in (*DOMAINS, "groups_per_unit")
@@ -217,7 +219,7 @@ def _domain(options: dict[str, Any]) -> Domain | None:
     return None
 
 
-def _rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
+def _figure_rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what was released as rows: one for each quantile, or the one of a sum or mean."""
     if kind == "quantile":
         found = release if isinstance(release, tuple) else (release,)

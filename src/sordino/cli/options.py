@@ -25,7 +25,7 @@ class Decimals(click.ParamType[Fraction]):
         """Return the number as a fraction, or fail with the usage error of click."""
         if isinstance(value, Fraction):
             return value
-        if not _PLAIN.fullmatch(str(value)):
+        if not _DECIMAL_PATTERN.fullmatch(str(value)):
             self.fail(
                 f"{value!r} is not a finite decimal number (of at most 40 digits, and two after an e).",
                 param,
@@ -48,15 +48,17 @@ class DecimalsOr(click.ParamType[Any]):
 
 
 # Longer numbers and larger exponents could fill the memory as exact fractions.
-_PLAIN = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
+_DECIMAL_PATTERN = re.compile(
+    r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII
+)
 NUMBER = Decimals()
 
 
-def _delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+def _read_delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     return "\t" if value == "\\t" else value
 
 
-def _encoding(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+def _normalize_encoding(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     return {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1"}.get(value.lower(), value.lower())
 
 
@@ -122,7 +124,7 @@ csv_format = stacked(
         "--delimiter",
         metavar="CHAR",
         default=",",
-        callback=_delimiter,
+        callback=_read_delimiter,
         help="Delimiter of a CSV source, \\t for a tab [default: comma].",
     ),
     click.option(
@@ -130,7 +132,7 @@ csv_format = stacked(
         metavar="NAME",
         default="utf-8",
         show_default=True,
-        callback=_encoding,
+        callback=_normalize_encoding,
         help="Encoding of a CSV source, utf-8 or latin-1.",
     ),
 )

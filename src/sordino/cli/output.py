@@ -49,7 +49,7 @@ def write_rows(
         lines: list[Sequence[Any]] = [names, *([(row | marks).get(name) for name in names] for row in rows)]
         text = "".join(csv_line(line) + "\n" for line in lines)
     else:
-        text = _table(columns, rows, counts=counts) + "".join(f"{note}\n" for note in notes)
+        text = _draw_table(columns, rows, counts=counts) + "".join(f"{note}\n" for note in notes)
     write_lines([text.removesuffix("\n")] if text else [])
 
 
@@ -77,7 +77,7 @@ def csv_line(values: Iterable[Any]) -> str:
     return written.getvalue().removesuffix("\r\n")
 
 
-def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool) -> str:
+def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool) -> str:
     if not rows:
         return ""
     from rich.console import Console
@@ -88,7 +88,7 @@ def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bo
     for name in columns:
         numeric = all(not isinstance(row[name], str) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    digits = {name: int(any(_broken(row[name]) for row in rows)) for name in columns}
+    digits = {name: int(any(_has_fraction(row[name]) for row in rows)) for name in columns}
     for row in rows:
         cells = (shown(row[name], digits[name]) if counts else figure(row[name]) for name in columns)
         table.add_row(*(Text(visible(cell)) for cell in cells))
@@ -106,7 +106,7 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _broken(value: Any) -> bool:
+def _has_fraction(value: Any) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 

@@ -28,7 +28,7 @@ from sordino.plan import accuracy as accuracy_of
 from sordino.releases import parameters, plain
 
 # Each name with its constructor, the options that it needs and those that it takes.
-_MADE: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
+_PLANNED_MECHANISMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
     "sparse-vector": (
         SparseVector,
         ("threshold", "positives"),
@@ -54,7 +54,7 @@ _MADE: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = 
     "exponential": (ExponentialMechanism, (), ()),
     "permute-and-flip": (PermuteAndFlip, (), ()),
 }
-_OWN = (
+_MECHANISM_OPTIONS = (
     "threshold",
     "positives",
     "at_least",
@@ -67,7 +67,7 @@ _OWN = (
     "correction_margin",
     "resample",
 )
-_SHORT = {"k": "-k"}
+_SHORT_FLAGS = {"k": "-k"}
 
 
 @click.group()
@@ -76,7 +76,7 @@ def plan() -> None:
 
 
 @plan.command()
-@click.argument("mechanism", type=click.Choice(list(_MADE)))
+@click.argument("mechanism", type=click.Choice(list(_PLANNED_MECHANISMS)))
 @click.option(
     "--answers",
     type=int,
@@ -117,14 +117,18 @@ def accuracy(mechanism: str, **options: Any) -> None:
 
     From its exact law: give --alpha or --beta, and its parameters as for a release.
     """
-    made, needed, taken = _MADE[mechanism]
-    for name in _OWN:
+    made, needed, taken = _PLANNED_MECHANISMS[mechanism]
+    for name in _MECHANISM_OPTIONS:
         given = options[name] is not None
         if name in needed and not given:
-            raise InvalidParameter(f"{_flag(name)} must be given for {mechanism}.")
+            raise InvalidParameter(f"{_option_flag(name)} must be given for {mechanism}.")
         if given and name not in needed + taken:
-            raise InvalidParameter(f"{_flag(name)} is no option of {mechanism}.")
-    own = {name: _number(name, options[name]) for name in needed + taken if options[name] is not None}
+            raise InvalidParameter(f"{_option_flag(name)} is no option of {mechanism}.")
+    own = {
+        name: _read_word_or_number(name, options[name])
+        for name in needed + taken
+        if options[name] is not None
+    }
     planned = made(epsilon=options["epsilon"], sensitivity=statement_of(options), **own)
     found = accuracy_of(planned, answers=options["answers"], alpha=options["alpha"], beta=options["beta"])
     form = chosen_format(options["form"])
@@ -187,11 +191,11 @@ def selector(candidates: int, **options: Any) -> None:
         write_lines([found.why])
 
 
-def _flag(name: str) -> str:
-    return _SHORT.get(name, "--" + name.replace("_", "-"))
+def _option_flag(name: str) -> str:
+    return _SHORT_FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
-def _number(name: str, value: Any) -> Any:
+def _read_word_or_number(name: str, value: Any) -> Any:
     """Return an option that may be a word or a number."""
     words = {"split": ("variance", "success"), "correction": ("optimal",)}
     if name not in words or value in words[name]:
@@ -200,5 +204,5 @@ def _number(name: str, value: Any) -> Any:
         number: Fraction = NUMBER.convert(value, None, None)
     except click.BadParameter:
         listed = " or ".join(repr(word) for word in words[name])
-        raise InvalidParameter(f"{_flag(name)} must be {listed} or a number; got {value!r}.") from None
+        raise InvalidParameter(f"{_option_flag(name)} must be {listed} or a number; got {value!r}.") from None
     return number

@@ -103,9 +103,9 @@ def randomize(source: str, **options: Any) -> None:
     given = {name: options[name] for name in ("lower", "upper", "epsilon", "activation", "tuned_for")}
     unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
     check_unit(unit)
-    writer = _Writer(options["column"], local_reports(unit, **given))
+    writer = _ReportWriter(options["column"], local_reports(unit, **given))
     if source == "-":
-        _from_stdin(unit, options, writer)
+        _randomize_stdin(unit, options, writer)
     else:
         with session_of(source, options, KEPT) as session, shown_progress(options["quiet"]) as progress:
             session.randomize(options["column"], **given, write=writer.write, progress=progress)
@@ -118,7 +118,7 @@ def randomize(source: str, **options: Any) -> None:
         say(SIMULATED)
 
 
-def _from_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _Writer) -> None:
+def _randomize_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _ReportWriter) -> None:
     """Report lines of CSV on standard input; only its header is read before the charge."""
     if sys.stdin is None:
         raise InvalidParameter("stdin must be open: it brings the rows.")
@@ -134,10 +134,10 @@ def _from_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _Writer) -> 
         "public": "the number of records and their order",
     }
     with payer_of(options, writer.reports, "randomize", detail, unit=unit) as payer:
-        payer.release(writer.reports, _read(blocks), entropy=entropy, write=writer.write)
+        payer.release(writer.reports, _read_after_charge(blocks), entropy=entropy, write=writer.write)
 
 
-def _read(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]]:
+def _read_after_charge(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]]:
     try:
         yield from blocks
     except OSError:
@@ -146,7 +146,7 @@ def _read(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]
 
 
 @final
-class _Writer:
+class _ReportWriter:
     """Writes reports, with the header before the first one.
 
     A report is one of finitely many numbers; the text of each is made once.

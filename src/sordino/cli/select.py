@@ -44,15 +44,20 @@ APPROXIMATE = (
     "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
 )
 
-_NEEDED = {"b": "--b", "c": "--c", "families": "--families"}
-_FOREIGN = {
+_REQUIRED_FLAGS = {"b": "--b", "c": "--c", "families": "--families"}
+_FORBIDDEN_FLAGS = {
     "score": "--score",
     "sensitivity": "--sensitivity",
     "monotone": "--monotone",
     "step": "--step",
     "method": "--method",
 }
-_OWN = {**_NEEDED, "scale": "--scale", "damping": "--damping", "allow_approximate": "--allow-approximate"}
+_STATISTIC_FLAGS = {
+    **_REQUIRED_FLAGS,
+    "scale": "--scale",
+    "damping": "--damping",
+    "allow_approximate": "--allow-approximate",
+}
 
 statistic_options = stacked(
     click.option(
@@ -93,8 +98,8 @@ statistic_options = stacked(
 
 def check_no_statistic(options: dict[str, Any]) -> None:
     """Refuse options that go with a statistic where there is none."""
-    for name, flag in _OWN.items():
-        if _given(options[name]):
+    for name, flag in _STATISTIC_FLAGS.items():
+        if _is_option_given(options[name]):
             raise InvalidParameter(f"{flag} needs --statistic tdt.")
     if options["score"] is None:
         raise InvalidParameter(
@@ -102,20 +107,20 @@ def check_no_statistic(options: dict[str, Any]) -> None:
         )
 
 
-def _given(value: Any) -> bool:
+def _is_option_given(value: Any) -> bool:
     """Tell whether an option was given: 0 is a value, too."""
     return value is not None and value is not False
 
 
-def _checked(options: dict[str, Any]) -> dict[str, Any]:
+def _check_statistic_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a release about families, of which one is replaced."""
-    for name, flag in _FOREIGN.items():
-        if _given(options[name]):
+    for name, flag in _FORBIDDEN_FLAGS.items():
+        if _is_option_given(options[name]):
             raise InvalidParameter(
                 f"{flag} does not go with --statistic: the score, how far it moves and the method follow "
                 "from it."
             )
-    for name, flag in _NEEDED.items():
+    for name, flag in _REQUIRED_FLAGS.items():
         if options[name] is None:
             raise InvalidParameter(f"{flag} must be given with --statistic {options['statistic']}.")
     # The default is add-remove: only an adjacency that was asked for is refused.
@@ -133,7 +138,7 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     """Release the most significant markers of a file."""
     from sordino.genomics.damped import FAMILIES
 
-    options = _checked(given)
+    options = _check_statistic_options(given)
     FAMILIES("--families", options["families"])
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
@@ -146,7 +151,7 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     detail = {name: options[name] for name in public} | {"source": str(path.absolute())}
     cost, approximate = Pure(epsilon=options["epsilon"]), options["allow_approximate"]
     with payer_of(options, cost, "select", detail, allow_approximate=approximate) as payer:
-        method, release, labels = _released(file, options, payer, entropy)
+        method, release, labels = _release_markers(file, options, payer, entropy)
     indices = [release.index] if options["k"] == 1 else release.indices.tolist()
     rows = [
         {"rank": rank, "row": index + 1} | ({} if labels is None else {"label": labels[index]})
@@ -193,7 +198,7 @@ def method_of(options: dict[str, Any], markers: int) -> Any:
     )
 
 
-def _released(
+def _release_markers(
     file: Any, options: dict[str, Any], payer: Any, entropy: Any
 ) -> tuple[Any, Any, tuple[str, ...] | None]:
     """Read the counts, and return the method, the release and the labels."""
@@ -268,7 +273,7 @@ def select(scores: Path, **options: Any) -> None:
     method = options["method"] or (METHODS[0] if options["k"] == 1 else METHODS[2])
     if options["k"] != 1 and method != METHODS[2]:
         raise InvalidParameter(f"--method must be {METHODS[2]} for several candidates; got {method}.")
-    mechanism = _mechanism(method, options)
+    mechanism = _build_selector(method, options)
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     file = open_scores(scores, score=options["score"], label=options["label"], form=form)
@@ -288,7 +293,7 @@ def select(scores: Path, **options: Any) -> None:
         {"rank": rank + 1, "row": index + 1}
         | ({} if read.labels is None else {"label": read.labels[index]})
         | more
-        for rank, (index, more) in enumerate(_chosen(method, release))
+        for rank, (index, more) in enumerate(_list_selected(method, release))
     ]
     facts = facts_of(
         "select",
@@ -310,14 +315,14 @@ def select(scores: Path, **options: Any) -> None:
     write_rows(options["form"], tuple(rows[0]), rows, facts, [*NOTES[method], *notes, *warnings_of(release)])
 
 
-def _mechanism(method: str, options: dict[str, Any]) -> Any:
+def _build_selector(method: str, options: dict[str, Any]) -> Any:
     common: dict[str, Any] = {"epsilon": options["epsilon"], "sensitivity": statement_of(options)}
     if method == "noisy-top-k":
         return NoisyTopK(k=options["k"], **common)
     return PermuteAndFlip(**common) if method == "permute-and-flip" else ExponentialMechanism(**common)
 
 
-def _chosen(method: str, release: Any) -> list[tuple[int, dict[str, Any]]]:
+def _list_selected(method: str, release: Any) -> list[tuple[int, dict[str, Any]]]:
     """Return the places of what was chosen, best first, and what is known about each."""
     if method == "noisy-top-k":
         gaps = [*release.gaps.tolist(), None]

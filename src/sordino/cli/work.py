@@ -23,7 +23,7 @@ DROPPED = (
     "many is private."
 )
 UNRECORDED = "No --ledger was given: nothing remembers what this release spends."
-_RANGE = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})", re.ASCII)
+_LABEL_RANGE = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})", re.ASCII)
 PATIENCE = 1.0  # seconds before a progress bar appears
 
 
@@ -58,7 +58,7 @@ def domain_of(
     if which == "--assume-public":
         return Domain.assume_public()
     if domain_range is not None:
-        ends = _RANGE.fullmatch(domain_range)
+        ends = _LABEL_RANGE.fullmatch(domain_range)
         if ends is None:
             raise InvalidParameter(
                 f"--domain-range must be two whole numbers A:B; got {shown(domain_range)}."

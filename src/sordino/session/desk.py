@@ -75,7 +75,7 @@ class Desk:
         What it did not spend returns if the block is left without an error.
         """
         with (
-            self._charge((mechanism,), "watch", _without_none(detail)) as payer,
+            self._charge((mechanism,), "watch", _drop_none(detail)) as payer,
             payer.open(mechanism, entropy=self.entropy) as stream,
         ):
             yield stream
@@ -94,7 +94,7 @@ class Desk:
         return self.ledger.reserve(parts, label=label, detail=detail, **about)
 
     def _detail(self, plan: Plan[Any]) -> dict[str, Any]:
-        detail = _without_none(plan.public)
+        detail = _drop_none(plan.public)
         if self.unit.max_rows is not None:
             detail["max_rows"] = self.unit.max_rows
         if plan.question.domain is not None:
@@ -102,5 +102,5 @@ class Desk:
         return detail
 
 
-def _without_none(public: dict[str, Any]) -> dict[str, Any]:
+def _drop_none(public: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in public.items() if value is not None}

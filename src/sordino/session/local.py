@@ -100,7 +100,7 @@ class LocalReports:
         fresh_entropy(entropy, "LocalReports.release")
         kept: list[Block] = []
         use, count = write or kept.append, 0
-        for block in _even(blocks):
+        for block in _regroup_blocks(blocks):
             count += block.size
             use(self._reports(block, entropy))
         error = self.mechanism.grid.standard_error
@@ -120,7 +120,7 @@ class LocalReports:
         return mechanism.reports(np.where(np.isnan(block), middle, block), entropy=entropy).values
 
 
-def _even(blocks: Iterable[Block]) -> Iterator[Block]:
+def _regroup_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the same records in blocks of one size.
 
     With seeded noise a report depends on its record and on how many records come before it, not on the blocks

@@ -34,7 +34,7 @@ def run_of(question: CountQuestion, positives: int) -> int | None:
     return None if size is None else max(1, math.ceil(Fraction(size, positives)))
 
 
-def _low(found: Positives) -> list[float | None]:
+def _gap_lower_bounds(found: Positives) -> list[float | None]:
     """Return lower bounds that are valid after selection, from the gaps.
 
     None is proved where an item has several tests.
@@ -76,7 +76,7 @@ def plan_above(
         found = payer.release(find, counts.values, entropy=entropy, **places(counts))
         mechanisms: tuple[Any, ...] = (find,)
         spent: Cost = found.cost
-        estimates, low = found.estimates, _low(found)
+        estimates, low = found.estimates, _gap_lower_bounds(found)
         high: list[float | None] = [None] * found.indices.size
         if measure_share is not None and found.indices.size:
             measure = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found.indices.size))

@@ -28,7 +28,7 @@ from sordino.session.plan import Bounds, Payer, Plan, Progress
 from sordino.session.plan_numbers import Rows, size_is_public
 from sordino.session.table_numbers import TableNumbers
 
-_DEFAULTS = {"growth": Fraction(21, 20), "unit": Fraction(1)}
+_CLIP_DEFAULTS = {"growth": Fraction(21, 20), "unit": Fraction(1)}
 
 
 @final
@@ -70,7 +70,7 @@ def plan_bounded(
 ) -> Plan[Any]:
     """Check the question and return the release, from public things alone: no row has been read."""
     # The session always passes growth and unit: other numbers than the defaults were asked for.
-    if {option: exact(value) for option, value in unused.items()} != _DEFAULTS:
+    if {option: exact(value) for option, value in unused.items()} != _CLIP_DEFAULTS:
         raise InvalidParameter(
             f"{name}.growth and unit must not be given with bounds: no clip is looked for, `lower` and "
             "`cap` are it."

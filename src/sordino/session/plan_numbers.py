@@ -61,7 +61,7 @@ def estimator_of(
     **options: Any,
 ) -> Estimator:
     """Return the estimator of a sum, of a mean, of one quantile, or of several."""
-    shared = _shared(name, unit, rows, epsilon) | options
+    shared = _estimator_options(name, unit, rows, epsilon) | options
     if name == "sum":
         return ClippedSum(**shared)
     if name == "mean":
@@ -76,7 +76,7 @@ def several(q: Any) -> bool:
     return isinstance(q, Iterable) and not isinstance(q, str)
 
 
-def _shared(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str, Any]:
+def _estimator_options(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str, Any]:
     budget: Fraction = POSITIVE(f"{name}.epsilon", epsilon)
     if rows.by is None:
         adjacency: str = unit.adjacency

@@ -138,7 +138,7 @@ class TableNumbers:
         elif isinstance(estimator, Quantile | Quantiles):
             found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
         else:
-            found = _clipped(estimator, cast("Numbers", numbers), entropy)
+            found = _release_clipped(estimator, cast("Numbers", numbers), entropy)
         if self.labels is None:
             return found[0]
         rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))
@@ -148,7 +148,9 @@ class TableNumbers:
         )
 
 
-def _clipped(estimator: ClippedSum | ClippedMean, numbers: Numbers, entropy: Entropy) -> list[ClippedValue]:
+def _release_clipped(
+    estimator: ClippedSum | ClippedMean, numbers: Numbers, entropy: Entropy
+) -> list[ClippedValue]:
     """Return the sum or mean of each group: find the clips first, then read the rows once more."""
     clips = [estimator.clip_from(counts, entropy=entropy) for counts in numbers.counts]
     totals = numbers.question.totals([StepRange(clip.low, clip.high, clip.step) for clip in clips])
