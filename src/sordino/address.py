@@ -71,14 +71,18 @@ class ServerTable(str):
         """Return the address of a table by the system of its server and its three names."""
         database, schema, table = map(_escape_name, names)
         made = super().__new__(cls, f"postgresql:{system}/{database}#{schema}.{table}")
+        # Kept for accounts of older versions, which know the table by an address.
         made.place = _parse_table_address(address)
         return made
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        # A copy is plain text, which is all that a ledger keeps.
         return str, (str(self),)
 
     def was_called(self, text: str) -> bool:
         """Tell whether an older account knows this table by an address that surely means the same."""
+        # None means that nothing is sure, and two unsure addresses are never taken for the same.
+        # docs/decisions/0016-a-table-is-named-by-its-server.md
         return self.place is not None and self.place == _parse_table_address(text)
 
 
@@ -96,6 +100,7 @@ def split_table(table: str, schema: str) -> tuple[str, str]:
 def duckdb_table(table: str) -> str:
     """Return the one text for a table of a DuckDB file, which tells no ASCII letter from its capital."""
     named = ".".join(split_table(table, "main"))
+    # ASCII letters alone: DuckDB tells other letters from their capitals.
     return "".join(letter.lower() if letter.isascii() else letter for letter in named)
 
 
@@ -110,14 +115,17 @@ def _parse_table_address(address: str) -> Any:
     if found is None:
         return None
     hosts, database, options, table = (part or "" for part in found.groups())
+    # Such an option may name another host or database than the address itself: then nothing is sure.
     if _OVERRIDING_OPTIONS & {name for name, _ in parse_qsl(options, keep_blank_values=True)}:
         return None
+    # An address may list several hosts, each with a port of its own.
     places = [_split_host_and_port(unquote(host)) for host in hosts.split(",")]
     return places, unquote(database), split_table(table, "public")
 
 
 def _split_host_and_port(named: str) -> tuple[str, str]:
     host, colon, port = named.rpartition(":")
+    # A colon within brackets belongs to an address of IPv6, and begins no port.
     if not colon or port.endswith("]"):
         host, port = named, ""
     host = host.strip("[]").lower()

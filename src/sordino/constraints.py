@@ -16,6 +16,7 @@ Number = int | float | Fraction | Decimal
 """What a numeric parameter may be; a float means its shortest decimal."""
 
 
+# Of a decimal, in powers of ten: with a larger exponent its exact fraction could fill the memory.
 _LARGEST_EXPONENT = 4000
 
 
@@ -73,6 +74,7 @@ class Constraint:
     def __call__(self, name: str, value: Any) -> Any:
         """Return the converted value, or raise `InvalidParameter` with the name, the rule and the value."""
         converted = self.convert(value)
+        # None always means refused: where None is allowed, `OrNone` stands before the rule.
         if converted is None:
             raise InvalidParameter(f"{name} must be {self.says}; got {shown(value)}.")
         return converted
@@ -86,6 +88,7 @@ def shown(value: Any) -> str:
     if isinstance(value, Fraction):
         # `float` raises for a fraction beyond its range.
         return f"{float(value):.12g}" if abs(value) < 10**300 else "a number beyond 1e300"
+    # Anything else is named by its type alone: its own text may hold what is private.
     text = (
         repr(value)
         if isinstance(value, str | int | float | Fraction | Decimal | type(None))
@@ -94,6 +97,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+# Each `_accept_...` returns the value to keep, or None to refuse it.
 def _accept_positive(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and number > 0 else None
@@ -129,6 +133,7 @@ def _accept_count(value: Any) -> int | None:
 
 
 def _accept_whole_number(value: Any) -> int | None:
+    # A float is refused even where its value is whole: a count is given as a whole number.
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
         return None
     return int(value)
@@ -153,6 +158,7 @@ def _accept_power_of_two(value: Any) -> Fraction | None:
     return number if alone and one & (one - 1) == 0 else None
 
 
+# Each rule brings values that satisfy it and values that do not: the tests try them on every parameter.
 POSITIVE = Constraint(
     "a number in (0, inf)",
     _accept_positive,
@@ -199,6 +205,7 @@ def one_of(*names: str) -> Constraint:
     listed = ", ".join(repr(name) for name in names)
     return Constraint(
         f"one of {listed}",
+        # Only a text is compared with the names: an array, for one, has no single answer to `==`.
         lambda value: value if isinstance(value, str) and value in names else None,
         names,
         ("", None, 3),
@@ -214,6 +221,7 @@ class OrNone:
     @property
     def says(self) -> str:
         """What the value must be if there is one."""
+        # A rule may be any callable, and not every one says what it asks for.
         return str(getattr(self.rule, "says", ""))
 
     def __call__(self, name: str, value: Any, /) -> Any:
@@ -235,6 +243,7 @@ class WordOr:
 
     def __call__(self, name: str, value: Any, /) -> Any:
         """Return the word, or what the rule makes of the value."""
+        # No number is given as a text, so a text can only be meant as one of the words.
         return one_of(*self.words)(name, value) if isinstance(value, str) else self.rule(name, value)
 
 
@@ -242,6 +251,7 @@ def is_unicode(value: object) -> bool:
     """Tell whether `value` can be encoded: a Python text may hold halves of characters."""
     if not isinstance(value, str):
         return False
+    # Nearly every text is ASCII, which is seen without a copy of it.
     if value.isascii():
         return True
     try:

@@ -334,6 +334,8 @@ def _clamp_to_grid(steps: Fraction, highest: int) -> int:
 
 def add(steps: NDArray[np.int64], noise: Steps) -> Steps:
     """Return answers plus noise, exactly: int64, or Python integers in the rare case that they are needed."""
+    # Noise beyond 61 bits comes as Python integers, so that no sum leaves a word of 64 bits.
+    # docs/proofs/samplers.md, "Geometric"
     return steps.astype(object) + noise if noise.dtype == object else steps + noise
 
 
@@ -360,5 +362,6 @@ def largest(values: Steps, m: int) -> NDArray[np.intp]:
 def from_steps(steps: Any, step: Fraction) -> Any:
     """Return `steps * step` as floats, rounded to nearest: post-processing, after the noise."""
     if isinstance(steps, np.ndarray):
+        # The step is a power of two: multiplying by it moves the exponent, and rounds nothing.
         return np.array([float(x * step) for x in steps]) if steps.dtype == object else steps * float(step)
     return float(steps * step)

@@ -23,8 +23,10 @@ def plain(value: Any) -> Any:
         return plain(value.item() if isinstance(value, np.generic) else _fraction_to_number(Fraction(value)))
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    # A class that can describe itself is asked below.
     if is_dataclass(value) and not hasattr(value, "to_dict"):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    # JSON has no NaN and no infinity.
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value.to_dict() if hasattr(value, "to_dict") else value
@@ -38,6 +40,7 @@ def parameters(mechanism: Any) -> dict[str, Any]:
     """Return the public parameters of a mechanism, as its constructor takes them: a law by its name."""
     values = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
     return {
+        # The constructor takes a law by its name; the object behind it holds more than parameters.
         name: getattr(value, "name", value) if name.endswith("noise") else value
         for name, value in values.items()
     }
@@ -52,9 +55,11 @@ def pictured(thing: Any, shown: dict[str, Any]) -> str:
 
 
 def _picture_value(value: Any) -> str:
+    # Rows are counted and not listed: a release may have very many of them.
     if isinstance(value, tuple) and value and is_dataclass(value[0]):
         return f"<{len(value)} rows>"
     if isinstance(value, np.ndarray):
+        # The first six numbers show of what kind they are, and keep the picture on one line.
         listed = [f"{x:g}" if isinstance(x, float) else str(x) for x in value[:6].tolist()]
         return "[" + ", ".join([*listed, *(["..."] if value.size > 6 else [])]) + "]"
     return (
@@ -96,6 +101,7 @@ class Release:
                 object.__setattr__(self, field.name, value.copy())
 
     def __repr__(self) -> str:
+        # What is simulated protects nobody, so that is said first.
         return pictured(
             self, {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost}
         )
@@ -105,6 +111,7 @@ class Release:
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
+            # A field with repr=False is kept for later computations, and shown nowhere.
             if field.repr and field.name not in common
         }
 

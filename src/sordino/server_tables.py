@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
+# A server that does not answer for so long counts as unreachable.
 _SOURCE_CONNECT_SECONDS = 10
+# Every catalog is named with its schema, so that no table of a user can stand in for it.
 _TABLE_QUERY = (
     "SELECT s.system_identifier, pg_catalog.current_database(), n.nspname, c.relname, c.oid"
     " FROM pg_catalog.pg_control_system() AS s, pg_catalog.pg_class AS c"
@@ -103,6 +105,7 @@ def identify(connection: Connection, address: str) -> tuple[ServerTable, int]:
 
     shown, (_, *names) = without_password(address), parts(address)
     try:
+        # The names travel as parameters and are never part of the query.
         found = connection.execute(_TABLE_QUERY.encode(), names).fetchone()
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction):
         raise DataSourceError(

@@ -112,6 +112,7 @@ def _prepare_run(arguments: Sequence[str]) -> None:
 
     Refused are a closed stdout, and arguments that are no text.
     """
+    # Python sets a stream to None that was closed when the process began.
     if sys.stderr is None:
         sys.stderr = _open_null_stream()
     if sys.stdout is None:

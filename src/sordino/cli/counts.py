@@ -35,6 +35,7 @@ def count(source: str, **options: Any) -> None:
     With --user the number of rows needs --max-rows M: each unit counts for at most M of them.
     """
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+        # Rows are counted unless --units asks for those who have them.
         ask = session.count_distinct_units if options["units"] else session.count
         release = ask(
             epsilon=options["epsilon"], where=options["where"], bounds=options["bounded"], progress=progress
@@ -63,6 +64,7 @@ def histogram(source: str, **options: Any) -> None:
     One unit can touch every item, so the noise grows with the domain unless --row-is-unit or --max-rows
     bounds that.
     """
+    # Labels are public: what is wrong with them is said before anything is charged.
     domain = domain_of(**{name: options[name] for name in DOMAINS})
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = session.histogram(
@@ -89,5 +91,6 @@ def _describe_count(
     facts, notes = about(kind, release, options, domain)
     more, said = declared(options["bounded"], release)
     if more:
+        # An interval that is cut to the declared range does not tell how large the noise is.
         more["standard_error"] = release.standard_error
     return facts | more, [*said, *notes]

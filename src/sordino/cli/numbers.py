@@ -58,6 +58,7 @@ class Shares(click.ParamType[tuple[Fraction, ...]]):
         """Return the numbers as fractions."""
         return (
             value
+            # Click may hand over what was converted already.
             if isinstance(value, tuple)
             else tuple(NUMBER.convert(one.strip(), param, ctx) for one in value.split(","))
         )
@@ -169,21 +170,26 @@ def mean(source: str, **options: Any) -> None:
 def _release_figure(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
     domain = _choose_group_domain(options)
     asked = own | {name: options[name] for name in ("epsilon", "cap", "growth", "where", *BY)}
+    # Only sums and means can be asked for within a declared range.
     asked |= {} if kind == "quantile" else {"bounds": options["bounded"]}
     asked |= {
         "lower": None if options["lower"] == "none" else options["lower"],
+        # On the command line a unit is whom the guarantee protects, so this one is called --scale.
         "unit": options["scale"],
         "domain": domain,
     }
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = getattr(session, kind)(options["column"], progress=progress, **asked)
+    # `about` describes a column of labels as the item; here it is the column of the groups.
     facts, notes = about(kind, release, options | {"item": options["by"]}, domain)
     facts |= {"column": options["column"]}
     grouped, bounds = isinstance(release, Groups), asked.get("bounds")
     columns: tuple[str, ...] = QUANTILE if kind == "quantile" else (kind, *TOTAL)
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED]
     if bounds is not None:
+        # All groups have the same range, so the first one speaks for all.
         ranged, told = declared(bounds, release.rows[0].release if isinstance(release, Groups) else release)
+        # Within bounds no clip is searched for, so nothing can be capped.
         columns, said, facts = (kind, *TOTAL[:-1]), [MOVED, *told], facts | ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
     rows = [
@@ -202,6 +208,7 @@ def _release_figure(kind: str, source: str, options: dict[str, Any], **own: Any)
         rows,
         facts,
         [*said, *notes],
+        # Figures have any size, so their digits are counted from the first one that is not 0.
         counts=False,
     )
 
@@ -210,6 +217,7 @@ def _choose_group_domain(options: dict[str, Any]) -> Domain | None:
     given = [
         name
         for name in (*DOMAINS, "groups_per_unit")
+        # 0 is a value, too: only None, and a flag that is off, were not given.
         if options[name] is not None and options[name] is not False
     ]
     if options["by"] is not None:
@@ -222,6 +230,7 @@ def _choose_group_domain(options: dict[str, Any]) -> Domain | None:
 def _figure_rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what was released as rows: one for each quantile, or the one of a sum or mean."""
     if kind == "quantile":
+        # Several quantiles come as a tuple of values, a single one as itself.
         found = release if isinstance(release, tuple) else (release,)
         pairs = zip(options["q"], found, strict=True)
         return [

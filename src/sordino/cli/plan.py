@@ -67,6 +67,7 @@ _MECHANISM_OPTIONS = (
     "correction_margin",
     "resample",
 )
+# A message names an option as people write it.
 _SHORT_FLAGS = {"k": "-k"}
 
 
@@ -110,6 +111,7 @@ def plan() -> None:
     help="With those: how many answers below come before one above.",
 )
 @click.option("--correction-margin", type=NUMBER, metavar="M", help="How far they keep from the threshold.")
+# None and not False, so that a flag that nobody gave does not count as given.
 @click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive.")
 @FORMAT
 def accuracy(mechanism: str, **options: Any) -> None:
@@ -118,6 +120,7 @@ def accuracy(mechanism: str, **options: Any) -> None:
     From its exact law: give --alpha or --beta, and its parameters as for a release.
     """
     made, needed, taken = _PLANNED_MECHANISMS[mechanism]
+    # The command has the options of all mechanisms: what this one lacks or does not take is refused.
     for name in _MECHANISM_OPTIONS:
         given = options[name] is not None
         if name in needed and not given:
@@ -143,6 +146,7 @@ def accuracy(mechanism: str, **options: Any) -> None:
             ]
         )
     elif form == "csv":
+        # The `repr` of a float is its shortest decimal, which is read back as the same number.
         write_lines(["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"])
     else:
         write_lines([found.statement])
@@ -197,6 +201,7 @@ def _option_flag(name: str) -> str:
 
 def _read_word_or_number(name: str, value: Any) -> Any:
     """Return an option that may be a word or a number."""
+    # These two come as texts; click has converted all others already.
     words = {"split": ("variance", "success"), "correction": ("optimal",)}
     if name not in words or value in words[name]:
         return value

@@ -37,6 +37,7 @@ KEPT = (
     "what has no unit, as where a delimiter stands in that column, even in quotes. Public: how many lines "
     "there are, their order, and which of them are of one unit."
 )
+# The number of rows is public here, so neighbors have equally many: docs/proofs/reports.md.
 REPLACED = click.option(
     "--adjacency",
     type=click.Choice(["replace-one"]),
@@ -102,12 +103,14 @@ def randomize(source: str, **options: Any) -> None:
     options["row_is_unit"] = options["row_is_unit"] or options["user"] is None
     given = {name: options[name] for name in ("lower", "upper", "epsilon", "activation", "tuned_for")}
     unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
+    # Also for a pipe, where no session checks the unit. Nothing is charged yet.
     check_unit(unit)
     writer = _ReportWriter(options["column"], local_reports(unit, **given))
     if source == "-":
         _randomize_stdin(unit, options, writer)
     else:
         with session_of(source, options, KEPT) as session, shown_progress(options["quiet"]) as progress:
+            # Reports are written block by block: memory does not grow with the rows.
             session.randomize(options["column"], **given, write=writer.write, progress=progress)
     # The header is written also where there was no row.
     writer.end()
@@ -115,6 +118,7 @@ def randomize(source: str, **options: Any) -> None:
         told = f"Spent: epsilon {float(writer.reports.cost.pure()):.12g}. Protects: the numbers of"
         say(f"{told} {unit.identity}, {unit.adjacency}.")
     if options["seed"] is not None:
+        # On stderr, because stdout holds the column and nothing else.
         say(SIMULATED)
 
 
@@ -159,11 +163,13 @@ class _ReportWriter:
 
     def write(self, reports: NDArray[np.float64]) -> None:
         """Write one line for each report."""
+        # The header waits for the first reports, so that a refused charge leaves stdout empty.
         self.end()
         if reports.size:
             write_lines(["\n".join(map(self._texts.__getitem__, reports.tolist()))])
 
     def end(self) -> None:
         """Write the header, if nothing was written yet."""
+        # A second call finds no header to write.
         header, self._header = self._header, []
         write_lines(header)

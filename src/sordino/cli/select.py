@@ -129,8 +129,10 @@ def _check_statistic_options(options: dict[str, Any]) -> dict[str, Any]:
         raise InvalidParameter(
             "--adjacency must be replace-one with --statistic: one family is replaced by another."
         )
+    # Checked by the names of the options, because epsilon is divided by k before a mechanism sees it.
     POSITIVE("--epsilon", options["epsilon"])
     COUNT("-k", options["k"])
+    # The default stands here: one of click would look as if --scale had been given.
     return options | {"adjacency": "replace-one", "scale": options["scale"] or "sqrt"}
 
 
@@ -149,6 +151,8 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     method_of(options, markers=2)
     public = ("statistic", "b", "c", "label", "families", "scale", "damping", "k", "allow_approximate")
     detail = {name: options[name] for name in public} | {"source": str(path.absolute())}
+    # The method follows from the number of markers, which is counted after the charge.
+    # So the budget is reserved, and not a mechanism.
     cost, approximate = Pure(epsilon=options["epsilon"]), options["allow_approximate"]
     with payer_of(options, cost, "select", detail, allow_approximate=approximate) as payer:
         method, release, labels = _release_markers(file, options, payer, entropy)
@@ -206,6 +210,7 @@ def _release_markers(
 
     # The counts are read only after the charge.
     counts = file.read()
+    # How many markers there are is public, so this may be said after the charge.
     if options["k"] > counts.b.size:
         raise DataSourceError(
             f"-k must be at most the number of candidates, {counts.b.size}; got {options['k']}."
@@ -273,6 +278,7 @@ def select(scores: Path, **options: Any) -> None:
     method = options["method"] or (METHODS[0] if options["k"] == 1 else METHODS[2])
     if options["k"] != 1 and method != METHODS[2]:
         raise InvalidParameter(f"--method must be {METHODS[2]} for several candidates; got {method}.")
+    # All parameters of the mechanism are checked here, before a file is opened.
     mechanism = _build_selector(method, options)
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
@@ -284,6 +290,7 @@ def select(scores: Path, **options: Any) -> None:
     with payer_of(options, mechanism, "select", detail) as payer:
         # The scores are read only after the charge.
         read = file.read()
+        # How many candidates there are is public, so this may be said after the charge.
         if options["k"] > read.values.size:
             raise DataSourceError(
                 f"-k must be at most the number of candidates, {read.values.size}; got {options['k']}."
@@ -310,6 +317,7 @@ def select(scores: Path, **options: Any) -> None:
         f"Spent: epsilon {facts['epsilon']:.12g}. Protects: as --sensitivity says, {options['adjacency']}.",
         LABELS,
     ]
+    # Two digits are enough for people; programs get all of them.
     if chosen_format(options["form"]) == "table" and rows[0].get("p_value") is not None:
         rows[0]["p_value"] = f"{rows[0]['p_value']:.2g}"
     write_rows(options["form"], tuple(rows[0]), rows, facts, [*NOTES[method], *notes, *warnings_of(release)])
@@ -325,6 +333,7 @@ def _build_selector(method: str, options: dict[str, Any]) -> Any:
 def _list_selected(method: str, release: Any) -> list[tuple[int, dict[str, Any]]]:
     """Return the places of what was chosen, best first, and what is known about each."""
     if method == "noisy-top-k":
+        # Where every candidate is selected, the last one leads over none.
         gaps = [*release.gaps.tolist(), None]
         return [(index, {"gap": gaps[rank]}) for rank, index in enumerate(release.indices.tolist())]
     if method == "permute-and-flip":

@@ -215,6 +215,7 @@ class BoundedTotal:
             # A missing number counts as 0, moved between the ends.
             steps += (figure.records - figure.total.known) * max(ends.low, min(ends.high, 0))
         low, high = mechanism.ends
+        # An exact fraction, however large the sum is.
         answer = np.array([Fraction(steps) * ends.step / records], dtype=object)
         # Rounding at random to the grid of the noise keeps the mean of the release at the figure.
         place = low + int(

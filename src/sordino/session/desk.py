@@ -25,6 +25,7 @@ class Desk:
 
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
+        # A copy of this memory that was made before must not know the secret: docs/decisions/0002-entropy.md.
         renew(self.entropy)
         return self.entropy.words(4).tobytes()
 
@@ -34,6 +35,7 @@ class Desk:
         plans = [plan for plan, _ in asked]
         details, names = [self._detail(plan) for plan in plans], [plan.name for plan in plans]
         detail = (
+            # One release keeps its own detail, a batch that of each with its name.
             details[0]
             if len(plans) == 1
             else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
@@ -56,6 +58,8 @@ class Desk:
             If anything fails.
         """
         heard = None if progress is None else Callback(progress)
+        # Outside of the `try`: a question turns its own failures into the constant sentence,
+        # and lets an error of the caller's `progress` leave as it is.
         found = plan.question.run(progress=heard)
         try:
             return plan.finish(payer, found, self.entropy)

@@ -180,6 +180,7 @@ def _build_count_noise(
 
 
 def _output_range_of(mechanism: LaplaceMechanism | FoldedMechanism) -> tuple[float, float] | None:
+    # Only folded noise keeps within a range.
     found: tuple[float, float] | None = getattr(mechanism, "output_range", None)
     return found
 
@@ -220,6 +221,7 @@ def plan_histogram(
         return Histogram(rows=rows, **found, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated)
 
     public = {"item": item, "where": where, "bounds": bounds}
+    # Without a size there is no mechanism yet; whichever it will be, it costs the budget.
     return Plan("histogram", question, public, (planned or Pure(epsilon=epsilon),), finish)
 
 
@@ -230,6 +232,7 @@ def plan_count(
     mechanism = _build_count_noise(name, epsilon, question.sensitivity, bounds)
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Count:
+        # A question without items has a single count.
         fresh = payer.release(mechanism, int(counts.values[0]), entropy=entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
         found: dict[str, Any] = {

@@ -41,7 +41,9 @@ def _gap_lower_bounds(found: Positives) -> list[float | None]:
     """
     if not isinstance(found.mechanism, SparseVector):
         return [None] * found.indices.size
+    # Selective: the bound must hold for what was found. See docs/explanation/after-selection.md.
     bounds = lower_bound(found, confidence=CONFIDENCE, selective=True).tolist()
+    # A bound of minus infinity says nothing.
     return [None if math.isinf(bound) else bound for bound in bounds]
 
 
@@ -79,8 +81,10 @@ def plan_above(
         estimates, low = found.estimates, _gap_lower_bounds(found)
         high: list[float | None] = [None] * found.indices.size
         if measure_share is not None and found.indices.size:
+            # Chosen by what was released before, at the same cost each time: docs/explanation/refunds.md.
             measure = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found.indices.size))
             fresh = payer.release(measure, counts.at(found.indices), entropy=entropy)
+            # From the measurement alone, whose noise had no part in what was found.
             low, high = (end.tolist() for end in interval(fresh, confidence=CONFIDENCE))
             estimates = combine_gaps(found, fresh).values
             mechanisms, spent = (find, measure), compose(spent, fresh.cost)

@@ -78,7 +78,7 @@ def plan_bounded(
     if name == "mean":
         _check_records(source, unit, rows)
     budget, adjacency = POSITIVE(f"{name}.epsilon", epsilon), unit.adjacency
-    # Groups divide the budget as in every release about groups (see `_plan_numbers`).
+    # Groups divide the budget as in every release about groups (see `_estimator_options` in plan_numbers.py).
     if rows.by is not None:
         budget, adjacency = (
             budget / (rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)),
@@ -88,6 +88,7 @@ def plan_bounded(
         kind=name,
         epsilon=budget,
         adjacency=adjacency,
+        # Without a lower end there are numbers of both signs: the clip is symmetric.
         lower=-POSITIVE(f"{name}.cap", cap) if lower is None else lower,
         cap=cap,
         bounds=bounds,
@@ -98,6 +99,7 @@ def plan_bounded(
         source,
         unit,
         column=rows.column,
+        # Nothing is counted in buckets here; a question needs a grid all the same.
         grid=BucketGrid(edges=np.zeros(1)),
         where=rows.where,
         salt=salt,
@@ -140,6 +142,7 @@ def _check_records(source: Source, unit: PrivacyUnit, rows: Rows) -> None:
             source.computed
         ),
     }
+    # One of them holds: they are what `size_is_public` asks for, turned around.
     found = next(reason for reason, holds in reasons.items() if holds)
     raise InvalidParameter(
         "mean.bounds must go with a public number of rows (replace-one, each row a unit, nothing that drops "
