@@ -184,5 +184,5 @@ def declared(bounds: Any, release: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def warnings_of(release: Any) -> list[str]:
-    """Return what nobody may overlook in a table."""
+    """Return the warnings that stand below a table: whether the noise is predictable."""
     return [SIMULATED] if release.simulated else []

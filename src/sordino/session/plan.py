@@ -143,7 +143,7 @@ def check_listable(name: str, most: int, question: CountQuestion) -> None:
 
 
 def places(counts: Counts) -> dict[str, Any]:
-    """Return where counts stand that are not all there, as a mechanism takes it."""
+    """Return the positions of the counts for a mechanism, if only those that are not 0 are listed."""
     return {} if counts.positions is None else {"positions": counts.positions}
 
 

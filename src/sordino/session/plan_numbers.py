@@ -73,7 +73,7 @@ def estimator_of(
 
 
 def several(q: Any) -> bool:
-    """Tell whether quantiles were asked for, and not one."""
+    """Tell whether several quantiles were asked for, and not a single one."""
     # A text can be iterated over as well; it is refused later, as no number.
     return isinstance(q, Iterable) and not isinstance(q, str)
 
