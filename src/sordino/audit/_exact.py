@@ -119,12 +119,12 @@ def exact(
     share, left_out = float(SHARE("audit.exact.slack", slack)), float(SHARE("audit.exact.tail", tail))
     if left_out < _SMALLEST_TAIL:
         raise InvalidParameter(f"audit.exact.tail must be at least {_SMALLEST_TAIL:g}; got {tail}.")
-    pairs = _pairs(answers_a, answers_b, neighbours)
-    size = COUNT("audit.exact.n", n) if n is not None else _size(mechanism, pairs)
+    pairs = _collect_pairs(answers_a, answers_b, neighbours)
+    size = COUNT("audit.exact.n", n) if n is not None else _count_answers(mechanism, pairs)
     subject = subject_of(mechanism, size)
-    _checked_pairs(pairs, subject, mechanism)
-    orders_asked = _orders(orders)
-    epsilons_asked = _epsilons(epsilons)
+    _check_pairs(pairs, subject, mechanism)
+    orders_asked = _read_orders(orders)
+    epsilons_asked = _read_epsilons(epsilons)
     # Continuous laws are integrated; the rest of this function is about noise that can be played.
     if isinstance(subject, Continuous):
         asked = Asked(
@@ -153,7 +153,7 @@ def exact(
     return audit.report(pairs, orders_asked, epsilons_asked)
 
 
-def _pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pair]:
+def _collect_pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pair]:
     if (a is None) != (b is None) or (a is not None and neighbours is not None):
         raise InvalidParameter(
             "audit.exact needs answers_a and answers_b, or neighbours, a list of such pairs, and not both."
@@ -166,7 +166,7 @@ def _pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pair]:
     return [(a, b) for a, b in pairs]
 
 
-def _size(mechanism: Any, pairs: list[Pair]) -> int:
+def _count_answers(mechanism: Any, pairs: list[Pair]) -> int:
     if isinstance(mechanism, Continuous) and pairs:
         # It knows how many answers it takes.
         return 1  # it knows how many answers it takes
@@ -188,7 +188,7 @@ def _size(mechanism: Any, pairs: list[Pair]) -> int:
     return max(1, len(listed(pairs[0][0])))
 
 
-def _checked_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: Any) -> None:
+def _check_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: Any) -> None:
     """Raise `InvalidParameter` unless all pairs are neighbors and some of them differ.
 
     Which pairs are neighbors is known as far as the subject has a sensitivity statement.
@@ -204,7 +204,7 @@ def _checked_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: 
         )
 
 
-def _orders(values: Any) -> list[Fraction] | None:
+def _read_orders(values: Any) -> list[Fraction] | None:
     if values is None:
         return None
     numbers = [exact_number(value) for value in values] if isinstance(values, Iterable) else [None]
@@ -213,7 +213,7 @@ def _orders(values: Any) -> list[Fraction] | None:
     return [number for number in numbers if number is not None]
 
 
-def _epsilons(values: Any) -> list[Fraction] | None:
+def _read_epsilons(values: Any) -> list[Fraction] | None:
     if values is None:
         return None
     if not isinstance(values, Iterable):

@@ -249,8 +249,8 @@ class ExactReport:
         """Return everything as JSON-ready values; what is infinite is None."""
         derived = {"broken": self.broken, "complete": self.complete, "delta_at_claim": self.delta_at_claim}
         witnesses = {
-            "witness": _listed(self.witness),
-            "overrun": None if self.overrun is None else _listed(self.overrun),
+            "witness": _convert_witness(self.witness),
+            "overrun": None if self.overrun is None else _convert_witness(self.overrun),
         }
         values: dict[str, Any] = plain(
             {**vars(self), "claimed": self.claimed.to_dict(), **derived, **witnesses}
@@ -305,5 +305,5 @@ class ExactReport:
         return "\n".join(lines)
 
 
-def _listed(witness: Witness) -> dict[str, Any]:
+def _convert_witness(witness: Witness) -> dict[str, Any]:
     return {name: ready(value) for name, value in vars(witness).items()}

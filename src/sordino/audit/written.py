@@ -19,15 +19,15 @@ from sordino.releases import plain
 
 def at_least(x: float, digits: int = 9) -> str:
     """Return a lower bound in words: never more than the bound itself."""
-    return _rounded(x, digits, ROUND_FLOOR)
+    return _write_rounded(x, digits, ROUND_FLOOR)
 
 
 def at_most(x: float, digits: int = 9) -> str:
     """Return an upper bound in words: never less than the bound itself."""
-    return _rounded(x, digits, ROUND_CEILING)
+    return _write_rounded(x, digits, ROUND_CEILING)
 
 
-def _rounded(x: float, digits: int, rounding: str) -> str:
+def _write_rounded(x: float, digits: int, rounding: str) -> str:
     return (
         f"{Context(prec=digits, rounding=rounding).create_decimal_from_float(x):g}"
         if x and math.isfinite(x)

@@ -18,7 +18,7 @@ from sordino.audit.black_boxes.runs import NoOutcomeError
 from sordino.constraints import POSITIVE, TRUTH, text
 from sordino.errors import InvalidParameter
 
-_KEPT = 1 << 20
+_KEPT_CHARACTERS = 1 << 20
 
 
 class Said(NamedTuple):
@@ -109,13 +109,18 @@ class Command:
         finally:
             # Whatever cut the run off, an interrupt included, its processes are killed.
             if not ended:
-                _kill(child)
+                _kill_command(child)
         # Bytes that are no text are an outcome like any other.
         texts = [(written or b"").decode(errors="backslashreplace") for written in (out, err)]
-        return Said(child.returncode, texts[0][:_KEPT], texts[1][:_KEPT], len(texts[0]) + len(texts[1]))
+        return Said(
+            child.returncode,
+            texts[0][:_KEPT_CHARACTERS],
+            texts[1][:_KEPT_CHARACTERS],
+            len(texts[0]) + len(texts[1]),
+        )
 
 
-def _kill(child: subprocess.Popen[bytes]) -> None:
+def _kill_command(child: subprocess.Popen[bytes]) -> None:
     """Kill the process and what it started.
 
     The process may have gone and left others behind that hold its stdout.

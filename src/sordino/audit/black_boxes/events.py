@@ -18,7 +18,7 @@ from sordino.audit.black_boxes.tree import Tree, grown
 
 Counts = NDArray[np.float64]
 
-_SCREENED, _BARS = 40, 48
+_MOST_SCREENED_RANGES, _MOST_BARS = 40, 48
 
 
 class Event(Protocol):
@@ -166,7 +166,7 @@ class Chooser:
             ranges += listed
             worths.append(question.worth(hits[more], hits[1 - more], self._runs[0]))
         # A range looks good where it was found: the best ones are judged again, on other runs.
-        order = np.argsort(-np.concatenate(worths), kind="stable")[:_SCREENED]
+        order = np.argsort(-np.concatenate(worths), kind="stable")[:_MOST_SCREENED_RANGES]
         chosen = [ranges[i] for i in order.tolist()]
         hits = [np.array([each.hits(codes) for each in chosen], dtype=np.float64) for codes in self._choose]
         judged = question.worth(hits[more], hits[1 - more], self._runs[1])
@@ -201,7 +201,7 @@ class Chooser:
             feature = self.features[event.feature]
             counts = [np.bincount(codes[:, event.feature], minlength=feature.size) for codes in tested]
             some = [i for i in range(feature.size) if counts[0][i] + counts[1][i]]
-            step = -(-len(some) // _BARS) if isinstance(feature, Numeric) else 1
+            step = -(-len(some) // _MOST_BARS) if isinstance(feature, Numeric) else 1
             groups = [some[i : i + step] for i in range(0, len(some), step)]
             words = [feature.says(group[0], group[-1]) for group in groups]
         else:

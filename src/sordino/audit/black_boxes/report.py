@@ -11,7 +11,7 @@ from sordino.cost import Cost
 from sordino.errors import ClaimBroken, InvalidParameter
 from sordino.releases import plain
 
-_UNSEEN = "Call one of the boxes by yourself to see it."
+_HOW_TO_SEE_THE_ERROR = "Call one of the boxes by yourself to see it."
 
 
 @final
@@ -184,7 +184,7 @@ class StatisticalReport:
         if self.all_raised:
             raise InvalidParameter(
                 "audit.statistical must see a run that ends; "
-                f"of {self.name} every run raised an error. {_UNSEEN}"
+                f"of {self.name} every run raised an error. {_HOW_TO_SEE_THE_ERROR}"
             )
         if not self.broken:
             return
@@ -224,7 +224,7 @@ class StatisticalReport:
         beside = f" beside delta {self.delta:.3g}" if self.delta else ""
         said = "nothing is claimed" if self.claimed is None else f"claim {self.claimed!r} {self._verdict}"
         if self.all_raised:
-            said = f"EVERY RUN RAISED an error; nothing was audited. {_UNSEEN}"
+            said = f"EVERY RUN RAISED an error; nothing was audited. {_HOW_TO_SEE_THE_ERROR}"
         lines = [
             f"{self.name}: {said}",
             f"  loss     at least {self.epsilon_at_least:.6g}{beside} (confidence {self.confidence:.6g})",

@@ -31,7 +31,7 @@ Progress = Callable[[float], None]
 Table = NDArray[np.float64]
 
 CHARGED = "the charge"  # no path of an outcome: names that are not identifiers stand in quotes there
-_TURN = 64
+_RUNS_PER_TURN = 64
 
 
 class NoOutcomeError(InvalidParameter):
@@ -169,7 +169,7 @@ class Runner:
 
         The boxes take turns, so that a slow drift of a machine meets both alike.
         """
-        turn = _TURN if self.batch is None else self.batch
+        turn = _RUNS_PER_TURN if self.batch is None else self.batch
         parts, done = [], 0
         for size in sizes:
             pair = Part(), Part()

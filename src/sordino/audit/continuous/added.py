@@ -31,7 +31,7 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
         raise InvalidParameter(f"Density.added.law must be a Law with a log density; got {shown(law)}.")
 
     def placed(answers: Any) -> tuple[Fraction, Fraction]:
-        at, scale = _placed(answers)
+        at, scale = _split_answer(answers)
         if scale is not None and not scaled:
             raise InvalidParameter(
                 "Density.sensitivity must not be given where answers have a scale: "
@@ -63,7 +63,7 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
     return shown_shape if law.outside is None else shown_shape | {"tail": tail}
 
 
-def _placed(answers: Any) -> tuple[Fraction, Fraction | None]:
+def _split_answer(answers: Any) -> tuple[Fraction, Fraction | None]:
     """Return the answer, and the scale if there is one."""
     listed = list(answers) if isinstance(answers, tuple | list | np.ndarray) else [answers]
     if len(listed) not in {1, 2}:

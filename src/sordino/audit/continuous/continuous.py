@@ -23,7 +23,7 @@ from sordino.cost import Cost
 from sordino.errors import InvalidParameter
 from sordino.sensitivity import Sensitivity
 
-_REST = 1e-9
+_MASS_TOLERANCE = 1e-9
 
 
 @final
@@ -140,7 +140,7 @@ def classes(
 def rest(masses: Iterable[Any], owner: str) -> float:
     """Return how much probabilities that are at least these leave to 1, at most; refuse more than 1."""
     known = total(np.concatenate([np.atleast_1d(np.asarray(mass, dtype=float)) for mass in masses]), up=False)
-    if known > 1 + _REST:
+    if known > 1 + _MASS_TOLERANCE:
         raise InvalidParameter(
             f"{owner} must be a probability law; its parts have a probability of at least {known:.9g}."
         )

@@ -21,8 +21,8 @@ from sordino.audit.continuous.shared_shift import Outcome, Products, SharedShift
 from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
 
-_MOST = 10_000
-_ONE = Fraction(1)
+_MOST_TRANSCRIPTS = 10_000
+_UNIT_SCALE = Fraction(1)
 
 
 @final
@@ -121,9 +121,10 @@ class Crossings(SharedShift):
             won = [branch for branch in label if branch]
             start = self._branches()[won[0] - 1][1] if won else Fraction(0)
             found.append(Outcome(label, len(won) if self.gap else 0, start))
-            if len(found) > _MOST:
+            if len(found) > _MOST_TRANSCRIPTS:
                 raise InvalidParameter(
-                    f"audit.exact compares at most {_MOST} transcripts; give fewer answers, or outputs=."
+                    f"audit.exact compares at most {_MOST_TRANSCRIPTS} transcripts; "
+                    "give fewer answers, or outputs=."
                 )
         return found
 
@@ -162,7 +163,7 @@ class Crossings(SharedShift):
 
     def _product(self, answers: Any, label: Sequence[int], reals: list[Fraction], kind: Any) -> Products:
         """Return the product over all tests; what was released of a positive says which function it has."""
-        factors, shifts = [Factor("density", self.threshold, _ONE)], [Fraction(0)]
+        factors, shifts = [Factor("density", self.threshold, _UNIT_SCALE)], [Fraction(0)]
         left = iter(reals)
         scores = self._answers(answers)
         found = sum(branch > 0 for branch in label)
@@ -180,11 +181,11 @@ class Crossings(SharedShift):
             base = Fraction(self.at) - score
             for i, (law, boundary) in enumerate(self._branches(), start=1):
                 if i == branch:
-                    factors.append(Factor(kind if reals else "survival", law, _ONE))
+                    factors.append(Factor(kind if reals else "survival", law, _UNIT_SCALE))
                     shifts.append(base + (next(left) if reals else boundary))
                     break
                 # This branch was tried and said no.
-                factors.append(Factor("cdf", law, _ONE))
+                factors.append(Factor("cdf", law, _UNIT_SCALE))
                 shifts.append(base + boundary)
         return Products(tuple(factors), tuple(shifts))
 

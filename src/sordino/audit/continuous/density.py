@@ -25,9 +25,9 @@ from sordino.audit.continuous.ratios import Cells, Curve, atom, compared, either
 from sordino.constraints import FINITE, NOT_NEGATIVE, Number, exact, shown
 from sordino.errors import InvalidParameter
 
-_GROWTH = 1e-9
-_FAR = 1e290
-_FINE, _COARSE = 1e-6, 1e-3
+_LOG_ROUNDING = 1e-9
+_LARGEST_LOG = 1e290
+_FINE_MASS_GAP, _COARSE_MASS_GAP = 1e-6, 1e-3
 """How far apart the bounds of the probability of the window may be.
 
 The first is for lines that follow the density, the second for those that do not.
@@ -173,7 +173,7 @@ class Density(Continuous):
         coarse = not {"any", "monotone"}.isdisjoint(self._shapes)
         for label in self.labels or (None,):
             one, other = (self._curve(answers, label) for answers in (a, b))
-            rule = weighed(_COARSE if coarse else _FINE)
+            rule = weighed(_COARSE_MASS_GAP if coarse else _FINE_MASS_GAP)
             # Of classes only the probabilities count; else the log ratio has to be known, too.
             if asked.cuts is None:
                 rule = either(within(asked.slack), rule)
@@ -217,9 +217,11 @@ class Density(Continuous):
                     f"got {least[i]:.6g} and {most[i]:.6g} at {low[i]:.6g}."
                 )
             # So far out that a sum of a few overflows: known to be there, and no more.
-            least = np.where(least < -_FAR, -math.inf, np.minimum(least, _FAR))
+            least = np.where(least < -_LARGEST_LOG, -math.inf, np.minimum(least, _LARGEST_LOG))
             return least, np.where(
-                most > _FAR, math.inf, np.where(np.isneginf(most), most, np.maximum(most, -_FAR))
+                most > _LARGEST_LOG,
+                math.inf,
+                np.where(np.isneginf(most), most, np.maximum(most, -_LARGEST_LOG)),
             )
 
         pieces = self._pieces(given)
@@ -235,7 +237,7 @@ class Density(Continuous):
     def _pieces(self, given: tuple[Any, ...]) -> list[Piece]:
         """Return the pieces inside the window, with a tiny one of any shape around each break."""
         first, last = self._ends
-        places = [_place(x) for x in (self.breaks(*given) if self.breaks is not None else ())]
+        places = [_enclose_break(x) for x in (self.breaks(*given) if self.breaks is not None else ())]
         shapes = self._shapes * (len(places) + 1) if len(self._shapes) == 1 else self._shapes
         if len(shapes) != len(places) + 1 or any(x[1] >= y[0] for x, y in pairwise(places)):
             raise InvalidParameter(
@@ -258,7 +260,7 @@ class Density(Continuous):
         for output in dict.fromkeys([*sides[0], *sides[1]]):
             bounds = [side.get(output, never) for side in sides]
             # A logarithm may be a little above 0 by rounding.
-            if any(len(each) != 2 or not each[0] <= each[1] <= _GROWTH for each in bounds):
+            if any(len(each) != 2 or not each[0] <= each[1] <= _LOG_ROUNDING for each in bounds):
                 raise InvalidParameter(
                     "Density.atoms must return a lower and an upper bound of each log probability."
                 )
@@ -314,7 +316,7 @@ def floats_above(x: Any) -> float:
     return math.inf if x == math.inf else number(FINITE("Density.tail", x))[1]
 
 
-def _place(x: Any) -> tuple[float, float]:
+def _enclose_break(x: Any) -> tuple[float, float]:
     """Return floats strictly on both sides of a break."""
     if isinstance(x, tuple | list) and len(x) == 2:
         low, high = float(x[0]), float(x[1])

@@ -162,7 +162,7 @@ class Law:
         return Law._made(
             scale,
             name="Law.exponential",
-            outside=_one_sided_shift,
+            outside=_bound_one_sided_shift,
             log_density=formulas.exponential,
             log_cdf=lambda x: floats.log1mexp((x, x)),
             log_survival=lambda x: (-np.maximum(x, 0.0),) * 2,
@@ -180,7 +180,7 @@ class Law:
         return Law._made(
             scale,
             name="Law.laplace",
-            outside=_shift,
+            outside=_bound_shift,
             log_density=formulas.unimodal(lambda z: floats.minus((-np.abs(z),) * 2, formulas.LN_2)),
             log_cdf=formulas.laplace_cdf,
             log_survival=lambda x: formulas.laplace_cdf(-x),
@@ -211,7 +211,7 @@ class Law:
         return Law._made(
             scale,
             name="Law.logistic",
-            outside=_shift,
+            outside=_bound_shift,
             log_density=formulas.unimodal(formulas.logistic),
             log_cdf=lambda x: formulas.negative(floats.log1pexp((-x, -x))),
             log_survival=lambda x: formulas.negative(floats.log1pexp((x, x))),
@@ -263,7 +263,7 @@ class Law:
 
 
 # `window` is there for the signature of `Outside`.
-def _shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  # noqa: ARG001
+def _bound_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  # noqa: ARG001
     """Bound the log ratio by the move over the scale.
 
     The slopes of the log density are at most one over the scale.
@@ -271,6 +271,10 @@ def _shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  #
     return floats.number(abs(a[0] - b[0]) / a[1])[1] if a[1] == b[1] else math.inf
 
 
-def _one_sided_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:
+def _bound_one_sided_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:
     """Bound it in the same way: below the window both densities are 0, if it reaches down to both answers."""
-    return _shift(window, a, b) if window[0] <= min(a[0], b[0]) and max(a[0], b[0]) <= window[1] else math.inf
+    return (
+        _bound_shift(window, a, b)
+        if window[0] <= min(a[0], b[0]) and max(a[0], b[0]) <= window[1]
+        else math.inf
+    )

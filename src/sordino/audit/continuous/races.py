@@ -132,7 +132,7 @@ class Race(SharedShift):
         # The integral is over the value of the winner; all others are below.
         if not reals:
             return [
-                _product(
+                _build_race_product(
                     scores,
                     scale,
                     laws,
@@ -143,7 +143,7 @@ class Race(SharedShift):
         # The integral is over the value of the runner-up; winners are above it by their gaps, others below.
         won = [("density", i, up) for i, up in zip(winners, above, strict=True)]
         return [
-            _product(
+            _build_race_product(
                 scores,
                 scale,
                 laws,
@@ -159,7 +159,7 @@ class Race(SharedShift):
     def _beyond(self, answers: Any, label: Any, real: Fraction) -> Products:
         # The integral is over the value of the winner; all others are at least `real` below it.
         scores, scale, laws = self._items(answers)
-        return _product(
+        return _build_race_product(
             scores,
             scale,
             laws,
@@ -171,7 +171,7 @@ class Race(SharedShift):
         return [x - y for x in scores for y in scores if x >= y]
 
 
-def _product(
+def _build_race_product(
     scores: Sequence[Fraction],
     scale: Fraction,
     laws: Sequence[Law],

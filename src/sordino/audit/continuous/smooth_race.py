@@ -21,7 +21,7 @@ from sordino.mechanisms.smooth.smooth_selection import scale_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class _Scaled(Continuous):
+class _ScaledRace(Continuous):
     """A race that takes the scores, followed by their smooth bound."""
 
     mechanism: SmoothSelection
@@ -46,4 +46,4 @@ def smooth_selection(mechanism: SmoothSelection, n: int) -> Continuous:
             f"followed by their smooth bound; got {n} "
             "numbers."
         )
-    return _Scaled(mechanism=mechanism, cost=mechanism.cost, name=repr(mechanism))
+    return _ScaledRace(mechanism=mechanism, cost=mechanism.cost, name=repr(mechanism))

@@ -25,7 +25,7 @@ from sordino.sensitivity import Sensitivity
 
 Rows = NDArray[np.int64]
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_MOVES_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 UNASKED, BELOW, CHEAP, DEAR = -1, 0, 1, 2
 BOUNDARY = 2
 
@@ -92,7 +92,12 @@ def adaptive(
     """Return the mechanism with noise of these rates, the first that of the threshold, sold for `epsilon`."""
     laws = [Geometric(Fraction(rate)) for rate in rates]
     return Subject(
-        laws=laws, play=play, cost=Pure(epsilon=epsilon), cost_of=cost_of, sensitivity=_EITHER_WAY, name=name
+        laws=laws,
+        play=play,
+        cost=Pure(epsilon=epsilon),
+        cost_of=cost_of,
+        sensitivity=_MOVES_EITHER_WAY,
+        name=name,
     )
 
 

@@ -26,9 +26,9 @@ from sordino.sensitivity import COUNTING, Sensitivity
 
 Rows = NDArray[np.int64]
 
-_REPLACED = Sensitivity(bound=1, monotone=False, adjacency="replace-one", norm="l1", step=1, size=2)
-_HALF = Fraction(1, 2)
-_WORDS = 1 << 10
+_L1_NORM_OF_TWO = Sensitivity(bound=1, monotone=False, adjacency="replace-one", norm="l1", step=1, size=2)
+_HALF_RATE = Fraction(1, 2)
+_GENERATOR_WORDS = 1 << 10
 
 
 def raw_last_gap(noisy: Rows) -> Rows:
@@ -68,7 +68,7 @@ def every_second_row(rows: Any, noise: Rows) -> Rows:
 
 def float_laplace(answers: Any, noise: Rows) -> Rows:
     """Publish answer + noise in floats, by the textbook formula. The output is the 64 bits of the sum."""
-    u = (noise[:, 0] + 0.5) / _WORDS - 0.5
+    u = (noise[:, 0] + 0.5) / _GENERATOR_WORDS - 0.5
     released: NDArray[np.float64] = float(answers[0]) - np.sign(u) * np.log1p(-2 * np.abs(u))
     return released.view(np.int64)
 
@@ -88,7 +88,7 @@ OTHERS = (
     Control(
         name="the last gap as it is, ties broken by position",
         subject=Subject(
-            laws=[Geometric(_HALF)] * 3,
+            laws=[Geometric(_HALF_RATE)] * 3,
             decide=raw_last_gap,
             cost=Pure(epsilon=1),
             sensitivity=EITHER_WAY,
@@ -176,7 +176,7 @@ OTHERS = (
     ),
     Control(
         name="rows chosen by their position in the file",
-        subject=Subject(laws=[DiscreteLaplace(_HALF)], play=every_second_row, cost=Pure(epsilon=1)),
+        subject=Subject(laws=[DiscreteLaplace(_HALF_RATE)], play=every_second_row, cost=Pure(epsilon=1)),
         pair=((2, 0, 2, 0, 2), (0, 2, 0, 2)),
         loss=3,
         broken=True,
@@ -185,7 +185,10 @@ OTHERS = (
     Control(
         name="Laplace noise in floats",
         subject=Subject(
-            laws=[Finite([1] * _WORDS)], play=float_laplace, cost=Pure(epsilon=1), sensitivity=COUNTING
+            laws=[Finite([1] * _GENERATOR_WORDS)],
+            play=float_laplace,
+            cost=Pure(epsilon=1),
+            sensitivity=COUNTING,
         ),
         pair=((0,), (1,)),
         loss=math.inf,
@@ -208,10 +211,10 @@ OTHERS = (
     Control(
         name="Laplace noise for the L1 norm of two answers",
         subject=Subject(
-            laws=[DiscreteLaplace(_HALF)] * 2,
+            laws=[DiscreteLaplace(_HALF_RATE)] * 2,
             decide=np.asarray,
-            cost=Pure(epsilon=_HALF),
-            sensitivity=_REPLACED,
+            cost=Pure(epsilon=_HALF_RATE),
+            sensitivity=_L1_NORM_OF_TWO,
         ),
         pair=((0, 0), (1, 0)),
         loss=0.5,

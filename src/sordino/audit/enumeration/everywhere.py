@@ -32,10 +32,10 @@ def epsilon_everywhere(laws: tuple[Noise, ...], moves: NDArray[Any], *, lifted: 
     """
     # The best lift is 0 or one of the moves: what is paid is linear between them.
     lifts = {0, *moves.tolist()} if lifted else {0}
-    return min(_paid(laws, [lift - move for move in moves.tolist()]) for lift in lifts)
+    return min(_price_of_rises(laws, [lift - move for move in moves.tolist()]) for lift in lifts)
 
 
-def _paid(laws: tuple[Noise, ...], rises: list[int]) -> Fraction | float:
+def _price_of_rises(laws: tuple[Noise, ...], rises: list[int]) -> Fraction | float:
     """Return what it costs that the noise rises by these steps (falls, where they are negative)."""
     total = Fraction(0)
     for law, rise in zip(laws, rises, strict=True):

@@ -23,7 +23,7 @@ from sordino.errors import InvalidParameter
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 
-_WEIGHTS = 1 << 31
+_LARGEST_WEIGHT_SUM = 1 << 31
 
 
 @final
@@ -57,10 +57,10 @@ class Finite:
 
     def __init__(self, weights: Iterable[int], *, low: int = 0) -> None:
         listed = tuple(WHOLE("audit.Finite.weights", weight) for weight in weights)
-        if not 1 <= sum(listed) <= _WEIGHTS:
+        if not 1 <= sum(listed) <= _LARGEST_WEIGHT_SUM:
             raise InvalidParameter("audit.Finite.weights must have a sum from 1 to 2^31.")
         first = FINITE("audit.Finite.low", low)
-        if first.denominator != 1 or abs(first) > _WEIGHTS:
+        if first.denominator != 1 or abs(first) > _LARGEST_WEIGHT_SUM:
             raise InvalidParameter("audit.Finite.low must be a whole number from -2^31 to 2^31.")
         object.__setattr__(self, "weights", listed)
         object.__setattr__(self, "low", int(first))

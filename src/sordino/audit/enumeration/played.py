@@ -44,7 +44,7 @@ def subject_by_rules(mechanism: Any, rules: Rules, n: int) -> Subject:
 
     def play(given: Any, noise: Rows) -> Any:
         if rules.walks:
-            return [_walked(rules, given, np.split(row, ends)) for row in noise]
+            return [_walk_release(rules, given, np.split(row, ends)) for row in noise]
         return rules.written(rules.decide(given, *np.split(noise, ends, axis=-1)))
 
     return Subject(
@@ -60,13 +60,13 @@ def subject_by_rules(mechanism: Any, rules: Rules, n: int) -> Subject:
     )
 
 
-def _walked(rules: Rules, given: Any, noise: list[NDArray[np.int64]]) -> tuple[Any, ...]:
+def _walk_release(rules: Rules, given: Any, noise: list[NDArray[np.int64]]) -> tuple[Any, ...]:
     """Return what one release with this noise writes down."""
-    written = rules.written(rules.decide(given, SYSTEM, *(_Handed(part) for part in noise)))
+    written = rules.written(rules.decide(given, SYSTEM, *(_HandedNoise(part) for part in noise)))
     return tuple(written.tolist()) if isinstance(written, np.ndarray) else written
 
 
-class _Handed:
+class _HandedNoise:
     """A law whose draws are the noise that the auditor plays, in their order."""
 
     def __init__(self, noise: NDArray[np.int64]) -> None:

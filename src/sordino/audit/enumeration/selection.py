@@ -28,7 +28,7 @@ from sordino.mechanisms.race import Gumbel
 from sordino.mechanisms.randomized_response import standing
 from sordino.mechanisms.smooth.smooth_step_selection import decide as decide_scaled
 
-_TURNS = 1 << 20
+_MOST_TURNS = 1 << 20
 
 
 def exponential_mechanism(mechanism: ExponentialMechanism, n: int) -> Subject:
@@ -64,7 +64,7 @@ def permute_and_flip(mechanism: PermuteAndFlip, n: int) -> Subject:
     """Return noise on each answer, and a turn among equals."""
     steps = counted(mechanism, n)
     turns = math.lcm(*range(1, n + 1))  # a uniform number below it is uniform modulo every number of equals
-    if turns > _TURNS:
+    if turns > _MOST_TURNS:
         raise InvalidParameter(
             "audit.exact plays PermuteAndFlip with at most 16 answers, "
             f"whose turns among equals can be counted; got {n}. Audit fewer "

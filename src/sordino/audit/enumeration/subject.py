@@ -24,7 +24,7 @@ from sordino.sensitivity import Sensitivity
 Rows = NDArray[np.int64]
 Stated = Iterable[tuple[Any, Bounds]]
 
-_LARGEST = 1 << 53
+_LARGEST_STEPS = 1 << 53
 
 
 @final
@@ -200,7 +200,7 @@ class Subject:
                 "(or Subject.steps, a "
                 "function that returns them as an array)."
             )
-        if max(abs(int(x)) for x in array.tolist()) > _LARGEST:
+        if max(abs(int(x)) for x in array.tolist()) > _LARGEST_STEPS:
             raise InvalidParameter("audit.exact needs answers of at most 2^53 steps.")
         # Narrower numbers would wrap where noise is added.
         return array.astype(np.int64)
