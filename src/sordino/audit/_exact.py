@@ -55,8 +55,7 @@ def exact(
     whole counts times powers of e^-rate, enclosed in decimals; the noise that is not played is bounded
     exactly and counted against the mechanism (for it, in `epsilon_at_least`). Both orders of every pair are
     compared. A continuous law (`audit.Density`, `audit.Race`, `audit.Crossings`) is not played: the
-    logarithms of its densities are enclosed, cell by cell, and integrated. densities are enclosed, cell by
-    cell.
+    logarithms of its densities are enclosed, cell by cell, and integrated.
 
     Parameters
     ----------
@@ -136,6 +135,7 @@ def exact(
         if search:
             pairs = [
                 *pairs,
+                # What the search finds is reported together with the pairs that were given.
                 *worst_pairs(lambda a, b: continuous_loss(subject, a, b, asked), subject, size, pairs, limit),
             ]
         return continuous_report(subject, pairs, asked, orders_asked, epsilons_asked)
@@ -160,6 +160,7 @@ def _collect_pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pai
         )
     if not isinstance(neighbours, Iterable | None):
         raise InvalidParameter("audit.exact.neighbours must be a list of pairs (answers_a, answers_b).")
+    # A generator of pairs is read once, here.
     pairs: list[Any] = [(a, b)] if a is not None else [] if neighbours is None else list(neighbours)
     if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
         raise InvalidParameter("audit.exact.neighbours must be a list of pairs (answers_a, answers_b).")
@@ -169,7 +170,7 @@ def _collect_pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pai
 def _count_answers(mechanism: Any, pairs: list[Pair]) -> int:
     if isinstance(mechanism, Continuous) and pairs:
         # It knows how many answers it takes.
-        return 1  # it knows how many answers it takes
+        return 1
     if isinstance(mechanism, Subject):
         if not pairs:
             raise InvalidParameter(
@@ -177,6 +178,7 @@ def _count_answers(mechanism: Any, pairs: list[Pair]) -> int:
                 "or search=True with n, how many answers."
             )
         return len(mechanism.laws)
+    # A domain has a size of its own, whatever is listed of it.
     domain = getattr(mechanism, "domain_size", None)
     if isinstance(domain, int):
         return domain
@@ -196,6 +198,7 @@ def _check_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: An
     if subject.sensitivity is None or not pairs:
         return
     domain = getattr(mechanism, "domain_size", None)
+    # Over a domain what is not listed is 0: pairs are compared position by position.
     size = domain if isinstance(domain, int) else None
     differ = [checked_pair(a, b, subject.sensitivity, size) for a, b in pairs]
     if not any(differ):
@@ -207,6 +210,7 @@ def _check_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: An
 def _read_orders(values: Any) -> list[Fraction] | None:
     if values is None:
         return None
+    # What is no number becomes None, which is refused below.
     numbers = [exact_number(value) for value in values] if isinstance(values, Iterable) else [None]
     if any(number is None or not 1 < number <= _LARGEST_ORDER for number in numbers):
         raise InvalidParameter(f"audit.exact.orders must be a list of numbers in (1, {_LARGEST_ORDER}].")

@@ -75,9 +75,11 @@ def _write_sections(report: Report) -> Iterator[str]:
             yield from _write_sections(each)
         return
     verdict = '<span class="bad">BROKEN</span>' if report.broken else '<span class="ok">not broken</span>'
+    # Nothing was compared: neither verdict would be true.
     if getattr(report, "all_raised", False):
         verdict = '<span class="bad">EVERY RUN RAISED</span>'
     plot = _draw_loss_axis(report) if isinstance(report, ExactReport) else _draw_log_ratios(report)
+    # Names and events come from whoever audits: escaped they are text, and no markup.
     yield f"<h2>{escape(report.name)}: {verdict}</h2>\n{plot}\n<pre>{escape(str(report))}</pre>"
 
 
@@ -117,6 +119,7 @@ def _draw_log_ratios(report: StatisticalReport) -> str:
     middle, half = (_LABEL_WIDTH + _PAGE_WIDTH) / 2, (_PAGE_WIDTH - _LABEL_WIDTH) / 2 - 10
 
     def at(x: float) -> float:
+        # What is beyond the axis is drawn at its end.
         return round(middle + half * max(-1.0, min(1.0, x / reach)), 1)
 
     height = _ROW_HEIGHT * (len(report.bars) + 2)
@@ -141,10 +144,12 @@ def _draw_bar(bar: Bar, at: Callable[[float], float], y: int) -> str:
     # The log ratio may be infinite, which has no place on the page.
     ratio = max(-1e9, min(1e9, bar.log_ratio))
     low, high = sorted((at(0.0), at(ratio)))
+    # The label is cut to its room; the tooltip says all of it.
     text = bar.event if len(bar.event) <= 56 else bar.event[:53] + "..."
     said = f"{bar.event}: {bar.hits_a} of a, {bar.hits_b} of b, log ratio {bar.log_ratio:.3g}"
     return (
         f'<g><title>{escape(said)}</title><text x="{_LABEL_WIDTH - 12}" y="{y + 12}" text-anchor="end">'
+        # A bar of no width would not be seen.
         f'{escape(text)}</text><rect x="{low}" y="{y + 2}" width="{max(high - low, 1):.1f}" '
         f'height="{_ROW_HEIGHT - 5}" fill="#7a8fc4"/></g>'
     )

@@ -230,6 +230,7 @@ def smooth_bound(
                 worst = witness
     if worst is None:
         raise InvalidParameter("audit.smooth_bound.neighbours must have at least one pair.")
+    # The report names the function that was tried.
     named = bound if bound is not None else sensitivity_at
     return SmoothBoundReport(
         name=getattr(named, "__name__", type(named).__name__), beta=rate, pairs=pairs, witness=worst
@@ -249,9 +250,11 @@ def _try_conditions(
             # An overflow gives inf, which allows everything, so it is no error.
             with np.errstate(over="ignore"):
                 third = math.exp(min(beta, _LARGEST_BETA) / 3)  # the whole factor may be no float
+                # Multiplied step by step, the factor may still give a float with a tiny bound.
                 highest = its * third * third * third
             yield _find_worst_statistic(_BOUND_TOO_STEEP, one, other, 0, own, highest)
     if oracle is not None:
+        # The oracle is asked once for each distance, and serves both orders.
         near, far = ([_read_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
         for one, other, own, its in ((x, y, near, far), (y, x, far, near)):
             yield _find_worst_statistic(_ORACLE_TOO_SMALL, one, other, 0, change, own[0])
@@ -263,6 +266,7 @@ def _find_worst_statistic(
     condition: str, x: Any, y: Any, distance: int, found: Any, allowed: Any
 ) -> BoundWitness:
     """Return the statistic for which a condition fails by most."""
+    # One bound may serve several statistics.
     all_found, all_allowed = np.broadcast_arrays(found, allowed)
     cases = zip(all_found.ravel().tolist(), all_allowed.ravel().tolist(), strict=True)
     each = (

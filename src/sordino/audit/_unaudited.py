@@ -44,6 +44,7 @@ class Unaudited:
         return f"{self.name}: {self.statement} Not audited: {self.why} ({self.proof})"
 
 
+# Reasons that several guarantees have in common.
 _WHY_NO_NEIGHBOURS = "the claim names no neighbours; it is proved."
 _WHY_POST_PROCESSING = (
     "it works on what was released, so there is no loss to look for; "
@@ -57,6 +58,7 @@ _WHY_COMPOSITION = (
 _WHY_ITSELF = (
     "an auditor cannot acquit itself; its bounds are proved, and it judges mechanisms with known verdicts."
 )
+# By hand: these guarantees are not about what a mechanism loses.
 _UNAUDITED_GUARANTEES = (
     Unaudited(
         name="samplers",
@@ -268,6 +270,7 @@ def unaudited() -> tuple[Unaudited, ...]:
     >>> print(sd.audit.unaudited()[0])
     samplers: Noise has exactly its stated law. Not audited: the audit plays laws, ... (samplers.md)
     """
+    # Claims without neighbors are found in the registry, so that none is forgotten.
     silent = [
         Unaudited(name=claim.name, statement=claim.statement, proof=claim.proof, why=_WHY_NO_NEIGHBOURS)
         for claim in claims()

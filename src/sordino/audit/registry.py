@@ -70,6 +70,7 @@ class ClaimReport:
         """
         for report in self.reports:
             report.raise_if_broken()
+        # "Attained" is part of the claim: an audit that finds less refutes it.
         if self.claim.tight and not self.tight:
             raise ClaimBroken(
                 f"{self.claim.name} claims that its loss is attained, "
@@ -142,6 +143,7 @@ def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:
     """
     chosen = [claim for claim in claims() if name is None or claim.name == name]
     if not chosen:
+        # A name with a typing error must not pass as a name without claims.
         known = ", ".join(sorted({claim.name for claim in claims()}))
         raise InvalidParameter(f"audit.run_claims.name must be one of {known}; got {shown(name)}.")
     return tuple(

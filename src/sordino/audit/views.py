@@ -60,6 +60,7 @@ class Claimed:
         pure = self.cost(output).pure()
         if not isinstance(pure, Fraction):
             raise InvalidParameter("Subject.cost_of must return pure costs where Subject.cost is pure.")
+        # A ledger reserves the whole cost: no output may spend more.
         if pure > self.whole.pure():
             raise InvalidParameter(_COST_OF_TOO_LARGE)
         return _check_epsilon(pure)

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+# Up to so many runs the error of a computed tail is bounded ("One event" on the proof page).
 RUNS = 10**8
 _TAIL_ROUNDING = 1e-6
 _SMALLEST_STIRLING = 16
@@ -58,12 +59,14 @@ def lower_tail(hits: int, runs: int, p: float) -> float:
     last = math.exp(log_term(hits, runs, p))
     total, term, j = 1.0, 1.0, hits
     while j > 0:
+        # Block by block: numpy multiplies many terms at once, and the sum stops after any block.
         steps = np.arange(j, max(j - _TERMS_PER_BLOCK, 0), -1, dtype=np.float64)
         quotients = steps * (1 - p) / ((runs - steps + 1) * p)
         terms = term * np.cumprod(quotients)
         total += float(terms.sum())
         term, j = float(terms[-1]), j - steps.size
         quotient = float(quotients[-1])
+        # Quotients fall, so that the rest is at most a geometric series of the last one.
         if quotient < 1 and term * quotient / (1 - quotient) < _NEGLIGIBLE_SHARE * total:
             total += term * quotient / (1 - quotient)
             break

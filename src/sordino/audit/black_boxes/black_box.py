@@ -66,6 +66,7 @@ def black_box(
     checked_entropy(entropy, "audit.black_box")
     if isinstance(mechanism, Subject) or batch is not None:
         size = 1 if batch is None else COUNT("audit.black_box.batch", batch)
+        # A subject knows how many answers it takes; of others they are counted.
         n = getattr(mechanism, "domain_size", None) or (
             0 if isinstance(mechanism, Subject) else len(listed(data))
         )
@@ -83,6 +84,7 @@ def black_box(
                 )
             release = _bind_release(mechanism, data, entropy)
             return lambda: [release() for _ in range(size)]
+        # The answers are prepared once; every call draws fresh noise.
         private = subject.private(data)
 
         def play() -> Any:
@@ -90,6 +92,7 @@ def black_box(
             return played if batch is not None else played[0]
 
         return play
+    # This library's method first, then that of diffprivlib, then a plain call.
     if hasattr(mechanism, "release"):
         return _bind_release(mechanism, data, entropy)
     if hasattr(mechanism, "randomise"):
@@ -109,6 +112,7 @@ def _bind_release(mechanism: Any, data: Any, entropy: Entropy) -> Callable[[], A
     """
     if getattr(mechanism, "domain_size", None) is None:
         return lambda: mechanism.release(data, entropy=entropy)
+    # What is not listed is 0, as in a release over a domain.
     answers, positions = nonzero(data)
     return lambda: mechanism.release(answers, positions=positions, entropy=entropy)
 
@@ -135,6 +139,7 @@ def _play_outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> 
             kept += list(outcomes[other if other.ndim == 1 else other.any(axis=1)])
         else:
             kept += [outcome for outcome in outcomes if not _is_redrawn(outcome, subject.again)]
+    # A last batch may bring more rows than are wanted: the first ones are taken, whatever they are.
     return np.array(kept[:n]) if isinstance(outcomes, np.ndarray) else kept[:n]
 
 

@@ -17,6 +17,7 @@ from sordino.audit.black_boxes.runs import Part, Table
 from sordino.audit.black_boxes.shape import REAL, WHOLE, Mark, Shape
 
 _MOST_PAIRED, _MOST_IN_A_ROW, _MOST_FINEST_BITS = 5, 16, 4
+# An odd number with mixed bits: multiplying by it loses nothing and moves low bits up.
 _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HASH_SHIFT = np.uint64(29)
 
@@ -88,6 +89,7 @@ def _hash_rows(shape: Shape, table: Table) -> NDArray[np.uint64]:
 def _compute_columns(numbers: dict[str, Table]) -> Iterable[tuple[str, Table]]:
     """Yield numbers computed from several ones, and how fine the bits of single ones are."""
     names = list(numbers)
+    # Of a single number the sum and the largest one are that number.
     if len(names) > 1:
         stacked = np.column_stack([numbers[name] for name in names])
         known = ~np.isnan(stacked)
@@ -116,5 +118,6 @@ def _finest_bit(column: Table) -> Table:
     mantissa, exponent = np.frexp(np.where(np.isfinite(column), column, 0.0))
     # A float has 53 bits, so that this is a whole number.
     scaled = (np.abs(mantissa) * 2.0**53).astype(np.int64)
+    # x & -x keeps the lowest bit of x alone.
     lowest = np.frexp((scaled & -scaled).astype(np.float64))[1] - 54
     return np.where(np.isfinite(column) & (scaled != 0), lowest + exponent, np.nan)

@@ -20,7 +20,9 @@ from sordino.audit.black_boxes.shape import Shape
 
 Codes = NDArray[np.uint8]
 
+# How many of each are looked at, the most frequent ones: this bounds time and memory.
 _MOST_NUMBERS, _MOST_PLACES, _MOST_WORDS, _MOST_SHAPES, _MOST_CUTS = 32, 32, 200, 5000, 64
+# Frequent values are found in about so many outcomes of each box: those above this share of the sample.
 _SAMPLE_SIZE, _ATOM_SHARE = 40_000, 1 / 400
 _TAIL_SHARES = (1e-4, 3e-4, 1e-3, 3e-3)
 _FEWEST_OF_A_WORD, _OUTCOMES_PER_BIN = 5, 4000
@@ -46,6 +48,7 @@ class Numeric:
 
     def codes(self, found: Columns) -> Codes:
         """Return the bins of all outcomes."""
+        # A value at a cut belongs to the bin above it.
         column = found.numbers[self.name]
         return np.where(np.isnan(column), 0, np.searchsorted(self.cuts, column, side="right") + 1).astype(
             np.uint8
@@ -58,6 +61,7 @@ class Numeric:
             return f"no {name}"
         left = -np.inf if low <= 1 else float(self.cuts[low - 2])
         right = np.inf if high > self.cuts.size else float(self.cuts[high - 1])
+        # A bin from a float to the next one has this value alone.
         if right == np.nextafter(left, np.inf):
             return f"{name} = {left:.12g}"
         text = (
@@ -220,6 +224,7 @@ def _name_whole_outcomes(found: tuple[Columns, Columns]) -> Named:
         top = np.argsort(-often, kind="stable")[: 4 * _MOST_WORDS]
         # A rare outcome came more often from one box by chance: it gets no bin.
         top = top[often[top] >= max(_FEWEST_OF_A_WORD, found[0].words.size / _OUTCOMES_PER_BIN)]
+        # Each box counts its own words; a label is taken from the first outcome with that word.
         counter.update(dict(zip(words[top].tolist(), often[top].tolist(), strict=True)))
         for word, at in zip(words[top].tolist(), first[top].tolist(), strict=True):
             examples.setdefault(word, _show_outcome(one, at))
@@ -250,7 +255,9 @@ def _describe_mark(part: Any) -> str:
 def _show_outcome(one: Columns, at: int) -> str:
     """Return the numbers and words of the outcome at a position."""
     which = int(one.which[at])
+    # Outcomes stand in the order of their shapes: the row is counted from the first one of its shape.
     row = one.tables[which][at - int(np.searchsorted(one.which, which))].tolist()
+    # A row has its numbers in the order of their marks.
     numbers = iter(row)
     parts = [
         f"{next(numbers):.6g}" if is_number(mark) else _describe_mark(mark)

@@ -64,6 +64,7 @@ def charged(cost: Cost, claimed: Cost) -> float:
 def frequent(costs: Sides) -> list[float]:
     """Return the most frequent charges of the runs that are learned from."""
     both = np.concatenate(costs)
+    # NaN: a run that raised was charged nothing.
     counted = Counter(both[~np.isnan(both)].tolist())
     return sorted(cost for cost, _ in counted.most_common(_MOST_CHARGES))
 
@@ -81,6 +82,7 @@ def beyond_pure(
         ]
         chooser = Chooser(features, kept[0], kept[1], runs=(runs[0], runs[1]))
         chosen, worth = chooser.best(question)
+        # The loss is held against the charge: a large one that was paid for is none.
         if best is None or worth - cost > best[0]:
             best = worth - cost, cost, chooser, chosen
     if best is None:
@@ -97,6 +99,7 @@ def beyond_pure(
         at_least=at_least(hits, runs[2], level * _CHARGE_ROUNDING_FACTOR),
         at_most=at_most(others, runs[2], level * _CHARGE_ROUNDING_FACTOR),
     )
+    # Where the lower bound is 0 the log ratio has no lower bound.
     if not evidence.at_least:
         return Beyond(-math.inf, evidence)
     # The loss is rounded down and the charge up, so that no excess comes from rounding.
@@ -121,6 +124,7 @@ def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:
             runs = costs[2][0].size
             hits = [int((side == cost).sum()) for side in (costs[2][more], costs[2][1 - more])]
             share = level / len(classes) / 2 * _CHARGE_ROUNDING_FACTOR  # both orders are looked at
+            # Jensen's inequality: a class contributes at least its own p_a^2 / p_b.
             low, high = at_least(hits[0], runs, share), at_most(hits[1], runs, share)
             total += (
                 low * low / high * math.exp(-2 * math.nextafter(cost, math.inf)) * _CHARGE_ROUNDING_FACTOR
@@ -130,5 +134,6 @@ def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:
 
 
 def _select_charged(part: Rows, costs: Sides, cost: float) -> Rows:
+    # NaN equals no charge: runs that raised drop out.
     a, b = (codes[charge == cost] for codes, charge in zip(part, costs, strict=True))
     return a, b

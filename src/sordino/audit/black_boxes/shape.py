@@ -93,6 +93,7 @@ def _walk_outcome(value: Any, path: str, marks: list[Mark], numbers: list[float]
         _mark_text(value, path, marks, numbers)
     elif kind in {list, tuple} or isinstance(value, np.ndarray):
         items = value.tolist() if isinstance(value, np.ndarray) else value
+        # An array without dimensions gives a bare number: a list of one.
         _walk_items(items if isinstance(items, list | tuple) else [items], path, marks, numbers)
     else:
         _walk_rare_type(value, path, marks, numbers)
@@ -108,6 +109,7 @@ def _walk_rare_type(value: Any, path: str, marks: list[Mark], numbers: list[floa
         _mark_number(value, path, marks, numbers)
     elif isinstance(value, str):
         _mark_text(str(value), path, marks, numbers)
+    # A named tuple says more than a plain one: its fields have names.
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         for name, part in zip(value._fields, value, strict=True):
             _walk_outcome(part, _join_path(path, name), marks, numbers)
@@ -126,6 +128,7 @@ def _walk_structure(value: Any, path: str, marks: list[Mark], numbers: list[floa
             _walk_outcome(value[key], f"{path}[{key!r}]", marks, numbers)
         marks.append(Mark(path, ("mapping", tuple(sorted(map(repr, value))))))
     elif isinstance(value, Set):
+        # Equal sets may come in different orders.
         _walk_items(sorted(value, key=repr), path, marks, numbers)
     elif is_dataclass(value) and not isinstance(value, type):
         marks.append(Mark(path, ("type", type(value).__name__)))
@@ -152,6 +155,7 @@ def _mark_number(value: Any, path: str, marks: list[Mark], numbers: list[float])
     try:
         number = float(value)
     except OverflowError:
+        # A whole number beyond all floats counts as infinite.
         number = math.inf if value > 0 else -math.inf
     marks.append(Mark(path, WHOLE if whole else REAL))
     numbers.append(number)
@@ -162,11 +166,13 @@ def _mark_number(value: Any, path: str, marks: list[Mark], numbers: list[float])
 
 def _mark_text(value: str, path: str, marks: list[Mark], numbers: list[float]) -> None:
     """Take the numbers out of a text: they differ from run to run, the words around them less so."""
+    # Beyond the first ones numbers stay part of the words.
     found = list(_NUMBER_IN_TEXT.finditer(value))[:_MOST_NUMBERS_IN_TEXT]
     if not found:
         marks.append(Mark(path, ("text", value)))
         return
     at, words = 0, []
+    # The words between the numbers are kept, so that nothing of the text is lost.
     for i, match in enumerate(found):
         words.append(value[at : match.start()])
         at = match.end()
@@ -179,4 +185,5 @@ def _mark_text(value: str, path: str, marks: list[Mark], numbers: list[float]) -
 def _walk_items(items: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
     for i, item in enumerate(items):
         _walk_outcome(item, f"{path}[{i}]", marks, numbers)
+    # Also an empty list leaves a mark, and lists of different lengths have different shapes.
     marks.append(Mark(path, ("length", len(items))))

@@ -30,6 +30,7 @@ from sordino.errors import InvalidParameter
 _FEWEST_SAMPLES = 40
 _MOST_KEPT_CHARGES = 100_000
 _TESTED_DELTAS = (0.1, 0.01, 0.001)
+# e^500 is still a float.
 _LARGEST_TESTED_EPSILON = 500
 _BOUND_ROUNDING_FACTOR = 1 - 1e-14
 
@@ -120,6 +121,7 @@ def statistical(
         raise InvalidParameter(
             f"audit.statistical.samples must be a whole number from {_FEWEST_SAMPLES} to 10^8; got {samples}."
         )
+    # A fraction: shares of it add up to the level without rounding.
     level = 1 - SHARE("audit.statistical.confidence", confidence)
     beside = NOT_NEGATIVE("audit.statistical.delta", delta)
     if beside >= 1:
@@ -155,6 +157,7 @@ def statistical(
         Question(epsilon, float(beside), sizes[2], _interval_width(share)) for epsilon in (None, *where)
     ]
     chosen = [learning.chooser.best(question)[0] for question in questions]
+    # Two bounds on one event, each at half of its share ("Several questions" on the proof page).
     evidence = [_test_event(one, learning.codes[2], share / 2, learning.chooser) for one in chosen]
     beyond = Beyond(-math.inf, None)
     if claimed is not None and cost_of is not None:
@@ -202,6 +205,7 @@ def _choose_epsilons(claimed: Cost | None, epsilons: Iterable[Number] | None) ->
                 f"got {max(asked):g}."
             )
         return asked
+    # A pure claim is refuted by the log ratio: more questions would only thin out the confidence.
     if claimed is None or isinstance(claimed.pure(), Fraction):
         return []
     return [
@@ -213,6 +217,7 @@ def _choose_epsilons(claimed: Cost | None, epsilons: Iterable[Number] | None) ->
 
 def _split_samples(samples: int) -> tuple[int, int, int]:
     """Return how many runs are for learning, for choosing, and for the test."""
+    # Half of the runs test, a quarter chooses, a quarter teaches.
     tested = samples - samples // 2
     chosen = samples // 4
     return samples - tested - chosen, chosen, tested
@@ -283,6 +288,7 @@ def _test_event(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, choo
 
     Each of the two bounds fails with probability `level` at most.
     """
+    # The event favors one box: its probability there is bounded from below, at the other from above.
     more, fewer = test[chosen.more], test[1 - chosen.more]
     hits, others = chosen.event.hits(more), chosen.event.hits(fewer)
     runs = more.shape[0]

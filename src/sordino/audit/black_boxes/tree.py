@@ -38,6 +38,7 @@ class Tree:
     def leaf(self, codes: Codes) -> NDArray[np.int64]:
         """Return the leaf of each row."""
         found = np.zeros(codes.shape[0], dtype=np.int64)
+        # Rows wander down the tree together, node by node.
         waiting = [(0, np.arange(codes.shape[0]))]
         while waiting:
             node, rows = waiting.pop()
@@ -65,6 +66,7 @@ class Tree:
                 if last == leaf:
                     return limits
                 continue
+            # Each node on the way narrows the bins of its feature.
             low, high = limits.get(feature, (0, features[feature].size - 1))
             waiting += [
                 (left, limits | {feature: (low, last)}),
@@ -97,6 +99,7 @@ def grown(a: Codes, b: Codes) -> Tree:
         nodes[node] = (split.feature, split.last, *children)
         del rows[node]
         leaves += 1
+    # What was never split is a leaf; leaves are numbered in the order of their nodes.
     numbers = iter(range(leaves))
     return Tree(tuple((-1, next(numbers), 0, 0) if node[0] < 0 else node for node in nodes), leaves)
 

@@ -67,6 +67,7 @@ def log_odds(answers: tuple[Any, ...], rate: Fraction, winner: int) -> tuple[flo
     own = rate * (max(answers) - answers[winner])
     # The decimals are correct to the last digit; one step outward makes them bounds.
     logs = down.next_minus(down.ln(low)), up.next_plus(up.ln(high))
+    # Moved out by more than the conversion to floats may round.
     return float(-Decimal(own.numerator) / own.denominator - logs[1]) - 1e-13, float(
         -Decimal(own.numerator) / own.denominator - logs[0]
     ) + 1e-13
@@ -104,6 +105,7 @@ def lead(rate: Fraction) -> Density:
 
 
 CONTINUOUS = (
+    # Wrong ones: each loses more than it is sold for.
     Control(
         name="continuous: threshold minus exponential noise",
         subject=Crossings(threshold=BELOW, queries=Law.exponential(4), positives=1, cost=_PURE_ONE),
@@ -166,6 +168,7 @@ CONTINUOUS = (
         broken=True,
         source="dwork2014, Theorem 3.6: the scale is the move over epsilon",
     ),
+    # Right ones, at the edge of their claims.
     Control(
         name="continuous: Laplace noise",
         subject=Density.added(Law.laplace(1), window=_NOISE_WINDOW, cost=Pure(epsilon=Fraction(1))),

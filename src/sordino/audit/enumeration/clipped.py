@@ -46,15 +46,18 @@ def _clipped_law(mechanism: Clipped, values: Any) -> Stated:
     down, up = contexts(_CLIP_DIGITS)
     for tests, (low, high) in clips(mechanism, values):
         clip = mechanism.search.clip(tests, simulated=True)
+        # The noise depends on the clip alone, which is public once it was released.
         law, ends = mechanism.noise_for(clip).mechanism.noise, reach(mechanism, clip)
         classes = [
             thirds(law, total, *end) for total, end in zip(totals(mechanism, values, clip), ends, strict=True)
         ]
+        # Each total has fresh noise: given the clip the probabilities of their classes multiply.
         for each in product(*(enumerate(one) for one in classes)):
             least, most = low, high
             for _, (a, b) in each:
                 least, most = down.multiply(least, a), up.multiply(most, b)
             yield (
+                # A search in vain is written as 0: any other one tests an edge at least.
                 (*((0 if one is None else one) for one in tests), *(place for place, _ in each)),
                 (least, most),
             )
@@ -70,6 +73,7 @@ def clips(mechanism: Clipped, values: Any) -> list[tuple[tuple[int | None, ...],
     laws = [positions(search.scan, answers.tolist(), lengths.tolist()) for answers, lengths in runs]
     down, up = contexts(_CLIP_DIGITS)
     found = []
+    # Each search has fresh noise: the law of all of them is a product.
     for each in product(*laws):
         low = high = Decimal(1)
         for _, (least, most) in each:
@@ -89,6 +93,7 @@ def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
 
     No small list of records has a total below the first or above the second.
     """
+    # One record more than a list may have: no total lies beyond the ends.
     shift, most = mechanism.noise_for(clip).shift, _MOST_CLIPPED_RECORDS + 1
     if isinstance(mechanism, ClippedMean) and not mechanism.size_is_public:
         return [(0, (most * (clip.high - clip.low) >> shift) + 1)] * 2

@@ -109,6 +109,7 @@ class Comparison:
         bounds = np.empty((self._ids.size, 2))
         for i, number in enumerate(self._ids.tolist()):
             cost = self.claimed(number)
+            # Many outputs share a claim, so that each exponential is enclosed once.
             if cost not in known:
                 low, high = exp_bounds(cost, _COMPARISON_DIGITS)
                 known[cost] = down(low), up(high)
@@ -191,9 +192,11 @@ class Comparison:
             bound = (
                 up(log_bounds((Decimal(0), Decimal(float(ceiling[i]))))[1]) if ceiling[i] > 0 else -math.inf
             )
+            # The bounds fall: no output that is left can be larger.
             if bound <= best:
                 return best
             best = max(best, up(self.loss(int(self._ids[i]), beyond=beyond)[1]))
+        # The outputs that were not repeated lie below the float bound of the next one.
         if order.size > _REPEATED_OUTPUTS:
             following = float(ceiling[order[_REPEATED_OUTPUTS]])
             best = max(best, up(log_bounds((Decimal(0), Decimal(following)))[1]) if following > 0 else best)
@@ -246,6 +249,7 @@ class Comparison:
             a, b = self.a.certified(number)[0], above.add(self.b.certified(number)[1], self._whole_rest)
             if not a:
                 continue
+            # The output is possible on one side only: the divergence is infinite.
             if not b:
                 return math.inf, math.inf
             exponent = below.subtract(
@@ -255,6 +259,7 @@ class Comparison:
             # Rounded up, so that the discounted sum stays a lower bound.
             discount = ratio_bounds((alpha - 1) * allowed(number), _COMPARISON_DIGITS)[1]
             counted = below.add(counted, below.next_minus(below.exp(below.subtract(exponent, discount))))
+        # The powers add up to 1, so that dividing the sum by the whole mass turns masses into probabilities.
         plain, counted = (below.divide(value, self.a.region.total[1]) for value in (plain, counted))
         logs = [log_bounds((value, value)) for value in (plain, counted)]
         return down(_scale_bounds(1 / (alpha - 1), logs[0])[0]), down(

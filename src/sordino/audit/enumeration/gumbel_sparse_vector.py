@@ -57,6 +57,7 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
     n, found = len(heights), []
 
     def go_on(places: tuple[int, ...], start: int, so_far: Bounds) -> None:
+        # A transcript ends with its last positive, or with the list.
         if len(places) == positives or start == n:
             found.append(((start, *places), so_far))
             return
@@ -67,6 +68,7 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
             after = down.add(before[0], w[0]), up.add(before[1], w[1])
             low = down.divide(down.multiply(so_far[0], w[0]), up.multiply(after[1], before[1]))
             high = up.divide(up.multiply(so_far[1], w[1]), down.multiply(after[0], before[0]))
+            # The stream goes on behind the positive, with a new threshold.
             go_on((*places, m), m + 1, (low, high))
             before = after
         # No answer that is left was above: 1/A_n.

@@ -98,9 +98,11 @@ def mass(law: Noise, digits: int) -> Bounds:
     Probabilities are divided by this constant.
     """
     if isinstance(law, Finite):
+        # Whole weights are added exactly: both bounds are the same.
         return Decimal(sum(law.weights)), Decimal(sum(law.weights))
     if isinstance(law, DiscreteGaussian):
         return gaussian_mass(law.rate, Fraction(0), digits)
+    # The other two laws are geometric series, whose sums rise with r.
     down, up = contexts(digits)
     low, high = exp_bounds(law.rate, digits)
     # 1/(1 - r) for the geometric law, (1 + r)/(1 - r) for discrete Laplace.
@@ -128,5 +130,7 @@ def gaussian_mass(rate: Fraction, shift: Fraction, digits: int) -> Bounds:
         low, high = down.add(low, term[0]), up.add(high, term[1])
     nearest = reach + 1 - abs(shift - center)  # the closest point that was left out
     ratio = exp_bounds(2 * rate * nearest, digits)[1]
+    # Both sides together, see "Masses" on the proof page: 2 e^(-rate d^2) / (1 - e^(-2 rate d)), d the
+    # distance of the nearest point that was left out.
     rest = up.divide(up.multiply(2, exp_bounds(rate * nearest**2, digits)[1]), down.subtract(1, ratio))
     return low, up.add(high, rest)

@@ -24,12 +24,14 @@ def listed(answers: Any, n: int | None = None) -> list[Fraction]:
 
     They are one number, a list, or, with `n`, a mapping from positions to the answers that are not 0.
     """
+    # A mapping names positions, which mean nothing without the size of the domain.
     if isinstance(answers, Mapping):
         if n is None:
             raise InvalidParameter(
                 "audit.exact needs a list of answers: a mapping from positions goes with a domain size only."
             )
         known = _map_answers(answers, n)
+        # What is not listed is 0.
         return [known.get(i, Fraction(0)) for i in range(n)]
     return [
         _read_answer(value) for value in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()
@@ -74,6 +76,7 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
     right: Any
     if size is not None or isinstance(a, Mapping) or isinstance(b, Mapping):  # what is not listed is 0
         known = _map_answers(a, size), _map_answers(b, size)
+        # Only the listed positions can differ; two empty mappings are compared at one place, as 0 and 0.
         places = sorted({*known[0], *known[1]}) or [0]
         left, right = ([each.get(place, Fraction(0)) for place in places] for each in known)
     else:
@@ -98,6 +101,7 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
         if step is None
         else [y // step * step - x // step * step for x, y in zip(left, right, strict=True)]
     )
+    # The answers must be neighbors as they are given, and as the mechanism will see them.
     for found, after in ((asked, ""), (rounded, " once they are rounded down to the step of the statement")):
         if not covered(found, sensitivity):
             raise InvalidParameter(
@@ -110,6 +114,7 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
 def covered(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
     """Return whether answers may move so between neighbors."""
     bound = Fraction(POSITIVE("Sensitivity.bound", sensitivity.bound))
+    # Monotone answers move all up or all down.
     if sensitivity.monotone and min(moves) < 0 < max(moves):
         return False
     if sensitivity.size is not None and len(moves) > sensitivity.size:
@@ -151,11 +156,13 @@ def moves(n: int, sensitivity: Sensitivity, step: Fraction) -> Iterator[tuple[Fr
         for far in range(n + 1 if most > step else 1)
         for near in range(n + 1 - far if most >= step else 1)
     ]
+    # The largest moves come first: a search that stops early has tried the extreme ones.
     for far, near in sorted(numbers, key=lambda counts: (-(counts[0] * most + counts[1] * step), counts)):
         if far + near and covered(
             [most] * far + [step] * near + [Fraction(0)] * (n - far - near), sensitivity
         ):
             yield from _arrange_sizes(
+                # The largest move may be a single step: both are named together only where they differ.
                 {Fraction(0): n - far - near, step: near, most: far}
                 if far
                 else {Fraction(0): n - near, step: near},

@@ -63,6 +63,7 @@ class Outcomes:
         """Return decimal bounds of the mass of one output, given by its id."""
         low = high = Decimal(0)
         k = int(np.searchsorted(self.ids, output))
+        # An output that was not seen has no mass in the noise that was played.
         if k == self.ids.size or self.ids[k] != output:
             return low, high
         down, up = contexts(DIGITS)
@@ -102,6 +103,7 @@ class Book:
         )[found.which]
         if self.subject.again is None:
             return _sum_weights(numbers, self.region, slice(None))
+        # -1 stands for the output that is drawn again.
         kept = np.flatnonzero(numbers >= 0)
         if not kept.size:
             raise InvalidParameter("Subject.again must not be the output of all noise that is played.")
@@ -153,6 +155,7 @@ class Book:
         back = np.arange(noise.shape[0])[:: -max(1, noise.shape[0] // _ROWS_TOGETHER)]
         for places in [*alone[:, None], back]:
             some = noise[places]
+            # A function that wrote into its noise would change what it is compared with.
             some.flags.writeable = False
             if self._played(private, some).rows(slice(None)) != found.rows(places):
                 raise InvalidParameter(
@@ -171,6 +174,7 @@ class Book:
         """Return the number of an output, -1 for the one that is drawn again."""
         if self.subject.again is not None and self._redrawn(value):
             return -1
+        # Outputs are numbered as they come, so that both sides of a pair have the same numbers.
         found = self._numbers.setdefault(name, len(self.outputs))
         if found == len(self.outputs):
             if found == OUTPUTS:

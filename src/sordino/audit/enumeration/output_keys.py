@@ -37,12 +37,15 @@ def key(value: Any, owner: str = _OUTPUTS_MUST_BE, *, floats: bool = False) -> H
         return int(value)
     if kind is tuple:
         return tuple(key(part, owner, floats=floats) for part in value)
+    # The elements are compared by their keys: a set of True is no set of 1.
     if kind is frozenset:
         return kind, frozenset(key(part, owner, floats=floats) for part in value)
     if kind in _PLAIN_TYPES:
         return kind, value
+    # A number of numpy keeps its type, by which a reader can tell it from a whole number of Python.
     if isinstance(value, np.bool_ | np.integer):
         return kind, int(value)
+    # The bits tell -0.0 from 0.0, and let a NaN be the same as itself.
     if floats and kind is float:
         return kind, struct.pack("<d", value)
     advice = (
@@ -116,6 +119,7 @@ def _find_distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hash
         values = _nest_tuples(played[first].tolist(), played.ndim)
         if kind == "i" and played.size:  # whole numbers and tuples of them stand for themselves
             return values, values, which
+        # An array without elements has no values: only its shape can tell it from another one.
         empty = () if played.size else (played.shape[1:],)
         return (
             values,
@@ -156,6 +160,7 @@ def unique_rows(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
     Rows are packed into one word where they fit.
     """
+    # Rows without columns are all the same.
     if not rows.shape[1]:
         return np.zeros(1, dtype=np.int64), np.zeros(rows.shape[0], dtype=np.int64)
     if rows.dtype.kind in "iu" and rows.shape[1] > 1:
@@ -165,6 +170,7 @@ def unique_rows(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64
         low = wide.min(axis=0)
         span = [int(most) - int(least) + 1 for most, least in zip(wide.max(axis=0), low, strict=True)]
         if math.prod(span) < _RADIX_LIMIT:
+            # One whole number for each row, in mixed radix: sorting words is much faster than sorting rows.
             packed = np.zeros(rows.shape[0], dtype=np.int64)
             for i, width in enumerate(span):
                 packed = packed * width + (wide[:, i] - low[i]).astype(np.int64)

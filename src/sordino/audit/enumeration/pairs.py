@@ -102,6 +102,7 @@ class Audit:
         )
         for a, b in pairs:
             ends = [self._compare(found, one, other, where, orders) for one, other in ((a, b), (b, a))]
+            # An interval is about both orders of a pair together.
             found.interval = max(found.interval, interval_beyond(cost, *ends))
         return self._reported(found, where, orders, len(pairs))
 
@@ -131,11 +132,13 @@ class Audit:
             found.witness = self._witness(compared, a, b, number)
         if compared.claimed is not None and (found.overrun is None or beyond[0] > found.beyond[0]):
             found.overrun = self._witness(compared, a, b, beyond[2])
+        # Where the noise alone gives the better bound, the report says that it rests on a declaration.
         found.declared |= everywhere < most
         found.least, found.most = max(found.least, least), max(found.most, min(most, above(everywhere)))
         found.everywhere = max(found.everywhere, above(everywhere))
         found.beyond = max(found.beyond[0], beyond[0]), max(found.beyond[1], beyond[1])
         found.unresolved = max(found.unresolved, compared.unresolved)
+        # The pair of which least was audited, and the one of which least was seen.
         found.smallest = (
             min(found.smallest[0], int(compared.audited.sum())),
             min(found.smallest[1], compared.audited.size),
@@ -145,6 +148,7 @@ class Audit:
             found.deltas[i] = max(found.deltas[i][0], low_delta), max(found.deltas[i][1], high_delta)
         for i, alpha in enumerate(orders):
             plain, counted = compared.renyi(alpha, partial(self.divergence, alpha))
+            # What the noise proves about divergences is held against them in the same way.
             most_everywhere = math.inf if moves is None else renyi_everywhere(self.subject.laws, moves, alpha)
             _check_declaration(plain, most_everywhere)
             old = found.divergences[i]
@@ -153,6 +157,7 @@ class Audit:
 
     def _witness(self, compared: Comparison, a: Any, b: Any, number: int) -> Witness:
         low, high = compared.loss(number, beyond=False)
+        # Without a pure claim every log ratio is allowed.
         claimed = float(self.epsilon(number)) if compared.claimed is not None else math.inf
         return Witness(
             output=self.book.outputs[number],

@@ -77,6 +77,7 @@ def _quantiles_law(mechanism: Quantiles, values: Any) -> Stated:
     """
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
     down, up = contexts(_QUANTILE_DIGITS)
+    # The number of records and the searches have independent noise: their probabilities multiply.
     for targets, (low, high) in _target_law(mechanism, runs.records).items():
         for output, (least, most) in _multiply_paths(quantiles_paths(mechanism, targets), runs):
             yield output, (down.multiply(low, least), up.multiply(high, most))
@@ -110,6 +111,7 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
 
 def _farthest_noise(noise: DiscreteLaplace) -> int:
     """Return how far the noise that is played goes: beyond it lies a probability of less than 1e-30."""
+    # e^-70 is about 4e-31, and noise has two tails.
     return math.ceil(70 / float(noise.rate))
 
 
@@ -118,6 +120,7 @@ def quantile_paths(mechanism: Quantile, runs: Runs) -> Iterator[tuple[Any, Draws
     first = mechanism.parts[0]
     for found in _list_ends(first, runs):
         edge = _edge_of_end(first, found)
+        # The estimator's own rule says whether a second part follows.
         if not mechanism.goes_on(edge):
             yield (0, edge), ((first, found),)
             continue
@@ -166,6 +169,7 @@ def _multiply_paths(paths: Iterator[tuple[Any, Draws]], runs: Runs) -> Stated:
     for output, draws in paths:
         low = high = Decimal(1)
         for part, found in draws:
+            # A part is met on many paths; its law is computed once.
             if part not in laws:
                 laws[part] = dict(law_of(part, runs))
             least, most = laws[part][found]
@@ -179,6 +183,7 @@ def law_of(part: Part, runs: Runs) -> Listed:
     if isinstance(part, RankSearch):
         return positions(part.scan, answers, lengths)
     listed = [depth for depth, times in zip(answers, lengths, strict=True) for _ in range(times)]
+    # Candidates of one depth have the same chance, which is computed once.
     known = {depth: _first_head_probability(depth, listed, part) for depth in set(listed)}
     return [(i, known[depth]) for i, depth in enumerate(listed)]
 
@@ -195,6 +200,7 @@ def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bo
     down, up = contexts(_QUANTILE_DIGITS)
     heads = {each: exp_bounds(part.rate * each, _QUANTILE_DIGITS) for each in set(listed)}
     others = list(listed)
+    # The winner itself is none of its rivals; others of its depth are.
     others.remove(depth)
     sums: list[Bounds] = [(Decimal(1), Decimal(1))]
     for each in others:
@@ -212,4 +218,5 @@ def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bo
             # Terms have alternating signs: the upper end of a negative one comes from its lower bound.
             small, large = large.copy_negate(), small.copy_negate()
         least, most = down.add(least, small), up.add(most, large)
+    # Rounding may take the lower bound below 0, which no probability is.
     return down.multiply(heads[depth][0], max(least, Decimal(0))), up.multiply(heads[depth][1], most)

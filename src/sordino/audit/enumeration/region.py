@@ -158,6 +158,7 @@ def _choose_exponent_budget(laws: tuple[Noise, ...], tail: float) -> float:
         cells = np.minimum(np.ceil(rate * levels(law, x) / width), _BUDGET_CELLS).astype(np.int64)
         one = np.bincount(cells, weights=law.pmf(x), minlength=_BUDGET_CELLS + 1)
         both = np.convolve(sums, one)
+        # What is beyond the last cell is counted in it: exponents are rounded up, never down.
         sums = np.append(both[:_BUDGET_CELLS], both[_BUDGET_CELLS:].sum())
     above = np.cumsum(sums[::-1])[::-1]  # above[i] = P(cell >= i), added from the small end
     return float(np.argmax(above <= tail)) * width if (above <= tail).any() else most
@@ -200,6 +201,7 @@ def _weigh_region(
 ) -> Region:
     """Return the region with what lies outside it: the mass of all noise less the mass that was counted."""
     down, up = contexts(DIGITS)
+    # The laws are independent: the mass of all noise is the product of their masses.
     total = (Decimal(1), Decimal(1))
     for law in laws:
         low, high = mass(law, DIGITS)

@@ -73,6 +73,7 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
     """
     tests = [f for f, times in zip(answers, lengths or [1] * len(answers), strict=True) for _ in range(times)]
     last = _last_threshold_noise(scan, tests)
+    # Refused before anything is computed.
     if (last + 1) * len(tests) > _MOST_SCAN_TERMS:
         raise InvalidParameter(TOO_MANY.format(limit=_MOST_SCAN_TERMS, what="tests of the noisy threshold"))
     down, up = contexts(_SCAN_DIGITS)
@@ -138,6 +139,7 @@ def _enclose_power(rate: Fraction, n: int) -> Bounds:
     if n >= len(table):
         down, up = contexts(_SCAN_DIGITS)
         low, high = exp_bounds(rate, _SCAN_DIGITS)
+        # Each power is the one before times r, rounded outward: cheaper than an exponential for each.
         while n >= len(table):
             table.append((down.multiply(table[-1][0], low), up.multiply(table[-1][1], high)))
     return table[n]

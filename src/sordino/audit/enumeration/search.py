@@ -42,6 +42,7 @@ def worst_pairs(
     tried: dict[tuple[Answers, Answers], float] = {}
 
     def value(a: Answers, b: Answers) -> float:
+        # To audit a pair is dear: none is audited twice.
         if (a, b) not in tried:
             tried[a, b] = loss(a, b)
         return tried[a, b]
@@ -58,6 +59,7 @@ def worst_pairs(
         around = (pair for pair in _list_steps_from(best[1], best[2], sensitivity, step) if pair not in tried)
         trials = [(value(a, b), a, b) for a, b in islice(around, max(0, limit - len(tried)))]
         climbed = max([best, *trials], key=_loss_of_trial)
+        # The climb ends at the first round that gains nothing, so also where the limit is used up.
         if climbed[0] <= best[0] + _SMALLEST_CLIMB:
             return [(best[1], best[2])]
         best = climbed
@@ -68,6 +70,7 @@ def _loss_of_trial(trial: Trial) -> float:
 
 
 def _search_step(sensitivity: Sensitivity) -> Fraction:
+    # Without a step the only grid is that of the bound itself.
     return Fraction(
         POSITIVE("Sensitivity.step", sensitivity.bound if sensitivity.step is None else sensitivity.step)
     )
@@ -76,6 +79,7 @@ def _search_step(sensitivity: Sensitivity) -> Fraction:
 def _propose_pairs(
     start: list[tuple[Any, Any]], n: int, sensitivity: Sensitivity, step: Fraction
 ) -> Iterator[tuple[Answers, Answers]]:
+    # The pairs of the caller come first, so that the climb may start from them.
     for a, b in start:
         left, right = listed(a, n), listed(b, n)
         if len(left) != n:
@@ -107,6 +111,7 @@ def _list_with_sum(n: int, total: int, top: int) -> Iterator[tuple[int, ...]]:
     if n == 0:
         yield ()
         return
+    # What the other entries cannot hold together must be in the first one.
     for first in range(max(0, total - top * (n - 1)), min(top, total) + 1):
         for rest in _list_with_sum(n - 1, total - first, top):
             yield (first, *rest)
@@ -116,6 +121,7 @@ def _list_steps_from(
     a: Answers, b: Answers, sensitivity: Sensitivity, step: Fraction
 ) -> Iterator[tuple[Answers, Answers]]:
     for i in range(len(a)):
+        # One answer goes up or down by a step: on both sides, on the second one, or on the first one.
         for up_a, up_b in ((1, 1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)):
             left = [*a[:i], a[i] + up_a * step, *a[i + 1 :]]
             right = [*b[:i], b[i] + up_b * step, *b[i + 1 :]]

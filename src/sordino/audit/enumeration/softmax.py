@@ -39,6 +39,7 @@ class Counted:
 
 def leads(q: list[int], rate: Fraction) -> Counted:
     """Return every place with every lead that matters, (place, lead), with the bounds of its probability."""
+    # How far each answer leads all others: so many leads are likely, before their probabilities fall.
     above = [max(0, x - max(q[:i] + q[i + 1 :])) for i, x in enumerate(q)]
     return Counted(sum(far + math.ceil(_LEAD_NATS / rate) for far in above), _list_leads(q, rate))
 
@@ -64,8 +65,11 @@ def _list_leads(q: list[int], rate: Fraction) -> Iterator[tuple[Any, Bounds]]:
     for i, x in enumerate(q):
         others = _add_weight_bounds(weight for j, weight in enumerate(weights) if j != i)
         m, after = 0, weights[i]
+        # What is left of a place, relative to the others, falls with the lead: the list ends where that is
+        # negligible.
         while m == 0 or after[1] > up.multiply(others[0], _NEGLIGIBLE_LEAD):
             here, after = after, exp_bounds(rate * (max(q) - x + m + 1), _SOFTMAX_DIGITS)
+            # All factors are positive, so that bounds of them multiply to bounds of the formula above.
             above = _multiply_weight_bounds([here, others, fall])
             below = _multiply_weight_bounds(
                 [_add_weight_bounds([here, others]), _add_weight_bounds([after, others])]
@@ -80,12 +84,14 @@ def _list_choices(q: list[int], k: int, rate: Fraction) -> Iterator[tuple[Any, B
     for chosen in permutations(range(len(q)), k):
         turns = []
         for turn, i in enumerate(chosen):
+            # What was chosen before takes no part any more.
             left = _add_weight_bounds(weight for j, weight in enumerate(weights) if j not in chosen[:turn])
             turns.append((down.divide(weights[i][0], left[1]), up.divide(weights[i][1], left[0])))
         yield chosen, _multiply_weight_bounds(turns)
 
 
 def _enclose_weights(q: list[int], rate: Fraction) -> list[Bounds]:
+    # Relative to the largest answer: no weight is above 1, and only differences count.
     return [exp_bounds(rate * (max(q) - x), _SOFTMAX_DIGITS) for x in q]
 
 
