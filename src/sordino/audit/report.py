@@ -248,6 +248,7 @@ class ExactReport:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values; what is infinite is None."""
         derived = {"broken": self.broken, "complete": self.complete, "delta_at_claim": self.delta_at_claim}
+        # Answers and outputs may be anything: what JSON does not know becomes its `repr`.
         witnesses = {
             "witness": _convert_witness(self.witness),
             "overrun": None if self.overrun is None else _convert_witness(self.overrun),

@@ -37,6 +37,7 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
                 "Density.sensitivity must not be given where answers have a scale: "
                 "a statement says nothing about scales."
             )
+        # The scale of an answer multiplies that of the law.
         return at, law.scale if scale is None else scale * law.scale
 
     def log_density(low: Floats, high: Floats, answers: Any) -> Bounds:
@@ -51,6 +52,7 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
     def breaks(answers: Any) -> list[tuple[float, float]]:
         at, scale = placed(answers)
         return [
+            # Breaks move and stretch with the noise; each is known between two floats only.
             (number(at + Fraction(low) * scale)[0], number(at + Fraction(high) * scale)[1])
             for low, high in law.bends
         ]

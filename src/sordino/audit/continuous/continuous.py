@@ -23,6 +23,7 @@ from sordino.cost import Cost
 from sordino.errors import InvalidParameter
 from sordino.sensitivity import Sensitivity
 
+# Probabilities of a law that a caller gives may be off by roundings; more than this above 1 is no law.
 _MASS_TOLERANCE = 1e-9
 
 
@@ -111,6 +112,7 @@ def points(values: Any, name: str) -> tuple[float, ...] | None:
         if isinstance(values, Iterable) and not isinstance(values, str)
         else [None]
     )
+    # Cuts become floats, and have to rise as floats: two numbers may be nearest to the same one.
     found = tuple(float(x) for x in numbers if x is not None)
     if not numbers or len(found) < len(numbers) or any(x >= y for x, y in pairwise(found)):
         raise InvalidParameter(
@@ -133,6 +135,7 @@ def classes(
     for word, *probabilities in zip(words, *sides, strict=True):
         logs = [log((np.array([low]), np.array([high]))) for low, high in probabilities]
         a, b = ((float(low[0]), float(high[0])) for low, high in logs)
+        # A class is an output like any other, with bounds of its probability.
         found.append((word if label is None else (label, word), atom(a, b)))
     return found
 

@@ -157,6 +157,7 @@ class Density(Continuous):
             law, window, scaled="sensitivity" not in options
         )
         if tail is not None:
+            # What the caller says of the tail goes before what is known of the law.
             given["tail"] = tail
         return cls(window=window, **(given | options))
 
@@ -170,6 +171,7 @@ class Density(Continuous):
                 "or give partition=, a list of numbers that cut the outputs into classes."
             )
         found: list[tuple[Any, Cells]] = []
+        # Constant bounds close in slowly: less is asked where nothing better than monotone is known.
         coarse = not {"any", "monotone"}.isdisjoint(self._shapes)
         for label in self.labels or (None,):
             one, other = (self._curve(answers, label) for answers in (a, b))
@@ -181,6 +183,7 @@ class Density(Continuous):
         atoms = self._atoms(a, b)
         every = [cells for _, cells in (*found, *atoms)]
         sides = [cells.mass(cells.a)[0] for cells in every], [cells.mass(cells.b)[0] for cells in every]
+        # The bound is for either law: the one of which less is known decides.
         left = max(rest(masses, f"{self!r}: log_density") for masses in sides)
         if asked.cuts is not None:
             # What is outside the window goes to the first and the last class, so that nothing is left over.
@@ -246,8 +249,10 @@ class Density(Continuous):
         found = []
         start = -math.inf
         for shape, (low, high) in zip(shapes, [*places, (math.inf, math.inf)], strict=True):
+            # Around a break nothing is said of the shape: there `log_density` bounds an interval.
             found += [Piece(start, low, shape), Piece(low, high, "any")]
             start = high
+        # The window cuts pieces, and some away.
         inside = (Piece(max(first, piece.start), min(last, piece.end), piece.shape) for piece in found)
         return [piece for piece in inside if piece.start < piece.end]
 
@@ -258,6 +263,7 @@ class Density(Continuous):
         never = -math.inf, -math.inf
         found = []
         for output in dict.fromkeys([*sides[0], *sides[1]]):
+            # An atom that one side does not name has the probability 0 there.
             bounds = [side.get(output, never) for side in sides]
             # A logarithm may be a little above 0 by rounding.
             if any(len(each) != 2 or not each[0] <= each[1] <= _LOG_ROUNDING for each in bounds):

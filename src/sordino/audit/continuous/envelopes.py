@@ -45,6 +45,7 @@ def lines(x: Floats, at: Bounds, pieces: Sequence[Piece], over: OverCells | None
     for piece in pieces:
         inner = _slice_piece(x, piece)
         points, values = x[inner], (at[0][inner], at[1][inner])
+        # A piece with fewer than two points has no cell.
         if points.size < 2:
             continue
         if piece.shape == "any" and over is not None:
@@ -83,6 +84,7 @@ def _concave_lines(x: Floats, at: Bounds) -> Lines:
     low, high = at
     width = np.diff(x)
     count = width.size
+    # A line that is infinite bounds nothing: so it is where a cell has no neighbor.
     wide = np.full(count, math.inf)
     left_line, right_line = (wide.copy(), wide.copy()), (wide.copy(), wide.copy())
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -115,6 +117,7 @@ def _chord_lift(
     """
     gap, end = other[0] - one[0], other[1] - one[1]
     share = np.clip(np.where(gap > end, gap / (gap - end), 0.5), 0.0, 1.0)
+    # Any point will do where that one cannot be computed.
     share = np.where(np.isnan(share), 0.5, share)
     chord = left + (right - left) * share
     over = [line[0] + (line[1] - line[0]) * share - chord for line in (one, other)]
@@ -133,6 +136,7 @@ def _spread_minus_infinity(left: Floats, right: Floats, low: Floats, high: Float
     if not finite.size:
         return
     none = np.flatnonzero(np.isneginf(high))
+    # Beyond an empty point, seen from the finite part, no cell has anything.
     before, after = none[none < finite[0]], none[none > finite[-1]]
     if before.size:
         left[: before[-1]] = right[: before[-1]] = NEVER
@@ -174,6 +178,7 @@ def summed(terms: list[Lines]) -> Lines:
         weights = np.exp(middle - np.where(np.isinf(most), 0.0, most))
         weights = np.where(weights < 1e-18 * weights.max(axis=0), 0.0, weights)
         weights = weights / weights.sum(axis=0)
+        # Gibbs: the sum of w (l - log w) is a line below ("Lines" on the proof page, "Sums").
         entropy = np.where(weights > 0, -np.log(weights), 0.0)
     found = []
     for end in (low_left, low_right):
@@ -196,6 +201,7 @@ def checked(x: Floats, at: Bounds, pieces: Sequence[Piece], owner: str) -> None:
                 f"{owner} must be -inf all along a {piece.shape} piece, or nowhere; "
                 "got both, so there is a break."
             )
+        # Two points contradict no shape.
         if points.size < 3 or piece.shape == "any":
             continue
         wrong = _find_contradictions(points, low, high, piece.shape)
@@ -209,6 +215,7 @@ def checked(x: Floats, at: Bounds, pieces: Sequence[Piece], owner: str) -> None:
 def _find_contradictions(x: Floats, low: Floats, high: Floats, shape: Shape) -> NDArray[np.bool_]:
     """Return at which inner points the neighbors contradict the shape for certain."""
     if shape == "monotone":
+        # One rise and one fall anywhere on a piece are enough.
         rises, falls = low[1:] > high[:-1], high[1:] < low[:-1]
         return (
             (rises[1:] & falls[:-1])
@@ -218,6 +225,7 @@ def _find_contradictions(x: Floats, low: Floats, high: Floats, shape: Shape) -> 
     share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
     with np.errstate(invalid="ignore"):
         below, above = (side[:-2] + (side[2:] - side[:-2]) * share for side in (low, high))
+        # More than the rounding of the interpolation: only what is certain is refused.
         slop = WIDER * (np.abs(below) + np.abs(above))
         dips = np.isfinite(below) & (below - slop > high[1:-1])
         bulges = np.isfinite(above) & (above + slop < low[1:-1])

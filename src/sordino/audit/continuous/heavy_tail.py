@@ -32,6 +32,7 @@ def _chebyshev_weights() -> tuple[list[float], float]:
     # T_n(3), by the recurrence of the Chebyshev polynomials.
     for _ in range(_ALTERNATING_TERMS - 1):
         d, before = 6 * d - before, d
+    # b runs through the coefficients of T_n(1 - 2x), and c through their sums, which are the weights.
     b, c = Fraction(-1), -d
     weights = []
     for k in range(_ALTERNATING_TERMS):
@@ -97,6 +98,7 @@ class HeavyTail:
             error = size * WIDER
             return (total - error) / (1 + _CHEBYSHEV_REST), (total + error) / (1 - _CHEBYSHEV_REST)
 
+        # The sum falls as t rises: its lower bound is that of the larger t.
         low, high = at(t[1])[0], at(t[0])[1]
         return floats.outward(low, high)
 
@@ -108,6 +110,7 @@ class HeavyTail:
         ends = tuple(np.where(side == 0, 0.0, side) for side in logs)
         found = tuple(floats.scaled((np.abs(side),) * 2, size) for side in ends)
         signs = tuple(np.sign(side) * np.sign(float(exponent)) for side in ends)
+        # Signs of logarithm and exponent decide which product is the smallest: all of them are looked at.
         every = [
             np.where(sign < 0, -part, part) for sign, pair in zip(signs, found, strict=True) for part in pair
         ]
@@ -120,6 +123,7 @@ class HeavyTail:
         inner = floats.outward(
             *_multiply_enclosures((near, near), self._sum(self._power(near, self.gamma), Fraction(1)))
         )
+        # At 0 nothing is inside, whatever the clip says.
         below = floats.minus(
             self.half,
             tuple(np.where(z == 0, 0.0, side) for side in inner),  # type: ignore[arg-type]
@@ -156,12 +160,14 @@ class HeavyTail:
 
     def log_density(self, z: Floats) -> Bounds:
         """Return -log(1 + |z|^gamma) - log C."""
+        # A power of what is farther out, or nearer to 0, would leave the floats.
         size = np.clip(np.abs(z), 2.0**-1000, 2.0**1000)
         logs = floats.scaled(floats.log((np.maximum(size, 1.0),) * 2), self.gamma)
         under = floats.scaled(floats.log((1 / np.minimum(size, 1.0),) * 2), self.gamma)
         exponent = np.where(size >= 1, logs[0], -under[1]), np.where(size >= 1, logs[1], -under[0])
         plain = floats.log1pexp(exponent)
         low, high = floats.minus((-plain[1], -plain[0]), self._log_mass)
+        # Farther out only the upper bound holds: the density there is smaller.
         return np.where(np.abs(z) > size, np.where(size >= 1, NEVER, low), low), np.where(
             np.isinf(z), NEVER, high
         )
@@ -178,6 +184,7 @@ class HeavyTail:
         straight up or down to s_a/s_b.
         """
         low, high = window
+        # The quotient is monotone outside the window only if both answers are inside.
         if not low < min(a[0], b[0]) <= max(a[0], b[0]) < high:
             return math.inf
         ends = [(b[0] - low) / (a[0] - low)] * (not self.one_sided) + [(high - b[0]) / (high - a[0])]
@@ -187,6 +194,7 @@ class HeavyTail:
 
     def coefficients(self, z: Series, side: Floats) -> Series:
         """Return the Taylor coefficients of the density."""
+        # The law is one of |z|. Only an even power may be taken of z itself.
         size = z if not self.breaks else [series.Ball(part.middle * side, part.radius) for part in z]
         found = series.inverse(series.increased(series.power(size, self.gamma)))
         by = series.reciprocal(series.ball(self.half))

@@ -70,6 +70,7 @@ class Integrals:
         unit = _choose_unit(min(factor.scale * factor.law.scale for factor in factors))
         self.factors = tuple(factor._replace(scale=factor.scale / unit) for factor in factors)
         self.jobs = [tuple(shift / unit for shift in job) for job in jobs]
+        # Each density is one over a length, and the variable of integration is a length.
         self._stretch = number(unit ** (1 - sum(factor.kind == "density" for factor in factors)))
         self._shifts = np.array([[number(shift) for shift in job] for job in self.jobs]).reshape(
             len(jobs), len(factors), 2
@@ -98,6 +99,7 @@ class Integrals:
                 break
             middle = _split_point(x0[chosen], x1[chosen])
             owner, left, right = np.repeat(job[chosen], 2), np.repeat(x0[chosen], 2), np.repeat(x1[chosen], 2)
+            # Every chosen cell becomes two, which meet in the middle.
             right[::2] = left[1::2] = middle
             found = self._cells(owner, left, right)
             job = np.concatenate([job[~chosen], owner])
@@ -144,6 +146,7 @@ class Integrals:
             _enclose_factor(factor, slope, *at)
             for factor, slope, at in zip(self.factors, self._slopes, ends, strict=True)
         ]
+        # Monotone sums: the probability of the cell under the first factor, times bounds of all others.
         low, high = self._carried(ranges[0], ends[0], x0, x1)
         for part in ranges[1:]:
             low, high = _multiply_factors((low, high), part)
@@ -154,6 +157,7 @@ class Integrals:
                 finer = self._expanded(job[inner], x0[inner], x1[inner], some)
                 # Both pairs of bounds hold, so that the better end of each counts.
                 low[inner], high[inner] = np.fmax(low[inner], finer[0]), np.fmin(high[inner], finer[1])
+        # Bounds that cross show that a law contradicts itself.
         if (low > high).any():
             i = int((low > high).argmax())
             raise InvalidParameter(
@@ -174,6 +178,7 @@ class Integrals:
             width = floats.outward(x1 - x0, x1 - x0)
             with np.errstate(invalid="ignore"):
                 least, most = _multiply_factors(values, width)
+            # What is no number says nothing: fmax and fmin pass over it.
             low, high = np.fmax(low, np.where(np.isfinite(width[1]), least, 0.0)), np.fmin(high, most)
         return low, high
 
@@ -241,6 +246,7 @@ def cdf(law: Law, z: Bounds) -> Bounds:
 def survival(law: Law, z: Bounds) -> Bounds:
     """Return bounds of P(Z > z)."""
     if law.log_survival is None:
+        # One minus the other: inexact far up, but a bound.
         low, high = cdf(law, z)
         return np.maximum(floats.outward(1 - high, 1 - high)[0], 0.0), floats.outward(1 - low, 1 - low)[1]
     low, high = enclosed(law, "log_survival", z[1])[0], enclosed(law, "log_survival", z[0])[1]
@@ -253,6 +259,7 @@ def enclosed(law: Law, name: str, *at: Floats) -> Bounds:
         np.broadcast_to(np.asarray(side, dtype=np.float64), at[0].shape) for side in getattr(law, name)(*at)
     )
     wrong = np.isnan(low) | np.isnan(high) | (low > high)
+    # A probability is at most 1; a density may be anything.
     if name != "log_density":
         wrong |= low > 0
     if wrong.any():
@@ -369,6 +376,7 @@ def _choose_first_cuts(factors: Iterable[Factor], job: Shifts) -> Floats:
         for place in factor.law.breaks:
             found += number(place * scale - shift)
     low, high, fine = min(centers), max(centers), min(scales)
+    # Between the answers cells are about as wide as the smallest scale, as far as 64 cells reach.
     steps = min(64, 2 + math.ceil((high - low) / fine))
     found += np.linspace(low, high, steps).tolist()
     reach = fine / 2

@@ -115,6 +115,7 @@ class Law:
         listed = sorted(PLACE("Law.breaks", x) for x in given_breaks)
         shapes = ("concave",) if log_concave else ("any",)
         common = {"scale": SPAN("Law.scale", scale), "log_concave": log_concave, "shapes": shapes}
+        # A law of a caller has no Taylor coefficients, and nothing is known of its tail.
         self._set(given | common | {"breaks": tuple(listed), "name": name})
 
     def _set(self, values: dict[str, Any]) -> None:
@@ -165,6 +166,7 @@ class Law:
             outside=_bound_one_sided_shift,
             log_density=formulas.exponential,
             log_cdf=lambda x: floats.log1mexp((x, x)),
+            # Nothing is rounded: both bounds are the same.
             log_survival=lambda x: (-np.maximum(x, 0.0),) * 2,
             breaks=(Fraction(0),),
             bends=((0.0, 0.0),),
@@ -197,6 +199,7 @@ class Law:
         """Return the law of the distribution function exp(-e^-z), times the scale."""
         return Law._made(
             scale,
+            # The log ratio of two such densities has no bound, so that nothing is said of the tail.
             name="Law.gumbel",
             log_density=formulas.unimodal(formulas.gumbel),
             log_cdf=lambda x: formulas.negative(formulas.falling(x)),
@@ -227,6 +230,7 @@ class Law:
         """
         return Law._made(
             scale,
+            # No bound in the tail, as for Gumbel noise.
             name="Law.gaussian",
             log_density=formulas.unimodal(formulas.gaussian),
             shapes=("concave",),
@@ -268,6 +272,7 @@ def _bound_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> flo
 
     The slopes of the log density are at most one over the scale.
     """
+    # With two scales the log ratio may grow without end.
     return floats.number(abs(a[0] - b[0]) / a[1])[1] if a[1] == b[1] else math.inf
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sordino.constraints import Constraint, exact
 
+# Answers, windows and breaks are places, scales are spans ("Floats" on docs/proofs/exact-audit.md).
 _LARGEST_PLACE, _LARGEST_SPAN = Fraction(10) ** 60, Fraction(10) ** 40
 
 

@@ -83,6 +83,7 @@ class Race(SharedShift):
             and len(answers) == 2
             and isinstance(answers[0], tuple | list | np.ndarray)
         ):
+            # A list of numbers and one number: scores and their scale.
             scores, scale = answers[0], SPAN("the scale in audit.exact.answers", answers[1])
             if self.sensitivity is not None:
                 raise InvalidParameter(
@@ -91,6 +92,7 @@ class Race(SharedShift):
                 )
         listed = [PLACE("audit.exact.answers", x) for x in np.asarray(scores, dtype=object).ravel().tolist()]
         laws: tuple[Law, ...] = self.noise  # type: ignore[assignment]
+        # One law serves all answers.
         laws = laws * len(listed) if len(laws) == 1 else laws
         if len(laws) != len(listed) or len(listed) <= self.k:
             raise InvalidParameter(
@@ -168,6 +170,7 @@ class Race(SharedShift):
 
     def _kinks(self, answers: Any) -> list[Fraction]:
         scores, _, _ = self._items(answers)
+        # Kinks lie where breaks of two answers meet; no gap is negative.
         return [x - y for x in scores for y in scores if x >= y]
 
 

@@ -158,6 +158,7 @@ def _interpolation_error(left: Floats, right: Floats) -> Floats:
 
 def atom(a: tuple[float, float], b: tuple[float, float]) -> Cells:
     """Return one output with these bounds of its log probabilities."""
+    # An atom has no place, and constant lines.
     nowhere, sides = (
         np.array([math.nan]),
         [Lines(*(np.array([x]) for x in (low, low, high, high))) for low, high in (a, b)],
@@ -184,11 +185,13 @@ def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[f
         # Lines of a cell come from its neighbors, too.
         chosen |= np.append(chosen[1:], False) | np.insert(chosen[:-1], 0, False)
         middle = x[:-1] / 2 + x[1:] / 2
+        # Floats end somewhere: what is this narrow stays as it is.
         chosen &= np.diff(x) > TINY * np.maximum(np.abs(x[:-1]), np.abs(x[1:]))
         new = middle[chosen]
         # Each new point is looked at on both curves.
         if not new.size or not budget.take(2 * new.size):
             return cells
+        # New points go to their places, with their values beside them.
         where = np.searchsorted(x, new)
         for i, curve in enumerate((a, b)):
             low, high = curve.at(new)
@@ -227,6 +230,7 @@ def weighed(share: float) -> Rule:
         nonlocal before
         gaps = [high - low for low, high in (cells.mass(cells.a), cells.mass(cells.b))]
         now = sum(total(np.nan_to_num(gap, nan=0.0, posinf=1.0), up=True) for gap in gaps)
+        # The last round hardly helped, so that no further one is asked for.
         if now > before * _HELPFUL_FACTOR:
             return np.zeros(cells.width.size, dtype=bool)
         before = now

@@ -91,6 +91,7 @@ def _order_cells(compared: Compared, claimed: Claimed, *, turned: bool) -> Order
     places = np.concatenate([np.full(cells.width.size, i) for i, (_, cells) in enumerate(compared.cells)])
     cells = joined([cells for _, cells in compared.cells])
     with np.errstate(invalid="ignore"):
+        # Relative to where a cell is; at 0, to a number that is tiny itself.
         narrow = cells.width <= _NARROWEST_CELL * np.maximum(
             np.maximum(np.abs(cells.start), np.abs(cells.end)), 2.0**-1000
         )
@@ -106,6 +107,7 @@ def _order_cells(compared: Compared, claimed: Claimed, *, turned: bool) -> Order
         else 0.0
     )
     kept = cells.chosen(~gone)
+    # What is known of the rest has an order, too.
     outside = compared.outside[1 if turned else 0]
     return Ordered(
         labels, places[~gone], kept.turned if turned else kept, compared.unresolved, lost, outside, claimed
@@ -120,6 +122,7 @@ def _take_in_order(found: _CellFindings, order: Ordered, a: Any, b: Any, views: 
     covered = not order.unresolved or order.outside < math.inf
     if order.unresolved and covered:
         most = max(most, order.outside)
+    # With nothing left out, the bound is about every output.
     everywhere = most if covered and not order.lost else math.inf
     if found.witness is None or least > found.least:
         found.witness = order.witness(place, a, b, pure=pure)
@@ -168,6 +171,7 @@ def _write_cell_report(
         overrun=found.overrun,
         audited=found.cells,
         outputs=found.cells,
+        # A sum of upper bounds may be above 1; a probability is not.
         unresolved=min(1.0, found.unresolved),
         tail=min(1.0, found.tail),
         pairs=pairs,
@@ -175,6 +179,7 @@ def _write_cell_report(
         partitioned=asked.cuts is not None,
         declared=False,
         checked=subject.sensitivity is not None,
+        # Nothing was played: the law is what the subject says.
         stated=True,
         assumed="; ".join(dict.fromkeys(found.assumed)),
     )

@@ -24,6 +24,7 @@ It is even, so that the power of the distance to the middle keeps its sign.
 """
 
 _RADIUS_WIDENING = 1 + 2.0**-40
+# Four times the rounding of a single operation.
 _SERIES_ROUNDING = 2.0**-51
 
 
@@ -42,6 +43,7 @@ def ball(bounds: Bounds) -> Ball:
     """Return the ball around all numbers between the bounds."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = bounds[0] / 2 + bounds[1] / 2
+        # The farther end counts; what is added is more than the rounding of the middle.
         radius = (
             np.maximum(bounds[1] - middle, middle - bounds[0]) * _RADIUS_WIDENING
             + np.abs(middle) * _SERIES_ROUNDING
@@ -74,6 +76,7 @@ def dot(left: list[Ball], right: list[Ball]) -> Ball:
         for a, b in zip(left, right, strict=True):
             product = a.middle * b.middle
             middle = middle + product
+            # The rounding of a sum is relative to the sizes of its terms, not to the sum.
             size = size + np.abs(product)
             radius = radius + np.abs(a.middle) * b.radius + a.radius * (np.abs(b.middle) + b.radius)
         return Ball(middle, radius * _RADIUS_WIDENING + size * ((len(left) + 1) * _SERIES_ROUNDING) + TINY)
@@ -144,6 +147,7 @@ def reciprocal(a: Ball) -> Ball:
     """Return one over the ball; anything at all where it contains 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         middle = 1 / a.middle
+        # 1/x differs from 1/m by at most r / (|m| (|m| - r)) where x is within r of m.
         least = np.abs(a.middle) * (1 - _SERIES_ROUNDING) - a.radius
         radius = (
             a.radius / (np.abs(a.middle) * least) * _RADIUS_WIDENING**2 + np.abs(middle) * _SERIES_ROUNDING

@@ -191,6 +191,7 @@ class SharedShift(Continuous):
     ) -> tuple[Any, Any]:
         label, reals = output
         parts = [self._logs([part], slack, budget) for part in self._density(answers, label, reals)]
+        # The sum is taken in logarithms: a term may be too small for a float.
         low, high = floats.log_total(
             (np.array([part[0] for part in parts]), np.array([part[1] for part in parts]))
         )
@@ -222,11 +223,13 @@ class SharedShift(Continuous):
         kinks = sorted({*self._kinks(a), *self._kinks(b)})
         start = float(outcome.start)
         end, left = self._end(outcome, a, b, asked, count)
+        # Integrals of log-concave functions are log-concave in the gap ("Races" on the proof page).
         pieces = [Piece(start, end, "concave")]
         one, other = (
             Curve(pieces, partial(self._terms, answers, outcome.label, asked), first=_FIRST_CELLS)
             for answers in (a, b)
         )
+        # A kink may be no float: both floats next to it are cuts.
         cuts = sorted({end for kink in kinks for end in floats.number(kink)})
         return compared(one, other, within(asked.slack), asked.budget, cuts), left
 
@@ -247,6 +250,7 @@ class SharedShift(Continuous):
         reach = max(law.scale for law in laws) * 8
         spread = max((abs(kink) for answers in (a, b) for kink in self._kinks(answers)), default=Fraction(0))
         while True:
+            # Ends of cells are floats.
             end = Fraction(float(max(outcome.start, spread) + reach))
             tails = [
                 self._logs([self._beyond(answers, outcome.label, end)], 0.01, asked.budget)[1]
@@ -279,6 +283,7 @@ class SharedShift(Continuous):
         return classes(outcome.label, asked.cuts or (), sides)
 
     def _density_of_all(self, answers: Any, outcome: Outcome, asked: Asked) -> tuple[float, float]:
+        # All numbers of a label lie above its start.
         low, high = floats.exp(
             self._logs([self._beyond(answers, outcome.label, outcome.start)], asked.slack, asked.budget)
         )

@@ -28,6 +28,7 @@ class _ScaledRace(Continuous):
 
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
         law = Law.cauchy(self.mechanism.noise.gamma, one_sided=self.mechanism.sided == "one")
+        # A race takes a pair of scores and scale: the scale may differ between neighbors.
         return Race(noise=law, cost=self.cost, name=self.name).compared(
             self._placed(a), self._placed(b), asked
         )
@@ -35,6 +36,7 @@ class _ScaledRace(Continuous):
     def _placed(self, numbers: Sequence[Any]) -> tuple[list[Any], Fraction]:
         if len(numbers) != self.mechanism.candidates + 1:
             raise InvalidParameter("audit.exact needs the same number of answers on both sides.")
+        # The scale is computed by the function that a release calls.
         return list(numbers[:-1]), Fraction(scale_of(self.mechanism, numbers[-1]))
 
 

@@ -78,6 +78,7 @@ def subject_of(mechanism: Any, n: int) -> Audited:
     InvalidParameter
         If the auditor knows nothing about it.
     """
+    # A subject is what the auditor looks at already.
     if isinstance(mechanism, Subject | Continuous):
         return mechanism
     stated = STATED.get(type(mechanism))
