@@ -141,7 +141,7 @@ def test_what_is_written_is_not_kept(frame):
 @pytest.mark.parametrize("sizes", [[13], [3, 1, 9], [4, 4, 5], [0, 9, 0, 4], [1] * 13], ids=str)
 def test_blocks_of_one_size_whatever_comes(monkeypatch, sizes):
     monkeypatch.setattr(randomize_module, "TOGETHER", 4)
-    found = list(randomize_module._even(np.split(np.arange(13.0), np.cumsum(sizes)[:-1])))
+    found = list(randomize_module._regroup_blocks(np.split(np.arange(13.0), np.cumsum(sizes)[:-1])))
     assert [block.size for block in found] == [4, 4, 4, 1]
     assert np.array_equal(np.concatenate(found), np.arange(13))
 

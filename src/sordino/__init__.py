@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from sordino.sensitivity import COUNTING, Sensitivity
     from sordino.session import Session
 
+# Which module of the package holds each public name.
+# Type checkers read the imports above, and Python this table; a test compares the two.
 _HOMES = {
     "accounting": ("accounting",),
     "audit": ("audit",),
@@ -252,5 +254,6 @@ __all__ = [
 ]
 
 
+# Hidden from type checkers, which would take every name for known.
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(__name__, _HOMES)

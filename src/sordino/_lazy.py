@@ -30,6 +30,7 @@ def lazy(
         return value
 
     def names() -> list[str]:
+        # The public names and Python's own; modules that were loaded stand in the package as well.
         return sorted({*home, *(name for name in vars(sys.modules[package]) if name.startswith("__"))})
 
     return load, names

@@ -10,9 +10,9 @@ from sordino.errors import InvalidParameter
 
 # A colon outside of brackets begins a port, and an at sign ends a password.
 # Anywhere else they may be parts of a password: such an address is refused.
-_HOSTS = r"(?:\[[^\]@/?#]*\]|:\d*(?=[,/?#]|$)|[^@/?#:\[\]])*"
-_PARTS = re.compile(
-    rf"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^@/?#]*@)?({_HOSTS}(?:/[^@?#]*)?)(?:[?][^@#]*)?(#[^@]*)?"
+_HOST_PATTERN = r"(?:\[[^\]@/?#]*\]|:\d*(?=[,/?#]|$)|[^@/?#:\[\]])*"
+_ADDRESS_PARTS = re.compile(
+    rf"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^@/?#]*@)?({_HOST_PATTERN}(?:/[^@?#]*)?)(?:[?][^@#]*)?(#[^@]*)?"
 )
 
 
@@ -24,7 +24,7 @@ def without_password(address: str) -> str:
     InvalidParameter
         If it is not clear where the password ends.
     """
-    found = _PARTS.fullmatch(address)
+    found = _ADDRESS_PARTS.fullmatch(address)
     if found is None:
         raise InvalidParameter(
             "An address must be written SCHEME://USER@HOST/DATABASE with special characters percent-encoded; "
@@ -35,9 +35,9 @@ def without_password(address: str) -> str:
 
 
 # What the options of an address may say in place of its own parts.
-_ELSEWHERE = frozenset(("host", "hostaddr", "port", "dbname", "service", "servicefile"))
-_POSTGRES = re.compile(r"postgresql://(?:[^@/?#]*@)?([^/?#]*)(?:/([^?#]*))?(?:[?]([^#]*))?#(.+)")
-_HERE = frozenset(("localhost", "127.0.0.1", "::1"))
+_OVERRIDING_OPTIONS = frozenset(("host", "hostaddr", "port", "dbname", "service", "servicefile"))
+_POSTGRES_ADDRESS = re.compile(r"postgresql://(?:[^@/?#]*@)?([^/?#]*)(?:/([^?#]*))?(?:[?]([^#]*))?#(.+)")
+_LOCAL_HOSTS = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 @final
@@ -69,17 +69,21 @@ class ServerTable(str):
 
     def __new__(cls, system: int, names: tuple[str, str, str], address: str) -> ServerTable:
         """Return the address of a table by the system of its server and its three names."""
-        database, schema, table = map(_plain, names)
+        database, schema, table = map(_escape_name, names)
         made = super().__new__(cls, f"postgresql:{system}/{database}#{schema}.{table}")
-        made.place = _place(address)
+        # Kept for accounts of older versions, which know the table by an address.
+        made.place = _parse_table_address(address)
         return made
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        # A copy is plain text, which is all that a ledger keeps.
         return str, (str(self),)
 
     def was_called(self, text: str) -> bool:
         """Tell whether an older account knows this table by an address that surely means the same."""
-        return self.place is not None and self.place == _place(text)
+        # None means that nothing is sure, and two unsure addresses are never taken for the same.
+        # docs/decisions/0016-a-table-is-named-by-its-server.md
+        return self.place is not None and self.place == _parse_table_address(text)
 
 
 def is_server_table(text: str) -> bool:
@@ -96,30 +100,34 @@ def split_table(table: str, schema: str) -> tuple[str, str]:
 def duckdb_table(table: str) -> str:
     """Return the one text for a table of a DuckDB file, which tells no ASCII letter from its capital."""
     named = ".".join(split_table(table, "main"))
+    # ASCII letters alone: DuckDB tells other letters from their capitals.
     return "".join(letter.lower() if letter.isascii() else letter for letter in named)
 
 
-def _plain(name: str) -> str:
+def _escape_name(name: str) -> str:
     """Return a name in which nothing can be taken for what stands around it."""
     return "".join(f"%{ord(c):02X}" if c in "%/#." or not c.isprintable() else c for c in name)
 
 
-def _place(address: str) -> Any:
+def _parse_table_address(address: str) -> Any:
     """Return what an address says of host, port, database and table; None if something else may say more."""
-    found = _POSTGRES.fullmatch(address)
+    found = _POSTGRES_ADDRESS.fullmatch(address)
     if found is None:
         return None
     hosts, database, options, table = (part or "" for part in found.groups())
-    if _ELSEWHERE & {name for name, _ in parse_qsl(options, keep_blank_values=True)}:
+    # Such an option may name another host or database than the address itself: then nothing is sure.
+    if _OVERRIDING_OPTIONS & {name for name, _ in parse_qsl(options, keep_blank_values=True)}:
         return None
-    places = [_host_and_port(unquote(host)) for host in hosts.split(",")]
+    # An address may list several hosts, each with a port of its own.
+    places = [_split_host_and_port(unquote(host)) for host in hosts.split(",")]
     return places, unquote(database), split_table(table, "public")
 
 
-def _host_and_port(named: str) -> tuple[str, str]:
+def _split_host_and_port(named: str) -> tuple[str, str]:
     host, colon, port = named.rpartition(":")
+    # A colon within brackets belongs to an address of IPv6, and begins no port.
     if not colon or port.endswith("]"):
         host, port = named, ""
     host = host.strip("[]").lower()
     # All names of this machine are one place, and a missing port is the default one.
-    return "localhost" if host in _HERE else host, port or "5432"
+    return "localhost" if host in _LOCAL_HOSTS else host, port or "5432"

@@ -39,6 +39,7 @@ class Claim:
     tight: bool = False
 
     def __post_init__(self) -> None:
+        # Tightness is a statement about pairs that the audit plays; without any nobody could check it.
         if self.tight and not self.neighbours:
             raise InvalidParameter(
                 "Claim.tight must be False where no neighbours show where the loss is attained."

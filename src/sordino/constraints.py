@@ -16,7 +16,8 @@ Number = int | float | Fraction | Decimal
 """What a numeric parameter may be; a float means its shortest decimal."""
 
 
-_MOST_DIGITS = 4000
+# Of a decimal, in powers of ten: with a larger exponent its exact fraction could fill the memory.
+_LARGEST_EXPONENT = 4000
 
 
 def exact(value: Any) -> Fraction | None:
@@ -35,7 +36,7 @@ def exact(value: Any) -> Fraction | None:
         return Fraction(int(value))
     if isinstance(value, Decimal):
         # Written out, it has as many digits as its exponent says.
-        usual = value.is_finite() and (not value or abs(value.adjusted()) <= _MOST_DIGITS)
+        usual = value.is_finite() and (not value or abs(value.adjusted()) <= _LARGEST_EXPONENT)
         return Fraction(value) if usual else None
     if isinstance(value, float | numbers.Real) and math.isfinite(value):
         # NumPy's narrow floats have a shortest decimal of their own, which is not that of their double.
@@ -73,6 +74,7 @@ class Constraint:
     def __call__(self, name: str, value: Any) -> Any:
         """Return the converted value, or raise `InvalidParameter` with the name, the rule and the value."""
         converted = self.convert(value)
+        # None always means refused: where None is allowed, `OrNone` stands before the rule.
         if converted is None:
             raise InvalidParameter(f"{name} must be {self.says}; got {shown(value)}.")
         return converted
@@ -86,6 +88,7 @@ def shown(value: Any) -> str:
     if isinstance(value, Fraction):
         # `float` raises for a fraction beyond its range.
         return f"{float(value):.12g}" if abs(value) < 10**300 else "a number beyond 1e300"
+    # Anything else is named by its type alone: its own text may hold what is private.
     text = (
         repr(value)
         if isinstance(value, str | int | float | Fraction | Decimal | type(None))
@@ -94,57 +97,59 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _positive(value: Any) -> Fraction | None:
+# Each `_accept_...` returns the value to keep, or None to refuse it.
+def _accept_positive(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and number > 0 else None
 
 
-def _share(value: Any) -> Fraction | None:
+def _accept_share(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and 0 < number < 1 else None
 
 
-def _proportion(value: Any) -> Fraction | None:
+def _accept_proportion(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and 0 <= number <= 1 else None
 
 
-def _not_negative(value: Any) -> Fraction | None:
+def _accept_non_negative(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and number >= 0 else None
 
 
-def _above_one(value: Any) -> Fraction | None:
+def _accept_above_one(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and number > 1 else None
 
 
-def _finite(value: Any) -> Fraction | None:
+def _accept_finite(value: Any) -> Fraction | None:
     return exact(value)
 
 
-def _count(value: Any) -> int | None:
-    number = _whole(value)
+def _accept_count(value: Any) -> int | None:
+    number = _accept_whole_number(value)
     return number if number is not None and number >= 1 else None
 
 
-def _whole(value: Any) -> int | None:
+def _accept_whole_number(value: Any) -> int | None:
+    # A float is refused even where its value is whole: a count is given as a whole number.
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
         return None
     return int(value)
 
 
-def _domain_size(value: Any) -> int | None:
-    number = _whole(value)
+def _accept_domain_size(value: Any) -> int | None:
+    number = _accept_whole_number(value)
     return number if number is not None and 1 <= number <= 1 << 52 else None
 
 
-def _truth(value: Any) -> bool | None:
+def _accept_truth_value(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _power_of_two(value: Any) -> Fraction | None:
-    number = _positive(value)
+def _accept_power_of_two(value: Any) -> Fraction | None:
+    number = _accept_positive(value)
     if number is None:
         return None
     # In lowest terms a power of two is one bit over 1, or 1 over one bit.
@@ -153,30 +158,46 @@ def _power_of_two(value: Any) -> Fraction | None:
     return number if alone and one & (one - 1) == 0 else None
 
 
+# Each rule brings values that satisfy it and values that do not: the tests try them on every parameter.
 POSITIVE = Constraint(
-    "a number in (0, inf)", _positive, (1, 0.5, Fraction(1, 3)), (0, -1, math.nan, math.inf, "1", None, True)
+    "a number in (0, inf)",
+    _accept_positive,
+    (1, 0.5, Fraction(1, 3)),
+    (0, -1, math.nan, math.inf, "1", None, True),
 )
 NOT_NEGATIVE = Constraint(
-    "a number in [0, inf)", _not_negative, (0, 0.5, Fraction(1, 3)), (-1, math.nan, math.inf, "1", None, True)
+    "a number in [0, inf)",
+    _accept_non_negative,
+    (0, 0.5, Fraction(1, 3)),
+    (-1, math.nan, math.inf, "1", None, True),
 )
-SHARE = Constraint("a number in (0, 1)", _share, (0.5, Fraction(1, 3)), (0, 1, -0.5, math.nan, None, "half"))
+SHARE = Constraint(
+    "a number in (0, 1)", _accept_share, (0.5, Fraction(1, 3)), (0, 1, -0.5, math.nan, None, "half")
+)
 GROWTH = Constraint(
     "a number in (1, inf)",
-    _above_one,
+    _accept_above_one,
     (2, 1.01, Fraction(4, 3)),
     (1, 0.5, -2, math.nan, math.inf, "2", None, True),
 )
 PROPORTION = Constraint(
-    "a number in [0, 1]", _proportion, (0, 1, 0.5, Fraction(1, 3)), (-0.5, 1.5, math.nan, None, "half", True)
+    "a number in [0, 1]",
+    _accept_proportion,
+    (0, 1, 0.5, Fraction(1, 3)),
+    (-0.5, 1.5, math.nan, None, "half", True),
 )
-FINITE = Constraint("a finite number", _finite, (0, -1.5, 3), (math.nan, math.inf, None, "1"))
-COUNT = Constraint("a whole number, at least 1", _count, (1, 20), (0, -1, 1.5, True, None, math.nan))
+FINITE = Constraint("a finite number", _accept_finite, (0, -1.5, 3), (math.nan, math.inf, None, "1"))
+COUNT = Constraint("a whole number, at least 1", _accept_count, (1, 20), (0, -1, 1.5, True, None, math.nan))
 DOMAIN_SIZE = Constraint(
-    "a whole number from 1 to 2^52", _domain_size, (1, 10**12), (0, -1, 1.5, True, None, 1 << 60)
+    "a whole number from 1 to 2^52", _accept_domain_size, (1, 10**12), (0, -1, 1.5, True, None, 1 << 60)
 )
-WHOLE = Constraint("a whole number, at least 0", _whole, (0, 1, 20), (-1, 1.5, True, None, math.nan))
-TRUTH = Constraint("True or False", _truth, (True, False), (1, None, "yes"))
-POWER_OF_TWO = Constraint("a power of two", _power_of_two, (1, 2, 0.25), (0, 3, -2, 0.3, math.inf, None))
+WHOLE = Constraint(
+    "a whole number, at least 0", _accept_whole_number, (0, 1, 20), (-1, 1.5, True, None, math.nan)
+)
+TRUTH = Constraint("True or False", _accept_truth_value, (True, False), (1, None, "yes"))
+POWER_OF_TWO = Constraint(
+    "a power of two", _accept_power_of_two, (1, 2, 0.25), (0, 3, -2, 0.3, math.inf, None)
+)
 
 
 def one_of(*names: str) -> Constraint:
@@ -184,6 +205,7 @@ def one_of(*names: str) -> Constraint:
     listed = ", ".join(repr(name) for name in names)
     return Constraint(
         f"one of {listed}",
+        # Only a text is compared with the names: an array, for one, has no single answer to `==`.
         lambda value: value if isinstance(value, str) and value in names else None,
         names,
         ("", None, 3),
@@ -199,6 +221,7 @@ class OrNone:
     @property
     def says(self) -> str:
         """What the value must be if there is one."""
+        # A rule may be any callable, and not every one says what it asks for.
         return str(getattr(self.rule, "says", ""))
 
     def __call__(self, name: str, value: Any, /) -> Any:
@@ -220,6 +243,7 @@ class WordOr:
 
     def __call__(self, name: str, value: Any, /) -> Any:
         """Return the word, or what the rule makes of the value."""
+        # No number is given as a text, so a text can only be meant as one of the words.
         return one_of(*self.words)(name, value) if isinstance(value, str) else self.rule(name, value)
 
 
@@ -227,6 +251,7 @@ def is_unicode(value: object) -> bool:
     """Tell whether `value` can be encoded: a Python text may hold halves of characters."""
     if not isinstance(value, str):
         return False
+    # Nearly every text is ASCII, which is seen without a copy of it.
     if value.isascii():
         return True
     try:

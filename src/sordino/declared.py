@@ -61,6 +61,7 @@ class Declared:
 
     def __init_subclass__(cls) -> None:
         dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
+        # The fields hold what each parameter means; the documentation repeats it from there.
         cls.__doc__ = documented(cls)
 
     def __post_init__(self) -> None:
@@ -72,6 +73,7 @@ class Declared:
                 # A number stays as it was given: 0.1 is shown as 0.1.
                 # Code that computes with it asks `exact` what it means.
                 self._set(**{one.name: given if isinstance(checked, Fraction) else checked})
+        # Only now is each parameter known to satisfy its own rule.
         self.derive()
 
     def derive(self) -> None:
@@ -80,6 +82,7 @@ class Declared:
     def _set(self, **values: Any) -> None:
         """Set fields while the object is made."""
         for name, value in values.items():
+            # The class is frozen, so the usual assignment would raise.
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
@@ -93,8 +96,8 @@ def documented(cls: type) -> str:
     """
     listed = dataclasses.fields(cls)
     sections = [
-        _section("Parameters", [one for one in listed if one.init]),
-        _section("Attributes", [one for one in listed if not one.init]),
+        _write_section("Parameters", [one for one in listed if one.init]),
+        _write_section("Attributes", [one for one in listed if not one.init]),
     ]
     text = inspect.cleandoc(cls.__doc__ or "")
     lines = text.splitlines()
@@ -105,7 +108,7 @@ def documented(cls: type) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _section(title: str, listed: list[dataclasses.Field[Any]]) -> str:
+def _write_section(title: str, listed: list[dataclasses.Field[Any]]) -> str:
     """Return a section of documentation, one entry a field; nothing if there is none."""
     if not listed:
         return ""

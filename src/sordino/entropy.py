@@ -58,7 +58,7 @@ class Entropy(Protocol):
         ...
 
 
-def _keystream(key: bytes) -> _Keystream:
+def _start_keystream(key: bytes) -> _Keystream:
     """Return a function that writes the AES-256-CTR keystream of `key`, from its start, into a buffer."""
     # Imported at the first draw, because it takes 24 ms.
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415
@@ -67,7 +67,7 @@ def _keystream(key: bytes) -> _Keystream:
     return update
 
 
-def _fill(keystream: _Keystream, n: int) -> Words:
+def _read_keystream(keystream: _Keystream, n: int) -> Words:
     """Return `n` fresh words of the keystream."""
     padded = np.empty(n + 2, dtype="<u8")  # the cipher asks for room for one more block
     # Or it would keep what stood there before: who looks at the words must not find that.
@@ -79,13 +79,13 @@ def _fill(keystream: _Keystream, n: int) -> Words:
     return padded[:n].astype(np.uint64, copy=False)
 
 
-def _mixed(key: bytes, fresh: bytes) -> bytes:
+def _mix_keys(key: bytes, fresh: bytes) -> bytes:
     """Return a key that is unknown to everybody who lacks one of the two."""
     return (int.from_bytes(key) ^ int.from_bytes(fresh)).to_bytes(_KEY_BYTES)
 
 
 @final
-class _Stream:
+class _WordStream:
     """One key and its words, owned by one process. All that changes, changes under the lock."""
 
     __slots__ = ("busy", "key", "lock", "pool", "position", "process", "size")
@@ -102,7 +102,7 @@ class _Stream:
     def words(self, n: int) -> Words:
         with self.lock:
             if self.busy:  # a signal handler in the middle of a draw
-                return _Stream().words(n)
+                return _WordStream().words(n)
             try:
                 self.busy = True
                 return self._next(n)
@@ -143,8 +143,8 @@ class _Stream:
 
     def _draw(self, n: int) -> Words:
         # Before each use: two copies of this memory go on with different keys.
-        self.key = _mixed(self.key, os.urandom(_KEY_BYTES))
-        drawn = _fill(_keystream(self.key), n + _KEY_BYTES // 8)
+        self.key = _mix_keys(self.key, os.urandom(_KEY_BYTES))
+        drawn = _read_keystream(_start_keystream(self.key), n + _KEY_BYTES // 8)
         # Keystream that nobody saw: who finds this key later cannot go back to the words before it.
         self.key = drawn[n:].tobytes()
         # The words are a view of this memory: the new key must not stand behind them.
@@ -167,7 +167,7 @@ class System:
     __slots__ = ("_stream",)
 
     def __init__(self) -> None:
-        self._stream = _Stream()
+        self._stream = _WordStream()
 
     def __repr__(self) -> str:
         return "SYSTEM"
@@ -200,9 +200,9 @@ class System:
         if stream.process == os.getpid():
             stream.renew()
 
-    def _forget(self) -> _Stream:
+    def _forget(self) -> _WordStream:
         """Start anew in a forked child: one assignment, so that no thread ever sees half of it."""
-        inherited, self._stream = self._stream, _Stream()
+        inherited, self._stream = self._stream, _WordStream()
         inherited.pool[:] = 0  # the parent will still use these words
         return self._stream
 
@@ -250,17 +250,17 @@ class Seeded:
         """Return the next `n` words of the stream, shape (n,), dtype uint64."""
         n = WHOLE("entropy.words.n", n)
         with self._lock:
-            begun = self._stream or _keystream(
+            begun = self._stream or _start_keystream(
                 hashlib.sha256(f"sordino.Seeded {self.seed}".encode()).digest()
             )
             self._stream = self._stream or begun  # a signal handler may have begun it in the meantime
-            return _fill(self._stream, n)
+            return _read_keystream(self._stream, n)
 
 
 def checked_entropy(entropy: Any, owner: str) -> Entropy:
     """Return `entropy` if it is one, else raise `InvalidParameter`: before any answer is looked at."""
     # Our own types are known at once: to ask for the methods of a stranger takes microseconds.
-    if type(entropy) not in _OURS and not isinstance(entropy, Entropy):
+    if type(entropy) not in _OWN_ENTROPY_TYPES and not isinstance(entropy, Entropy):
         raise InvalidParameter(f"{owner} needs entropy such as SYSTEM or Seeded(7); got {shown(entropy)}.")
     found: Entropy = entropy
     return found
@@ -291,7 +291,7 @@ def fresh_entropy(entropy: Any, owner: str) -> Entropy:
     return checked
 
 
-_OURS = (System, Seeded)
+_OWN_ENTROPY_TYPES = (System, Seeded)
 SYSTEM = System()
 # The child must never continue the parent's words.
 os.register_at_fork(after_in_child=SYSTEM._forget)  # noqa: SLF001

@@ -42,6 +42,7 @@ class UnsafePredicate(SordinoError):
 class DataSourceError(SordinoError):
     """The data source cannot be used; before the charge it says why, after it a constant sentence."""
 
+    # One constant for every cause: that a read failed, and why, may depend on private rows.
     AFTER_CHARGE = (
         "The data engine could not finish this release. The charge stays; "
         "the cause is not reported because it may depend on private rows."

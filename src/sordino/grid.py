@@ -31,9 +31,11 @@ RATE_DENOMINATOR = 1 << 40
 KEPT = Fraction(999, 1000)
 """Parameters are refused whose noise would have less than this share of the ideal rate."""
 
-_SMALLEST = Fraction(1, 1 << 900)  # 2^52 steps and any noise stay far inside the floats
-_SHORT = 64  # up to here sorting a list is as fast as searching it
-_DIGITS = 5000  # a decimal with so many more digits than the step lies beyond the clamp, or below one step
+_SMALLEST_STEP = Fraction(1, 1 << 900)  # 2^52 steps and any noise stay far inside the floats
+_SHORT_LIST = 64  # up to here sorting a list is as fast as searching it
+_DIGITS_BEYOND_STEP = (
+    5000  # a decimal with so many more digits than the step lies beyond the clamp, or below one step
+)
 
 Steps = NDArray[Any]
 """Whole numbers: int64, or Python integers (dtype object) where one does not fit."""
@@ -51,9 +53,9 @@ def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction
         If released numbers would leave the floats: a step beyond 2^900, or below 2^-900.
     """
     step = (
-        _chosen_step(square) if sensitivity.step is None else Fraction(POWER_OF_TWO("step", sensitivity.step))
+        _choose_step(square) if sensitivity.step is None else Fraction(POWER_OF_TWO("step", sensitivity.step))
     )
-    if not _SMALLEST <= step <= 1 / _SMALLEST:
+    if not _SMALLEST_STEP <= step <= 1 / _SMALLEST_STEP:
         raise InvalidParameter(
             f"{owner} must work on a grid whose step lies between 2^-900 and 2^900. "
             "Change the unit of the answers."
@@ -61,7 +63,7 @@ def step_for(sensitivity: Sensitivity, square: Fraction, owner: str) -> Fraction
     return step
 
 
-def _chosen_step(square: Fraction) -> Fraction:
+def _choose_step(square: Fraction) -> Fraction:
     # The step's square must lie in (square / 2^42, square / 2^40]: the scale itself may be irrational.
     target = square / (1 << 40)
     # The bit lengths give a first guess, and the loops make it exact.
@@ -158,14 +160,14 @@ def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
         If the answers are not a number or a one-dimensional list of at least one number (their shape and type
         are public).
     """
-    array = _array(answers, owner)
+    array = _to_answer_array(answers, owner)
     if array.dtype == object:
         steps = np.array([_step_of(value, step) for value in array.ravel()], dtype=np.int64)
         return steps.reshape(array.shape)
     exponent = step.numerator.bit_length() - step.denominator.bit_length()
     # A shift is exact; by 64 and more nothing but the sign is left.
     if array.dtype.kind in "bui" and exponent >= 0:
-        return _shifted(array, exponent)
+        return _shift_to_steps(array, exponent)
     with np.errstate(all="ignore"):
         # A whole number that a float cannot hold lies beyond the clamp, because the step is below 1 here.
         values = array if array.dtype.itemsize > 8 else array.astype(np.float64)
@@ -191,13 +193,13 @@ def to_steps_uncut(answers: Any, step: Fraction, owner: str) -> Steps:
     steps = to_steps(answers, step, owner)
     if not (steps == CLAMP).any():
         return steps
-    values, whole = _array(answers, owner).ravel(), steps.ravel().astype(object)
+    values, whole = _to_answer_array(answers, owner).ravel(), steps.ravel().astype(object)
     for i in np.flatnonzero(whole == CLAMP).tolist():
         whole[i] = _step_of(values[i], step, UNCUT)
     return whole.reshape(steps.shape)
 
 
-def _shifted(array: NDArray[Any], exponent: int) -> NDArray[np.int64]:
+def _shift_to_steps(array: NDArray[Any], exponent: int) -> NDArray[np.int64]:
     """Return whole numbers divided by 2^exponent, rounded down."""
     unsigned = array.dtype.kind == "u"
     wide: NDArray[Any] = array.astype(np.uint64 if unsigned else np.int64)
@@ -207,7 +209,7 @@ def _shifted(array: NDArray[Any], exponent: int) -> NDArray[np.int64]:
     return bounded.astype(np.int64)
 
 
-def _array(answers: Any, owner: str) -> NDArray[Any]:
+def _to_answer_array(answers: Any, owner: str) -> NDArray[Any]:
     """Return the answers as an array of numbers, or of objects to be converted one by one.
 
     None of their values raises, and none changes how another one is converted.
@@ -217,12 +219,12 @@ def _array(answers: Any, owner: str) -> NDArray[Any]:
         # Whatever stands under a mask is missing.
         array = np.ma.filled(answers.astype(object), None)
     elif isinstance(answers, list | tuple | range):
-        array = _listed(list(answers))
+        array = _list_to_array(list(answers))
     elif _is_single(answers):
         array = np.empty((), dtype=object)
         array[()] = answers
     elif hasattr(answers, "__array__"):
-        array = _column(answers)
+        array = _column_to_array(answers)
     if array is None or array.dtype.kind not in "buifO" or array.ndim > 1 or array.size == 0:
         raise InvalidParameter(
             f"{owner}.release needs a number or a one-dimensional array of at least one number; "
@@ -231,7 +233,7 @@ def _array(answers: Any, owner: str) -> NDArray[Any]:
     return array
 
 
-def _column(answers: Any) -> NDArray[Any]:
+def _column_to_array(answers: Any) -> NDArray[Any]:
     """Return a column of pandas, Polars or Arrow as an array.
 
     Whole numbers stay whole where one is missing: NumPy would make floats of all of them.
@@ -248,7 +250,7 @@ def _column(answers: Any) -> NDArray[Any]:
     listed = next(
         (getattr(answers, way) for way in ("to_pylist", "to_list", "tolist") if hasattr(answers, way)), None
     )
-    return np.asarray(answers) if listed is None else _listed(listed())
+    return np.asarray(answers) if listed is None else _list_to_array(listed())
 
 
 def _is_single(answers: Any) -> bool:
@@ -259,7 +261,7 @@ def _is_single(answers: Any) -> bool:
     return missing or isinstance(answers, numbers.Real | Decimal | times)
 
 
-def _listed(values: list[Any]) -> NDArray[Any]:
+def _list_to_array(values: list[Any]) -> NDArray[Any]:
     """Return a list as an array of one type if all its values have exactly that type, else as objects."""
     kinds = set(map(type, values))
     if kinds == {float} or (kinds == {int} and all(-(1 << 63) <= value < 1 << 63 for value in values)):
@@ -276,15 +278,15 @@ def _step_of(value: Any, step: Fraction, highest: int = CLAMP) -> int:
     if number is None:
         return -CLAMP
     if isinstance(number, int | Fraction):
-        return _clamped(Fraction(number) / step, highest)
+        return _clamp_to_grid(Fraction(number) / step, highest)
     if math.isinf(number):
         return highest if number > 0 else -CLAMP
     # A decimal with a huge exponent would become a whole number of as many digits.
-    beyond = _DIGITS + max(step.numerator.bit_length(), step.denominator.bit_length())
+    beyond = _DIGITS_BEYOND_STEP + max(step.numerator.bit_length(), step.denominator.bit_length())
     if isinstance(number, Decimal) and number and abs(number.adjusted()) > beyond:
         # A decimal that is far below one step is rounded down to 0 or -1.
         return (highest if number > 0 else -CLAMP) if number.adjusted() > 0 else -int(number < 0)
-    return _clamped(Fraction(*number.as_integer_ratio()) / step, highest)
+    return _clamp_to_grid(Fraction(*number.as_integer_ratio()) / step, highest)
 
 
 def number_of(value: object) -> int | float | Fraction | Decimal | None:
@@ -293,12 +295,12 @@ def number_of(value: object) -> int | float | Fraction | Decimal | None:
     None where it is missing or no number, and where what it says of itself raises.
     """
     try:
-        return _own_number(value)
+        return _read_python_number(value)
     except Exception:  # noqa: BLE001 - a value whose own methods raise is no number
         return None
 
 
-def _own_number(value: Any) -> int | float | Fraction | Decimal | None:
+def _read_python_number(value: Any) -> int | float | Fraction | Decimal | None:
     # The methods of Python's own types are asked: those of a subclass may do anything.
     if isinstance(value, int):
         return int.__int__(value)
@@ -310,10 +312,10 @@ def _own_number(value: Any) -> int | float | Fraction | Decimal | None:
     if isinstance(value, Decimal):
         # `Decimal.is_nan`: `math.isnan` raises for a signaling decimal.
         return None if Decimal.is_nan(value) else Decimal(value)
-    return _foreign_number(value)
+    return _read_numpy_number(value)
 
 
-def _foreign_number(value: Any) -> int | float | Fraction | None:
+def _read_numpy_number(value: Any) -> int | float | Fraction | None:
     """Return a number of another library, most often of NumPy, exactly."""
     # NumPy counts it as a whole number, and `int` refuses some of them.
     if isinstance(value, np.timedelta64):
@@ -326,12 +328,14 @@ def _foreign_number(value: Any) -> int | float | Fraction | None:
     return None
 
 
-def _clamped(steps: Fraction, highest: int) -> int:
+def _clamp_to_grid(steps: Fraction, highest: int) -> int:
     return max(-CLAMP, min(highest, math.floor(steps)))
 
 
 def add(steps: NDArray[np.int64], noise: Steps) -> Steps:
     """Return answers plus noise, exactly: int64, or Python integers in the rare case that they are needed."""
+    # Noise beyond 61 bits comes as Python integers, so that no sum leaves a word of 64 bits.
+    # docs/proofs/samplers.md, "Geometric"
     return steps.astype(object) + noise if noise.dtype == object else steps + noise
 
 
@@ -345,7 +349,7 @@ def largest(values: Steps, m: int) -> NDArray[np.intp]:
     m = min(m, n)
     if values.dtype == object:
         return np.array(sorted(range(n), key=lambda i: (-values[i], i))[:m], dtype=np.intp)
-    if n <= _SHORT or values.ndim > 1:
+    if n <= _SHORT_LIST or values.ndim > 1:
         # A stable sort keeps equals in the order of their positions.
         return np.argsort(-values, axis=-1, kind="stable")[..., :m]
     # All that lies above the m-th largest value is in; its equals fill the rest, smallest positions first.
@@ -358,5 +362,6 @@ def largest(values: Steps, m: int) -> NDArray[np.intp]:
 def from_steps(steps: Any, step: Fraction) -> Any:
     """Return `steps * step` as floats, rounded to nearest: post-processing, after the noise."""
     if isinstance(steps, np.ndarray):
+        # The step is a power of two: multiplying by it moves the exponent, and rounds nothing.
         return np.array([float(x * step) for x in steps]) if steps.dtype == object else steps * float(step)
     return float(steps * step)

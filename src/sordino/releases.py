@@ -20,17 +20,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.generic | Fraction | Decimal):
-        return plain(value.item() if isinstance(value, np.generic) else _number(Fraction(value)))
+        return plain(value.item() if isinstance(value, np.generic) else _fraction_to_number(Fraction(value)))
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    # A class that can describe itself is asked below.
     if is_dataclass(value) and not hasattr(value, "to_dict"):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    # JSON has no NaN and no infinity.
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value.to_dict() if hasattr(value, "to_dict") else value
 
 
-def _number(value: Fraction) -> int | float:
+def _fraction_to_number(value: Fraction) -> int | float:
     return value.numerator if value.denominator == 1 else float(value)
 
 
@@ -38,6 +40,7 @@ def parameters(mechanism: Any) -> dict[str, Any]:
     """Return the public parameters of a mechanism, as its constructor takes them: a law by its name."""
     values = {field.name: getattr(mechanism, field.name) for field in fields(mechanism) if field.init}
     return {
+        # The constructor takes a law by its name; the object behind it holds more than parameters.
         name: getattr(value, "name", value) if name.endswith("noise") else value
         for name, value in values.items()
     }
@@ -45,13 +48,18 @@ def parameters(mechanism: Any) -> dict[str, Any]:
 
 def pictured(thing: Any, shown: dict[str, Any]) -> str:
     """Return the one-line picture `Name(field=value, ...)` of public values."""
-    return f"{type(thing).__name__}({', '.join(f'{name}={_short(value)}' for name, value in shown.items())})"
+    return (
+        f"{type(thing).__name__}"
+        f"({', '.join(f'{name}={_picture_value(value)}' for name, value in shown.items())})"
+    )
 
 
-def _short(value: Any) -> str:
+def _picture_value(value: Any) -> str:
+    # Rows are counted and not listed: a release may have very many of them.
     if isinstance(value, tuple) and value and is_dataclass(value[0]):
         return f"<{len(value)} rows>"
     if isinstance(value, np.ndarray):
+        # The first six numbers show of what kind they are, and keep the picture on one line.
         listed = [f"{x:g}" if isinstance(x, float) else str(x) for x in value[:6].tolist()]
         return "[" + ", ".join([*listed, *(["..."] if value.size > 6 else [])]) + "]"
     return (
@@ -93,6 +101,7 @@ class Release:
                 object.__setattr__(self, field.name, value.copy())
 
     def __repr__(self) -> str:
+        # What is simulated protects nobody, so that is said first.
         return pictured(
             self, {"simulated": True} | self._own() if self.simulated else self._own() | {"cost": self.cost}
         )
@@ -102,6 +111,7 @@ class Release:
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
+            # A field with repr=False is kept for later computations, and shown nowhere.
             if field.repr and field.name not in common
         }
 

@@ -70,10 +70,12 @@ class Sensitivity:
         if self.step is not None:
             POWER_OF_TWO(name + "step", self.step)
         if self.size is not None:
+            # The constraint makes a plain Python integer of one of NumPy.
             object.__setattr__(self, "size", COUNT(name + "size", self.size))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as JSON-ready values."""
+        # JSON has no fractions.
         numbers = {"bound": float(self.bound), "step": None if self.step is None else float(self.step)}
         return {**vars(self), **numbers}
 
@@ -81,6 +83,8 @@ class Sensitivity:
     def spread(self) -> Fraction:
         """How far two answers can move apart between neighbors: `bound` if monotone, else twice that."""
         bound = POSITIVE("Sensitivity.bound", self.bound)
+        # Not monotone: one answer may rise by the bound while the other one falls by it.
+        # docs/proofs/sensitivity.md
         return Fraction(bound if self.monotone else 2 * bound)
 
     def over(self, k: int, norm: Norm = "l1") -> Sensitivity:
@@ -110,17 +114,18 @@ class Sensitivity:
             step = POWER_OF_TWO("Sensitivity.step", self.step)
             each = -(-each // step) * step
         # The root is rounded up, so that the bound of the vector is never too small.
-        bound = each * (k if norm == "l1" else _root_above(k))
+        bound = each * (k if norm == "l1" else _square_root_above(k))
         return Sensitivity(
             bound=bound, monotone=self.monotone, adjacency=self.adjacency, norm=norm, step=self.step, size=k
         )
 
 
-def _root_above(k: int) -> Fraction:
+def _square_root_above(k: int) -> Fraction:
     """Return a fraction at least the square root of `k`, exact for squares, within 2^-60 of it otherwise."""
     root = math.isqrt(k)
     if root * root == k:
         return Fraction(root)
+    # `isqrt` rounds down, so one more lies above; 120 bits under the root are 60 behind its point.
     return Fraction(math.isqrt(k << 120) + 1, 1 << 60)
 
 

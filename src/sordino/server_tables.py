@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-_SECONDS = 10
-_ASKED = (
+# A server that does not answer for so long counts as unreachable.
+_SOURCE_CONNECT_SECONDS = 10
+# Every catalog is named with its schema, so that no table of a user can stand in for it.
+_TABLE_QUERY = (
     "SELECT s.system_identifier, pg_catalog.current_database(), n.nspname, c.relname, c.oid"
     " FROM pg_catalog.pg_control_system() AS s, pg_catalog.pg_class AS c"
     " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
@@ -80,7 +82,11 @@ def connected(server: str) -> Iterator[Connection]:
 
     # No prepared statements, so that a pooler between the two may change the session.
     with psycopg.connect(
-        server, autocommit=True, connect_timeout=_SECONDS, prepare_threshold=None, application_name="sordino"
+        server,
+        autocommit=True,
+        connect_timeout=_SOURCE_CONNECT_SECONDS,
+        prepare_threshold=None,
+        application_name="sordino",
     ) as connection:
         # Unqualified names mean the server's own functions: no schema of a user can shadow them.
         connection.execute("SET client_encoding = 'UTF8'; SET search_path = pg_catalog, pg_temp")
@@ -99,7 +105,8 @@ def identify(connection: Connection, address: str) -> tuple[ServerTable, int]:
 
     shown, (_, *names) = without_password(address), parts(address)
     try:
-        found = connection.execute(_ASKED.encode(), names).fetchone()
+        # The names travel as parameters and are never part of the query.
+        found = connection.execute(_TABLE_QUERY.encode(), names).fetchone()
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction):
         raise DataSourceError(
             f"A PostgreSQL source must be on a server that says which one it is; {shown} does not. "

@@ -42,13 +42,13 @@ def test_rows_are_decided_as_one_by_one(n):
 def test_long_lists_are_searched_with_the_same_result(n, monkeypatch):
     rows = [np.array(row) for row in product(range(n), repeat=n)]
     sorted_ones = [[largest(row, m).tolist() for m in range(1, n + 1)] for row in rows]
-    monkeypatch.setattr(grid, "_SHORT", 0)
+    monkeypatch.setattr(grid, "_SHORT_LIST", 0)
     assert [[largest(row, m).tolist() for m in range(1, n + 1)] for row in rows] == sorted_ones
 
 
 def test_the_boundary_between_sorting_and_searching_is_not_seen():
     entropy = np.random.default_rng(3)
-    for n in (grid._SHORT, grid._SHORT + 1):
+    for n in (grid._SHORT_LIST, grid._SHORT_LIST + 1):
         for _ in range(50):
             row = entropy.integers(0, 9, n)
             assert largest(row, 7).tolist() == sorted(range(n), key=lambda i, row=row: (-row[i], i))[:7]

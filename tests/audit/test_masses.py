@@ -12,7 +12,7 @@ import pytest
 
 from sordino import COUNTING, NoisyTopK, Sensitivity
 from sordino.audit import Finite, Subject
-from sordino.audit.enumeration.comparison import _times, down, log_bounds, up
+from sordino.audit.enumeration.comparison import _scale_bounds, down, log_bounds, up
 from sordino.audit.enumeration.laws import gaussian_mass, levels, mass, weights
 from sordino.audit.enumeration.outcomes import Book
 from sordino.audit.enumeration.region import region
@@ -113,7 +113,7 @@ def test_finite_noise_leaves_nothing_out():
 @pytest.mark.parametrize("log", ["2", "-2", "0.3333333333333333333333333333333333333333"])
 def test_products_and_logarithms_are_rounded_outward(x, log):
     y = Decimal(log)
-    low, high = _times(x, (y, y))
+    low, high = _scale_bounds(x, (y, y))
     assert Fraction(low) < x * Fraction(y) < Fraction(high)
     least, most = log_bounds((abs(y), abs(y)))
     assert exact(least) < mpmath.log(exact(abs(y))) < exact(most)

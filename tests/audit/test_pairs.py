@@ -25,7 +25,7 @@ from sordino.audit.enumeration.neighbours import checked_pair, covered, listed, 
 from sordino.audit.enumeration.outcomes import Book
 from sordino.audit.enumeration.pairs import Audit
 from sordino.audit.enumeration.region import region
-from sordino.audit.enumeration.search import _bases, worst_pairs
+from sordino.audit.enumeration.search import _list_bases, worst_pairs
 from sordino.cost import Pure
 from sordino.grid import largest
 from sordino.mechanisms.crossings.implicit_zeros import DENSE
@@ -173,7 +173,7 @@ def test_all_bases_are_made_the_flattest_first(n):
     expected = sorted(
         (b for b in product(range(3), repeat=n) if min(b) == 0), key=lambda b: (max(b), sum(b), b)
     )
-    assert list(_bases(n)) == expected
+    assert list(_list_bases(n)) == expected
 
 
 @pytest.mark.slow
@@ -215,8 +215,8 @@ def test_a_search_starts_with_as_many_answers_as_it_is_about():
 
 @pytest.mark.parametrize(("kept", "size"), [(3, 1 << 28), (64, 3000)])
 def test_laws_that_are_not_needed_any_more_are_forgotten(kept, size, monkeypatch):
-    monkeypatch.setattr(audit.enumeration.pairs, "_KEPT", kept)
-    monkeypatch.setattr(audit.enumeration.pairs, "_BYTES", size)
+    monkeypatch.setattr(audit.enumeration.pairs, "_KEPT_LAWS", kept)
+    monkeypatch.setattr(audit.enumeration.pairs, "_KEPT_BYTES", size)
     subject = Subject(laws=[Finite([1, 1])], play=lambda q, z: z[:, 0] + q[0], cost=Pure(epsilon=1))
     book = Book(subject, region(subject.laws, 1e-15, 10), None)
     watched = Audit(subject=subject, book=book, slack=1e-6)

@@ -193,7 +193,7 @@ def test_a_pipe_that_fails_says_the_sentence_of_all_failures_after_the_charge():
         yield np.zeros(1)
         raise OSError("private")
 
-    blocks = module._read(broken())
+    blocks = module._read_after_charge(broken())
     assert next(blocks).size == 1
     with pytest.raises(sd.DataSourceError) as caught:
         next(blocks)

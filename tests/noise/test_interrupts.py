@@ -162,7 +162,7 @@ def ran(script):
     )
 
 
-@pytest.mark.parametrize("inside", ["_fill", "_keystream"])
+@pytest.mark.parametrize("inside", ["_read_keystream", "_start_keystream"])
 @pytest.mark.parametrize("source", ["sd.SYSTEM", "sd.Seeded(5)"])
 def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(source, inside):
     handler = f"lambda *_: (setattr(entropy, '{inside}', done), found.append(source.words(9000)))"
@@ -171,8 +171,8 @@ def test_a_signal_handler_may_draw_in_the_middle_of_a_draw(source, inside):
 
 
 def test_a_child_that_is_forked_in_the_middle_of_a_draw_draws_words_of_its_own():
-    handler = "lambda *_: (setattr(entropy, '_fill', done), found.append(os.fork()))"
-    done = ran(HANDLED.format(source="sd.SYSTEM", handler=handler, inside="_fill") + FORKING)
+    handler = "lambda *_: (setattr(entropy, '_read_keystream', done), found.append(os.fork()))"
+    done = ran(HANDLED.format(source="sd.SYSTEM", handler=handler, inside="_read_keystream") + FORKING)
     assert done.returncode == 0, done.stderr
 
 

@@ -52,14 +52,14 @@ def _exit_code_seven() -> None:
 
 def _uncaught() -> None:
     """Errors of the system are left to the interpreter."""
-    ended = cli._end
+    ended = cli._report_error
 
     def leave(error: BaseException) -> int:
         if isinstance(error, DataSourceError | OSError):
             raise error
         return ended(error)
 
-    cli._end = leave
+    cli._report_error = leave
 
 
 def _rows_left_in_a_file() -> None:

@@ -55,8 +55,7 @@ def exact(
     whole counts times powers of e^-rate, enclosed in decimals; the noise that is not played is bounded
     exactly and counted against the mechanism (for it, in `epsilon_at_least`). Both orders of every pair are
     compared. A continuous law (`audit.Density`, `audit.Race`, `audit.Crossings`) is not played: the
-    logarithms of its densities are enclosed, cell by cell, and integrated. densities are enclosed, cell by
-    cell.
+    logarithms of its densities are enclosed, cell by cell, and integrated.
 
     Parameters
     ----------
@@ -119,12 +118,12 @@ def exact(
     share, left_out = float(SHARE("audit.exact.slack", slack)), float(SHARE("audit.exact.tail", tail))
     if left_out < _SMALLEST_TAIL:
         raise InvalidParameter(f"audit.exact.tail must be at least {_SMALLEST_TAIL:g}; got {tail}.")
-    pairs = _pairs(answers_a, answers_b, neighbours)
-    size = COUNT("audit.exact.n", n) if n is not None else _size(mechanism, pairs)
+    pairs = _collect_pairs(answers_a, answers_b, neighbours)
+    size = COUNT("audit.exact.n", n) if n is not None else _count_answers(mechanism, pairs)
     subject = subject_of(mechanism, size)
-    _checked_pairs(pairs, subject, mechanism)
-    orders_asked = _orders(orders)
-    epsilons_asked = _epsilons(epsilons)
+    _check_pairs(pairs, subject, mechanism)
+    orders_asked = _read_orders(orders)
+    epsilons_asked = _read_epsilons(epsilons)
     # Continuous laws are integrated; the rest of this function is about noise that can be played.
     if isinstance(subject, Continuous):
         asked = Asked(
@@ -136,6 +135,7 @@ def exact(
         if search:
             pairs = [
                 *pairs,
+                # What the search finds is reported together with the pairs that were given.
                 *worst_pairs(lambda a, b: continuous_loss(subject, a, b, asked), subject, size, pairs, limit),
             ]
         return continuous_report(subject, pairs, asked, orders_asked, epsilons_asked)
@@ -153,23 +153,24 @@ def exact(
     return audit.report(pairs, orders_asked, epsilons_asked)
 
 
-def _pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pair]:
+def _collect_pairs(a: Any, b: Any, neighbours: Iterable[Any] | None) -> list[Pair]:
     if (a is None) != (b is None) or (a is not None and neighbours is not None):
         raise InvalidParameter(
             "audit.exact needs answers_a and answers_b, or neighbours, a list of such pairs, and not both."
         )
     if not isinstance(neighbours, Iterable | None):
         raise InvalidParameter("audit.exact.neighbours must be a list of pairs (answers_a, answers_b).")
+    # A generator of pairs is read once, here.
     pairs: list[Any] = [(a, b)] if a is not None else [] if neighbours is None else list(neighbours)
     if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
         raise InvalidParameter("audit.exact.neighbours must be a list of pairs (answers_a, answers_b).")
     return [(a, b) for a, b in pairs]
 
 
-def _size(mechanism: Any, pairs: list[Pair]) -> int:
+def _count_answers(mechanism: Any, pairs: list[Pair]) -> int:
     if isinstance(mechanism, Continuous) and pairs:
         # It knows how many answers it takes.
-        return 1  # it knows how many answers it takes
+        return 1
     if isinstance(mechanism, Subject):
         if not pairs:
             raise InvalidParameter(
@@ -177,6 +178,7 @@ def _size(mechanism: Any, pairs: list[Pair]) -> int:
                 "or search=True with n, how many answers."
             )
         return len(mechanism.laws)
+    # A domain has a size of its own, whatever is listed of it.
     domain = getattr(mechanism, "domain_size", None)
     if isinstance(domain, int):
         return domain
@@ -188,7 +190,7 @@ def _size(mechanism: Any, pairs: list[Pair]) -> int:
     return max(1, len(listed(pairs[0][0])))
 
 
-def _checked_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: Any) -> None:
+def _check_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: Any) -> None:
     """Raise `InvalidParameter` unless all pairs are neighbors and some of them differ.
 
     Which pairs are neighbors is known as far as the subject has a sensitivity statement.
@@ -196,6 +198,7 @@ def _checked_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: 
     if subject.sensitivity is None or not pairs:
         return
     domain = getattr(mechanism, "domain_size", None)
+    # Over a domain what is not listed is 0: pairs are compared position by position.
     size = domain if isinstance(domain, int) else None
     differ = [checked_pair(a, b, subject.sensitivity, size) for a, b in pairs]
     if not any(differ):
@@ -204,16 +207,17 @@ def _checked_pairs(pairs: list[Pair], subject: Subject | Continuous, mechanism: 
         )
 
 
-def _orders(values: Any) -> list[Fraction] | None:
+def _read_orders(values: Any) -> list[Fraction] | None:
     if values is None:
         return None
+    # What is no number becomes None, which is refused below.
     numbers = [exact_number(value) for value in values] if isinstance(values, Iterable) else [None]
     if any(number is None or not 1 < number <= _LARGEST_ORDER for number in numbers):
         raise InvalidParameter(f"audit.exact.orders must be a list of numbers in (1, {_LARGEST_ORDER}].")
     return [number for number in numbers if number is not None]
 
 
-def _epsilons(values: Any) -> list[Fraction] | None:
+def _read_epsilons(values: Any) -> list[Fraction] | None:
     if values is None:
         return None
     if not isinstance(values, Iterable):

@@ -21,12 +21,12 @@ from sordino.constraints import COUNT, NOT_NEGATIVE, Number, shown
 from sordino.errors import ClaimBroken, InvalidParameter
 from sordino.releases import plain
 
-_SLACK = 2.0**-40
-_FARTHEST = 1500.0  # nats: the largest float is less than e^1455 times the smallest one
-_BELOW = "the bound is below the change of the statistic"
-_STEEP = "the bound of one is more than e^beta times that of the other"
-_ORACLE_BELOW = "the sensitivity at distance 0 is below the change of the statistic"
-_ORACLE_STEEP = "the sensitivity at some distance is above that of the neighbour one farther"
+_BOUND_SLACK = 2.0**-40
+_LARGEST_BETA = 1500.0  # nats: the largest float is less than e^1455 times the smallest one
+_BOUND_TOO_SMALL = "the bound is below the change of the statistic"
+_BOUND_TOO_STEEP = "the bound of one is more than e^beta times that of the other"
+_ORACLE_TOO_SMALL = "the sensitivity at distance 0 is below the change of the statistic"
+_ORACLE_TOO_STEEP = "the sensitivity at some distance is above that of the neighbour one farther"
 
 
 @final
@@ -108,7 +108,7 @@ class SmoothBoundReport:
     @property
     def broken(self) -> bool:
         """True if a condition fails for certain."""
-        return self.witness.excess > _SLACK
+        return self.witness.excess > _BOUND_SLACK
 
     def raise_if_broken(self) -> None:
         """Raise `ClaimBroken` if a condition fails."""
@@ -225,42 +225,48 @@ def smooth_bound(
                 "audit.smooth_bound.neighbours must be a list of pairs of neighbouring data."
             )
         pairs += 1
-        for witness in _tried(pair[0], pair[1], bound, statistic, rate, sensitivity_at, farthest):
+        for witness in _try_conditions(pair[0], pair[1], bound, statistic, rate, sensitivity_at, farthest):
             if worst is None or witness.excess > worst.excess:
                 worst = witness
     if worst is None:
         raise InvalidParameter("audit.smooth_bound.neighbours must have at least one pair.")
+    # The report names the function that was tried.
     named = bound if bound is not None else sensitivity_at
     return SmoothBoundReport(
         name=getattr(named, "__name__", type(named).__name__), beta=rate, pairs=pairs, witness=worst
     )
 
 
-def _tried(
+def _try_conditions(
     x: Any, y: Any, bound: Any, statistic: Any, beta: float, oracle: Any, distances: int
 ) -> Iterator[BoundWitness]:
     """Yield how narrowly each condition holds for a pair, in both orders."""
-    change = np.abs(_numbers(statistic(x)) - _numbers(statistic(y)))
+    change = np.abs(_read_statistics(statistic(x)) - _read_statistics(statistic(y)))
     if bound is not None:
-        here, there = _bounds(bound(x)), _bounds(bound(y))
+        here, there = _read_bounds(bound(x)), _read_bounds(bound(y))
         # The change is the same in both orders, the conditions on the bound are not.
         for one, other, own, its in ((x, y, here, there), (y, x, there, here)):
-            yield _worst(_BELOW, one, other, 0, change, own)
+            yield _find_worst_statistic(_BOUND_TOO_SMALL, one, other, 0, change, own)
             # An overflow gives inf, which allows everything, so it is no error.
             with np.errstate(over="ignore"):
-                third = math.exp(min(beta, _FARTHEST) / 3)  # the whole factor may be no float
+                third = math.exp(min(beta, _LARGEST_BETA) / 3)  # the whole factor may be no float
+                # Multiplied step by step, the factor may still give a float with a tiny bound.
                 highest = its * third * third * third
-            yield _worst(_STEEP, one, other, 0, own, highest)
+            yield _find_worst_statistic(_BOUND_TOO_STEEP, one, other, 0, own, highest)
     if oracle is not None:
-        near, far = ([_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
+        # The oracle is asked once for each distance, and serves both orders.
+        near, far = ([_read_bounds(oracle(data, t)) for t in range(distances + 1)] for data in (x, y))
         for one, other, own, its in ((x, y, near, far), (y, x, far, near)):
-            yield _worst(_ORACLE_BELOW, one, other, 0, change, own[0])
+            yield _find_worst_statistic(_ORACLE_TOO_SMALL, one, other, 0, change, own[0])
             for t in range(distances):
-                yield _worst(_ORACLE_STEEP, one, other, t, own[t], its[t + 1])
+                yield _find_worst_statistic(_ORACLE_TOO_STEEP, one, other, t, own[t], its[t + 1])
 
 
-def _worst(condition: str, x: Any, y: Any, distance: int, found: Any, allowed: Any) -> BoundWitness:
+def _find_worst_statistic(
+    condition: str, x: Any, y: Any, distance: int, found: Any, allowed: Any
+) -> BoundWitness:
     """Return the statistic for which a condition fails by most."""
+    # One bound may serve several statistics.
     all_found, all_allowed = np.broadcast_arrays(found, allowed)
     cases = zip(all_found.ravel().tolist(), all_allowed.ravel().tolist(), strict=True)
     each = (
@@ -270,14 +276,14 @@ def _worst(condition: str, x: Any, y: Any, distance: int, found: Any, allowed: A
     return max(each, key=lambda witness: witness.excess)
 
 
-def _numbers(values: Any) -> Any:
+def _read_statistics(values: Any) -> Any:
     numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if not np.isfinite(numbers).all():
         raise InvalidParameter("audit.smooth_bound.statistic must return finite numbers on these data.")
     return numbers
 
 
-def _bounds(values: Any) -> Any:
+def _read_bounds(values: Any) -> Any:
     numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     if not (numbers >= 0).all():
         raise InvalidParameter(

@@ -44,22 +44,22 @@ class Unaudited:
         return f"{self.name}: {self.statement} Not audited: {self.why} ({self.proof})"
 
 
-_NO_NEIGHBOURS = "the claim names no neighbours; it is proved."
-_NOT_PRIVATE = (
+# Reasons that several guarantees have in common.
+_WHY_NO_NEIGHBOURS = "the claim names no neighbours; it is proved."
+_WHY_POST_PROCESSING = (
     "it works on what was released, so there is no loss to look for; "
     "what it says of the answers is proved and tested."
 )
-_NOT_PRIVATE_CHOICE = (
-    "it sees no data, so there is no loss to look for; its figures are tested against releases."
-)
-_MANY_STEPS = (
+_WHY_NO_DATA = "it sees no data, so there is no loss to look for; its figures are tested against releases."
+_WHY_COMPOSITION = (
     "it is about lists of releases, each audited alone; "
     "that costs add up like this is proved, and tested against other routes."
 )
-_ITSELF = (
+_WHY_ITSELF = (
     "an auditor cannot acquit itself; its bounds are proved, and it judges mechanisms with known verdicts."
 )
-_OTHERS = (
+# By hand: these guarantees are not about what a mechanism loses.
+_UNAUDITED_GUARANTEES = (
     Unaudited(
         name="samplers",
         statement="Noise has exactly its stated law.",
@@ -155,7 +155,7 @@ _OTHERS = (
         name="choose_selector",
         statement="Which mechanism is chosen depends on public numbers alone.",
         proof="choosing-a-selector.md",
-        why=_NOT_PRIVATE_CHOICE,
+        why=_WHY_NO_DATA,
     ),
     Unaudited(
         name="Session.randomize and mean_of_reports",
@@ -194,25 +194,25 @@ _OTHERS = (
         name="interval",
         statement="An interval covers its answer with at least the stated confidence.",
         proof="intervals.md",
-        why=_NOT_PRIVATE,
+        why=_WHY_POST_PROCESSING,
     ),
     Unaudited(
         name="combine_gaps",
         statement="Estimates are unbiased for fixed items and have the least variance of all linear ones.",
         proof="combine-gaps.md",
-        why=_NOT_PRIVATE,
+        why=_WHY_POST_PROCESSING,
     ),
     Unaudited(
         name="p_value",
         statement="The p-value of a lead is valid, also given what was selected.",
         proof="exponential-mechanism.md",
-        why=_NOT_PRIVATE,
+        why=_WHY_POST_PROCESSING,
     ),
     Unaudited(
         name="lower_bound",
         statement="A lower bound of what a sparse vector found holds with at least the stated confidence.",
         proof="lower-bounds.md",
-        why=_NOT_PRIVATE,
+        why=_WHY_POST_PROCESSING,
     ),
     Unaudited(
         name="plan",
@@ -227,31 +227,31 @@ _OTHERS = (
         name="cost.compose",
         statement="Costs of a list of releases add up in each of their views.",
         proof="composition.md",
-        why=_MANY_STEPS,
+        why=_WHY_COMPOSITION,
     ),
     Unaudited(
         name="accounting.pld",
         statement="Dominating pairs bound the loss of what they stand for, and of all of it together.",
         proof="dominating-pairs.md",
-        why=_MANY_STEPS,
+        why=_WHY_COMPOSITION,
     ),
     Unaudited(
         name="PureFilter and the other filters",
         statement="Releases that a filter lets through keep its limits together, however they are chosen.",
         proof="filters.md",
-        why=_MANY_STEPS,
+        why=_WHY_COMPOSITION,
     ),
     Unaudited(
         name="audit.exact",
         statement="What a report says holds for certain.",
         proof="exact-audit.md",
-        why=_ITSELF,
+        why=_WHY_ITSELF,
     ),
     Unaudited(
         name="audit.statistical",
         statement="What a report says holds with the stated confidence.",
         proof="statistical-audit.md",
-        why=_ITSELF,
+        why=_WHY_ITSELF,
     ),
 )
 
@@ -270,9 +270,10 @@ def unaudited() -> tuple[Unaudited, ...]:
     >>> print(sd.audit.unaudited()[0])
     samplers: Noise has exactly its stated law. Not audited: the audit plays laws, ... (samplers.md)
     """
+    # Claims without neighbors are found in the registry, so that none is forgotten.
     silent = [
-        Unaudited(name=claim.name, statement=claim.statement, proof=claim.proof, why=_NO_NEIGHBOURS)
+        Unaudited(name=claim.name, statement=claim.statement, proof=claim.proof, why=_WHY_NO_NEIGHBOURS)
         for claim in claims()
         if not claim.neighbours
     ]
-    return (*silent, *_OTHERS)
+    return (*silent, *_UNAUDITED_GUARANTEES)

@@ -18,8 +18,8 @@ from sordino.constraints import shown
 from sordino.errors import ClaimBroken, InvalidParameter
 from sordino.releases import plain
 
-_HOMES = ("sordino.noise", "sordino.cost", "sordino.mechanisms", "sordino.estimators")
-_REACHED = 1e-6
+_CLAIM_PACKAGES = ("sordino.noise", "sordino.cost", "sordino.mechanisms", "sordino.estimators")
+_TIGHT_TOLERANCE = 1e-6
 
 
 @final
@@ -61,7 +61,7 @@ class ClaimReport:
     @property
     def tight(self) -> bool:
         """True if there are audits, and every one finds a loss within 1e-6 of what is declared."""
-        return self.audited and all(_reached(report) for report in self.reports)
+        return self.audited and all(_attains_claim(report) for report in self.reports)
 
     def raise_if_broken(self) -> None:
         """Raise `ClaimBroken` if an audit refutes the claim, or if it is said to be attained and is not.
@@ -70,6 +70,7 @@ class ClaimReport:
         """
         for report in self.reports:
             report.raise_if_broken()
+        # "Attained" is part of the claim: an audit that finds less refutes it.
         if self.claim.tight and not self.tight:
             raise ClaimBroken(
                 f"{self.claim.name} claims that its loss is attained, "
@@ -85,14 +86,14 @@ class ClaimReport:
         return values | {"audited": self.audited, "reports": [report.to_dict() for report in self.reports]}
 
 
-def _reached(report: ExactReport) -> bool:
+def _attains_claim(report: ExactReport) -> bool:
     """Return whether the loss comes within 1e-6 of the claim.
 
     The loss is the log ratio, or where no pure epsilon is claimed a Rényi divergence.
     """
     if report.at_claim is None:
-        return any(each.at_least >= each.claimed - _REACHED for each in report.divergences)
-    return report.beyond_at_least >= -_REACHED
+        return any(each.at_least >= each.claimed - _TIGHT_TOLERANCE for each in report.divergences)
+    return report.beyond_at_least >= -_TIGHT_TOLERANCE
 
 
 def claims() -> tuple[Claim, ...]:
@@ -109,7 +110,7 @@ def claims() -> tuple[Claim, ...]:
     ['additive.md']
     """
     found: list[Claim] = []
-    for home in _HOMES:
+    for home in _CLAIM_PACKAGES:
         for module in walk_packages(import_module(home).__path__, f"{home}."):
             # Modules state claims beside their code, so no list of them has to be kept here.
             found += getattr(import_module(module.name), "CLAIMS", ())
@@ -142,6 +143,7 @@ def run_claims(name: str | None = None) -> tuple[ClaimReport, ...]:
     """
     chosen = [claim for claim in claims() if name is None or claim.name == name]
     if not chosen:
+        # A name with a typing error must not pass as a name without claims.
         known = ", ".join(sorted({claim.name for claim in claims()}))
         raise InvalidParameter(f"audit.run_claims.name must be one of {known}; got {shown(name)}.")
     return tuple(

@@ -134,8 +134,7 @@ class ExactReport:
     overrun : Witness or None
         The output whose loss exceeds what is claimed for it by most: `beyond_at_least` is reached there.
     audited, outputs : int
-        How many outputs are audited, and how many were seen (the smallest and largest numbers over the
-        pairs).
+        How many outputs are audited, and how many were seen (the smallest numbers over the pairs).
     unresolved : float
         Upper bound of the probability of all outputs that are not audited.
     tail : float
@@ -191,6 +190,7 @@ class ExactReport:
     def broken(self) -> bool:
         """True if the claim is refuted for certain."""
         return (
+            # Each view of the claim can refute it by itself.
             self.beyond_at_least > 0
             or self.interval_beyond_at_least > 0
             or (self.at_claim is not None and self.at_claim.at_least > self.at_claim.claimed)
@@ -248,9 +248,10 @@ class ExactReport:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values; what is infinite is None."""
         derived = {"broken": self.broken, "complete": self.complete, "delta_at_claim": self.delta_at_claim}
+        # Answers and outputs may be anything: what JSON does not know becomes its `repr`.
         witnesses = {
-            "witness": _listed(self.witness),
-            "overrun": None if self.overrun is None else _listed(self.overrun),
+            "witness": _convert_witness(self.witness),
+            "overrun": None if self.overrun is None else _convert_witness(self.overrun),
         }
         values: dict[str, Any] = plain(
             {**vars(self), "claimed": self.claimed.to_dict(), **derived, **witnesses}
@@ -270,6 +271,7 @@ class ExactReport:
             if self.partitioned
             else ("every output", "cells" if self.assumed else "outputs")
         )
+        # A bound from above is never shown without what it covers.
         covered = (
             every
             if self.complete
@@ -293,6 +295,7 @@ class ExactReport:
         word = "" if self.checked else ", neighbours on your word"
         what = f"bounded  {self.outputs} cells" if self.assumed else f"played   {self.vectors} noise vectors"
         lines.append(f"  {what}, {self.pairs} pairs{word}, tail {at_most(self.tail, 2)}")
+        # What the bounds rest on is part of what they say.
         if self.stated:
             lines.append("  if       releases have the law that the subject states: no noise was played")
         if self.assumed:
@@ -305,5 +308,5 @@ class ExactReport:
         return "\n".join(lines)
 
 
-def _listed(witness: Witness) -> dict[str, Any]:
+def _convert_witness(witness: Witness) -> dict[str, Any]:
     return {name: ready(value) for name, value in vars(witness).items()}

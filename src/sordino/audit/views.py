@@ -18,13 +18,15 @@ from sordino.constraints import shown
 from sordino.cost import BoundedRange, Cost, Pure, Range
 from sordino.errors import InvalidParameter
 
-_ORDERS = (Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
-_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
-_DELTAS = (1e-3, 1e-6)
-_MOST = 500
-_ROUNDING = 1e-12
-_LESS = 1 - 1e-9
-_ABOVE = "Subject.cost_of must never be above Subject.cost, which is what a ledger would have reserved."
+_DEFAULT_ORDERS = (Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
+_EPSILON_SHARES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+_AUDITED_DELTAS = (1e-3, 1e-6)
+_LARGEST_CLAIMED_EPSILON = 500
+_DIVERGENCE_ROUNDING = 1e-12
+_FINER_FACTOR = 1 - 1e-9
+_COST_OF_TOO_LARGE = (
+    "Subject.cost_of must never be above Subject.cost, which is what a ledger would have reserved."
+)
 
 
 class Views(NamedTuple):
@@ -58,32 +60,33 @@ class Claimed:
         pure = self.cost(output).pure()
         if not isinstance(pure, Fraction):
             raise InvalidParameter("Subject.cost_of must return pure costs where Subject.cost is pure.")
+        # A ledger reserves the whole cost: no output may spend more.
         if pure > self.whole.pure():
-            raise InvalidParameter(_ABOVE)
-        return _checked(pure)
+            raise InvalidParameter(_COST_OF_TOO_LARGE)
+        return _check_epsilon(pure)
 
     def divergence(self, alpha: Fraction, output: Any) -> Fraction:
         """Return the Rényi divergence of order `alpha` that is claimed for an output."""
-        claimed, most = (_divergence(cost, alpha) for cost in (self.cost(output), self.whole))
+        claimed, most = (_claimed_divergence(cost, alpha) for cost in (self.cost(output), self.whole))
         if claimed == math.inf:
             raise InvalidParameter(
                 f"audit.exact.orders must be orders at which the claim says something; got {float(alpha):g}."
             )
         # Both numbers are rounded, so a tiny excess is no contradiction.
-        if claimed > most * (1 + _ROUNDING):
-            raise InvalidParameter(_ABOVE)
+        if claimed > most * (1 + _DIVERGENCE_ROUNDING):
+            raise InvalidParameter(_COST_OF_TOO_LARGE)
         return Fraction(claimed)
 
     def views(self, orders: list[Fraction] | None, epsilons: list[Fraction] | None) -> Views:
         """Return the views that were asked for, or where none were, those that say something."""
         pure = self.whole.pure()
         # A pure epsilon implies a curve and deltas; they are checked only where the cost claims more.
-        finer = isinstance(pure, Fraction) and _says_more(self.whole, pure)
+        finer = isinstance(pure, Fraction) and _claims_more_than_pure(self.whole, pure)
         if orders is None:
             orders = [
                 alpha
-                for alpha in _ORDERS
-                if (finer or pure == math.inf) and _divergence(self.whole, alpha) < math.inf
+                for alpha in _DEFAULT_ORDERS
+                if (finer or pure == math.inf) and _claimed_divergence(self.whole, alpha) < math.inf
             ]
         if self.of is not None and pure == math.inf and not orders:
             raise InvalidParameter(
@@ -91,11 +94,15 @@ class Claimed:
             )
         where: list[Fraction | None]
         if epsilons is not None:
-            where = [_checked(epsilon) for epsilon in epsilons]
+            where = [_check_epsilon(epsilon) for epsilon in epsilons]
         elif isinstance(pure, Fraction):
-            where = [None, *(share * pure for share in _SHARES if finer)]
+            where = [None, *(share * pure for share in _EPSILON_SHARES if finer)]
         else:
-            where = [Fraction(self.whole.epsilon(d)) for d in _DELTAS if self.whole.epsilon(d) < _MOST]
+            where = [
+                Fraction(self.whole.epsilon(d))
+                for d in _AUDITED_DELTAS
+                if self.whole.epsilon(d) < _LARGEST_CLAIMED_EPSILON
+            ]
         if not where:
             raise InvalidParameter("audit.exact needs epsilons=, where the claim says something about delta.")
         if None not in where and isinstance(pure, Fraction):
@@ -129,17 +136,18 @@ class Claimed:
                 alpha=float(alpha),
                 at_least=low,
                 at_most=high,
-                claimed=_divergence(self.whole, alpha),
+                claimed=_claimed_divergence(self.whole, alpha),
                 beyond_at_least=beyond,
             )
             for alpha, (low, beyond, high) in zip(orders, found, strict=True)
         )
 
 
-def _checked(epsilon: Fraction) -> Fraction:
-    if epsilon > _MOST:
+def _check_epsilon(epsilon: Fraction) -> Fraction:
+    if epsilon > _LARGEST_CLAIMED_EPSILON:
         raise InvalidParameter(
-            f"audit.exact must be given claims of an epsilon of at most {_MOST}; got {float(epsilon):g}."
+            f"audit.exact must be given claims of an epsilon of at most {_LARGEST_CLAIMED_EPSILON}; "
+            f"got {float(epsilon):g}."
         )
     return epsilon
 
@@ -155,7 +163,7 @@ def below(x: Fraction | float) -> float:
     return -above(-x)
 
 
-def _divergence(cost: Cost, alpha: Fraction) -> float:
+def _claimed_divergence(cost: Cost, alpha: Fraction) -> float:
     """Return what a cost claims of the order: its curve, or its zCDP where that says more."""
     rho = cost.zcdp()
     # A divergence does not fall with the order, so the next larger float claims no less.
@@ -163,16 +171,17 @@ def _divergence(cost: Cost, alpha: Fraction) -> float:
     return min(cost.rdp(order), math.inf if rho == math.inf else above(Fraction(rho) * alpha))
 
 
-def _says_more(cost: Cost, pure: Fraction) -> bool:
+def _claims_more_than_pure(cost: Cost, pure: Fraction) -> bool:
     """Return whether a cost with a pure epsilon claims more than that."""
     alone = Pure(epsilon=pure)
     # A view says more only if it is smaller by more than the rounding of both.
     if isinstance(cost, Range | BoundedRange) or any(
-        _divergence(cost, a) < alone.rdp(float(a)) * _LESS for a in _ORDERS
+        _claimed_divergence(cost, a) < alone.rdp(float(a)) * _FINER_FACTOR for a in _DEFAULT_ORDERS
     ):
         return pure > 0
     return any(
-        cost.delta(float(share * pure)) < alone.delta(float(share * pure)) * _LESS for share in _SHARES
+        cost.delta(float(share * pure)) < alone.delta(float(share * pure)) * _FINER_FACTOR
+        for share in _EPSILON_SHARES
     )
 
 

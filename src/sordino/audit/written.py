@@ -19,16 +19,17 @@ from sordino.releases import plain
 
 def at_least(x: float, digits: int = 9) -> str:
     """Return a lower bound in words: never more than the bound itself."""
-    return _rounded(x, digits, ROUND_FLOOR)
+    return _write_rounded(x, digits, ROUND_FLOOR)
 
 
 def at_most(x: float, digits: int = 9) -> str:
     """Return an upper bound in words: never less than the bound itself."""
-    return _rounded(x, digits, ROUND_CEILING)
+    return _write_rounded(x, digits, ROUND_CEILING)
 
 
-def _rounded(x: float, digits: int, rounding: str) -> str:
+def _write_rounded(x: float, digits: int, rounding: str) -> str:
     return (
+        # The decimal of a float is exact before it is rounded to the wanted side.
         f"{Context(prec=digits, rounding=rounding).create_decimal_from_float(x):g}"
         if x and math.isfinite(x)
         else f"{x:g}"
@@ -44,6 +45,7 @@ def ready(value: Any) -> Any:
     """Return an output or a list of answers as JSON-ready values, or the `repr` of what has no JSON form."""
     if isinstance(value, Mapping):
         return {
+            # JSON knows no numbers of numpy.
             int(place) if isinstance(place, np.integer) else place: ready(answer)
             for place, answer in value.items()
         }

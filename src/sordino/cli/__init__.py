@@ -49,7 +49,7 @@ _COMMANDS = {
 }
 
 
-class _Lazy(click.Group):
+class _LazyGroup(click.Group):
     """A group whose commands are imported when they are called: `--help` costs no engine."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -69,7 +69,9 @@ class _Lazy(click.Group):
             formatter.write_dl([(name, short) for name, (_, short) in _COMMANDS.items()])
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(package_name="sordino", message="%(version)s")
 def group() -> None:
     """Differentially private answers to "which ones?" and "how big?" about a table.
@@ -92,7 +94,7 @@ def code_of(error: errors.SordinoError) -> int:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; says one sentence on stderr if that is not 0."""
     try:
-        _ready(sys.argv[1:] if arguments is None else arguments)
+        _prepare_run(sys.argv[1:] if arguments is None else arguments)
         group.main(
             args=None if arguments is None else list(arguments), prog_name="sordino", standalone_mode=False
         )
@@ -101,19 +103,20 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # noqa: BLE001
         # What may still fail on the way out must not bring the private rows along.
         sweep(error)
-        return _end(error)
+        return _report_error(error)
     return 0
 
 
-def _ready(arguments: Sequence[str]) -> None:
+def _prepare_run(arguments: Sequence[str]) -> None:
     """Refuse what would only fail after the charge, and let stdout take every label.
 
     Refused are a closed stdout, and arguments that are no text.
     """
+    # Python sets a stream to None that was closed when the process began.
     if sys.stderr is None:
-        sys.stderr = _nowhere()
+        sys.stderr = _open_null_stream()
     if sys.stdout is None:
-        sys.stdout = _nowhere()
+        sys.stdout = _open_null_stream()
         raise errors.InvalidParameter("stdout must be open: it takes the release.")
     for argument in arguments:
         if not is_unicode(argument):
@@ -121,11 +124,11 @@ def _ready(arguments: Sequence[str]) -> None:
                 f"Arguments must be text in the encoding of this terminal; got {argument!a}."
             )
     if isinstance(sys.stdout, io.TextIOWrapper):
-        codecs.register_error("sordino.spelled", _spelled)
+        codecs.register_error("sordino.spelled", _spell_unencodable)
         sys.stdout.reconfigure(errors="sordino.spelled")
 
 
-def _nowhere() -> Any:
+def _open_null_stream() -> Any:
     """Return a stream that keeps nothing.
 
     It stays open for the rest of the process. Nobody closes its descriptor, and so nobody warns of that.
@@ -133,7 +136,7 @@ def _nowhere() -> Any:
     return open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)
 
 
-def _spelled(error: UnicodeError) -> tuple[str, int]:
+def _spell_unencodable(error: UnicodeError) -> tuple[str, int]:
     """Spell characters that the encoding of stdout lacks as JSON does.
 
     A release is not lost because of a label.
@@ -144,12 +147,12 @@ def _spelled(error: UnicodeError) -> tuple[str, int]:
     return "".join(f"\\u{text[i]:02x}{text[i + 1]:02x}" for i in range(0, len(text), 2)), error.end
 
 
-def _end(error: BaseException) -> int:
+def _report_error(error: BaseException) -> int:
     """Say the one sentence that an error deserves and return its exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     # An engine that is interrupted raises errors of its own.
-    if _heard or isinstance(error, click.Abort | KeyboardInterrupt):
+    if _received_signals or isinstance(error, click.Abort | KeyboardInterrupt):
         say(INTERRUPTED)
         return 130
     # Click leaves this way when the reader of stdout has gone.
@@ -168,20 +171,20 @@ def _end(error: BaseException) -> int:
     return 4 if isinstance(error, OSError) else 1
 
 
-_heard: list[int] = []
+_received_signals: list[int] = []
 """The signals that came."""
 
-_known: list[int] = []
+_final_exit_code: list[int] = []
 """The exit code, once it is known. No signal changes it then."""
 
 
-def _hear(number: int, _frame: Any) -> None:
-    _heard.append(number)
-    if not _known:
+def _receive_signal(number: int, _frame: Any) -> None:
+    _received_signals.append(number)
+    if not _final_exit_code:
         raise KeyboardInterrupt
 
 
-def _let_go(place: int, stream: Any) -> None:
+def _flush_or_drop(place: int, stream: Any) -> None:
     """Flush a stream; where that fails, as on a full disk, drop what it holds.
 
     Otherwise it would fail once more while the interpreter ends, and decide the exit code.
@@ -198,22 +201,22 @@ def main() -> None:
     # with all that stands there.
     sys.unraisablehook = lambda _: None
     try:
-        _listen()
+        _install_signal_handlers()
         code = run()
         for place, stream in ((1, sys.stdout), (2, sys.stderr)):
-            _let_go(place, stream)
-        _known.append(code)
+            _flush_or_drop(place, stream)
+        _final_exit_code.append(code)
     except KeyboardInterrupt:
         # A signal before anything was done, or one more while the first was answered.
-        _known.append(130)
-    if _known[0] == 130:
+        _final_exit_code.append(130)
+    if _final_exit_code[0] == 130:
         os._exit(130)  # a second interrupt must not find a half closed interpreter
-    sys.exit(_known[0])
+    sys.exit(_final_exit_code[0])
 
 
-def _listen() -> None:
+def _install_signal_handlers() -> None:
     """Treat all signals alike: private folders are removed on the way out."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # nohup, and shells for what runs in the background, ask that a signal stays ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _hear)
+            signal.signal(number, _receive_signal)

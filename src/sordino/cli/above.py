@@ -38,6 +38,7 @@ COLUMNS = ("item", "estimate", "low", "high", "gap")
 BEFORE_SELECTION = "estimate: unbiased before selection, too high after it."
 LOW = "low: 95 % lower bound of each count, valid after selection; empty where the gap bounds nothing."
 MEASURED = "low and high: 95 % interval of each count, from the fresh measurement alone."
+# Options that mean nothing for answers on standard input, and those that mean nothing for a table.
 OF_TABLES = ("item", *DOMAINS, "user", "row_is_unit", "max_rows", "where", "null", "measure_share")
 OF_STREAMS = ("sensitivity", "monotone", "step")
 SHAPE = ("noise", "split", "correction", "correction_run", "correction_margin")
@@ -122,6 +123,7 @@ def above(ctx: click.Context, /, source: str, **options: Any) -> None:
         return
     if options["item"] is None:
         raise InvalidParameter("--item must name the column of labels; got none.")
+    # Labels are public: what is wrong with them is said before anything is charged.
     domain = domain_of(**{name: options[name] for name in DOMAINS})
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = session.above(
@@ -148,6 +150,7 @@ def above(ctx: click.Context, /, source: str, **options: Any) -> None:
     )
     notes.append(f"Threshold: {float(options['threshold']):.12g}. Asked: {release.asked}; {ended}.")
     low = LOW if options["measure_share"] is None else MEASURED
+    # Without --adaptive there is one test, and every branch is 0.
     columns = (*COLUMNS, "branch") if options["adaptive"] else COLUMNS
     rows = [{name: row[name] for name in columns} for row in map(plain, release)]
     write_rows(options["form"], columns, rows, facts, [BEFORE_SELECTION, low, *notes])
@@ -169,19 +172,25 @@ STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "si
 
 def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
     """Answer what comes on standard input until it ends or enough was found."""
+    # Python sets a closed stdin to None. Refused now, while nothing is charged.
     if sys.stdin is None:
         raise InvalidParameter("stdin must be open: it brings the answers.")
-    mechanism = _mechanism(options, shape)
+    mechanism = _build_stream_mechanism(options, shape)
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     source = answer_lines(
-        cast("io.BufferedReader", sys.stdin.buffer).read1, delimiter=form.delimiter, encoding=form.encoding
+        # `read1` returns what is there; to wait for more would keep back a verdict.
+        cast("io.BufferedReader", sys.stdin.buffer).read1,
+        delimiter=form.delimiter,
+        encoding=form.encoding,
     )
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     chosen = chosen_format(options["form"])
     if not chosen_quiet(options["quiet"]):
+        # Said before a line is read, in the same words: whether the rule applies to any line is private.
         say(LOWEST)
-    header, line = _writer(chosen, options["adjacency"])
+    header, line = _choose_verdict_writer(chosen, options["adjacency"])
     public = ("threshold", "positives", "adaptive", "sensitivity", "monotone", "step")
+    # The ledger keeps what is public about the stream, and no answer.
     detail = {name: options[name] for name in public} | {"source": "stdin"}
     with (
         payer_of(options, mechanism, "watch", detail) as payer,
@@ -192,6 +201,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
         for answers in source:
             verdicts: list[str] = []
             for answer in answers:
+                # Once enough was found, the rest of what came is not looked at.
                 if stream.closed:
                     break
                 verdicts.append(line(answer, stream.ask(answer.value)))
@@ -199,6 +209,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
             write_lines(["\n".join(verdicts)] if verdicts else [])
             if stream.closed:
                 break
+    # JSON and CSV have their facts on each line; a table ends with them.
     if chosen == "table":
         spent, adjacency = float(stream.spent.pure()), options["adjacency"]
         asked = (
@@ -208,7 +219,9 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
         write_lines([asked, *([SIMULATED] if entropy.simulated else [])])
 
 
-def _mechanism(options: dict[str, Any], shape: dict[str, Any]) -> SparseVector | AdaptiveSparseVector:
+def _build_stream_mechanism(
+    options: dict[str, Any], shape: dict[str, Any]
+) -> SparseVector | AdaptiveSparseVector:
     common: dict[str, Any] = {
         "threshold": options["threshold"],
         "epsilon": options["epsilon"],
@@ -219,16 +232,16 @@ def _mechanism(options: dict[str, Any], shape: dict[str, Any]) -> SparseVector |
     return SparseVector(positives=options["positives"], **common, **shape)
 
 
-def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
+def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     """Return the lines that come first, and what writes one verdict.
 
     Facts that nobody may lose stand on each line.
     """
     if form == "table":
-        return [f"{'above':>5} {'gap':>14}  label"], _table
+        return [f"{'above':>5} {'gap':>14}  label"], _verdict_line
     if form == "csv":
         return [csv_line(STREAM_COLUMNS)], lambda answer, verdict: csv_line(
-            _row(answer, verdict, adjacency).values()
+            _verdict_fields(answer, verdict, adjacency).values()
         )
     encode = json.JSONEncoder(ensure_ascii=False).encode
     # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
@@ -237,9 +250,9 @@ def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
 
     def line(answer: Answer, verdict: Verdict) -> str:
         if verdict.above or verdict.charged:
-            return encode(_row(answer, verdict, adjacency))
+            return encode(_verdict_fields(answer, verdict, adjacency))
         if verdict.simulated not in ends:
-            row = _row(answer, verdict, adjacency)
+            row = _verdict_fields(answer, verdict, adjacency)
             del row["label"]
             ends[verdict.simulated] = encode(row).removeprefix("{")
         return f'{{"label": {encode(answer.label)}, {ends[verdict.simulated]}'
@@ -247,7 +260,7 @@ def _writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     return [], line
 
 
-def _row(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
+def _verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
     return {
         "label": answer.label,
         "above": verdict.above,
@@ -259,5 +272,5 @@ def _row(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
     }
 
 
-def _table(answer: Answer, verdict: Verdict) -> str:
+def _verdict_line(answer: Answer, verdict: Verdict) -> str:
     return f"{shown(verdict.above):>5} {shown(verdict.gap):>14}  {visible(answer.label)}"

@@ -73,6 +73,7 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
     audit looked at, and why. What is audited is run on inputs that you make up: never on real data.
     """
     which = exactly_one({"NAME": name, "--all": everything or None, "--command": command}, "what is audited")
+    # These options are about a program; with claims of this library they would do nothing.
     own = {"--a": "input_a", "--b": "input_b"} | {
         f"--{option}": option for option in ("epsilon", "delta", "samples", "confidence", "timeout")
     }
@@ -84,20 +85,22 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
             f"{given[0]} needs --command: claims of this library are audited exactly, on neighbours that "
             "they name."
         )
-    reports = _claims(name, options["quiet"]) if command is None else [_program(command, options)]
-    controls = _controls(options["quiet"]) if everything else []
+    reports = _audit_claims(name, options["quiet"]) if command is None else [_audit_program(command, options)]
+    controls = _judge_controls(options["quiet"]) if everything else []
     left_out = [each for each in audits.unaudited() if everything or each.name == name]
-    _write(reports, controls, left_out, options)
+    _write_audit(reports, controls, left_out, options)
     # The report stands on stdout before a broken claim ends the command.
     for report in reports:
         report.raise_if_broken()
+    # One control that is judged wrongly means that no verdict of this auditor can be trusted.
     missed = [control["name"] for control in controls if control["broken"] != control["known_broken"]]
     if missed:
         raise ClaimBroken(f"The auditor must judge every control as known, but did not: {'; '.join(missed)}.")
 
 
-def _claims(name: str | None, quiet: bool | None) -> list[Any]:
+def _audit_claims(name: str | None, quiet: bool | None) -> list[Any]:
     """Audit the claims of one name, or all of them."""
+    # A name may have several claims, and is listed once.
     known = list(dict.fromkeys(claim.name for claim in audits.claims()))
     if name is not None and name not in known:
         raise InvalidParameter(f"NAME must be one of {', '.join(sorted(known))}; got {shown(name)}.")
@@ -111,8 +114,9 @@ def _claims(name: str | None, quiet: bool | None) -> list[Any]:
     return reports
 
 
-def _controls(quiet: bool | None) -> list[dict[str, Any]]:
+def _judge_controls(quiet: bool | None) -> list[dict[str, Any]]:
     """Let the auditor judge the mechanisms whose verdict is known."""
+    # Imported here, because only --all needs the controls.
     from sordino.audit.controls.continuous import CONTINUOUS
     from sordino.audit.controls.enumerated import CONTROLS
 
@@ -134,14 +138,15 @@ def _controls(quiet: bool | None) -> list[dict[str, Any]]:
     return judged
 
 
-def _program(command: str, options: dict[str, Any]) -> Any:
+def _audit_program(command: str, options: dict[str, Any]) -> Any:
     """Run a program on both inputs and compare what it says."""
-    words = _words(command)
+    words = _split_command_line(command)
     inputs = options["input_a"], options["input_b"]
     if None in inputs:
         raise InvalidParameter(
             "--command needs --a and --b, what {} stands for: two inputs that differ in one unit."
         )
+    # Without a place for the input both runs would be the same, and no loss could be seen.
     if not any(PLACE in word for word in words):
         raise InvalidParameter(
             '--command must have {} where the input goes, such as --command "python3 count.py {}".'
@@ -159,6 +164,7 @@ def _program(command: str, options: dict[str, Any]) -> Any:
     timeout = float(60 if options["timeout"] is None else options["timeout"])
     a, b = (
         audits.Command(
+            # Put in after the split: blanks and quotes of an input cannot make words of their own.
             arguments=[word.replace(PLACE, given) for word in words],
             timeout=timeout,
             with_stderr=options["with_stderr"],
@@ -184,7 +190,7 @@ def _program(command: str, options: dict[str, Any]) -> Any:
         )
 
 
-def _words(command: str) -> list[str]:
+def _split_command_line(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -196,7 +202,7 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def _write(
+def _write_audit(
     reports: list[Any],
     controls: list[dict[str, Any]],
     left_out: list[audits.Unaudited],
@@ -204,14 +210,16 @@ def _write(
 ) -> None:
     """Write the page if it is asked for, then the report on stdout."""
     if options["html"] is not None:
+        # Before stdout: a page that cannot be written ends the command with nothing on stdout.
         options["html"].write_text(audits.page(*reports), encoding="utf-8")
     if chosen_format(options["form"]) == "json":
         facts: dict[str, Any] = {"reports": [report.to_dict() for report in reports]}
         facts |= {"controls": controls} if controls else {}
         facts |= {"unaudited": [vars(each) for each in left_out]} if left_out else {}
+        # What JSON lacks, such as a fraction, is written as its text.
         write_lines([json.dumps(facts, ensure_ascii=False, indent=2, default=str)])
         return
-    lines = [line for report in reports for line in _text(report)]
+    lines = [line for report in reports for line in _audit_lines(report)]
     if controls:
         right = sum(control["broken"] == control["known_broken"] for control in controls)
         lines.append(
@@ -221,6 +229,8 @@ def _write(
     write_lines([*lines, *(visible(str(each)) for each in left_out)])
 
 
-def _text(report: Any) -> list[str]:
+def _audit_lines(report: Any) -> list[str]:
+    # The report of a claim holds one for each of its pairs of neighbors.
     parts = getattr(report, "reports", (report,))
+    # What a program wrote may stand in its report, and must not steer the terminal.
     return [visible(line) for part in parts for line in str(part).splitlines()]

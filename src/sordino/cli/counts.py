@@ -35,11 +35,12 @@ def count(source: str, **options: Any) -> None:
     With --user the number of rows needs --max-rows M: each unit counts for at most M of them.
     """
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+        # Rows are counted unless --units asks for those who have them.
         ask = session.count_distinct_units if options["units"] else session.count
         release = ask(
             epsilon=options["epsilon"], where=options["where"], bounds=options["bounded"], progress=progress
         )
-    facts, notes = _about("count", release, options)
+    facts, notes = _describe_count("count", release, options)
     row = {
         "count": "units" if options["units"] else "rows",
         "estimate": release.estimate,
@@ -63,6 +64,7 @@ def histogram(source: str, **options: Any) -> None:
     One unit can touch every item, so the noise grows with the domain unless --row-is-unit or --max-rows
     bounds that.
     """
+    # Labels are public: what is wrong with them is said before anything is charged.
     domain = domain_of(**{name: options[name] for name in DOMAINS})
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = session.histogram(
@@ -73,7 +75,7 @@ def histogram(source: str, **options: Any) -> None:
             bounds=options["bounded"],
             progress=progress,
         )
-    facts, notes = _about("histogram", release, options, domain)
+    facts, notes = _describe_count("histogram", release, options, domain)
     write_rows(
         options["form"],
         ("item", "estimate", "low", "high"),
@@ -83,11 +85,12 @@ def histogram(source: str, **options: Any) -> None:
     )
 
 
-def _about(
+def _describe_count(
     kind: str, release: Any, options: dict[str, Any], domain: Any = None
 ) -> tuple[dict[str, Any], list[str]]:
     facts, notes = about(kind, release, options, domain)
     more, said = declared(options["bounded"], release)
     if more:
+        # An interval that is cut to the declared range does not tell how large the noise is.
         more["standard_error"] = release.standard_error
     return facts | more, [*said, *notes]

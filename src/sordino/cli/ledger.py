@@ -23,7 +23,7 @@ URL = click.option(
 ACCOUNT = click.option("--account", metavar="NAME", required=True, help="Name of the account.")
 LAST = click.option("--last", type=int, metavar="N", help="Only the newest N events.")
 
-_new_account = stacked(
+_account_options = stacked(
     URL,
     ACCOUNT,
     click.option("--epsilon", type=NUMBER, required=True, help="Budget of the account, for its whole life."),
@@ -49,17 +49,17 @@ def ledger() -> None:
 
 
 @ledger.command()
-@_new_account
+@_account_options
 def create(**options: Any) -> None:
     """Make an account, and the ledger if there is none. Its adjacency, unit and source never change."""
-    _create(**options)
+    _create_account(**options)
 
 
 @ledger.command()
-@_new_account
+@_account_options
 def init(**options: Any) -> None:
     """Make a ledger with its first account; another name of `create`."""
-    _create(**options)
+    _create_account(**options)
 
 
 @ledger.command()
@@ -76,6 +76,7 @@ def show(url: str, account: str, form: str | None) -> None:
 @FORMAT
 def accounts(url: str, form: str | None) -> None:
     """List the accounts of a ledger with what remains in each."""
+    # Of each account what it may spend and on whom; `show` lists its charges.
     columns = ("account", "parent", "adjacency", "unit", "source", "measure", "limit", "spent", "remaining")
     statements = [Ledger.open(url, account=name).statement().to_dict() for name in Ledger.accounts(url)]
     write_rows(
@@ -108,6 +109,7 @@ def verify(url: str, account: str, head: str | None, form: str | None) -> None:
     """Replay the history of an account: hashes, sums and limits must agree. Exit code 5 if they do not."""
     found = Ledger.open(url, account=account).verify(head=head)
     facts = found.to_dict()
+    # The problems are the rows, and all else that was found are facts about them.
     rows = [{"problem": problem} for problem in facts.pop("problems")]
     notes = [
         (
@@ -116,6 +118,7 @@ def verify(url: str, account: str, head: str | None, form: str | None) -> None:
         )
     ]
     write_rows(form, ("problem",), rows, facts, notes)
+    # What does not agree stands on stdout before the exit code says so.
     found.raise_if_broken()
 
 
@@ -153,7 +156,9 @@ def grant(
     It counts as spent here at once.
     """
     opened = Ledger.open(url, account=account)
+    # A statement without its charges takes no longer for an account that has many.
     given, measure = {"--epsilon": epsilon, "--rho": rho}, opened.statement(charges=False).measure
+    # The flag must name the measure, so that nobody gives a rho and means an epsilon.
     if exactly_one(given, "how much is granted") != f"--{measure}":
         raise InvalidParameter(f"Account {account!r} counts {measure}; give the share with --{measure}.")
     amount = epsilon if rho is None else rho
@@ -188,7 +193,7 @@ def backup(url: str, file: str, form: str | None) -> None:
 
     Prints the head of every account in the copy.
     """
-    heads = _any_account(url).backup(file)
+    heads = _open_any_account(url).backup(file)
     rows = [{"account": account, "head": head} for account, head in heads.items()]
     # Not resolved, so that a link stays a link.
     write_rows(form, ("account", "head"), rows, {"file": os.path.abspath(file)}, [])  # noqa: PTH100
@@ -199,18 +204,19 @@ def backup(url: str, file: str, form: str | None) -> None:
 @click.option("--role", metavar="NAME", required=True, help="Role of the PostgreSQL server.")
 def permit(url: str, role: str) -> None:
     """Let a role of the database see and charge every account, and nothing else."""
-    _any_account(url).permit(role)
+    _open_any_account(url).permit(role)
 
 
-def _any_account(url: str) -> Ledger:
+def _open_any_account(url: str) -> Ledger:
     """Return an account, for what is about the whole ledger."""
+    # A ledger is opened through one of its accounts, and any of them will do.
     names = Ledger.accounts(url)
     if not names:
         raise LedgerError("The ledger has no account yet; make one first (`sordino ledger create`).")
     return Ledger.open(url, account=names[0])
 
 
-def _create(
+def _create_account(
     *,
     url: str,
     account: str,
@@ -223,6 +229,7 @@ def _create(
     source: str,
     form: str | None,
 ) -> None:
+    # Only a new account needs it; the other commands of a ledger load no engine.
     from sordino.data import PrivacyUnit
 
     exactly_one({"--unit": unit, "--row-is-unit": row_is_unit}, "whom the account protects")
@@ -234,6 +241,7 @@ def _create(
 
 def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:
     statement = opened.statement(charges=charges).to_dict()
+    # The charges are the rows, and the rest of the statement are facts about them.
     listed = statement.pop("charges")
     promised = f"epsilon {statement['epsilon']:.12g}" + (
         f", delta {statement['delta']:.12g}" if statement["delta"] else ""

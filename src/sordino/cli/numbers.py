@@ -58,6 +58,7 @@ class Shares(click.ParamType[tuple[Fraction, ...]]):
         """Return the numbers as fractions."""
         return (
             value
+            # Click may hand over what was converted already.
             if isinstance(value, tuple)
             else tuple(NUMBER.convert(one.strip(), param, ctx) for one in value.split(","))
         )
@@ -126,7 +127,7 @@ def quantile(source: str, **options: Any) -> None:
     """
     q = options["q"]
     # A single q asks for `Quantile`, several for `Quantiles`.
-    _run("quantile", source, options, q=q[0] if len(q) == 1 else q, size_hint=options["size_hint"])
+    _release_figure("quantile", source, options, q=q[0] if len(q) == 1 else q, size_hint=options["size_hint"])
 
 
 @click.command("sum")
@@ -144,7 +145,7 @@ def total(source: str, **options: Any) -> None:
     Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at most 0. With
     --user and --by as for quantile.
     """
-    _run("sum", source, options)
+    _release_figure("sum", source, options)
 
 
 @click.command()
@@ -163,31 +164,38 @@ def mean(source: str, **options: Any) -> None:
     public: --row-is-unit, --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as
     for quantile.
     """
-    _run("mean", source, options)
+    _release_figure("mean", source, options)
 
 
-def _run(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
-    domain = _domain(options)
+def _release_figure(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
+    domain = _choose_group_domain(options)
     asked = own | {name: options[name] for name in ("epsilon", "cap", "growth", "where", *BY)}
+    # Only sums and means can be asked for within a declared range.
     asked |= {} if kind == "quantile" else {"bounds": options["bounded"]}
     asked |= {
         "lower": None if options["lower"] == "none" else options["lower"],
+        # On the command line a unit is whom the guarantee protects, so this one is called --scale.
         "unit": options["scale"],
         "domain": domain,
     }
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = getattr(session, kind)(options["column"], progress=progress, **asked)
+    # `about` describes a column of labels as the item; here it is the column of the groups.
     facts, notes = about(kind, release, options | {"item": options["by"]}, domain)
     facts |= {"column": options["column"]}
     grouped, bounds = isinstance(release, Groups), asked.get("bounds")
     columns: tuple[str, ...] = QUANTILE if kind == "quantile" else (kind, *TOTAL)
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED]
     if bounds is not None:
+        # All groups have the same range, so the first one speaks for all.
         ranged, told = declared(bounds, release.rows[0].release if isinstance(release, Groups) else release)
+        # Within bounds no clip is searched for, so nothing can be capped.
         columns, said, facts = (kind, *TOTAL[:-1]), [MOVED, *told], facts | ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
     rows = [
-        {"item": item} | row if grouped else row for item, one in pairs for row in _rows(kind, one, options)
+        {"item": item} | row if grouped else row
+        for item, one in pairs
+        for row in _figure_rows(kind, one, options)
     ]
     if grouped:
         facts |= {"groups_per_unit": options["groups_per_unit"] or 1}
@@ -200,14 +208,16 @@ def _run(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
         rows,
         facts,
         [*said, *notes],
+        # Figures have any size, so their digits are counted from the first one that is not 0.
         counts=False,
     )
 
 
-def _domain(options: dict[str, Any]) -> Domain | None:
+def _choose_group_domain(options: dict[str, Any]) -> Domain | None:
     given = [
         name
         for name in (*DOMAINS, "groups_per_unit")
+        # 0 is a value, too: only None, and a flag that is off, were not given.
         if options[name] is not None and options[name] is not False
     ]
     if options["by"] is not None:
@@ -217,9 +227,10 @@ def _domain(options: dict[str, Any]) -> Domain | None:
     return None
 
 
-def _rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
+def _figure_rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what was released as rows: one for each quantile, or the one of a sum or mean."""
     if kind == "quantile":
+        # Several quantiles come as a tuple of values, a single one as itself.
         found = release if isinstance(release, tuple) else (release,)
         pairs = zip(options["q"], found, strict=True)
         return [

@@ -25,7 +25,7 @@ class Decimals(click.ParamType[Fraction]):
         """Return the number as a fraction, or fail with the usage error of click."""
         if isinstance(value, Fraction):
             return value
-        if not _PLAIN.fullmatch(str(value)):
+        if not _DECIMAL_PATTERN.fullmatch(str(value)):
             self.fail(
                 f"{value!r} is not a finite decimal number (of at most 40 digits, and two after an e).",
                 param,
@@ -40,6 +40,7 @@ class DecimalsOr(click.ParamType[Any]):
 
     def __init__(self, *words: str) -> None:
         self._words = words
+        # What the help shows as the kind of the value.
         self.name = "|".join((*words, "number"))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -48,15 +49,19 @@ class DecimalsOr(click.ParamType[Any]):
 
 
 # Longer numbers and larger exponents could fill the memory as exact fractions.
-_PLAIN = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
+_DECIMAL_PATTERN = re.compile(
+    r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII
+)
 NUMBER = Decimals()
 
 
-def _delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+def _read_delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    # A tab is hard to type, so its usual spelling is taken as well.
     return "\t" if value == "\\t" else value
 
 
-def _encoding(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+def _normalize_encoding(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    # Other names of the two encodings; `CsvFormat` refuses whatever else there is.
     return {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1"}.get(value.lower(), value.lower())
 
 
@@ -117,12 +122,14 @@ unit_options = stacked(
     ),
     ADJACENCY,
 )
+# Nothing of the form is guessed from the rows: no row may decide how others are read.
+# docs/decisions/0006-one-line-one-record.md
 csv_format = stacked(
     click.option(
         "--delimiter",
         metavar="CHAR",
         default=",",
-        callback=_delimiter,
+        callback=_read_delimiter,
         help="Delimiter of a CSV source, \\t for a tab [default: comma].",
     ),
     click.option(
@@ -130,7 +137,7 @@ csv_format = stacked(
         metavar="NAME",
         default="utf-8",
         show_default=True,
-        callback=_encoding,
+        callback=_normalize_encoding,
         help="Encoding of a CSV source, utf-8 or latin-1.",
     ),
 )
@@ -181,6 +188,7 @@ statement_options = stacked(
         "--step", type=NUMBER, help="Power of two that all answers are multiples of, such as 1 for counts."
     ),
 )
+# It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
 SEED = click.option(
     "--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger."
 )
@@ -190,6 +198,7 @@ release_options = stacked(LEDGER_URL, ACCOUNT, FORMAT, SEED, SYNTHETIC, QUIET)
 
 def chosen_format(form: str | None) -> str:
     """Return the format asked for, else a table on a terminal and JSON elsewhere."""
+    # A person reads a terminal, and a program whatever else stdout is.
     return form or ("table" if sys.stdout.isatty() else "json")
 
 
@@ -200,6 +209,7 @@ def chosen_quiet(quiet: bool | None) -> bool:
 
 def exactly_one(given: dict[str, Any], what: str) -> str:
     """Return the name of the one option that was given, or raise `InvalidParameter`."""
+    # 0 is a value, too: only None, and a flag that is off, were not given.
     named = [name for name, value in given.items() if value is not None and value is not False]
     if len(named) != 1:
         listed = ", ".join(given)

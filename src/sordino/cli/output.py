@@ -21,6 +21,7 @@ from sordino.errors import DataSourceError
 INTERVAL = "low and high: 95 % interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
 SIMULATED = "SIMULATED: the noise is predictable; this protects nobody."
+# These facts stand on every line of CSV, because lines are taken out of their file.
 MARKS = ("standard_error", "range_low", "range_high", "adjacency", "unit", "domain", "simulated")
 
 
@@ -49,7 +50,7 @@ def write_rows(
         lines: list[Sequence[Any]] = [names, *([(row | marks).get(name) for name in names] for row in rows)]
         text = "".join(csv_line(line) + "\n" for line in lines)
     else:
-        text = _table(columns, rows, counts=counts) + "".join(f"{note}\n" for note in notes)
+        text = _draw_table(columns, rows, counts=counts) + "".join(f"{note}\n" for note in notes)
     write_lines([text.removesuffix("\n")] if text else [])
 
 
@@ -73,13 +74,15 @@ def write_lines(lines: Iterable[str]) -> None:
 def csv_line(values: Iterable[Any]) -> str:
     """Return one line of CSV without its end; a label with a CR or LF is quoted."""
     written = io.StringIO()
+    # With this end of line the writer quotes a field that holds either of its two characters.
     csv.writer(written, lineterminator="\r\n").writerow([shown(value) for value in values])
     return written.getvalue().removesuffix("\r\n")
 
 
-def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool) -> str:
+def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool) -> str:
     if not rows:
         return ""
+    # Imported here, because JSON and CSV do not need it.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -87,14 +90,19 @@ def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bo
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
         numeric = all(not isinstance(row[name], str) for row in rows)
+        # A long label is folded and never cut: the row must say which item it is.
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    digits = {name: int(any(_broken(row[name]) for row in rows)) for name in columns}
+    # One digit after the point where a column has a number that is not whole, else none.
+    digits = {name: int(any(_has_fraction(row[name]) for row in rows)) for name in columns}
     for row in rows:
         cells = (shown(row[name], digits[name]) if counts else figure(row[name]) for name in columns)
+        # As `Text`, so that brackets in a label are no markup.
         table.add_row(*(Text(visible(cell)) for cell in cells))
+    # Off a terminal the width is fixed, and the output the same wherever it is made.
     console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 120)
     with console.capture() as capture:
         console.print(table)
+    # The lines are padded to the width of the table.
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
@@ -106,7 +114,7 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _broken(value: Any) -> bool:
+def _has_fraction(value: Any) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 
@@ -124,6 +132,7 @@ def shown(value: Any, digits: int | None = None) -> str:
 
 def figure(value: Any) -> str:
     """Return a cell with at least six digits, and no exponent where a person would write none."""
+    # Beyond these ends an exponent is easier to read than the zeros.
     if not isinstance(value, float) or not 1e-9 <= abs(value) < 1e15:
         return shown(value)
     text = f"{value:.{max(0, 5 - math.floor(math.log10(abs(value))))}f}"
@@ -175,5 +184,5 @@ def declared(bounds: Any, release: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def warnings_of(release: Any) -> list[str]:
-    """Return what nobody may overlook in a table."""
+    """Return the warnings that stand below a table: whether the noise is predictable."""
     return [SIMULATED] if release.simulated else []

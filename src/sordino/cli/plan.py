@@ -28,7 +28,7 @@ from sordino.plan import accuracy as accuracy_of
 from sordino.releases import parameters, plain
 
 # Each name with its constructor, the options that it needs and those that it takes.
-_MADE: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
+_PLANNED_MECHANISMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
     "sparse-vector": (
         SparseVector,
         ("threshold", "positives"),
@@ -54,7 +54,7 @@ _MADE: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = 
     "exponential": (ExponentialMechanism, (), ()),
     "permute-and-flip": (PermuteAndFlip, (), ()),
 }
-_OWN = (
+_MECHANISM_OPTIONS = (
     "threshold",
     "positives",
     "at_least",
@@ -67,7 +67,8 @@ _OWN = (
     "correction_margin",
     "resample",
 )
-_SHORT = {"k": "-k"}
+# A message names an option as people write it.
+_SHORT_FLAGS = {"k": "-k"}
 
 
 @click.group()
@@ -76,7 +77,7 @@ def plan() -> None:
 
 
 @plan.command()
-@click.argument("mechanism", type=click.Choice(list(_MADE)))
+@click.argument("mechanism", type=click.Choice(list(_PLANNED_MECHANISMS)))
 @click.option(
     "--answers",
     type=int,
@@ -110,6 +111,7 @@ def plan() -> None:
     help="With those: how many answers below come before one above.",
 )
 @click.option("--correction-margin", type=NUMBER, metavar="M", help="How far they keep from the threshold.")
+# None and not False, so that a flag that nobody gave does not count as given.
 @click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive.")
 @FORMAT
 def accuracy(mechanism: str, **options: Any) -> None:
@@ -117,14 +119,19 @@ def accuracy(mechanism: str, **options: Any) -> None:
 
     From its exact law: give --alpha or --beta, and its parameters as for a release.
     """
-    made, needed, taken = _MADE[mechanism]
-    for name in _OWN:
+    made, needed, taken = _PLANNED_MECHANISMS[mechanism]
+    # The command has the options of all mechanisms: what this one lacks or does not take is refused.
+    for name in _MECHANISM_OPTIONS:
         given = options[name] is not None
         if name in needed and not given:
-            raise InvalidParameter(f"{_flag(name)} must be given for {mechanism}.")
+            raise InvalidParameter(f"{_option_flag(name)} must be given for {mechanism}.")
         if given and name not in needed + taken:
-            raise InvalidParameter(f"{_flag(name)} is no option of {mechanism}.")
-    own = {name: _number(name, options[name]) for name in needed + taken if options[name] is not None}
+            raise InvalidParameter(f"{_option_flag(name)} is no option of {mechanism}.")
+    own = {
+        name: _read_word_or_number(name, options[name])
+        for name in needed + taken
+        if options[name] is not None
+    }
     planned = made(epsilon=options["epsilon"], sensitivity=statement_of(options), **own)
     found = accuracy_of(planned, answers=options["answers"], alpha=options["alpha"], beta=options["beta"])
     form = chosen_format(options["form"])
@@ -139,6 +146,7 @@ def accuracy(mechanism: str, **options: Any) -> None:
             ]
         )
     elif form == "csv":
+        # The `repr` of a float is its shortest decimal, which is read back as the same number.
         write_lines(["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"])
     else:
         write_lines([found.statement])
@@ -187,12 +195,13 @@ def selector(candidates: int, **options: Any) -> None:
         write_lines([found.why])
 
 
-def _flag(name: str) -> str:
-    return _SHORT.get(name, "--" + name.replace("_", "-"))
+def _option_flag(name: str) -> str:
+    return _SHORT_FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
-def _number(name: str, value: Any) -> Any:
+def _read_word_or_number(name: str, value: Any) -> Any:
     """Return an option that may be a word or a number."""
+    # These two come as texts; click has converted all others already.
     words = {"split": ("variance", "success"), "correction": ("optimal",)}
     if name not in words or value in words[name]:
         return value
@@ -200,5 +209,5 @@ def _number(name: str, value: Any) -> Any:
         number: Fraction = NUMBER.convert(value, None, None)
     except click.BadParameter:
         listed = " or ".join(repr(word) for word in words[name])
-        raise InvalidParameter(f"{_flag(name)} must be {listed} or a number; got {value!r}.") from None
+        raise InvalidParameter(f"{_option_flag(name)} must be {listed} or a number; got {value!r}.") from None
     return number

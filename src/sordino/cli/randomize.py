@@ -37,6 +37,7 @@ KEPT = (
     "what has no unit, as where a delimiter stands in that column, even in quotes. Public: how many lines "
     "there are, their order, and which of them are of one unit."
 )
+# The number of rows is public here, so neighbors have equally many: docs/proofs/reports.md.
 REPLACED = click.option(
     "--adjacency",
     type=click.Choice(["replace-one"]),
@@ -102,12 +103,14 @@ def randomize(source: str, **options: Any) -> None:
     options["row_is_unit"] = options["row_is_unit"] or options["user"] is None
     given = {name: options[name] for name in ("lower", "upper", "epsilon", "activation", "tuned_for")}
     unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
+    # Also for a pipe, where no session checks the unit. Nothing is charged yet.
     check_unit(unit)
-    writer = _Writer(options["column"], local_reports(unit, **given))
+    writer = _ReportWriter(options["column"], local_reports(unit, **given))
     if source == "-":
-        _from_stdin(unit, options, writer)
+        _randomize_stdin(unit, options, writer)
     else:
         with session_of(source, options, KEPT) as session, shown_progress(options["quiet"]) as progress:
+            # Reports are written block by block: memory does not grow with the rows.
             session.randomize(options["column"], **given, write=writer.write, progress=progress)
     # The header is written also where there was no row.
     writer.end()
@@ -115,10 +118,11 @@ def randomize(source: str, **options: Any) -> None:
         told = f"Spent: epsilon {float(writer.reports.cost.pure()):.12g}. Protects: the numbers of"
         say(f"{told} {unit.identity}, {unit.adjacency}.")
     if options["seed"] is not None:
+        # On stderr, because stdout holds the column and nothing else.
         say(SIMULATED)
 
 
-def _from_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _Writer) -> None:
+def _randomize_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _ReportWriter) -> None:
     """Report lines of CSV on standard input; only its header is read before the charge."""
     if sys.stdin is None:
         raise InvalidParameter("stdin must be open: it brings the rows.")
@@ -134,10 +138,10 @@ def _from_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _Writer) -> 
         "public": "the number of records and their order",
     }
     with payer_of(options, writer.reports, "randomize", detail, unit=unit) as payer:
-        payer.release(writer.reports, _read(blocks), entropy=entropy, write=writer.write)
+        payer.release(writer.reports, _read_after_charge(blocks), entropy=entropy, write=writer.write)
 
 
-def _read(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]]:
+def _read_after_charge(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]]:
     try:
         yield from blocks
     except OSError:
@@ -146,7 +150,7 @@ def _read(blocks: Iterable[NDArray[np.float64]]) -> Iterable[NDArray[np.float64]
 
 
 @final
-class _Writer:
+class _ReportWriter:
     """Writes reports, with the header before the first one.
 
     A report is one of finitely many numbers; the text of each is made once.
@@ -159,11 +163,13 @@ class _Writer:
 
     def write(self, reports: NDArray[np.float64]) -> None:
         """Write one line for each report."""
+        # The header waits for the first reports, so that a refused charge leaves stdout empty.
         self.end()
         if reports.size:
             write_lines(["\n".join(map(self._texts.__getitem__, reports.tolist()))])
 
     def end(self) -> None:
         """Write the header, if nothing was written yet."""
+        # A second call finds no header to write.
         header, self._header = self._header, []
         write_lines(header)

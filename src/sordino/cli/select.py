@@ -44,15 +44,20 @@ APPROXIMATE = (
     "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
 )
 
-_NEEDED = {"b": "--b", "c": "--c", "families": "--families"}
-_FOREIGN = {
+_REQUIRED_FLAGS = {"b": "--b", "c": "--c", "families": "--families"}
+_FORBIDDEN_FLAGS = {
     "score": "--score",
     "sensitivity": "--sensitivity",
     "monotone": "--monotone",
     "step": "--step",
     "method": "--method",
 }
-_OWN = {**_NEEDED, "scale": "--scale", "damping": "--damping", "allow_approximate": "--allow-approximate"}
+_STATISTIC_FLAGS = {
+    **_REQUIRED_FLAGS,
+    "scale": "--scale",
+    "damping": "--damping",
+    "allow_approximate": "--allow-approximate",
+}
 
 statistic_options = stacked(
     click.option(
@@ -93,8 +98,8 @@ statistic_options = stacked(
 
 def check_no_statistic(options: dict[str, Any]) -> None:
     """Refuse options that go with a statistic where there is none."""
-    for name, flag in _OWN.items():
-        if _given(options[name]):
+    for name, flag in _STATISTIC_FLAGS.items():
+        if _is_option_given(options[name]):
             raise InvalidParameter(f"{flag} needs --statistic tdt.")
     if options["score"] is None:
         raise InvalidParameter(
@@ -102,20 +107,20 @@ def check_no_statistic(options: dict[str, Any]) -> None:
         )
 
 
-def _given(value: Any) -> bool:
+def _is_option_given(value: Any) -> bool:
     """Tell whether an option was given: 0 is a value, too."""
     return value is not None and value is not False
 
 
-def _checked(options: dict[str, Any]) -> dict[str, Any]:
+def _check_statistic_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a release about families, of which one is replaced."""
-    for name, flag in _FOREIGN.items():
-        if _given(options[name]):
+    for name, flag in _FORBIDDEN_FLAGS.items():
+        if _is_option_given(options[name]):
             raise InvalidParameter(
                 f"{flag} does not go with --statistic: the score, how far it moves and the method follow "
                 "from it."
             )
-    for name, flag in _NEEDED.items():
+    for name, flag in _REQUIRED_FLAGS.items():
         if options[name] is None:
             raise InvalidParameter(f"{flag} must be given with --statistic {options['statistic']}.")
     # The default is add-remove: only an adjacency that was asked for is refused.
@@ -124,8 +129,10 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
         raise InvalidParameter(
             "--adjacency must be replace-one with --statistic: one family is replaced by another."
         )
+    # Checked by the names of the options, because epsilon is divided by k before a mechanism sees it.
     POSITIVE("--epsilon", options["epsilon"])
     COUNT("-k", options["k"])
+    # The default stands here: one of click would look as if --scale had been given.
     return options | {"adjacency": "replace-one", "scale": options["scale"] or "sqrt"}
 
 
@@ -133,7 +140,7 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     """Release the most significant markers of a file."""
     from sordino.genomics.damped import FAMILIES
 
-    options = _checked(given)
+    options = _check_statistic_options(given)
     FAMILIES("--families", options["families"])
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
@@ -144,9 +151,11 @@ def select_markers(path: Path, given: dict[str, Any]) -> None:
     method_of(options, markers=2)
     public = ("statistic", "b", "c", "label", "families", "scale", "damping", "k", "allow_approximate")
     detail = {name: options[name] for name in public} | {"source": str(path.absolute())}
+    # The method follows from the number of markers, which is counted after the charge.
+    # So the budget is reserved, and not a mechanism.
     cost, approximate = Pure(epsilon=options["epsilon"]), options["allow_approximate"]
     with payer_of(options, cost, "select", detail, allow_approximate=approximate) as payer:
-        method, release, labels = _released(file, options, payer, entropy)
+        method, release, labels = _release_markers(file, options, payer, entropy)
     indices = [release.index] if options["k"] == 1 else release.indices.tolist()
     rows = [
         {"rank": rank, "row": index + 1} | ({} if labels is None else {"label": labels[index]})
@@ -193,7 +202,7 @@ def method_of(options: dict[str, Any], markers: int) -> Any:
     )
 
 
-def _released(
+def _release_markers(
     file: Any, options: dict[str, Any], payer: Any, entropy: Any
 ) -> tuple[Any, Any, tuple[str, ...] | None]:
     """Read the counts, and return the method, the release and the labels."""
@@ -201,6 +210,7 @@ def _released(
 
     # The counts are read only after the charge.
     counts = file.read()
+    # How many markers there are is public, so this may be said after the charge.
     if options["k"] > counts.b.size:
         raise DataSourceError(
             f"-k must be at most the number of candidates, {counts.b.size}; got {options['k']}."
@@ -268,7 +278,8 @@ def select(scores: Path, **options: Any) -> None:
     method = options["method"] or (METHODS[0] if options["k"] == 1 else METHODS[2])
     if options["k"] != 1 and method != METHODS[2]:
         raise InvalidParameter(f"--method must be {METHODS[2]} for several candidates; got {method}.")
-    mechanism = _mechanism(method, options)
+    # All parameters of the mechanism are checked here, before a file is opened.
+    mechanism = _build_selector(method, options)
     entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
     form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
     file = open_scores(scores, score=options["score"], label=options["label"], form=form)
@@ -279,6 +290,7 @@ def select(scores: Path, **options: Any) -> None:
     with payer_of(options, mechanism, "select", detail) as payer:
         # The scores are read only after the charge.
         read = file.read()
+        # How many candidates there are is public, so this may be said after the charge.
         if options["k"] > read.values.size:
             raise DataSourceError(
                 f"-k must be at most the number of candidates, {read.values.size}; got {options['k']}."
@@ -288,7 +300,7 @@ def select(scores: Path, **options: Any) -> None:
         {"rank": rank + 1, "row": index + 1}
         | ({} if read.labels is None else {"label": read.labels[index]})
         | more
-        for rank, (index, more) in enumerate(_chosen(method, release))
+        for rank, (index, more) in enumerate(_list_selected(method, release))
     ]
     facts = facts_of(
         "select",
@@ -305,21 +317,23 @@ def select(scores: Path, **options: Any) -> None:
         f"Spent: epsilon {facts['epsilon']:.12g}. Protects: as --sensitivity says, {options['adjacency']}.",
         LABELS,
     ]
+    # Two digits are enough for people; programs get all of them.
     if chosen_format(options["form"]) == "table" and rows[0].get("p_value") is not None:
         rows[0]["p_value"] = f"{rows[0]['p_value']:.2g}"
     write_rows(options["form"], tuple(rows[0]), rows, facts, [*NOTES[method], *notes, *warnings_of(release)])
 
 
-def _mechanism(method: str, options: dict[str, Any]) -> Any:
+def _build_selector(method: str, options: dict[str, Any]) -> Any:
     common: dict[str, Any] = {"epsilon": options["epsilon"], "sensitivity": statement_of(options)}
     if method == "noisy-top-k":
         return NoisyTopK(k=options["k"], **common)
     return PermuteAndFlip(**common) if method == "permute-and-flip" else ExponentialMechanism(**common)
 
 
-def _chosen(method: str, release: Any) -> list[tuple[int, dict[str, Any]]]:
+def _list_selected(method: str, release: Any) -> list[tuple[int, dict[str, Any]]]:
     """Return the places of what was chosen, best first, and what is known about each."""
     if method == "noisy-top-k":
+        # Where every candidate is selected, the last one leads over none.
         gaps = [*release.gaps.tolist(), None]
         return [(index, {"gap": gaps[rank]}) for rank, index in enumerate(release.indices.tolist())]
     if method == "permute-and-flip":

@@ -55,6 +55,7 @@ def top(source: str, **options: Any) -> None:
 
     SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or postgresql://...#TABLE.
     """
+    # Labels are public: what is wrong with them is said before anything is charged.
     domain = domain_of(**{name: options[name] for name in DOMAINS})
     with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
         release = session.top_k(
@@ -69,6 +70,7 @@ def top(source: str, **options: Any) -> None:
             progress=progress,
         )
     facts, notes = about("top", release, options, domain)
+    # None means that no threshold was given.
     if release.crossed is not None:
         facts |= {"threshold": float(options["threshold"]), "crossed": release.crossed}
         ended = "the threshold ended the list" if release.crossed else "the list is full"

@@ -23,7 +23,8 @@ DROPPED = (
     "many is private."
 )
 UNRECORDED = "No --ledger was given: nothing remembers what this release spends."
-_RANGE = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})", re.ASCII)
+# A whole number of 64 bits has 19 digits at most: a longer text is refused before it is converted.
+_LABEL_RANGE = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})", re.ASCII)
 PATIENCE = 1.0  # seconds before a progress bar appears
 
 
@@ -58,13 +59,14 @@ def domain_of(
     if which == "--assume-public":
         return Domain.assume_public()
     if domain_range is not None:
-        ends = _RANGE.fullmatch(domain_range)
+        ends = _LABEL_RANGE.fullmatch(domain_range)
         if ends is None:
             raise InvalidParameter(
                 f"--domain-range must be two whole numbers A:B; got {shown(domain_range)}."
             )
         return Domain.range(int(ends[1]), int(ends[2]))
     return (
+        # Exactly one option was given, so the query is there; the empty text is for the type checker.
         Domain.from_sql(domain_sql or "")
         if domain is None
         else Domain.from_file(domain, column=domain_column)
@@ -132,8 +134,10 @@ def payer_of(
             say(UNRECORDED)
         yield Uncharged()
         return
+    # What was left out is not recorded.
     known = {name: value for name, value in detail.items() if value is not None}
     about: dict[str, Any] = {"unit": unit, "adjacency": options["adjacency"]}
+    # A block that ends without an error settles the charge; an error leaves all of it charged.
     with ledger.reserve(
         mechanism, label=label, detail=known, allow_approximate=allow_approximate, **about
     ) as charge:
@@ -148,6 +152,7 @@ def session_of(source: str, options: dict[str, Any], rule: str = DROPPED) -> Ite
     csv = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"], null=options["null"])
     ledger = ledger_of(options)
     if not chosen_quiet(options["quiet"]):
+        # The same words every time: whether the rule applied to any row is private.
         say(rule)
         if ledger is None:
             say(UNRECORDED)
@@ -170,19 +175,23 @@ def shown_progress(quiet: bool | None) -> Iterator[Progress | None]:
 
     def advance(percent: float) -> None:
         nonlocal bar, task
+        # Short work draws nothing.
         if bar is None and time.monotonic() - started < PATIENCE:
             return
         if bar is None:
             from rich.console import Console
             from rich.progress import Progress as Bar
 
+            # The bar disappears at the end; only sentences stay on stderr.
             bar = Bar(console=Console(stderr=True), transient=True)
             task = bar.add_task("reading", total=100)
             bar.start()
+        # An engine that does not know yet says a number below 0.
         bar.update(task, completed=max(percent, 0))
 
     try:
         yield advance
     finally:
+        # After an error, too: the bar has hidden the cursor of the terminal.
         if bar is not None:
             bar.stop()

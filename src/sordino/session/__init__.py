@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sordino.session.session import Session
     from sordino.session.table_numbers import GroupRow, Groups
 
+# Which module of the package holds each public name; type checkers read the imports above.
 _HOMES = {
     "batch": ("Pending",),
     "bounded_total": ("BoundedValue",),
@@ -52,5 +53,6 @@ __all__ = [
     "Uncharged",
 ]
 
+# Hidden from type checkers, which would take every name for known.
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -35,6 +35,7 @@ class Pending:
     __slots__ = ("_held",)
 
     def __init__(self) -> None:
+        # Empty until the batch has ended; a release may be any object, so none can mean "not yet".
         self._held: list[Any] = []
 
     def __repr__(self) -> str:
@@ -50,6 +51,7 @@ class Pending:
         return self._held[0]
 
     def __getattr__(self, name: str) -> Any:
+        # Python asks for such names by itself, to copy or to pickle: they are not those of the release.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.result, name)
@@ -88,6 +90,7 @@ class Batch:
         """What all of it costs together."""
         return compose(
             *(
+                # A plan spends mechanisms, or a cost where the mechanism is known only after the charge.
                 part if isinstance(part, Cost) else part.cost
                 for plan, _, _ in self.asked
                 for part in plan.spent

@@ -31,21 +31,24 @@ from sordino.releases import Release, Value, parameters, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency, Sensitivity
 
-_RECORD_BITS = 51  # of the larger end of a record: whole numbers up to there are counted as they are
-_SCALE_BITS = 20  # of the scale of the noise, or more
+_BOUNDED_RECORD_BITS = 51  # of the larger end of a record: whole numbers up to there are counted as they are
+_BOUNDED_SCALE_BITS = 20  # of the scale of the noise, or more
 # Of what one unit moves, or more. Rounding it up to whole steps then costs less than a thousandth.
 _BOUND_BITS = 10
 _END_BITS = 51  # of the larger end of the figure, at most: released numbers are exact floats
-_WIDTH = Fraction(1, 1 << 30)
+_LEAST_RELATIVE_WIDTH = Fraction(1, 1 << 30)
 
 
-def _budget(value: object) -> Fraction | None:
+def _accept_bounded_budget(value: object) -> Fraction | None:
     number = exact(value)
     return number if number is not None and Fraction(1, 10**5) <= number <= 10**6 else None
 
 
 BUDGET = Constraint(
-    "a number from 0.00001 to 1000000", _budget, (1, 0.1, 10**6), (0, 1e-6, 10**7, math.nan, None)
+    "a number from 0.00001 to 1000000",
+    _accept_bounded_budget,
+    (1, 0.1, 10**6),
+    (0, 1e-6, 10**7, math.nan, None),
 )
 
 
@@ -140,7 +143,7 @@ class BoundedTotal:
                     f"sum.lower must be at most 0, because a sum gains nothing from more; got {shown(lower)}."
                 )
         low, high = (FINITE(f"{self.kind}.bounds", end) for end in self.bounds)
-        if high - low < max(abs(low), abs(high)) * _WIDTH:
+        if high - low < max(abs(low), abs(high)) * _LEAST_RELATIVE_WIDTH:
             raise InvalidParameter(
                 f"{self.kind}.bounds must be apart by 2^-30 of the larger one, at least; got {shown(low)} "
                 f"and {shown(high)}."
@@ -162,7 +165,7 @@ class BoundedTotal:
         """Where each record is moved to, and in which steps it is counted."""
         lower, cap = FINITE("lower", self.lower), FINITE("cap", self.cap)
         # The larger end has fewer than 2^51 steps, so that whole numbers up to there are counted as they are.
-        step = _power_below(max(abs(lower), abs(cap)) / (1 << (_RECORD_BITS - 1)))
+        step = _power_of_two_below(max(abs(lower), abs(cap)) / (1 << (_BOUNDED_RECORD_BITS - 1)))
         if not Fraction(1, 1 << 800) <= step <= 1 << 800:
             raise InvalidParameter(
                 f"{self.kind}.cap and lower must lie within 2^800, and not within 2^-700. Change the unit."
@@ -198,7 +201,7 @@ class BoundedTotal:
 
         It exists for every number of them.
         """
-        return _noise(self, records)
+        return _build_total_noise(self, records)
 
     @no_remnants
     def release(self, figure: Figure, *, entropy: Entropy) -> BoundedValue:
@@ -212,6 +215,7 @@ class BoundedTotal:
             # A missing number counts as 0, moved between the ends.
             steps += (figure.records - figure.total.known) * max(ends.low, min(ends.high, 0))
         low, high = mechanism.ends
+        # An exact fraction, however large the sum is.
         answer = np.array([Fraction(steps) * ends.step / records], dtype=object)
         # Rounding at random to the grid of the noise keeps the mean of the release at the figure.
         place = low + int(
@@ -236,15 +240,15 @@ class BoundedTotal:
 
 
 @lru_cache(maxsize=64)
-def _noise(total: BoundedTotal, records: int) -> FoldedMechanism:
+def _build_total_noise(total: BoundedTotal, records: int) -> FoldedMechanism:
     low, high = (FINITE("bounds", end) for end in total.bounds)
     budget = BUDGET("epsilon", total.epsilon)
     # Figures are moved into the bounds, so no two of them are farther apart than those.
     bound = min(total.apart / records, high - low)
     finest = max(abs(low), abs(high)) / (1 << _END_BITS)
-    wanted = min(bound / budget / (1 << _SCALE_BITS), bound / (1 << _BOUND_BITS))
+    wanted = min(bound / budget / (1 << _BOUNDED_SCALE_BITS), bound / (1 << _BOUND_BITS))
     # Fine against the noise and the bound, but so coarse that released numbers are exact floats.
-    step = max(_power_below(wanted), 2 * _power_below(finest))
+    step = max(_power_of_two_below(wanted), 2 * _power_of_two_below(finest))
     statement = Sensitivity(
         bound=math.ceil(bound / step) * step, monotone=False, adjacency=total.adjacency, step=step
     )
@@ -253,7 +257,7 @@ def _noise(total: BoundedTotal, records: int) -> FoldedMechanism:
     return FoldedMechanism(**ends, epsilon=budget, sensitivity=statement)
 
 
-def _power_below(number: Fraction) -> Fraction:
+def _power_of_two_below(number: Fraction) -> Fraction:
     """Return the largest power of two that is at most a number above 0."""
     exponent = number.numerator.bit_length() - number.denominator.bit_length()
     power = Fraction(2) ** exponent

@@ -25,6 +25,7 @@ class Desk:
 
     def salt(self) -> bytes:
         """Return a fresh secret: which rows of a unit count follows from it."""
+        # A copy of this memory that was made before must not know the secret: docs/decisions/0002-entropy.md.
         renew(self.entropy)
         return self.entropy.words(4).tobytes()
 
@@ -34,6 +35,7 @@ class Desk:
         plans = [plan for plan, _ in asked]
         details, names = [self._detail(plan) for plan in plans], [plan.name for plan in plans]
         detail = (
+            # One release keeps its own detail, a batch that of each with its name.
             details[0]
             if len(plans) == 1
             else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
@@ -56,6 +58,8 @@ class Desk:
             If anything fails.
         """
         heard = None if progress is None else Callback(progress)
+        # Outside of the `try`: a question turns its own failures into the constant sentence,
+        # and lets an error of the caller's `progress` leave as it is.
         found = plan.question.run(progress=heard)
         try:
             return plan.finish(payer, found, self.entropy)
@@ -75,7 +79,7 @@ class Desk:
         What it did not spend returns if the block is left without an error.
         """
         with (
-            self._charge((mechanism,), "watch", _without_none(detail)) as payer,
+            self._charge((mechanism,), "watch", _drop_none(detail)) as payer,
             payer.open(mechanism, entropy=self.entropy) as stream,
         ):
             yield stream
@@ -94,7 +98,7 @@ class Desk:
         return self.ledger.reserve(parts, label=label, detail=detail, **about)
 
     def _detail(self, plan: Plan[Any]) -> dict[str, Any]:
-        detail = _without_none(plan.public)
+        detail = _drop_none(plan.public)
         if self.unit.max_rows is not None:
             detail["max_rows"] = self.unit.max_rows
         if plan.question.domain is not None:
@@ -102,5 +106,5 @@ class Desk:
         return detail
 
 
-def _without_none(public: dict[str, Any]) -> dict[str, Any]:
+def _drop_none(public: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in public.items() if value is not None}

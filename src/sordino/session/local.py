@@ -70,6 +70,7 @@ class LocalReports:
     @property
     def cost(self) -> Pure:
         """What all reports together cost one unit."""
+        # At most that many reports can change, each by a factor of e^epsilon: docs/proofs/reports.md.
         return Pure(epsilon=self.rows_per_unit * Fraction(self.mechanism.cost.pure()))
 
     @property
@@ -100,9 +101,10 @@ class LocalReports:
         fresh_entropy(entropy, "LocalReports.release")
         kept: list[Block] = []
         use, count = write or kept.append, 0
-        for block in _even(blocks):
+        for block in _regroup_blocks(blocks):
             count += block.size
             use(self._reports(block, entropy))
+        # The largest over the range: that of one record would tell its number.
         error = self.mechanism.grid.standard_error
         common: dict[str, Any] = {
             "mechanism": self.mechanism,
@@ -116,11 +118,12 @@ class LocalReports:
 
     def _reports(self, block: Block, entropy: Entropy) -> Block:
         mechanism = self.mechanism
+        # NaN is a record without a number, and one that does not count: docs/proofs/reports.md.
         middle = float((FINITE("lower", mechanism.lower) + FINITE("upper", mechanism.upper)) / 2)
         return mechanism.reports(np.where(np.isnan(block), middle, block), entropy=entropy).values
 
 
-def _even(blocks: Iterable[Block]) -> Iterator[Block]:
+def _regroup_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the same records in blocks of one size.
 
     With seeded noise a report depends on its record and on how many records come before it, not on the blocks
@@ -146,6 +149,7 @@ def local_reports(
     """Return what reports the records of these units."""
     shape: dict[str, Any] = {"activation": activation, "tuned_for": tuned_for}
     mechanism = CompositeMechanism(lower=lower, upper=upper, epsilon=epsilon, **shape)
+    # A unit that is a row has one record; for a unit column `check_unit` asks for a bound.
     return LocalReports(mechanism=mechanism, rows_per_unit=unit.max_rows or 1)
 
 
@@ -153,6 +157,7 @@ def plan_randomize(
     question: RecordQuestion, reports: LocalReports, *, column: str, write: Write | None
 ) -> Plan[Any]:
     """Return the release: everything that is public has been looked at, and no row."""
+    # An error of the caller's `write` is the caller's, and is not turned into the constant one.
     handed_over = None if write is None else Callback(write)
 
     def finish(payer: Payer, blocks: Iterable[Block], entropy: Entropy) -> Any:

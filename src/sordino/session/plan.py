@@ -143,7 +143,7 @@ def check_listable(name: str, most: int, question: CountQuestion) -> None:
 
 
 def places(counts: Counts) -> dict[str, Any]:
-    """Return where counts stand that are not all there, as a mechanism takes it."""
+    """Return the positions of the counts for a mechanism, if only those that are not 0 are listed."""
     return {} if counts.positions is None else {"positions": counts.positions}
 
 
@@ -161,7 +161,7 @@ def checked_bounds(name: str, bounds: Any) -> Bounds | None:
     return low, high
 
 
-def _noise(
+def _build_count_noise(
     name: str, epsilon: Fraction, sensitivity: Sensitivity, bounds: Bounds | None
 ) -> LaplaceMechanism | FoldedMechanism:
     """Return what releases counts: within the declared range, if there is one."""
@@ -179,7 +179,8 @@ def _noise(
     return FoldedMechanism(lower=low, upper=high, epsilon=epsilon, sensitivity=sensitivity)
 
 
-def _range(mechanism: LaplaceMechanism | FoldedMechanism) -> tuple[float, float] | None:
+def _output_range_of(mechanism: LaplaceMechanism | FoldedMechanism) -> tuple[float, float] | None:
+    # Only folded noise keeps within a range.
     found: tuple[float, float] | None = getattr(mechanism, "output_range", None)
     return found
 
@@ -193,11 +194,11 @@ def plan_histogram(
         raise InvalidParameter(
             f"histogram.domain must have at most {LISTED} items, all of which it measures; got {size}."
         )
-    planned = None if size is None else _noise("histogram", epsilon, question.joint(size), bounds)
+    planned = None if size is None else _build_count_noise("histogram", epsilon, question.joint(size), bounds)
     if bounds is not None:
         # Bounds that would be refused are refused here, before the charge, also where the size is not known
         # yet.
-        _ = _noise("histogram", epsilon, question.joint(1), bounds)
+        _ = _build_count_noise("histogram", epsilon, question.joint(1), bounds)
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Histogram:
         values = counts.at(np.arange(len(counts.labels)))
@@ -206,17 +207,21 @@ def plan_histogram(
             raise DataSourceError.after_charge()
         # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the
         # budget.
-        mechanism = planned or _noise("histogram", epsilon, question.joint(values.size), bounds)
+        mechanism = planned or _build_count_noise("histogram", epsilon, question.joint(values.size), bounds)
         fresh = payer.release(mechanism, values, entropy=entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
         rows = tuple(
             CountedItem(item=label, estimate=float(value), low=float(a), high=float(b))
             for label, value, a, b in zip(counts.labels, fresh.values, low, high, strict=True)
         )
-        found: dict[str, Any] = {"standard_error": fresh.standard_error, "output_range": _range(mechanism)}
+        found: dict[str, Any] = {
+            "standard_error": fresh.standard_error,
+            "output_range": _output_range_of(mechanism),
+        }
         return Histogram(rows=rows, **found, mechanism=mechanism, cost=fresh.cost, simulated=fresh.simulated)
 
     public = {"item": item, "where": where, "bounds": bounds}
+    # Without a size there is no mechanism yet; whichever it will be, it costs the budget.
     return Plan("histogram", question, public, (planned or Pure(epsilon=epsilon),), finish)
 
 
@@ -224,12 +229,16 @@ def plan_count(
     name: str, question: CountQuestion, *, epsilon: Fraction, where: str | None, bounds: Bounds | None
 ) -> Plan[Count]:
     """Measure one number."""
-    mechanism = _noise(name, epsilon, question.sensitivity, bounds)
+    mechanism = _build_count_noise(name, epsilon, question.sensitivity, bounds)
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> Count:
+        # A question without items has a single count.
         fresh = payer.release(mechanism, int(counts.values[0]), entropy=entropy)
         low, high = interval(fresh, confidence=CONFIDENCE)
-        found: dict[str, Any] = {"standard_error": fresh.standard_error, "output_range": _range(mechanism)}
+        found: dict[str, Any] = {
+            "standard_error": fresh.standard_error,
+            "output_range": _output_range_of(mechanism),
+        }
         return Count(
             estimate=fresh.value,
             low=low,

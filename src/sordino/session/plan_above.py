@@ -34,14 +34,16 @@ def run_of(question: CountQuestion, positives: int) -> int | None:
     return None if size is None else max(1, math.ceil(Fraction(size, positives)))
 
 
-def _low(found: Positives) -> list[float | None]:
+def _gap_lower_bounds(found: Positives) -> list[float | None]:
     """Return lower bounds that are valid after selection, from the gaps.
 
     None is proved where an item has several tests.
     """
     if not isinstance(found.mechanism, SparseVector):
         return [None] * found.indices.size
+    # Selective: the bound must hold for what was found. See docs/explanation/after-selection.md.
     bounds = lower_bound(found, confidence=CONFIDENCE, selective=True).tolist()
+    # A bound of minus infinity says nothing.
     return [None if math.isinf(bound) else bound for bound in bounds]
 
 
@@ -76,11 +78,13 @@ def plan_above(
         found = payer.release(find, counts.values, entropy=entropy, **places(counts))
         mechanisms: tuple[Any, ...] = (find,)
         spent: Cost = found.cost
-        estimates, low = found.estimates, _low(found)
+        estimates, low = found.estimates, _gap_lower_bounds(found)
         high: list[float | None] = [None] * found.indices.size
         if measure_share is not None and found.indices.size:
+            # Chosen by what was released before, at the same cost each time: docs/explanation/refunds.md.
             measure = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found.indices.size))
             fresh = payer.release(measure, counts.at(found.indices), entropy=entropy)
+            # From the measurement alone, whose noise had no part in what was found.
             low, high = (end.tolist() for end in interval(fresh, confidence=CONFIDENCE))
             estimates = combine_gaps(found, fresh).values
             mechanisms, spent = (find, measure), compose(spent, fresh.cost)

@@ -28,7 +28,7 @@ from sordino.session.plan import Bounds, Payer, Plan, Progress
 from sordino.session.plan_numbers import Rows, size_is_public
 from sordino.session.table_numbers import TableNumbers
 
-_DEFAULTS = {"growth": Fraction(21, 20), "unit": Fraction(1)}
+_CLIP_DEFAULTS = {"growth": Fraction(21, 20), "unit": Fraction(1)}
 
 
 @final
@@ -70,7 +70,7 @@ def plan_bounded(
 ) -> Plan[Any]:
     """Check the question and return the release, from public things alone: no row has been read."""
     # The session always passes growth and unit: other numbers than the defaults were asked for.
-    if {option: exact(value) for option, value in unused.items()} != _DEFAULTS:
+    if {option: exact(value) for option, value in unused.items()} != _CLIP_DEFAULTS:
         raise InvalidParameter(
             f"{name}.growth and unit must not be given with bounds: no clip is looked for, `lower` and "
             "`cap` are it."
@@ -78,7 +78,7 @@ def plan_bounded(
     if name == "mean":
         _check_records(source, unit, rows)
     budget, adjacency = POSITIVE(f"{name}.epsilon", epsilon), unit.adjacency
-    # Groups divide the budget as in every release about groups (see `_plan_numbers`).
+    # Groups divide the budget as in every release about groups (see `_estimator_options` in plan_numbers.py).
     if rows.by is not None:
         budget, adjacency = (
             budget / (rows.groups(name) * (1 if unit.adjacency == "add-remove" else 2)),
@@ -88,6 +88,7 @@ def plan_bounded(
         kind=name,
         epsilon=budget,
         adjacency=adjacency,
+        # Without a lower end there are numbers of both signs: the clip is symmetric.
         lower=-POSITIVE(f"{name}.cap", cap) if lower is None else lower,
         cap=cap,
         bounds=bounds,
@@ -98,6 +99,7 @@ def plan_bounded(
         source,
         unit,
         column=rows.column,
+        # Nothing is counted in buckets here; a question needs a grid all the same.
         grid=BucketGrid(edges=np.zeros(1)),
         where=rows.where,
         salt=salt,
@@ -140,6 +142,7 @@ def _check_records(source: Source, unit: PrivacyUnit, rows: Rows) -> None:
             source.computed
         ),
     }
+    # One of them holds: they are what `size_is_public` asks for, turned around.
     found = next(reason for reason, holds in reasons.items() if holds)
     raise InvalidParameter(
         "mean.bounds must go with a public number of rows (replace-one, each row a unit, nothing that drops "

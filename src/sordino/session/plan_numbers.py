@@ -44,6 +44,7 @@ class Rows:
         """Return in how many groups one unit has a part."""
         return (
             1
+            # Where each row is a unit it has one group; with a unit column `prepare_numbers` asks for G.
             if self.by is None or self.groups_per_unit is None
             else COUNT(f"{name}.groups_per_unit", self.groups_per_unit)
         )
@@ -61,7 +62,7 @@ def estimator_of(
     **options: Any,
 ) -> Estimator:
     """Return the estimator of a sum, of a mean, of one quantile, or of several."""
-    shared = _shared(name, unit, rows, epsilon) | options
+    shared = _estimator_options(name, unit, rows, epsilon) | options
     if name == "sum":
         return ClippedSum(**shared)
     if name == "mean":
@@ -72,11 +73,12 @@ def estimator_of(
 
 
 def several(q: Any) -> bool:
-    """Tell whether quantiles were asked for, and not one."""
+    """Tell whether several quantiles were asked for, and not a single one."""
+    # A text can be iterated over as well; it is refused later, as no number.
     return isinstance(q, Iterable) and not isinstance(q, str)
 
 
-def _shared(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str, Any]:
+def _estimator_options(name: str, unit: PrivacyUnit, rows: Rows, epsilon: Any) -> dict[str, Any]:
     budget: Fraction = POSITIVE(f"{name}.epsilon", epsilon)
     if rows.by is None:
         adjacency: str = unit.adjacency
@@ -94,6 +96,7 @@ def size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
 
     They do if nothing filters, groups or computes them, and no rule of the format drops any.
     """
+    # Lines of CSV that do not parse are dropped, and so may be rows of a view: how many is private.
     whole = rows.where is None and rows.by is None and source.kind != "csv" and not source.computed
     return whole and unit.column is None and unit.adjacency == "replace-one"
 

@@ -46,6 +46,7 @@ def plan_top_k(
     }
     choose = NoisyTopK(**chosen) if threshold is None else HybridTopK(threshold=threshold, **chosen)
     rest = epsilon * (1 - selection_share)
+    # Without a threshold exactly k items are measured, which is known before the charge.
     measure_all = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(k))
 
     def finish(payer: Payer, counts: Counts, entropy: Entropy) -> TopItems:
@@ -54,6 +55,7 @@ def plan_top_k(
             raise DataSourceError.after_charge()
         top = payer.release(choose, counts.values, entropy=entropy, **places(counts))
         found, crossed = top.indices.size, None if threshold is None else top.crossed
+        # Nothing is measured, so the share for it is never drawn, and returns: docs/explanation/refunds.md.
         if not found:
             return TopItems(
                 rows=(), crossed=crossed, mechanism=(choose,), cost=top.cost, simulated=top.simulated
@@ -62,8 +64,10 @@ def plan_top_k(
             measure_all if found == k else LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found))
         )
         fresh = payer.release(measure, counts.at(top.indices), entropy=entropy)
+        # From the measurement alone, whose noise had no part in the selection.
         low, high = interval(fresh, confidence=CONFIDENCE)
         estimates = combine_gaps(top, fresh).values
+        # Where every item of the domain is selected, the last one leads over none.
         gaps = [*top.gaps.tolist(), None]
         rows = tuple(
             TopItem(

@@ -91,10 +91,12 @@ class Session:
         csv: CsvFormat | None = None,
         name: str | None = None,
     ) -> None:
+        # What can be seen from the arguments alone is said before the source is opened.
         if not isinstance(unit, PrivacyUnit):
             raise InvalidParameter(
                 "Session.unit must be a PrivacyUnit, such as PrivacyUnit('customer_id') or PrivacyUnit.row()."
             )
+        # Looked at and not renewed: each release renews it when it begins.
         checked_entropy(entropy, "Session")
         if ledger is not None and not isinstance(ledger, Ledger):
             raise InvalidParameter(
@@ -106,6 +108,7 @@ class Session:
             )
         self._batch: Batch | None = None
         self._desk = Desk(open_source(source, csv=csv or CsvFormat(), name=name), unit, ledger, entropy)
+        # An account is about one source, which a table in memory has only by a name.
         if ledger is not None and self._desk.source.identity is None:
             raise InvalidParameter(
                 "Session.name must say what the ledger calls this source, which has no path; got None."
@@ -178,6 +181,7 @@ class Session:
         DataSourceError
             One constant sentence if the engine fails after the charge.
         """
+        # Public parameters come first, then the schema (`_items`), the charge, and the rows last.
         k, total, share = (
             COUNT("top_k.k", k),
             POSITIVE("top_k.epsilon", epsilon),
@@ -439,6 +443,7 @@ class Session:
         >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
         True
         """
+        # The arguments of `Rows`, which is loaded only where numbers are asked for.
         rows = {
             "column": column,
             "where": where,
@@ -700,6 +705,7 @@ class Session:
             raise InvalidParameter(
                 f"watch.{min(never)} must not be given: a stream cannot go back, and has no domain."
             )
+        # Anything but a Sensitivity is refused by the mechanism, in its own words.
         if isinstance(sensitivity, Sensitivity) and sensitivity.adjacency != self._desk.unit.adjacency:
             raise InvalidParameter(
                 "watch.sensitivity must be for the adjacency of the session's unit, "
@@ -711,6 +717,7 @@ class Session:
             "adaptive": TRUTH("watch.adaptive", adaptive),
         }
         mechanism = finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
+        # The ledger keeps the exact threshold.
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
 
     @contextmanager
@@ -738,6 +745,7 @@ class Session:
         try:
             yield batch
         finally:
+            # After an error in the block, too: nothing was charged then, and its plans are dropped.
             self._batch = None
         if batch.asked:
             # The list is fixed from here on, before anything is read.
@@ -747,6 +755,7 @@ class Session:
 
     def _do(self, plan: Plan[R], progress: Progress | None) -> R:
         """Release now, or with the batch that is open."""
+        # In a batch the caller gets a `Pending`, which stands for the release: hence the cast.
         done: R = (
             self._desk.run([(plan, progress)])[0]
             if self._batch is None

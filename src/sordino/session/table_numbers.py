@@ -133,12 +133,14 @@ class TableNumbers:
         estimator = self.estimator
         if isinstance(estimator, BoundedTotal):
             found: list[Any] = [
-                estimator.release(figure, entropy=entropy) for figure in cast("Sequence[Figure]", numbers)
+                # Its records were clipped at public ends, so the engine has added them up already.
+                estimator.release(figure, entropy=entropy)
+                for figure in cast("Sequence[Figure]", numbers)
             ]
         elif isinstance(estimator, Quantile | Quantiles):
             found = [estimator.release(counts, entropy=entropy) for counts in cast("Numbers", numbers).counts]
         else:
-            found = _clipped(estimator, cast("Numbers", numbers), entropy)
+            found = _release_clipped(estimator, cast("Numbers", numbers), entropy)
         if self.labels is None:
             return found[0]
         rows = tuple(GroupRow(label, release) for label, release in zip(self.labels, found, strict=True))
@@ -148,8 +150,12 @@ class TableNumbers:
         )
 
 
-def _clipped(estimator: ClippedSum | ClippedMean, numbers: Numbers, entropy: Entropy) -> list[ClippedValue]:
+def _release_clipped(
+    estimator: ClippedSum | ClippedMean, numbers: Numbers, entropy: Entropy
+) -> list[ClippedValue]:
     """Return the sum or mean of each group: find the clips first, then read the rows once more."""
+    # Each clip is a private release of its own, so the second read may depend on it.
+    # docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md
     clips = [estimator.clip_from(counts, entropy=entropy) for counts in numbers.counts]
     totals = numbers.question.totals([StepRange(clip.low, clip.high, clip.step) for clip in clips])
     found = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from sordino.constraints import FINITE, Number, shown
 from sordino.errors import InvalidParameter
-from sordino.grid import _array as as_array
+from sordino.grid import _to_answer_array as as_array
 from sordino.smooth.floats import Floats
 
 

@@ -13,11 +13,12 @@ import math
 
 import numpy as np
 
+# Up to so many runs the error of a computed tail is bounded ("One event" on the proof page).
 RUNS = 10**8
-_ROUNDING = 1e-6
-_SMALL = 16
-_BLOCK = 4096
-_NEGLIGIBLE = 1e-9
+_TAIL_ROUNDING = 1e-6
+_SMALLEST_STIRLING = 16
+_TERMS_PER_BLOCK = 4096
+_NEGLIGIBLE_SHARE = 1e-9
 
 
 def at_most(hits: int, runs: int, level: float) -> float:
@@ -30,7 +31,7 @@ def at_most(hits: int, runs: int, level: float) -> float:
         return 1.0
     low, high = hits / runs, 1.0
     # The computed tail may be off by this share; a lower level makes up for it.
-    wanted = level * (1 - _ROUNDING)
+    wanted = level * (1 - _TAIL_ROUNDING)
     while True:
         middle = (low + high) / 2
         # No float is left between the two ends: the outer one is returned.
@@ -58,13 +59,15 @@ def lower_tail(hits: int, runs: int, p: float) -> float:
     last = math.exp(log_term(hits, runs, p))
     total, term, j = 1.0, 1.0, hits
     while j > 0:
-        steps = np.arange(j, max(j - _BLOCK, 0), -1, dtype=np.float64)
+        # Block by block: numpy multiplies many terms at once, and the sum stops after any block.
+        steps = np.arange(j, max(j - _TERMS_PER_BLOCK, 0), -1, dtype=np.float64)
         quotients = steps * (1 - p) / ((runs - steps + 1) * p)
         terms = term * np.cumprod(quotients)
         total += float(terms.sum())
         term, j = float(terms[-1]), j - steps.size
         quotient = float(quotients[-1])
-        if quotient < 1 and term * quotient / (1 - quotient) < _NEGLIGIBLE * total:
+        # Quotients fall, so that the rest is at most a geometric series of the last one.
+        if quotient < 1 and term * quotient / (1 - quotient) < _NEGLIGIBLE_SHARE * total:
             total += term * quotient / (1 - quotient)
             break
     return last * total
@@ -82,12 +85,18 @@ def log_term(hits: int, runs: int, p: float) -> float:
     misses = runs - hits
     distance = hits * math.log(hits / (runs * p)) + misses * math.log(misses / (runs * (1 - p)))
     width = math.log(runs / (2 * math.pi * hits * misses)) / 2
-    return width - distance + _stirling(runs) - _stirling(hits) - _stirling(misses)
+    return (
+        width
+        - distance
+        + _stirling_correction(runs)
+        - _stirling_correction(hits)
+        - _stirling_correction(misses)
+    )
 
 
-def _stirling(m: int) -> float:
+def _stirling_correction(m: int) -> float:
     """Return ln m! less its leading terms (m + 1/2) ln m - m + ln(2 pi) / 2."""
     # From 16 on the series is exact enough; below, the logarithm of the gamma function is.
-    if m < _SMALL:
+    if m < _SMALLEST_STIRLING:
         return math.lgamma(m + 1) - (m + 0.5) * math.log(m) + m - math.log(2 * math.pi) / 2
     return (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * m * m)) / (m * m)) / (m * m)) / m

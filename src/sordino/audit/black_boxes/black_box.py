@@ -66,6 +66,7 @@ def black_box(
     checked_entropy(entropy, "audit.black_box")
     if isinstance(mechanism, Subject) or batch is not None:
         size = 1 if batch is None else COUNT("audit.black_box.batch", batch)
+        # A subject knows how many answers it takes; of others they are counted.
         n = getattr(mechanism, "domain_size", None) or (
             0 if isinstance(mechanism, Subject) else len(listed(data))
         )
@@ -81,17 +82,19 @@ def black_box(
                 raise InvalidParameter(
                     "audit.black_box needs a subject with whole-number noise: a stated law has no runs."
                 )
-            release = _release(mechanism, data, entropy)
+            release = _bind_release(mechanism, data, entropy)
             return lambda: [release() for _ in range(size)]
+        # The answers are prepared once; every call draws fresh noise.
         private = subject.private(data)
 
         def play() -> Any:
-            played = _outcomes(subject, private, size, entropy)
+            played = _play_outcomes(subject, private, size, entropy)
             return played if batch is not None else played[0]
 
         return play
+    # This library's method first, then that of diffprivlib, then a plain call.
     if hasattr(mechanism, "release"):
-        return _release(mechanism, data, entropy)
+        return _bind_release(mechanism, data, entropy)
     if hasattr(mechanism, "randomise"):
         return lambda: mechanism.randomise(data)
     if callable(mechanism):
@@ -102,18 +105,19 @@ def black_box(
     )
 
 
-def _release(mechanism: Any, data: Any, entropy: Entropy) -> Callable[[], Any]:
+def _bind_release(mechanism: Any, data: Any, entropy: Entropy) -> Callable[[], Any]:
     """Return the release of a mechanism on the data.
 
     Over a public domain it is given the answers that are not 0, by their positions.
     """
     if getattr(mechanism, "domain_size", None) is None:
         return lambda: mechanism.release(data, entropy=entropy)
+    # What is not listed is 0, as in a release over a domain.
     answers, positions = nonzero(data)
     return lambda: mechanism.release(answers, positions=positions, entropy=entropy)
 
 
-def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
+def _play_outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
     """Return the outcomes of `n` runs.
 
     All noise of a run is drawn anew while its outcome is the one that is never released.
@@ -121,7 +125,7 @@ def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
 
     def drawn(size: int) -> Any:
         return subject.played(
-            private, np.column_stack([_sampled(law, size, entropy) for law in subject.laws])
+            private, np.column_stack([_sample_law(law, size, entropy) for law in subject.laws])
         )
 
     if subject.again is None:
@@ -134,11 +138,12 @@ def _outcomes(subject: Subject, private: Any, n: int, entropy: Entropy) -> Any:
             other = outcomes != np.asarray(subject.again)
             kept += list(outcomes[other if other.ndim == 1 else other.any(axis=1)])
         else:
-            kept += [outcome for outcome in outcomes if not _named(outcome, subject.again)]
+            kept += [outcome for outcome in outcomes if not _is_redrawn(outcome, subject.again)]
+    # A last batch may bring more rows than are wanted: the first ones are taken, whatever they are.
     return np.array(kept[:n]) if isinstance(outcomes, np.ndarray) else kept[:n]
 
 
-def _named(outcome: Any, again: Any) -> bool:
+def _is_redrawn(outcome: Any, again: Any) -> bool:
     """Return whether an outcome is the one that is never released; what has no key is another one."""
     try:
         return key(outcome) == key(again)
@@ -146,7 +151,7 @@ def _named(outcome: Any, again: Any) -> bool:
         return False
 
 
-def _sampled(law: Noise, n: int, entropy: Entropy) -> NDArray[np.int64]:
+def _sample_law(law: Noise, n: int, entropy: Entropy) -> NDArray[np.int64]:
     """Return `n` draws of a law.
 
     A finite law is drawn by where a uniform whole number falls among its weights.

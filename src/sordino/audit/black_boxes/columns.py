@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from sordino.audit.black_boxes.runs import Part, Table
 from sordino.audit.black_boxes.shape import REAL, WHOLE, Mark, Shape
 
-_PAIRED, _FOLLOWING, _FINE = 5, 16, 4
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
+_MOST_PAIRED, _MOST_IN_A_ROW, _MOST_FINEST_BITS = 5, 16, 4
+# An odd number with mixed bits: multiplying by it loses nothing and moves low bits up.
+_HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HASH_SHIFT = np.uint64(29)
 
 
 class Columns(NamedTuple):
@@ -64,30 +65,31 @@ def columns(part: Part, paths: tuple[str, ...]) -> Columns:
         shapes.append(shape)
         tables.append(table)
         which.append(np.full(table.shape[0], i, dtype=np.int64))
-        words.append(_words(shape, table))
+        words.append(_hash_rows(shape, table))
         start = rows.stop
     # Outcomes may be infinite: a difference that is NaN counts as a missing number.
     with np.errstate(invalid="ignore", over="ignore"):
-        computed = {name: column for name, column in _computed(numbers) if name not in numbers}
+        computed = {name: column for name, column in _compute_columns(numbers) if name not in numbers}
     return Columns(
         numbers | computed, tuple(shapes), np.concatenate(which), np.concatenate(words), tuple(tables)
     )
 
 
-def _words(shape: Shape, table: Table) -> NDArray[np.uint64]:
+def _hash_rows(shape: Shape, table: Table) -> NDArray[np.uint64]:
     """Return one word for each row, made of what its shape says and of its numbers."""
     start = np.frombuffer(repr(shape).encode().ljust(-(-len(repr(shape).encode()) // 8) * 8), dtype="<u8")
     word = np.zeros(table.shape[0], dtype=np.uint64)
     # Numbers enter by their bits; multiplying and shifting spreads every bit over the word.
     for piece in [*start, *np.ascontiguousarray(table.T).view(np.uint64)]:
-        word = (word ^ piece) * _MIX  # wraps on purpose
-        word ^= word >> _SHIFT
+        word = (word ^ piece) * _HASH_MULTIPLIER  # wraps on purpose
+        word ^= word >> _HASH_SHIFT
     return word
 
 
-def _computed(numbers: dict[str, Table]) -> Iterable[tuple[str, Table]]:
+def _compute_columns(numbers: dict[str, Table]) -> Iterable[tuple[str, Table]]:
     """Yield numbers computed from several ones, and how fine the bits of single ones are."""
     names = list(numbers)
+    # Of a single number the sum and the largest one are that number.
     if len(names) > 1:
         stacked = np.column_stack([numbers[name] for name in names])
         known = ~np.isnan(stacked)
@@ -99,10 +101,12 @@ def _computed(numbers: dict[str, Table]) -> Iterable[tuple[str, Table]]:
             yield name, np.where(some, np.take_along_axis(filled, where[:, None], axis=1)[:, 0], np.nan)
             yield f"place of the {name}", np.where(some, where, np.nan)
     # There are too many pairs of many numbers: then neighbors only.
-    near = list(combinations(names, 2)) if len(names) <= _PAIRED else list(pairwise(names[:_FOLLOWING]))
+    near = (
+        list(combinations(names, 2)) if len(names) <= _MOST_PAIRED else list(pairwise(names[:_MOST_IN_A_ROW]))
+    )
     for one, other in near:
         yield f"{one} - {other}", numbers[one] - numbers[other]
-    for name in names[:_FINE]:
+    for name in names[:_MOST_FINEST_BITS]:
         yield f"finest bit of {name or 'value'}", _finest_bit(numbers[name])
 
 
@@ -114,5 +118,6 @@ def _finest_bit(column: Table) -> Table:
     mantissa, exponent = np.frexp(np.where(np.isfinite(column), column, 0.0))
     # A float has 53 bits, so that this is a whole number.
     scaled = (np.abs(mantissa) * 2.0**53).astype(np.int64)
+    # x & -x keeps the lowest bit of x alone.
     lowest = np.frexp((scaled & -scaled).astype(np.float64))[1] - 54
     return np.where(np.isfinite(column) & (scaled != 0), lowest + exponent, np.nan)

@@ -18,14 +18,14 @@ from sordino.audit.black_boxes.runs import NoOutcomeError
 from sordino.constraints import POSITIVE, TRUTH, text
 from sordino.errors import InvalidParameter
 
-_KEPT = 1 << 20
+_KEPT_CHARACTERS = 1 << 20
 
 
 class Said(NamedTuple):
     """What one run of a command left behind.
 
     `stderr` is empty unless it was asked for. Texts are cut after 2^20 characters; `length` counts both
-    uncut. that.
+    uncut.
     """
 
     exit_code: int
@@ -67,6 +67,7 @@ class Command:
     with_stderr: bool = False
 
     def __init__(self, *, arguments: Iterable[str], timeout: float = 60.0, with_stderr: bool = False) -> None:
+        # A single text would fall apart into letters: it is refused below.
         listed: tuple[object, ...] = (arguments,) if isinstance(arguments, str) else tuple(arguments)
         words = tuple(word for word in listed if isinstance(word, str) and "\0" not in word)
         if isinstance(arguments, str) or not words or len(words) < len(listed):
@@ -109,19 +110,26 @@ class Command:
         finally:
             # Whatever cut the run off, an interrupt included, its processes are killed.
             if not ended:
-                _kill(child)
+                _kill_command(child)
         # Bytes that are no text are an outcome like any other.
         texts = [(written or b"").decode(errors="backslashreplace") for written in (out, err)]
-        return Said(child.returncode, texts[0][:_KEPT], texts[1][:_KEPT], len(texts[0]) + len(texts[1]))
+        return Said(
+            child.returncode,
+            texts[0][:_KEPT_CHARACTERS],
+            texts[1][:_KEPT_CHARACTERS],
+            len(texts[0]) + len(texts[1]),
+        )
 
 
-def _kill(child: subprocess.Popen[bytes]) -> None:
+def _kill_command(child: subprocess.Popen[bytes]) -> None:
     """Kill the process and what it started.
 
     The process may have gone and left others behind that hold its stdout.
     """
     with suppress(ProcessLookupError):
+        # The group of a session has the number of its first process, also after that one has gone.
         os.killpg(child.pid, signal.SIGKILL)
+    # Without this a process that was killed stays in the table of the system.
     child.wait()
     for stream in (child.stdout, child.stderr):
         if stream is not None:

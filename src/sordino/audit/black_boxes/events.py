@@ -18,7 +18,7 @@ from sordino.audit.black_boxes.tree import Tree, grown
 
 Counts = NDArray[np.float64]
 
-_SCREENED, _BARS = 40, 48
+_MOST_SCREENED_RANGES, _MOST_BARS = 40, 48
 
 
 class Event(Protocol):
@@ -84,9 +84,11 @@ class Question:
 
         The events have so many hits in `runs` runs of each box.
         """
+        # The shares of the runs at hand stand for those of the runs that will be tested.
         low = self._ends(more / runs)[0]
         high = self._ends(fewer / runs)[1]
         if self.epsilon is not None:
+            # Low less e^epsilon times high: what the test will say of delta.
             worth: Counts = low - math.exp(self.epsilon) * high
             return worth
         # An event that is too rare beside delta shows nothing: it gets a very low worth, and no error.
@@ -166,7 +168,7 @@ class Chooser:
             ranges += listed
             worths.append(question.worth(hits[more], hits[1 - more], self._runs[0]))
         # A range looks good where it was found: the best ones are judged again, on other runs.
-        order = np.argsort(-np.concatenate(worths), kind="stable")[:_SCREENED]
+        order = np.argsort(-np.concatenate(worths), kind="stable")[:_MOST_SCREENED_RANGES]
         chosen = [ranges[i] for i in order.tolist()]
         hits = [np.array([each.hits(codes) for each in chosen], dtype=np.float64) for codes in self._choose]
         judged = question.worth(hits[more], hits[1 - more], self._runs[1])
@@ -180,6 +182,7 @@ class Chooser:
         # Half a hit more on both sides: a leaf with few hits must not have an infinite ratio.
         ratio = (self._learned_leaves[more] + 0.5) / (self._learned_leaves[1 - more] + 0.5)
         order = np.argsort(-ratio, kind="stable")
+        # Sums in the order of the ratio: each union has one leaf more, the next best one.
         hits = [np.cumsum(side[order]).astype(np.float64) for side in self._chosen_leaves]
         judged = question.worth(hits[more], hits[1 - more], self._runs[1])
         listed = order.tolist()
@@ -200,8 +203,10 @@ class Chooser:
         if isinstance(event, Range):
             feature = self.features[event.feature]
             counts = [np.bincount(codes[:, event.feature], minlength=feature.size) for codes in tested]
+            # Empty bins have no bar.
             some = [i for i in range(feature.size) if counts[0][i] + counts[1][i]]
-            step = -(-len(some) // _BARS) if isinstance(feature, Numeric) else 1
+            # Neighboring bins of a number can be drawn as one bar; named bins have no neighbors.
+            step = -(-len(some) // _MOST_BARS) if isinstance(feature, Numeric) else 1
             groups = [some[i : i + step] for i in range(0, len(some), step)]
             words = [feature.says(group[0], group[-1]) for group in groups]
         else:

@@ -20,11 +20,13 @@ from sordino.audit.black_boxes.shape import Shape
 
 Codes = NDArray[np.uint8]
 
-_NUMBERS, _PLACES, _CLASSES, _SHAPES, _CUTS = 32, 32, 200, 5000, 64
-_SAMPLE, _ATOM = 40_000, 1 / 400
-_TAILS = (1e-4, 3e-4, 1e-3, 3e-3)
-_RARE, _SHARE = 5, 4000
-_LABEL = 60
+# How many of each are looked at, the most frequent ones: this bounds time and memory.
+_MOST_NUMBERS, _MOST_PLACES, _MOST_WORDS, _MOST_SHAPES, _MOST_CUTS = 32, 32, 200, 5000, 64
+# Frequent values are found in about so many outcomes of each box: those above this share of the sample.
+_SAMPLE_SIZE, _ATOM_SHARE = 40_000, 1 / 400
+_TAIL_SHARES = (1e-4, 3e-4, 1e-3, 3e-3)
+_FEWEST_OF_A_WORD, _OUTCOMES_PER_BIN = 5, 4000
+_LABEL_LENGTH = 60
 
 
 @final
@@ -46,6 +48,7 @@ class Numeric:
 
     def codes(self, found: Columns) -> Codes:
         """Return the bins of all outcomes."""
+        # A value at a cut belongs to the bin above it.
         column = found.numbers[self.name]
         return np.where(np.isnan(column), 0, np.searchsorted(self.cuts, column, side="right") + 1).astype(
             np.uint8
@@ -58,6 +61,7 @@ class Numeric:
             return f"no {name}"
         left = -np.inf if low <= 1 else float(self.cuts[low - 2])
         right = np.inf if high > self.cuts.size else float(self.cuts[high - 1])
+        # A bin from a float to the next one has this value alone.
         if right == np.nextafter(left, np.inf):
             return f"{name} = {left:.12g}"
         text = (
@@ -90,7 +94,7 @@ class Named:
         """Return the bins of all outcomes."""
         if self.place is not None:
             return np.array(
-                [self.order.get(_said(shape, self.place), 0) for shape in found.shapes], dtype=np.uint8
+                [self.order.get(_read_place(shape, self.place), 0) for shape in found.shapes], dtype=np.uint8
             )[found.which]
         known = np.array(list(self.order), dtype=np.uint64)
         if not known.size:
@@ -117,40 +121,42 @@ def learned(a: Part, b: Part) -> tuple[tuple[str, ...], list[Feature]]:
     for part in (a, b):
         shapes.update({shape: table.shape[0] for shape, table in part.tables()})
     frequent: Counter[str] = Counter()
-    for shape, count in shapes.most_common(_SHAPES):
+    for shape, count in shapes.most_common(_MOST_SHAPES):
         frequent.update({mark.path: count for mark in shape if is_number(mark)})
     # The charge is always kept: costs of outcomes are read from it.
-    kept = {path for path, _ in frequent.most_common(_NUMBERS)} | (frequent.keys() & {CHARGED})
+    kept = {path for path, _ in frequent.most_common(_MOST_NUMBERS)} | (frequent.keys() & {CHARGED})
     paths = tuple(path for path in frequent if path in kept)
     found = columns(a, paths), columns(b, paths)
     features: list[Feature] = []
     for name in found[0].numbers:
-        cuts = _cuts(found[0].numbers[name], found[1].numbers[name])
+        cuts = _choose_bin_cuts(found[0].numbers[name], found[1].numbers[name])
         if cuts.size:
             features.append(Numeric(name, cuts, any(np.isnan(one.numbers[name]).any() for one in found)))
-    features += [_named_place(place, found) for place in _places(shapes)]
-    features.append(_whole(found))
+    features += [_name_place(place, found) for place in _find_telling_places(shapes)]
+    features.append(_name_whole_outcomes(found))
     return paths, features
 
 
-def _cuts(a: Table, b: Table) -> Table:
+def _choose_bin_cuts(a: Table, b: Table) -> Table:
     """Return the ends of bins.
 
     Few values have one bin each. Else there are quantiles, far tails, and bins of their own for frequent
     values.
     """
     # Frequent values show in a sample, too; all runs would take longer.
-    sample = np.concatenate([a[:: max(1, a.size // _SAMPLE)], b[:: max(1, b.size // _SAMPLE)]])
+    sample = np.concatenate([a[:: max(1, a.size // _SAMPLE_SIZE)], b[:: max(1, b.size // _SAMPLE_SIZE)]])
     known = np.sort(np.concatenate([a, b]))
     known = known[: np.searchsorted(known, np.nan)]  # NaN is sorted to the end
     if not known.size:
         return np.zeros(0)
     values, counts = np.unique(sample[~np.isnan(sample)], return_counts=True)
-    if values.size <= _CUTS and np.unique(known).size <= _CUTS:
+    if values.size <= _MOST_CUTS and np.unique(known).size <= _MOST_CUTS:
         return np.unique(known)
-    shares = np.concatenate([np.linspace(0, 1, _CUTS + 1)[1:-1], _TAILS, 1 - np.array(_TAILS)])
+    shares = np.concatenate(
+        [np.linspace(0, 1, _MOST_CUTS + 1)[1:-1], _TAIL_SHARES, 1 - np.array(_TAIL_SHARES)]
+    )
     quantiles = known[np.minimum((shares * known.size).astype(np.int64), known.size - 1)]
-    atoms = values[counts > _ATOM * counts.sum()]
+    atoms = values[counts > _ATOM_SHARE * counts.sum()]
     largest = known[[0, -1]]  # an end of the range that only one box reaches
     # A cut at a frequent value and one just above it make a bin for this value alone.
     cuts = np.unique(
@@ -160,68 +166,69 @@ def _cuts(a: Table, b: Table) -> Table:
     return cuts if cuts.size <= 250 else cuts[np.linspace(0, cuts.size - 1, 250).astype(np.int64)]
 
 
-def _said(shape: Shape, place: str) -> Hashable:
+def _read_place(shape: Shape, place: str) -> Hashable:
     """Return what a shape says at a place, a number's kind included; all of it for the place "shape"."""
     if place == "shape":
         return shape
     return tuple(mark.says for mark in shape if mark.path == place)
 
 
-def _places(shapes: Counter[Shape]) -> list[str]:
+def _find_telling_places(shapes: Counter[Shape]) -> list[str]:
     """Return the places at which outcomes say different things, in the order of first appearance.
 
     "shape" is one of them if shapes differ.
     """
     said: dict[str, set[Hashable]] = {}
     often: Counter[str] = Counter()
-    for shape, count in shapes.most_common(_SHAPES):
+    for shape, count in shapes.most_common(_MOST_SHAPES):
         for path in dict.fromkeys(mark.path for mark in shape):
-            said.setdefault(path, set()).add(_said(shape, path))
+            said.setdefault(path, set()).add(_read_place(shape, path))
             often[path] += count
     total = shapes.total()
     # A place that some outcomes do not have tells them apart, too.
     several = {path for path, words in said.items() if len(words) > 1 or often[path] < total}
     kept = {path for path, _ in often.most_common() if path in several}
-    first = [path for path in said if path in kept][:_PLACES]
+    first = [path for path in said if path in kept][:_MOST_PLACES]
     return [*first, "shape"] if len(shapes) > 1 else []
 
 
-def _ordered(counts: tuple[Counter[Any], Counter[Any]]) -> list[Any]:
+def _order_words(counts: tuple[Counter[Any], Counter[Any]]) -> list[Any]:
     """Return the most frequent words, those that spoke most for the second box first."""
-    frequent = [word for word, _ in (counts[0] + counts[1]).most_common(_CLASSES)]
+    frequent = [word for word, _ in (counts[0] + counts[1]).most_common(_MOST_WORDS)]
     # Half a count more on both sides: no ratio is infinite.
     return sorted(frequent, key=lambda word: (counts[0][word] + 0.5) / (counts[1][word] + 0.5))
 
 
-def _named_place(place: str, found: tuple[Columns, Columns]) -> Named:
+def _name_place(place: str, found: tuple[Columns, Columns]) -> Named:
     counts: tuple[Counter[Hashable], Counter[Hashable]] = (Counter(), Counter())
     for counter, one in zip(counts, found, strict=True):
         for shape, count in zip(
             one.shapes, np.bincount(one.which, minlength=len(one.shapes)).tolist(), strict=True
         ):
-            counter[_said(shape, place)] += count
-    order = _ordered(counts)
+            counter[_read_place(shape, place)] += count
+    order = _order_words(counts)
     return Named(
         f"{place or 'outcome'}:",
         place,
         {word: i + 1 for i, word in enumerate(order)},
-        tuple(map(_shown_word, order)),
+        tuple(map(_show_word, order)),
     )
 
 
-def _whole(found: tuple[Columns, Columns]) -> Named:
+def _name_whole_outcomes(found: tuple[Columns, Columns]) -> Named:
     """Return the feature of the most frequent whole outcomes."""
     counts: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
     examples: dict[int, str] = {}
     for counter, one in zip(counts, found, strict=True):
         words, first, often = np.unique(one.words, return_index=True, return_counts=True)
-        top = np.argsort(-often, kind="stable")[: 4 * _CLASSES]
+        top = np.argsort(-often, kind="stable")[: 4 * _MOST_WORDS]
         # A rare outcome came more often from one box by chance: it gets no bin.
-        top = top[often[top] >= max(_RARE, found[0].words.size / _SHARE)]
+        top = top[often[top] >= max(_FEWEST_OF_A_WORD, found[0].words.size / _OUTCOMES_PER_BIN)]
+        # Each box counts its own words; a label is taken from the first outcome with that word.
         counter.update(dict(zip(words[top].tolist(), often[top].tolist(), strict=True)))
         for word, at in zip(words[top].tolist(), first[top].tolist(), strict=True):
-            examples.setdefault(word, _shown_outcome(one, at))
-    order = _ordered(counts)
+            examples.setdefault(word, _show_outcome(one, at))
+    order = _order_words(counts)
     return Named(
         "outcome",
         None,
@@ -230,13 +237,13 @@ def _whole(found: tuple[Columns, Columns]) -> Named:
     )
 
 
-def _shown_word(word: Any) -> str:
+def _show_word(word: Any) -> str:
     parts = word if isinstance(word, tuple) else (word,)
-    text = ", ".join(_plain(part) for part in parts) or "nothing"
-    return text if len(text) <= _LABEL else text[: _LABEL - 3] + "..."
+    text = ", ".join(_describe_mark(part) for part in parts) or "nothing"
+    return text if len(text) <= _LABEL_LENGTH else text[: _LABEL_LENGTH - 3] + "..."
 
 
-def _plain(part: Any) -> str:
+def _describe_mark(part: Any) -> str:
     """Return one mark in words."""
     says = getattr(part, "says", part)
     if isinstance(says, tuple) and len(says) == 2:
@@ -245,20 +252,22 @@ def _plain(part: Any) -> str:
     return str(says)
 
 
-def _shown_outcome(one: Columns, at: int) -> str:
+def _show_outcome(one: Columns, at: int) -> str:
     """Return the numbers and words of the outcome at a position."""
     which = int(one.which[at])
+    # Outcomes stand in the order of their shapes: the row is counted from the first one of its shape.
     row = one.tables[which][at - int(np.searchsorted(one.which, which))].tolist()
+    # A row has its numbers in the order of their marks.
     numbers = iter(row)
     parts = [
-        f"{next(numbers):.6g}" if is_number(mark) else _plain(mark)
+        f"{next(numbers):.6g}" if is_number(mark) else _describe_mark(mark)
         for mark in one.shapes[which]
-        if _speaks(mark)
+        if _is_more_than_length(mark)
     ]
     text = ", ".join(parts)
-    return text if len(text) <= _LABEL else text[: _LABEL - 3] + "..."
+    return text if len(text) <= _LABEL_LENGTH else text[: _LABEL_LENGTH - 3] + "..."
 
 
-def _speaks(mark: Any) -> bool:
+def _is_more_than_length(mark: Any) -> bool:
     """Tell whether a mark says more than how long a list is."""
     return is_number(mark) or not (isinstance(mark.says, tuple) and mark.says[0] in {"length", "mapping"})

@@ -22,8 +22,8 @@ from sordino.audit.black_boxes.report import Evidence
 from sordino.cost import ZCDP, Cost
 from sordino.errors import InvalidParameter
 
-_CLASSES = 8
-_OUTWARD = 1 - 1e-14
+_MOST_CHARGES = 8
+_CHARGE_ROUNDING_FACTOR = 1 - 1e-14
 
 Sides = tuple[NDArray[np.float64], NDArray[np.float64]]
 Rows = tuple[Codes, Codes]
@@ -64,8 +64,9 @@ def charged(cost: Cost, claimed: Cost) -> float:
 def frequent(costs: Sides) -> list[float]:
     """Return the most frequent charges of the runs that are learned from."""
     both = np.concatenate(costs)
+    # NaN: a run that raised was charged nothing.
     counted = Counter(both[~np.isnan(both)].tolist())
-    return sorted(cost for cost, _ in counted.most_common(_CLASSES))
+    return sorted(cost for cost, _ in counted.most_common(_MOST_CHARGES))
 
 
 def beyond_pure(
@@ -76,15 +77,18 @@ def beyond_pure(
     best: tuple[float, float, Chooser, Any] | None = None
     for cost in frequent(costs[0]):
         # The class of outcomes and the event within it are chosen on the first half of the runs only.
-        kept = [_with(part, charge, cost) for part, charge in zip(parts[:2], costs[:2], strict=True)]
+        kept = [
+            _select_charged(part, charge, cost) for part, charge in zip(parts[:2], costs[:2], strict=True)
+        ]
         chooser = Chooser(features, kept[0], kept[1], runs=(runs[0], runs[1]))
         chosen, worth = chooser.best(question)
+        # The loss is held against the charge: a large one that was paid for is none.
         if best is None or worth - cost > best[0]:
             best = worth - cost, cost, chooser, chosen
     if best is None:
         return Beyond(-math.inf, None)
     _, cost, chooser, chosen = best
-    test = _with(parts[2], costs[2], cost)
+    test = _select_charged(parts[2], costs[2], cost)
     hits, others = chosen.event.hits(test[chosen.more]), chosen.event.hits(test[1 - chosen.more])
     evidence = Evidence(
         event=f"charged {cost:g}, and {chooser.says(chosen.event)}",
@@ -92,9 +96,10 @@ def beyond_pure(
         hits_more=hits,
         hits_fewer=others,
         runs=runs[2],
-        at_least=at_least(hits, runs[2], level * _OUTWARD),
-        at_most=at_most(others, runs[2], level * _OUTWARD),
+        at_least=at_least(hits, runs[2], level * _CHARGE_ROUNDING_FACTOR),
+        at_most=at_most(others, runs[2], level * _CHARGE_ROUNDING_FACTOR),
     )
+    # Where the lower bound is 0 the log ratio has no lower bound.
     if not evidence.at_least:
         return Beyond(-math.inf, evidence)
     # The loss is rounded down and the charge up, so that no excess comes from rounding.
@@ -118,13 +123,17 @@ def beyond_zcdp(costs: list[Sides], level: float) -> Beyond:
         for cost in classes:
             runs = costs[2][0].size
             hits = [int((side == cost).sum()) for side in (costs[2][more], costs[2][1 - more])]
-            share = level / len(classes) / 2 * _OUTWARD  # both orders are looked at
+            share = level / len(classes) / 2 * _CHARGE_ROUNDING_FACTOR  # both orders are looked at
+            # Jensen's inequality: a class contributes at least its own p_a^2 / p_b.
             low, high = at_least(hits[0], runs, share), at_most(hits[1], runs, share)
-            total += low * low / high * math.exp(-2 * math.nextafter(cost, math.inf)) * _OUTWARD
+            total += (
+                low * low / high * math.exp(-2 * math.nextafter(cost, math.inf)) * _CHARGE_ROUNDING_FACTOR
+            )
         found = max(found, math.log(total) * (1 - 1e-13) if total > 1 else math.log(max(total, 1e-300)))
     return Beyond(found, None)
 
 
-def _with(part: Rows, costs: Sides, cost: float) -> Rows:
+def _select_charged(part: Rows, costs: Sides, cost: float) -> Rows:
+    # NaN equals no charge: runs that raised drop out.
     a, b = (codes[charge == cost] for codes, charge in zip(part, costs, strict=True))
     return a, b

@@ -11,7 +11,7 @@ from sordino.cost import Cost
 from sordino.errors import ClaimBroken, InvalidParameter
 from sordino.releases import plain
 
-_UNSEEN = "Call one of the boxes by yourself to see it."
+_HOW_TO_SEE_THE_ERROR = "Call one of the boxes by yourself to see it."
 
 
 @final
@@ -181,10 +181,11 @@ class StatisticalReport:
 
         Raise `InvalidParameter` if every run raised an error.
         """
+        # Nothing was compared, so that silence would read as an acquittal.
         if self.all_raised:
             raise InvalidParameter(
                 "audit.statistical must see a run that ends; "
-                f"of {self.name} every run raised an error. {_UNSEEN}"
+                f"of {self.name} every run raised an error. {_HOW_TO_SEE_THE_ERROR}"
             )
         if not self.broken:
             return
@@ -193,6 +194,7 @@ class StatisticalReport:
         )
         if self.epsilon_at_least <= self.claimed_epsilon:
             found = f"an outcome loses at least {self.beyond_at_least:.6g} nats more than is charged for it"
+        # Any delta that is exceeded refutes the claim; the last one is named.
         for each in self.deltas:
             if each.at_least > each.claimed:
                 found = (
@@ -206,6 +208,7 @@ class StatisticalReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values; what is infinite is None."""
+        # A box without a claim is only measured.
         claimed = None if self.claimed is None else self.claimed.to_dict()
         values: dict[str, Any] = plain({**vars(self), "claimed": claimed, "broken": self.broken})
         return values
@@ -224,7 +227,7 @@ class StatisticalReport:
         beside = f" beside delta {self.delta:.3g}" if self.delta else ""
         said = "nothing is claimed" if self.claimed is None else f"claim {self.claimed!r} {self._verdict}"
         if self.all_raised:
-            said = f"EVERY RUN RAISED an error; nothing was audited. {_UNSEEN}"
+            said = f"EVERY RUN RAISED an error; nothing was audited. {_HOW_TO_SEE_THE_ERROR}"
         lines = [
             f"{self.name}: {said}",
             f"  loss     at least {self.epsilon_at_least:.6g}{beside} (confidence {self.confidence:.6g})",
@@ -236,6 +239,7 @@ class StatisticalReport:
                 f"allowed {each.claimed:.3g}"
             )
             lines.append(f"           {evidence}")
+        # Without costs of outcomes there is nothing to say about them.
         if self.beyond_at_least > -math.inf:
             said = "" if self.beyond_evidence is None else f" ({self.beyond_evidence})"
             lines.append(

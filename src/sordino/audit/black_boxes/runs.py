@@ -31,7 +31,7 @@ Progress = Callable[[float], None]
 Table = NDArray[np.float64]
 
 CHARGED = "the charge"  # no path of an outcome: names that are not identifiers stand in quotes there
-_TURN = 64
+_RUNS_PER_TURN = 64
 
 
 class NoOutcomeError(InvalidParameter):
@@ -54,6 +54,7 @@ class Part:
 
     def add_block(self, outcomes: NDArray[Any]) -> None:
         """Keep outcomes that came as an array of numbers, shape (m,) or (m, w)."""
+        # All rows of an array have one shape: they are kept as one table.
         kind = REAL if outcomes.dtype.kind == "f" else WHOLE
         shape = (
             (Mark("", kind),)
@@ -120,6 +121,7 @@ class Runner:
         # This error says that the run was cut off: that is no outcome of the mechanism.
         except NoOutcomeError:
             raise
+        # An interrupt is not caught: it ends the audit.
         except (Exception, SystemExit) as error:  # noqa: BLE001  (that it raised is what came out)
             return raised(error)
         return self._seen(outcome)
@@ -128,6 +130,7 @@ class Runner:
         found = seen(outcome) if self.partition is None else classed(self.partition(outcome))
         if self.charge is None:
             return found
+        # The charge is one more number of the outcome, at a path that no outcome can have.
         return Seen((Mark(CHARGED, REAL), *found.shape), (self.charge(outcome), *found.numbers))
 
     def _many(self, box: BlackBox, part: Part, kept: int) -> int:
@@ -169,11 +172,12 @@ class Runner:
 
         The boxes take turns, so that a slow drift of a machine meets both alike.
         """
-        turn = _TURN if self.batch is None else self.batch
+        turn = _RUNS_PER_TURN if self.batch is None else self.batch
         parts, done = [], 0
         for size in sizes:
             pair = Part(), Part()
             while pair[0].size < size:
+                # The last turn of a part may be shorter: parts have exactly the sizes that were asked for.
                 wanted = min(turn, size - pair[0].size)
                 for box, part in zip(boxes, pair, strict=True):
                     self.run(box, part, wanted)

@@ -22,8 +22,8 @@ from sordino.errors import InvalidParameter
 from sordino.releases import Release
 
 WHOLE, REAL = "whole", "real"
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
-_LONGEST = 400
+_NUMBER_IN_TEXT = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+_MOST_NUMBERS_IN_TEXT = 400
 
 
 class Mark(NamedTuple):
@@ -47,7 +47,7 @@ def seen(outcome: Any) -> Seen:
     """Return the shape and the numbers of an outcome, or refuse what cannot be compared."""
     marks: list[Mark] = []
     numbers: list[float] = []
-    _walk(outcome, "", marks, numbers)
+    _walk_outcome(outcome, "", marks, numbers)
     return Seen(tuple(marks), tuple(numbers))
 
 
@@ -82,57 +82,60 @@ def classed(group: Any) -> Seen:
     )
 
 
-def _walk(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+def _walk_outcome(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
     kind = type(value)
     # The exact types first: a bool is also an int.
     if kind is int or kind is float:
-        _number(value, path, marks, numbers)
+        _mark_number(value, path, marks, numbers)
     elif value is None or kind is bool or kind is bytes:
         marks.append(Mark(path, (kind.__name__, value)))
     elif kind is str:
-        _text(value, path, marks, numbers)
+        _mark_text(value, path, marks, numbers)
     elif kind in {list, tuple} or isinstance(value, np.ndarray):
         items = value.tolist() if isinstance(value, np.ndarray) else value
-        _listed(items if isinstance(items, list | tuple) else [items], path, marks, numbers)
+        # An array without dimensions gives a bare number: a list of one.
+        _walk_items(items if isinstance(items, list | tuple) else [items], path, marks, numbers)
     else:
-        _other(value, path, marks, numbers)
+        _walk_rare_type(value, path, marks, numbers)
 
 
-def _other(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+def _walk_rare_type(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
     """Walk what is met more rarely."""
     if isinstance(value, np.generic):
-        _walk(value.item(), path, marks, numbers)
+        _walk_outcome(value.item(), path, marks, numbers)
     elif isinstance(value, Enum):
         marks.append(Mark(path, (type(value).__name__, value.name)))
     elif isinstance(value, int | float | Fraction | Decimal):
-        _number(value, path, marks, numbers)
+        _mark_number(value, path, marks, numbers)
     elif isinstance(value, str):
-        _text(str(value), path, marks, numbers)
+        _mark_text(str(value), path, marks, numbers)
+    # A named tuple says more than a plain one: its fields have names.
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
         for name, part in zip(value._fields, value, strict=True):
-            _walk(part, _within(path, name), marks, numbers)
+            _walk_outcome(part, _join_path(path, name), marks, numbers)
         marks.append(Mark(path, ("type", type(value).__name__)))
     elif isinstance(value, list | tuple):
-        _listed(value, path, marks, numbers)
+        _walk_items(value, path, marks, numbers)
     else:
-        _structure(value, path, marks, numbers)
+        _walk_structure(value, path, marks, numbers)
 
 
-def _structure(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+def _walk_structure(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
     """Walk mappings, sets and data classes; refuse anything else."""
     if isinstance(value, Mapping):
         # Keys of different types have no order; their reprs have.
         for key in sorted(value, key=repr):
-            _walk(value[key], f"{path}[{key!r}]", marks, numbers)
+            _walk_outcome(value[key], f"{path}[{key!r}]", marks, numbers)
         marks.append(Mark(path, ("mapping", tuple(sorted(map(repr, value))))))
     elif isinstance(value, Set):
-        _listed(sorted(value, key=repr), path, marks, numbers)
+        # Equal sets may come in different orders.
+        _walk_items(sorted(value, key=repr), path, marks, numbers)
     elif is_dataclass(value) and not isinstance(value, type):
         marks.append(Mark(path, ("type", type(value).__name__)))
         for field in fields(value):
             # The public parameters are no outcome.
             if not (isinstance(value, Release) and field.name == "mechanism"):
-                _walk(getattr(value, field.name), _within(path, field.name), marks, numbers)
+                _walk_outcome(getattr(value, field.name), _join_path(path, field.name), marks, numbers)
     else:
         raise InvalidParameter(
             "audit.statistical needs outcomes made of numbers, texts, arrays, lists, mappings "
@@ -141,17 +144,18 @@ def _structure(value: Any, path: str, marks: list[Mark], numbers: list[float]) -
         )
 
 
-def _within(path: str, name: Any) -> str:
+def _join_path(path: str, name: Any) -> str:
     """Return the path of a named part."""
     said = name if isinstance(name, str) and name.isidentifier() else repr(name)
     return f"{path}.{said}" if path else said
 
 
-def _number(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+def _mark_number(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
     whole = isinstance(value, int)
     try:
         number = float(value)
     except OverflowError:
+        # A whole number beyond all floats counts as infinite.
         number = math.inf if value > 0 else -math.inf
     marks.append(Mark(path, WHOLE if whole else REAL))
     numbers.append(number)
@@ -160,13 +164,15 @@ def _number(value: Any, path: str, marks: list[Mark], numbers: list[float]) -> N
         marks.append(Mark(path, "minus zero"))
 
 
-def _text(value: str, path: str, marks: list[Mark], numbers: list[float]) -> None:
+def _mark_text(value: str, path: str, marks: list[Mark], numbers: list[float]) -> None:
     """Take the numbers out of a text: they differ from run to run, the words around them less so."""
-    found = list(_NUMBER.finditer(value))[:_LONGEST]
+    # Beyond the first ones numbers stay part of the words.
+    found = list(_NUMBER_IN_TEXT.finditer(value))[:_MOST_NUMBERS_IN_TEXT]
     if not found:
         marks.append(Mark(path, ("text", value)))
         return
     at, words = 0, []
+    # The words between the numbers are kept, so that nothing of the text is lost.
     for i, match in enumerate(found):
         words.append(value[at : match.start()])
         at = match.end()
@@ -176,7 +182,8 @@ def _text(value: str, path: str, marks: list[Mark], numbers: list[float]) -> Non
     marks.append(Mark(path, ("text", (*words, value[at:]))))
 
 
-def _listed(items: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
+def _walk_items(items: Any, path: str, marks: list[Mark], numbers: list[float]) -> None:
     for i, item in enumerate(items):
-        _walk(item, f"{path}[{i}]", marks, numbers)
+        _walk_outcome(item, f"{path}[{i}]", marks, numbers)
+    # Also an empty list leaves a mark, and lists of different lengths have different shapes.
     marks.append(Mark(path, ("length", len(items))))

@@ -27,11 +27,12 @@ from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, Number, shown, text
 from sordino.cost import Cost
 from sordino.errors import InvalidParameter
 
-_LEAST = 40
-_KNOWN = 100_000
-_DELTAS = (0.1, 0.01, 0.001)
-_MOST = 500
-_OUTWARD = 1 - 1e-14
+_FEWEST_SAMPLES = 40
+_MOST_KEPT_CHARGES = 100_000
+_TESTED_DELTAS = (0.1, 0.01, 0.001)
+# e^500 is still a float.
+_LARGEST_TESTED_EPSILON = 500
+_BOUND_ROUNDING_FACTOR = 1 - 1e-14
 
 
 def statistical(
@@ -116,10 +117,11 @@ def statistical(
     (True, True)
     """
     samples = COUNT("audit.statistical.samples", samples)
-    if not _LEAST <= samples <= RUNS:
+    if not _FEWEST_SAMPLES <= samples <= RUNS:
         raise InvalidParameter(
-            f"audit.statistical.samples must be a whole number from {_LEAST} to 10^8; got {samples}."
+            f"audit.statistical.samples must be a whole number from {_FEWEST_SAMPLES} to 10^8; got {samples}."
         )
+    # A fraction: shares of it add up to the level without rounding.
     level = 1 - SHARE("audit.statistical.confidence", confidence)
     beside = NOT_NEGATIVE("audit.statistical.delta", delta)
     if beside >= 1:
@@ -134,7 +136,7 @@ def statistical(
         raise InvalidParameter(
             f"audit.statistical.claimed must be a cost, such as cost.Pure(epsilon=1); got {shown(claimed)}."
         )
-    where = _epsilons(claimed, epsilons)
+    where = _choose_epsilons(claimed, epsilons)
     text(name, "audit.statistical.name")
     if cost_of is not None and claimed is None:
         raise InvalidParameter(
@@ -143,25 +145,28 @@ def statistical(
     runner = Runner(
         None if batch is None else COUNT("audit.statistical.batch", batch),
         partition,
-        _charge(cost_of, claimed),
+        _make_charge_function(cost_of, claimed),
     )
-    sizes = _sizes(samples)
+    sizes = _split_samples(samples)
     parts = runner.both((run_a, run_b), sizes, progress)
     # Each question gets an equal share of the level, so that all bounds hold together (union bound).
     share = level / (1 + len(where) + (cost_of is not None))
-    learning = _Learned(parts)
+    learning = _LearnedEvents(parts)
     # Choosing looks at the first two parts only; the third is for the tests and the bars after that.
-    questions = [Question(epsilon, float(beside), sizes[2], _width(share)) for epsilon in (None, *where)]
+    questions = [
+        Question(epsilon, float(beside), sizes[2], _interval_width(share)) for epsilon in (None, *where)
+    ]
     chosen = [learning.chooser.best(question)[0] for question in questions]
-    evidence = [_tested(one, learning.codes[2], share / 2, learning.chooser) for one in chosen]
+    # Two bounds on one event, each at half of its share ("Several questions" on the proof page).
+    evidence = [_test_event(one, learning.codes[2], share / 2, learning.chooser) for one in chosen]
     beyond = Beyond(-math.inf, None)
     if claimed is not None and cost_of is not None:
-        beyond = learning.beyond(claimed, Question(None, 0.0, sizes[2], _width(share)), float(share))
+        beyond = learning.beyond(claimed, Question(None, 0.0, sizes[2], _interval_width(share)), float(share))
     return StatisticalReport(
         name=name,
         claimed=claimed,
         confidence=float(1 - level),
-        epsilon_at_least=_loss(evidence[0], float(beside)),
+        epsilon_at_least=_loss_lower_bound(evidence[0], float(beside)),
         epsilon_at_most=math.inf,
         delta=float(beside),
         claimed_epsilon=math.inf
@@ -170,7 +175,7 @@ def statistical(
         deltas=tuple(
             Delta(
                 epsilon=at,
-                at_least=_hockey_stick(one, at),
+                at_least=_delta_lower_bound(one, at),
                 at_most=1.0,
                 claimed=1.0 if claimed is None else claimed.delta(at),
             )
@@ -190,33 +195,42 @@ def statistical(
     )
 
 
-def _epsilons(claimed: Cost | None, epsilons: Iterable[Number] | None) -> list[float]:
+def _choose_epsilons(claimed: Cost | None, epsilons: Iterable[Number] | None) -> list[float]:
     """Return where delta is asked for."""
     if epsilons is not None:
         asked = [float(NOT_NEGATIVE("audit.statistical.epsilons", epsilon)) for epsilon in epsilons]
-        if any(epsilon > _MOST for epsilon in asked):
+        if any(epsilon > _LARGEST_TESTED_EPSILON for epsilon in asked):
             raise InvalidParameter(
-                f"audit.statistical.epsilons must be numbers from 0 to {_MOST}; got {max(asked):g}."
+                f"audit.statistical.epsilons must be numbers from 0 to {_LARGEST_TESTED_EPSILON}; "
+                f"got {max(asked):g}."
             )
         return asked
+    # A pure claim is refuted by the log ratio: more questions would only thin out the confidence.
     if claimed is None or isinstance(claimed.pure(), Fraction):
         return []
-    return [float(claimed.epsilon(delta)) for delta in _DELTAS if claimed.epsilon(delta) < _MOST]
+    return [
+        float(claimed.epsilon(delta))
+        for delta in _TESTED_DELTAS
+        if claimed.epsilon(delta) < _LARGEST_TESTED_EPSILON
+    ]
 
 
-def _sizes(samples: int) -> tuple[int, int, int]:
+def _split_samples(samples: int) -> tuple[int, int, int]:
     """Return how many runs are for learning, for choosing, and for the test."""
+    # Half of the runs test, a quarter chooses, a quarter teaches.
     tested = samples - samples // 2
     chosen = samples // 4
     return samples - tested - chosen, chosen, tested
 
 
-def _width(share: Fraction) -> float:
+def _interval_width(share: Fraction) -> float:
     # 1 - share / 2 rounds to 1 for tiny shares. The width only ranks events, so about 8 is good enough then.
     return NormalDist().inv_cdf(1 - max(float(share) / 2, 1e-300)) if share / 2 > Fraction(1, 10**15) else 8.0
 
 
-def _charge(cost_of: Callable[[Any], Cost] | None, claimed: Cost | None) -> Callable[[Any], float] | None:
+def _make_charge_function(
+    cost_of: Callable[[Any], Cost] | None, claimed: Cost | None
+) -> Callable[[Any], float] | None:
     if cost_of is None or claimed is None:
         return None
     # Outcomes repeat: their charges are kept, up to a number that bounds the memory.
@@ -229,7 +243,7 @@ def _charge(cost_of: Callable[[Any], Cost] | None, claimed: Cost | None) -> Call
         except TypeError:  # it has no hash
             return charged(cost_of(outcome), claimed)
         value = charged(cost_of(outcome), claimed)
-        if len(known) < _KNOWN:
+        if len(known) < _MOST_KEPT_CHARGES:
             known[outcome] = value
         return value
 
@@ -237,7 +251,7 @@ def _charge(cost_of: Callable[[Any], Cost] | None, claimed: Cost | None) -> Call
 
 
 @final
-class _Learned:
+class _LearnedEvents:
     """The features and events of the first runs, and all runs in their terms."""
 
     def __init__(self, parts: list[tuple[Part, Part]]) -> None:
@@ -269,11 +283,12 @@ class _Learned:
         return beyond_zcdp(self._costs, share / 2)
 
 
-def _tested(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, chooser: Chooser) -> Evidence:
+def _test_event(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, chooser: Chooser) -> Evidence:
     """Return what the tested runs say about an event.
 
     Each of the two bounds fails with probability `level` at most.
     """
+    # The event favors one box: its probability there is bounded from below, at the other from above.
     more, fewer = test[chosen.more], test[1 - chosen.more]
     hits, others = chosen.event.hits(more), chosen.event.hits(fewer)
     runs = more.shape[0]
@@ -283,20 +298,22 @@ def _tested(chosen: Chosen, test: tuple[Codes, Codes], level: Fraction, chooser:
         hits_more=hits,
         hits_fewer=others,
         runs=runs,
-        at_least=at_least(hits, runs, float(level) * _OUTWARD),
-        at_most=at_most(others, runs, float(level) * _OUTWARD),
+        at_least=at_least(hits, runs, float(level) * _BOUND_ROUNDING_FACTOR),
+        at_most=at_most(others, runs, float(level) * _BOUND_ROUNDING_FACTOR),
     )
 
 
-def _loss(evidence: Evidence, delta: float) -> float:
+def _loss_lower_bound(evidence: Evidence, delta: float) -> float:
     """Return the largest epsilon that the two bounds refute, rounded down; 0 if they refute none."""
     # Rounded down at each step: the bound must not be larger than what was shown.
-    left = (evidence.at_least - delta) * _OUTWARD
+    left = (evidence.at_least - delta) * _BOUND_ROUNDING_FACTOR
     if left <= evidence.at_most:
         return 0.0
-    return max(0.0, math.log(left / evidence.at_most) * _OUTWARD)
+    return max(0.0, math.log(left / evidence.at_most) * _BOUND_ROUNDING_FACTOR)
 
 
-def _hockey_stick(evidence: Evidence, epsilon: float) -> float:
+def _delta_lower_bound(evidence: Evidence, epsilon: float) -> float:
     """Return the delta at `epsilon` that the two bounds show, rounded down."""
-    return max(0.0, (evidence.at_least - math.exp(epsilon) * evidence.at_most * (1 + 1e-14)) * _OUTWARD)
+    return max(
+        0.0, (evidence.at_least - math.exp(epsilon) * evidence.at_most * (1 + 1e-14)) * _BOUND_ROUNDING_FACTOR
+    )

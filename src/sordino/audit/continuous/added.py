@@ -31,12 +31,13 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
         raise InvalidParameter(f"Density.added.law must be a Law with a log density; got {shown(law)}.")
 
     def placed(answers: Any) -> tuple[Fraction, Fraction]:
-        at, scale = _placed(answers)
+        at, scale = _split_answer(answers)
         if scale is not None and not scaled:
             raise InvalidParameter(
                 "Density.sensitivity must not be given where answers have a scale: "
                 "a statement says nothing about scales."
             )
+        # The scale of an answer multiplies that of the law.
         return at, law.scale if scale is None else scale * law.scale
 
     def log_density(low: Floats, high: Floats, answers: Any) -> Bounds:
@@ -51,6 +52,7 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
     def breaks(answers: Any) -> list[tuple[float, float]]:
         at, scale = placed(answers)
         return [
+            # Breaks move and stretch with the noise; each is known between two floats only.
             (number(at + Fraction(low) * scale)[0], number(at + Fraction(high) * scale)[1])
             for low, high in law.bends
         ]
@@ -63,7 +65,7 @@ def added(law: Any, window: Any, *, scaled: bool) -> dict[str, Any]:
     return shown_shape if law.outside is None else shown_shape | {"tail": tail}
 
 
-def _placed(answers: Any) -> tuple[Fraction, Fraction | None]:
+def _split_answer(answers: Any) -> tuple[Fraction, Fraction | None]:
     """Return the answer, and the scale if there is one."""
     listed = list(answers) if isinstance(answers, tuple | list | np.ndarray) else [answers]
     if len(listed) not in {1, 2}:

@@ -23,7 +23,8 @@ from sordino.cost import Cost
 from sordino.errors import InvalidParameter
 from sordino.sensitivity import Sensitivity
 
-_REST = 1e-9
+# Probabilities of a law that a caller gives may be off by roundings; more than this above 1 is no law.
+_MASS_TOLERANCE = 1e-9
 
 
 @final
@@ -111,6 +112,7 @@ def points(values: Any, name: str) -> tuple[float, ...] | None:
         if isinstance(values, Iterable) and not isinstance(values, str)
         else [None]
     )
+    # Cuts become floats, and have to rise as floats: two numbers may be nearest to the same one.
     found = tuple(float(x) for x in numbers if x is not None)
     if not numbers or len(found) < len(numbers) or any(x >= y for x, y in pairwise(found)):
         raise InvalidParameter(
@@ -133,6 +135,7 @@ def classes(
     for word, *probabilities in zip(words, *sides, strict=True):
         logs = [log((np.array([low]), np.array([high]))) for low, high in probabilities]
         a, b = ((float(low[0]), float(high[0])) for low, high in logs)
+        # A class is an output like any other, with bounds of its probability.
         found.append((word if label is None else (label, word), atom(a, b)))
     return found
 
@@ -140,7 +143,7 @@ def classes(
 def rest(masses: Iterable[Any], owner: str) -> float:
     """Return how much probabilities that are at least these leave to 1, at most; refuse more than 1."""
     known = total(np.concatenate([np.atleast_1d(np.asarray(mass, dtype=float)) for mass in masses]), up=False)
-    if known > 1 + _REST:
+    if known > 1 + _MASS_TOLERANCE:
         raise InvalidParameter(
             f"{owner} must be a probability law; its parts have a probability of at least {known:.9g}."
         )

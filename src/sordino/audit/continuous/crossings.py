@@ -21,8 +21,8 @@ from sordino.audit.continuous.shared_shift import Outcome, Products, SharedShift
 from sordino.constraints import COUNT, Number, shown
 from sordino.errors import InvalidParameter
 
-_MOST = 10_000
-_ONE = Fraction(1)
+_MOST_TRANSCRIPTS = 10_000
+_UNIT_SCALE = Fraction(1)
 
 
 @final
@@ -87,6 +87,7 @@ class Crossings(SharedShift):
                 f"Crossings.boundaries must be one number for each of the {len(queries)} branches; "
                 f"got {len(boundaries)}."
             )
+        # The cells of a gap start at the boundary, and ends of cells are floats.
         if self.gap and any(Fraction(float(x)) != x for x in boundaries):
             raise InvalidParameter(
                 "Crossings.boundaries must be floats, such as 0.5 but not 0.1, where gaps start at them."
@@ -118,12 +119,14 @@ class Crossings(SharedShift):
     def _outcomes(self, answers: Any) -> list[Outcome]:
         found = []
         for label in self._transcripts(len(self._answers(answers))):
+            # A gap is at least the boundary of the branch that said yes.
             won = [branch for branch in label if branch]
             start = self._branches()[won[0] - 1][1] if won else Fraction(0)
             found.append(Outcome(label, len(won) if self.gap else 0, start))
-            if len(found) > _MOST:
+            if len(found) > _MOST_TRANSCRIPTS:
                 raise InvalidParameter(
-                    f"audit.exact compares at most {_MOST} transcripts; give fewer answers, or outputs=."
+                    f"audit.exact compares at most {_MOST_TRANSCRIPTS} transcripts; "
+                    "give fewer answers, or outputs=."
                 )
         return found
 
@@ -132,6 +135,7 @@ class Crossings(SharedShift):
         if n == 0 or (self.positives is not None and found == self.positives):
             yield ()
             return
+        # 0: the answer is below the threshold in every branch.
         for branch in range(len(self._branches()) + 1):
             for following in self._transcripts(n - 1, found + (branch > 0)):
                 yield (branch, *following)
@@ -162,7 +166,8 @@ class Crossings(SharedShift):
 
     def _product(self, answers: Any, label: Sequence[int], reals: list[Fraction], kind: Any) -> Products:
         """Return the product over all tests; what was released of a positive says which function it has."""
-        factors, shifts = [Factor("density", self.threshold, _ONE)], [Fraction(0)]
+        # The integral is over the noise t of the threshold; each factor is a function of t plus its shift.
+        factors, shifts = [Factor("density", self.threshold, _UNIT_SCALE)], [Fraction(0)]
         left = iter(reals)
         scores = self._answers(answers)
         found = sum(branch > 0 for branch in label)
@@ -180,16 +185,18 @@ class Crossings(SharedShift):
             base = Fraction(self.at) - score
             for i, (law, boundary) in enumerate(self._branches(), start=1):
                 if i == branch:
-                    factors.append(Factor(kind if reals else "survival", law, _ONE))
+                    factors.append(Factor(kind if reals else "survival", law, _UNIT_SCALE))
                     shifts.append(base + (next(left) if reals else boundary))
                     break
                 # This branch was tried and said no.
-                factors.append(Factor("cdf", law, _ONE))
+                factors.append(Factor("cdf", law, _UNIT_SCALE))
                 shifts.append(base + boundary)
         return Products(tuple(factors), tuple(shifts))
 
     def _kinks(self, answers: Any) -> list[Fraction]:
         scores = self._answers(answers)
+        # Kinks lie where breaks of two factors meet. Cells may be cut anywhere, so that a place too many is
+        # no harm.
         places = [
             Fraction(0),
             *(x - Fraction(self.at) - boundary for x in scores for _, boundary in self._branches()),

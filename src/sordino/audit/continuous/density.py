@@ -25,9 +25,9 @@ from sordino.audit.continuous.ratios import Cells, Curve, atom, compared, either
 from sordino.constraints import FINITE, NOT_NEGATIVE, Number, exact, shown
 from sordino.errors import InvalidParameter
 
-_GROWTH = 1e-9
-_FAR = 1e290
-_FINE, _COARSE = 1e-6, 1e-3
+_LOG_ROUNDING = 1e-9
+_LARGEST_LOG = 1e290
+_FINE_MASS_GAP, _COARSE_MASS_GAP = 1e-6, 1e-3
 """How far apart the bounds of the probability of the window may be.
 
 The first is for lines that follow the density, the second for those that do not.
@@ -157,6 +157,7 @@ class Density(Continuous):
             law, window, scaled="sensitivity" not in options
         )
         if tail is not None:
+            # What the caller says of the tail goes before what is known of the law.
             given["tail"] = tail
         return cls(window=window, **(given | options))
 
@@ -170,10 +171,11 @@ class Density(Continuous):
                 "or give partition=, a list of numbers that cut the outputs into classes."
             )
         found: list[tuple[Any, Cells]] = []
+        # Constant bounds close in slowly: less is asked where nothing better than monotone is known.
         coarse = not {"any", "monotone"}.isdisjoint(self._shapes)
         for label in self.labels or (None,):
             one, other = (self._curve(answers, label) for answers in (a, b))
-            rule = weighed(_COARSE if coarse else _FINE)
+            rule = weighed(_COARSE_MASS_GAP if coarse else _FINE_MASS_GAP)
             # Of classes only the probabilities count; else the log ratio has to be known, too.
             if asked.cuts is None:
                 rule = either(within(asked.slack), rule)
@@ -181,6 +183,7 @@ class Density(Continuous):
         atoms = self._atoms(a, b)
         every = [cells for _, cells in (*found, *atoms)]
         sides = [cells.mass(cells.a)[0] for cells in every], [cells.mass(cells.b)[0] for cells in every]
+        # The bound is for either law: the one of which less is known decides.
         left = max(rest(masses, f"{self!r}: log_density") for masses in sides)
         if asked.cuts is not None:
             # What is outside the window goes to the first and the last class, so that nothing is left over.
@@ -217,9 +220,11 @@ class Density(Continuous):
                     f"got {least[i]:.6g} and {most[i]:.6g} at {low[i]:.6g}."
                 )
             # So far out that a sum of a few overflows: known to be there, and no more.
-            least = np.where(least < -_FAR, -math.inf, np.minimum(least, _FAR))
+            least = np.where(least < -_LARGEST_LOG, -math.inf, np.minimum(least, _LARGEST_LOG))
             return least, np.where(
-                most > _FAR, math.inf, np.where(np.isneginf(most), most, np.maximum(most, -_FAR))
+                most > _LARGEST_LOG,
+                math.inf,
+                np.where(np.isneginf(most), most, np.maximum(most, -_LARGEST_LOG)),
             )
 
         pieces = self._pieces(given)
@@ -235,7 +240,7 @@ class Density(Continuous):
     def _pieces(self, given: tuple[Any, ...]) -> list[Piece]:
         """Return the pieces inside the window, with a tiny one of any shape around each break."""
         first, last = self._ends
-        places = [_place(x) for x in (self.breaks(*given) if self.breaks is not None else ())]
+        places = [_enclose_break(x) for x in (self.breaks(*given) if self.breaks is not None else ())]
         shapes = self._shapes * (len(places) + 1) if len(self._shapes) == 1 else self._shapes
         if len(shapes) != len(places) + 1 or any(x[1] >= y[0] for x, y in pairwise(places)):
             raise InvalidParameter(
@@ -244,8 +249,10 @@ class Density(Continuous):
         found = []
         start = -math.inf
         for shape, (low, high) in zip(shapes, [*places, (math.inf, math.inf)], strict=True):
+            # Around a break nothing is said of the shape: there `log_density` bounds an interval.
             found += [Piece(start, low, shape), Piece(low, high, "any")]
             start = high
+        # The window cuts pieces, and some away.
         inside = (Piece(max(first, piece.start), min(last, piece.end), piece.shape) for piece in found)
         return [piece for piece in inside if piece.start < piece.end]
 
@@ -256,9 +263,10 @@ class Density(Continuous):
         never = -math.inf, -math.inf
         found = []
         for output in dict.fromkeys([*sides[0], *sides[1]]):
+            # An atom that one side does not name has the probability 0 there.
             bounds = [side.get(output, never) for side in sides]
             # A logarithm may be a little above 0 by rounding.
-            if any(len(each) != 2 or not each[0] <= each[1] <= _GROWTH for each in bounds):
+            if any(len(each) != 2 or not each[0] <= each[1] <= _LOG_ROUNDING for each in bounds):
                 raise InvalidParameter(
                     "Density.atoms must return a lower and an upper bound of each log probability."
                 )
@@ -314,7 +322,7 @@ def floats_above(x: Any) -> float:
     return math.inf if x == math.inf else number(FINITE("Density.tail", x))[1]
 
 
-def _place(x: Any) -> tuple[float, float]:
+def _enclose_break(x: Any) -> tuple[float, float]:
     """Return floats strictly on both sides of a break."""
     if isinstance(x, tuple | list) and len(x) == 2:
         low, high = float(x[0]), float(x[1])

@@ -43,6 +43,7 @@ def number(x: Fraction) -> tuple[float, float]:
     try:
         near = float(x)
     except OverflowError:
+        # Beyond all floats there is only one on the inner side: the largest.
         return (LARGEST, math.inf) if x > 0 else (-math.inf, -LARGEST)
     exact = Fraction(near)
     return (near if exact <= x else math.nextafter(near, -math.inf)), (
@@ -54,6 +55,7 @@ def plus(a: Bounds, b: Bounds) -> Bounds:
     """Return the sum. An exact 0 stays one: a float difference is 0 only if it is."""
     with np.errstate(invalid="ignore"):
         low, high = a[0] + b[0], a[1] + b[1]
+    # Infinity less infinity may be anything.
     return outward(np.where(np.isnan(low), -math.inf, low), np.where(np.isnan(high), math.inf, high))
 
 

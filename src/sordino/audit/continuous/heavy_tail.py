@@ -20,28 +20,29 @@ from sordino.audit.continuous import series
 from sordino.audit.continuous.enclosures import NEVER, WIDER, Bounds, Floats
 from sordino.audit.continuous.series import Series
 
-_TERMS = 24
+_ALTERNATING_TERMS = 24
 
 
-def _weights() -> tuple[list[float], float]:
+def _chebyshev_weights() -> tuple[list[float], float]:
     """Return the weights of the alternating sum, and what the rest is at most relative to it.
 
     The rest is 1/T_n(3), T_n being a Chebyshev polynomial.
     """
     d, before = Fraction(3), Fraction(1)
     # T_n(3), by the recurrence of the Chebyshev polynomials.
-    for _ in range(_TERMS - 1):
+    for _ in range(_ALTERNATING_TERMS - 1):
         d, before = 6 * d - before, d
+    # b runs through the coefficients of T_n(1 - 2x), and c through their sums, which are the weights.
     b, c = Fraction(-1), -d
     weights = []
-    for k in range(_TERMS):
+    for k in range(_ALTERNATING_TERMS):
         c = b - c
         weights.append(float(abs(c) / d))
-        b *= Fraction(2 * (k + _TERMS) * (k - _TERMS), (2 * k + 1) * (k + 1))
+        b *= Fraction(2 * (k + _ALTERNATING_TERMS) * (k - _ALTERNATING_TERMS), (2 * k + 1) * (k + 1))
     return weights, float(1 / d)
 
 
-_WEIGHTS, _REST = _weights()
+_CHEBYSHEV_WEIGHTS, _CHEBYSHEV_REST = _chebyshev_weights()
 
 
 @final
@@ -90,13 +91,14 @@ class HeavyTail:
 
         def at(t: Floats) -> tuple[Floats, Floats]:
             total, size, power = np.zeros_like(t), np.zeros_like(t), np.ones_like(t)
-            for k, weight in enumerate(_WEIGHTS):
+            for k, weight in enumerate(_CHEBYSHEV_WEIGHTS):
                 term = weight * power / float(self.gamma * k + start)
                 total, size, power = total + term, size + np.abs(term), -power * t
             # The terms that were left out are at most a share of the true sum, hence the divisors.
             error = size * WIDER
-            return (total - error) / (1 + _REST), (total + error) / (1 - _REST)
+            return (total - error) / (1 + _CHEBYSHEV_REST), (total + error) / (1 - _CHEBYSHEV_REST)
 
+        # The sum falls as t rises: its lower bound is that of the larger t.
         low, high = at(t[1])[0], at(t[0])[1]
         return floats.outward(low, high)
 
@@ -108,6 +110,7 @@ class HeavyTail:
         ends = tuple(np.where(side == 0, 0.0, side) for side in logs)
         found = tuple(floats.scaled((np.abs(side),) * 2, size) for side in ends)
         signs = tuple(np.sign(side) * np.sign(float(exponent)) for side in ends)
+        # Signs of logarithm and exponent decide which product is the smallest: all of them are looked at.
         every = [
             np.where(sign < 0, -part, part) for sign, pair in zip(signs, found, strict=True) for part in pair
         ]
@@ -117,13 +120,16 @@ class HeavyTail:
         """Return the integral of 1/(1 + s^gamma) from z >= 0 to infinity."""
         # Both formulas are computed everywhere, each at arguments for which it converges.
         near = np.clip(z, 2.0**-1000, 1.0)
-        inner = floats.outward(*_product((near, near), self._sum(self._power(near, self.gamma), Fraction(1))))
+        inner = floats.outward(
+            *_multiply_enclosures((near, near), self._sum(self._power(near, self.gamma), Fraction(1)))
+        )
+        # At 0 nothing is inside, whatever the clip says.
         below = floats.minus(
             self.half,
             tuple(np.where(z == 0, 0.0, side) for side in inner),  # type: ignore[arg-type]
         )
         far = np.maximum(np.where(np.isinf(z), 1.0, z), 1.0)
-        above = _product(
+        above = _multiply_enclosures(
             self._power(far, 1 - self.gamma), self._sum(self._power(far, -self.gamma), self.gamma - 1)
         )
         low, high = np.where(z <= 1, below[0], above[0]), np.where(z <= 1, below[1], above[1])
@@ -143,7 +149,7 @@ class HeavyTail:
             return self.log_survival(-x)
         # Near 0 the small probability is computed itself: one minus the rest would lose its digits.
         near = np.clip(x, 2.0**-1000, 1.0)
-        inner = _product((near, near), self._sum(self._power(near, self.gamma), Fraction(1)))
+        inner = _multiply_enclosures((near, near), self._sum(self._power(near, self.gamma), Fraction(1)))
         below = floats.minus(floats.log(inner), self._log_mass)
         low, high = self.log_survival(np.maximum(x, 1.0))
         above = floats.log1mexp((np.maximum(-high, 0.0), np.maximum(-low, 0.0)))
@@ -154,12 +160,14 @@ class HeavyTail:
 
     def log_density(self, z: Floats) -> Bounds:
         """Return -log(1 + |z|^gamma) - log C."""
+        # A power of what is farther out, or nearer to 0, would leave the floats.
         size = np.clip(np.abs(z), 2.0**-1000, 2.0**1000)
         logs = floats.scaled(floats.log((np.maximum(size, 1.0),) * 2), self.gamma)
         under = floats.scaled(floats.log((1 / np.minimum(size, 1.0),) * 2), self.gamma)
         exponent = np.where(size >= 1, logs[0], -under[1]), np.where(size >= 1, logs[1], -under[0])
         plain = floats.log1pexp(exponent)
         low, high = floats.minus((-plain[1], -plain[0]), self._log_mass)
+        # Farther out only the upper bound holds: the density there is smaller.
         return np.where(np.abs(z) > size, np.where(size >= 1, NEVER, low), low), np.where(
             np.isinf(z), NEVER, high
         )
@@ -176,15 +184,17 @@ class HeavyTail:
         straight up or down to s_a/s_b.
         """
         low, high = window
+        # The quotient is monotone outside the window only if both answers are inside.
         if not low < min(a[0], b[0]) <= max(a[0], b[0]) < high:
             return math.inf
         ends = [(b[0] - low) / (a[0] - low)] * (not self.one_sided) + [(high - b[0]) / (high - a[0])]
         most = max([Fraction(1), *ends]) * a[1] / b[1]
-        steep = _log_up(most) * float(self.gamma) * (1 + WIDER) if most > 1 else 0.0
-        return (_log_up(b[1] / a[1]) + steep) + 1e-12
+        steep = _log_upper_bound(most) * float(self.gamma) * (1 + WIDER) if most > 1 else 0.0
+        return (_log_upper_bound(b[1] / a[1]) + steep) + 1e-12
 
     def coefficients(self, z: Series, side: Floats) -> Series:
         """Return the Taylor coefficients of the density."""
+        # The law is one of |z|. Only an even power may be taken of z itself.
         size = z if not self.breaks else [series.Ball(part.middle * side, part.radius) for part in z]
         found = series.inverse(series.increased(series.power(size, self.gamma)))
         by = series.reciprocal(series.ball(self.half))
@@ -200,11 +210,11 @@ class HeavyTail:
         ]
 
 
-def _product(a: Bounds, b: Bounds) -> Bounds:
+def _multiply_enclosures(a: Bounds, b: Bounds) -> Bounds:
     return floats.outward(a[0] * b[0], a[1] * b[1])
 
 
-def _log_up(x: Fraction) -> float:
+def _log_upper_bound(x: Fraction) -> float:
     """Return an upper bound of the logarithm."""
     high = np.array([floats.number(x)[1]])
     return float(floats.log((high, high))[1][0])

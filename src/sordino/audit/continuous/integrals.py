@@ -28,8 +28,8 @@ from sordino.errors import InvalidParameter
 Kind = Literal["density", "cdf", "survival"]
 Shifts = tuple[Fraction, ...]
 
-_ROUNDS = 200
-_FINE = 2.0**-36
+_MOST_SPLITTING_ROUNDS = 200
+_FINEST_GAP = 2.0**-36
 """A cell whose bounds are this close, relatively, gains nothing from being split."""
 
 
@@ -67,9 +67,10 @@ class Integrals:
     """
 
     def __init__(self, factors: Sequence[Factor], jobs: Sequence[Shifts]) -> None:
-        unit = _unit(min(factor.scale * factor.law.scale for factor in factors))
+        unit = _choose_unit(min(factor.scale * factor.law.scale for factor in factors))
         self.factors = tuple(factor._replace(scale=factor.scale / unit) for factor in factors)
         self.jobs = [tuple(shift / unit for shift in job) for job in jobs]
+        # Each density is one over a length, and the variable of integration is a length.
         self._stretch = number(unit ** (1 - sum(factor.kind == "density" for factor in factors)))
         self._shifts = np.array([[number(shift) for shift in job] for job in self.jobs]).reshape(
             len(jobs), len(factors), 2
@@ -82,19 +83,23 @@ class Integrals:
         count = len(self.jobs)
         job, x0, x1 = self._grid()
         low, high = self._cells(job, x0, x1)
-        for _ in range(_ROUNDS):
-            least, most = _sums(job, low, count), _sums(job, high, count)
+        for _ in range(_MOST_SPLITTING_ROUNDS):
+            least, most = _sum_by_job(job, low, count), _sum_by_job(job, high, count)
             # In integrals that are not known well enough those cells are split that hold much of the gap.
             wide = (most - least > share * least)[job]
             cells = np.bincount(job, minlength=count)
             gap = high - low
             chosen = (
-                wide & (gap > (share * least / (3 * cells))[job]) & (gap > _FINE * high) & _divisible(x0, x1)
+                wide
+                & (gap > (share * least / (3 * cells))[job])
+                & (gap > _FINEST_GAP * high)
+                & _can_be_split(x0, x1)
             )
             if not chosen.any() or not budget.take(2 * int(chosen.sum())):
                 break
-            middle = _middle(x0[chosen], x1[chosen])
+            middle = _split_point(x0[chosen], x1[chosen])
             owner, left, right = np.repeat(job[chosen], 2), np.repeat(x0[chosen], 2), np.repeat(x1[chosen], 2)
+            # Every chosen cell becomes two, which meet in the middle.
             right[::2] = left[1::2] = middle
             found = self._cells(owner, left, right)
             job = np.concatenate([job[~chosen], owner])
@@ -105,7 +110,7 @@ class Integrals:
         # More than the roundings of a sum over so many cells.
         slop = 1 + (np.bincount(job, minlength=count) + 8) * 2.0**-51
         with np.errstate(over="ignore", under="ignore"):
-            below, above = _sums(job, low, count) / slop, _sums(job, high, count) * slop
+            below, above = _sum_by_job(job, low, count) / slop, _sum_by_job(job, high, count) * slop
             # What is this small may have lost something to an underflow: 0 from below, `TINY` from above.
             least, most = below * self._stretch[0], np.maximum(above * self._stretch[1], floats.TINY)
         return np.where(least < floats.TINY, 0.0, np.minimum(least, floats.LARGEST)), np.where(
@@ -119,7 +124,7 @@ class Integrals:
         """
         jobs, left, right = [], [], []
         for i, job in enumerate(self.jobs):
-            cuts = _cuts(self.factors, job)
+            cuts = _choose_first_cuts(self.factors, job)
             jobs.append(np.full(cuts.size - 1, i))
             left.append(cuts[:-1])
             right.append(cuts[1:])
@@ -138,19 +143,21 @@ class Integrals:
         """
         ends = [(self._at(f, job, x0), self._at(f, job, x1)) for f in range(len(self.factors))]
         ranges = [
-            _range(factor, slope, *at)
+            _enclose_factor(factor, slope, *at)
             for factor, slope, at in zip(self.factors, self._slopes, ends, strict=True)
         ]
+        # Monotone sums: the probability of the cell under the first factor, times bounds of all others.
         low, high = self._carried(ranges[0], ends[0], x0, x1)
         for part in ranges[1:]:
-            low, high = _product((low, high), part)
+            low, high = _multiply_factors((low, high), part)
         if self._smooth:
-            inner = np.isfinite(x0) & np.isfinite(x1) & _divisible(x0, x1)
+            inner = np.isfinite(x0) & np.isfinite(x1) & _can_be_split(x0, x1)
             if inner.any():
                 some = [tuple((a[inner], b[inner]) for a, b in at) for at in ends]
                 finer = self._expanded(job[inner], x0[inner], x1[inner], some)
                 # Both pairs of bounds hold, so that the better end of each counts.
                 low[inner], high[inner] = np.fmax(low[inner], finer[0]), np.fmin(high[inner], finer[1])
+        # Bounds that cross show that a law contradicts itself.
         if (low > high).any():
             i = int((low > high).argmax())
             raise InvalidParameter(
@@ -170,7 +177,8 @@ class Integrals:
         if law.log_density is not None:
             width = floats.outward(x1 - x0, x1 - x0)
             with np.errstate(invalid="ignore"):
-                least, most = _product(values, width)
+                least, most = _multiply_factors(values, width)
+            # What is no number says nothing: fmax and fmin pass over it.
             low, high = np.fmax(low, np.where(np.isfinite(width[1]), least, 0.0)), np.fmin(high, most)
         return low, high
 
@@ -181,7 +189,7 @@ class Integrals:
 
         The last coefficient is taken over all of the cell.
         """
-        middle = _middle(x0, x1)
+        middle = _split_point(x0, x1)
         product: Series | None = None
         unclear = np.zeros(x0.size, dtype=bool)
         for f, factor in enumerate(self.factors):
@@ -203,7 +211,7 @@ class Integrals:
             else Ball(part.middle[:size], part.radius[:size])
             for k, part in enumerate(product)
         ]
-        low, high = series.bounds(series.dot(parts, _weights(down, up)[: len(parts)]))
+        low, high = series.bounds(series.dot(parts, _power_integrals(down, up)[: len(parts)]))
         known = np.isfinite(low) & np.isfinite(high) & ~unclear
         return np.where(known, low, 0.0), np.where(known, high, math.inf)
 
@@ -238,6 +246,7 @@ def cdf(law: Law, z: Bounds) -> Bounds:
 def survival(law: Law, z: Bounds) -> Bounds:
     """Return bounds of P(Z > z)."""
     if law.log_survival is None:
+        # One minus the other: inexact far up, but a bound.
         low, high = cdf(law, z)
         return np.maximum(floats.outward(1 - high, 1 - high)[0], 0.0), floats.outward(1 - low, 1 - low)[1]
     low, high = enclosed(law, "log_survival", z[1])[0], enclosed(law, "log_survival", z[0])[1]
@@ -250,6 +259,7 @@ def enclosed(law: Law, name: str, *at: Floats) -> Bounds:
         np.broadcast_to(np.asarray(side, dtype=np.float64), at[0].shape) for side in getattr(law, name)(*at)
     )
     wrong = np.isnan(low) | np.isnan(high) | (low > high)
+    # A probability is at most 1; a density may be anything.
     if name != "log_density":
         wrong |= low > 0
     if wrong.any():
@@ -262,7 +272,7 @@ def enclosed(law: Law, name: str, *at: Floats) -> Bounds:
     return low, high
 
 
-def _range(factor: Factor, slope: Fraction, left: Bounds, right: Bounds) -> Bounds:
+def _enclose_factor(factor: Factor, slope: Fraction, left: Bounds, right: Bounds) -> Bounds:
     """Return bounds of a factor over each cell, from bounds of its argument at both ends."""
     if factor.kind == "cdf":
         return cdf(factor.law, left)[0], cdf(factor.law, right)[1]
@@ -305,7 +315,7 @@ def _factor_series(
     ]
 
 
-def _weights(down: Floats, up: Floats) -> list[Ball]:
+def _power_integrals(down: Floats, up: Floats) -> list[Ball]:
     """Return the integrals of the powers 0 to ORDER of the distance to the middle."""
     found = []
     left, right = np.ones_like(down), np.ones_like(up)
@@ -318,7 +328,7 @@ def _weights(down: Floats, up: Floats) -> list[Ball]:
     return found
 
 
-def _product(a: Bounds, b: Bounds) -> Bounds:
+def _multiply_factors(a: Bounds, b: Bounds) -> Bounds:
     """Return bounds of a product of numbers that are not negative; 0 times what is not bounded is 0."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         low, high = floats.outward(a[0] * b[0], a[1] * b[1])
@@ -328,12 +338,12 @@ def _product(a: Bounds, b: Bounds) -> Bounds:
     )
 
 
-def _sums(job: NDArray[np.int64], values: Floats, count: int) -> Floats:
+def _sum_by_job(job: NDArray[np.int64], values: Floats, count: int) -> Floats:
     sums: Floats = np.bincount(job, weights=values, minlength=count).astype(np.float64)
     return sums
 
 
-def _middle(x0: Floats, x1: Floats) -> Floats:
+def _split_point(x0: Floats, x1: Floats) -> Floats:
     """Return where a cell is split: in the middle; twice as far out, if it has no end."""
     with np.errstate(invalid="ignore", over="ignore"):
         below, above = x1 - np.abs(x1) - 1, x0 + np.abs(x0) + 1
@@ -342,17 +352,17 @@ def _middle(x0: Floats, x1: Floats) -> Floats:
         )
 
 
-def _divisible(x0: Floats, x1: Floats) -> NDArray[np.bool_]:
-    middle = _middle(x0, x1)
+def _can_be_split(x0: Floats, x1: Floats) -> NDArray[np.bool_]:
+    middle = _split_point(x0, x1)
     return (x0 < middle) & (middle < x1)
 
 
-def _unit(scale: Fraction) -> Fraction:
+def _choose_unit(scale: Fraction) -> Fraction:
     """Return a power of two near a scale."""
     return Fraction(2) ** (scale.numerator.bit_length() - scale.denominator.bit_length())
 
 
-def _cuts(factors: Iterable[Factor], job: Shifts) -> Floats:
+def _choose_first_cuts(factors: Iterable[Factor], job: Shifts) -> Floats:
     """Return where an integral is cut first.
 
     At every break it is cut at both floats next to it: no cell but these tiny ones contains a break.
@@ -366,6 +376,7 @@ def _cuts(factors: Iterable[Factor], job: Shifts) -> Floats:
         for place in factor.law.breaks:
             found += number(place * scale - shift)
     low, high, fine = min(centers), max(centers), min(scales)
+    # Between the answers cells are about as wide as the smallest scale, as far as 64 cells reach.
     steps = min(64, 2 + math.ceil((high - low) / fine))
     found += np.linspace(low, high, steps).tolist()
     reach = fine / 2

@@ -115,6 +115,7 @@ class Law:
         listed = sorted(PLACE("Law.breaks", x) for x in given_breaks)
         shapes = ("concave",) if log_concave else ("any",)
         common = {"scale": SPAN("Law.scale", scale), "log_concave": log_concave, "shapes": shapes}
+        # A law of a caller has no Taylor coefficients, and nothing is known of its tail.
         self._set(given | common | {"breaks": tuple(listed), "name": name})
 
     def _set(self, values: dict[str, Any]) -> None:
@@ -162,9 +163,10 @@ class Law:
         return Law._made(
             scale,
             name="Law.exponential",
-            outside=_one_sided_shift,
+            outside=_bound_one_sided_shift,
             log_density=formulas.exponential,
             log_cdf=lambda x: floats.log1mexp((x, x)),
+            # Nothing is rounded: both bounds are the same.
             log_survival=lambda x: (-np.maximum(x, 0.0),) * 2,
             breaks=(Fraction(0),),
             bends=((0.0, 0.0),),
@@ -180,7 +182,7 @@ class Law:
         return Law._made(
             scale,
             name="Law.laplace",
-            outside=_shift,
+            outside=_bound_shift,
             log_density=formulas.unimodal(lambda z: floats.minus((-np.abs(z),) * 2, formulas.LN_2)),
             log_cdf=formulas.laplace_cdf,
             log_survival=lambda x: formulas.laplace_cdf(-x),
@@ -197,6 +199,7 @@ class Law:
         """Return the law of the distribution function exp(-e^-z), times the scale."""
         return Law._made(
             scale,
+            # The log ratio of two such densities has no bound, so that nothing is said of the tail.
             name="Law.gumbel",
             log_density=formulas.unimodal(formulas.gumbel),
             log_cdf=lambda x: formulas.negative(formulas.falling(x)),
@@ -211,7 +214,7 @@ class Law:
         return Law._made(
             scale,
             name="Law.logistic",
-            outside=_shift,
+            outside=_bound_shift,
             log_density=formulas.unimodal(formulas.logistic),
             log_cdf=lambda x: formulas.negative(floats.log1pexp((-x, -x))),
             log_survival=lambda x: formulas.negative(floats.log1pexp((x, x))),
@@ -227,6 +230,7 @@ class Law:
         """
         return Law._made(
             scale,
+            # No bound in the tail, as for Gumbel noise.
             name="Law.gaussian",
             log_density=formulas.unimodal(formulas.gaussian),
             shapes=("concave",),
@@ -263,14 +267,19 @@ class Law:
 
 
 # `window` is there for the signature of `Outside`.
-def _shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  # noqa: ARG001
+def _bound_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:  # noqa: ARG001
     """Bound the log ratio by the move over the scale.
 
     The slopes of the log density are at most one over the scale.
     """
+    # With two scales the log ratio may grow without end.
     return floats.number(abs(a[0] - b[0]) / a[1])[1] if a[1] == b[1] else math.inf
 
 
-def _one_sided_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:
+def _bound_one_sided_shift(window: tuple[Fraction, Fraction], a: Placed, b: Placed) -> float:
     """Bound it in the same way: below the window both densities are 0, if it reaches down to both answers."""
-    return _shift(window, a, b) if window[0] <= min(a[0], b[0]) and max(a[0], b[0]) <= window[1] else math.inf
+    return (
+        _bound_shift(window, a, b)
+        if window[0] <= min(a[0], b[0]) and max(a[0], b[0]) <= window[1]
+        else math.inf
+    )

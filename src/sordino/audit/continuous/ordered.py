@@ -74,6 +74,7 @@ class Ordered:
 
     def beyond(self) -> tuple[float, float, int]:
         """Return the same for the log ratio less what is claimed."""
+        # The claim is rounded against the bound: up for the lower one, down for the upper one.
         low = floats.outward(*(self.least - self._each(self.epsilons, up=True),) * 2)[0]
         high = floats.outward(*(self.most - self._each(self.epsilons, up=False),) * 2)[1]
         place = int(low.argmax())
@@ -143,6 +144,7 @@ class Ordered:
         `discounted`: less what is claimed for each label.
         """
         a, b = self.cells.a, self.cells.b
+        # 1 - alpha is negative: the lower line needs b from above, the upper one b from below.
         low = [
             self._tilted(alpha, one, other)[0]
             for one, other in ((a.low_left, b.high_left), (a.low_right, b.high_right))
@@ -164,11 +166,13 @@ class Ordered:
         rest = 0.0
         if self.unresolved:
             outside = number(alpha - 1)[1] * self.outside * (1 + floats.WIDER)
+            # e^700 is still a float.
             rest = self.unresolved * math.exp(outside) * (1 + floats.WIDER) if outside < 700 else math.inf
         sums = (
             np.array([total(np.nan_to_num(least, nan=0.0, posinf=math.inf), up=False)]),
             np.array(
                 [
+                    # Cells that were left out may hold any divergence.
                     total(np.nan_to_num(most, nan=math.inf, posinf=math.inf), up=True) * (1 + floats.WIDER)
                     + rest
                     + (math.inf if self.lost else 0.0)

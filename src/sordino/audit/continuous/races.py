@@ -83,6 +83,7 @@ class Race(SharedShift):
             and len(answers) == 2
             and isinstance(answers[0], tuple | list | np.ndarray)
         ):
+            # A list of numbers and one number: scores and their scale.
             scores, scale = answers[0], SPAN("the scale in audit.exact.answers", answers[1])
             if self.sensitivity is not None:
                 raise InvalidParameter(
@@ -91,6 +92,7 @@ class Race(SharedShift):
                 )
         listed = [PLACE("audit.exact.answers", x) for x in np.asarray(scores, dtype=object).ravel().tolist()]
         laws: tuple[Law, ...] = self.noise  # type: ignore[assignment]
+        # One law serves all answers.
         laws = laws * len(listed) if len(laws) == 1 else laws
         if len(laws) != len(listed) or len(listed) <= self.k:
             raise InvalidParameter(
@@ -132,7 +134,7 @@ class Race(SharedShift):
         # The integral is over the value of the winner; all others are below.
         if not reals:
             return [
-                _product(
+                _build_race_product(
                     scores,
                     scale,
                     laws,
@@ -143,7 +145,7 @@ class Race(SharedShift):
         # The integral is over the value of the runner-up; winners are above it by their gaps, others below.
         won = [("density", i, up) for i, up in zip(winners, above, strict=True)]
         return [
-            _product(
+            _build_race_product(
                 scores,
                 scale,
                 laws,
@@ -159,7 +161,7 @@ class Race(SharedShift):
     def _beyond(self, answers: Any, label: Any, real: Fraction) -> Products:
         # The integral is over the value of the winner; all others are at least `real` below it.
         scores, scale, laws = self._items(answers)
-        return _product(
+        return _build_race_product(
             scores,
             scale,
             laws,
@@ -168,10 +170,11 @@ class Race(SharedShift):
 
     def _kinks(self, answers: Any) -> list[Fraction]:
         scores, _, _ = self._items(answers)
+        # Kinks lie where breaks of two answers meet; no gap is negative.
         return [x - y for x in scores for y in scores if x >= y]
 
 
-def _product(
+def _build_race_product(
     scores: Sequence[Fraction],
     scale: Fraction,
     laws: Sequence[Law],

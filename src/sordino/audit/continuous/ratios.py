@@ -17,7 +17,7 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit.continuous.enclosures import TINY as _LOST
+from sordino.audit.continuous.enclosures import TINY as _LOST_TO_UNDERFLOW
 from sordino.audit.continuous.enclosures import WIDER, Bounds, Floats, mean_exponential, outward, total
 from sordino.audit.continuous.envelopes import Lines, OverCells, Piece, lines, summed
 from sordino.audit.continuous.integrals import Budget
@@ -25,7 +25,7 @@ from sordino.audit.continuous.integrals import Budget
 TINY = 2.0**-46
 """A cell this narrow, relative to where it is, is not split."""
 
-_HELPS = 0.8
+_HELPFUL_FACTOR = 0.8
 """How much a round of splitting has to help to be followed by another one.
 
 It has to lessen what is not known of the probabilities by this factor.
@@ -94,12 +94,12 @@ class Cells(NamedTuple):
         sides = []
         for side in (self.a, self.b):
             # Each line is followed to the new point, with more than the rounding on the unfavorable side.
-            low = outward(*(side.low_left + (side.low_right - side.low_left) * share,) * 2)[0] - _between(
-                side.low_left, side.low_right
-            )
-            high = outward(*(side.high_left + (side.high_right - side.high_left) * share,) * 2)[1] + _between(
-                side.high_left, side.high_right
-            )
+            low = outward(*(side.low_left + (side.low_right - side.low_left) * share,) * 2)[
+                0
+            ] - _interpolation_error(side.low_left, side.low_right)
+            high = outward(*(side.high_left + (side.high_right - side.high_left) * share,) * 2)[
+                1
+            ] + _interpolation_error(side.high_left, side.high_right)
             sides.append(
                 Lines(
                     *map(
@@ -132,7 +132,7 @@ class Cells(NamedTuple):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             least, most = outward(low * self.width, high * self.width)
         none = (high == 0) | (self.width == 0)
-        return np.maximum(least - _LOST, 0.0), np.where(none, 0.0, most + _LOST)
+        return np.maximum(least - _LOST_TO_UNDERFLOW, 0.0), np.where(none, 0.0, most + _LOST_TO_UNDERFLOW)
 
 
 Rule = Callable[[Cells], Marks]
@@ -151,13 +151,14 @@ def joined(parts: Sequence[Cells]) -> Cells:
     return Cells(start, end, width, a, b)
 
 
-def _between(left: Floats, right: Floats) -> Floats:
+def _interpolation_error(left: Floats, right: Floats) -> Floats:
     """Return more than the roundings of an interpolation."""
     return WIDER * (np.abs(left) + np.abs(right))
 
 
 def atom(a: tuple[float, float], b: tuple[float, float]) -> Cells:
     """Return one output with these bounds of its log probabilities."""
+    # An atom has no place, and constant lines.
     nowhere, sides = (
         np.array([math.nan]),
         [Lines(*(np.array([x]) for x in (low, low, high, high))) for low, high in (a, b)],
@@ -175,7 +176,7 @@ def difference(a: Bounds, b: Bounds) -> Bounds:
 
 def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[float] = ()) -> Cells:
     """Return the cells of two curves over one interval, split until none is unclear, or the budget ends."""
-    x = _points(a, b, cuts)
+    x = _choose_first_points(a, b, cuts)
     values = [curve.at(x) for curve in (a, b)]
     while True:
         sides = [curve.lines(x, at) for curve, at in zip((a, b), values, strict=True)]
@@ -184,11 +185,13 @@ def compared(a: Curve, b: Curve, unclear: Rule, budget: Budget, cuts: Sequence[f
         # Lines of a cell come from its neighbors, too.
         chosen |= np.append(chosen[1:], False) | np.insert(chosen[:-1], 0, False)
         middle = x[:-1] / 2 + x[1:] / 2
+        # Floats end somewhere: what is this narrow stays as it is.
         chosen &= np.diff(x) > TINY * np.maximum(np.abs(x[:-1]), np.abs(x[1:]))
         new = middle[chosen]
         # Each new point is looked at on both curves.
         if not new.size or not budget.take(2 * new.size):
             return cells
+        # New points go to their places, with their values beside them.
         where = np.searchsorted(x, new)
         for i, curve in enumerate((a, b)):
             low, high = curve.at(new)
@@ -227,7 +230,8 @@ def weighed(share: float) -> Rule:
         nonlocal before
         gaps = [high - low for low, high in (cells.mass(cells.a), cells.mass(cells.b))]
         now = sum(total(np.nan_to_num(gap, nan=0.0, posinf=1.0), up=True) for gap in gaps)
-        if now > before * _HELPS:
+        # The last round hardly helped, so that no further one is asked for.
+        if now > before * _HELPFUL_FACTOR:
             return np.zeros(cells.width.size, dtype=bool)
         before = now
         marks: Marks = np.maximum(*gaps) > share / cells.width.size
@@ -236,7 +240,7 @@ def weighed(share: float) -> Rule:
     return unclear
 
 
-def _points(a: Curve, b: Curve, cuts: Sequence[float]) -> Floats:
+def _choose_first_points(a: Curve, b: Curve, cuts: Sequence[float]) -> Floats:
     """Return the first points: evenly spread, and ever closer to the ends of all pieces."""
     ends = sorted({end for curve in (a, b) for piece in curve.pieces for end in (piece.start, piece.end)})
     first, last = ends[0], ends[-1]

@@ -22,13 +22,13 @@ from sordino.audit.report import ExactReport, Witness
 from sordino.audit.views import Claimed, Views, above, interval_beyond
 from sordino.errors import InvalidParameter
 
-_PARTS = 4 * TINY
+_NARROWEST_CELL = 4 * TINY
 """Cells this narrow that nothing is known of, around a break, are left out and counted as unresolved."""
 
 
 @final
 @dataclass(eq=False)
-class _Found:
+class _CellFindings:
     """The worst bounds that were found so far."""
 
     deltas: list[tuple[float, float]]
@@ -56,7 +56,7 @@ def report(
     """Return the worst over all pairs and both orders."""
     claimed = Claimed(subject.cost, subject.cost_of)
     views = claimed.views(orders, epsilons)
-    found = _Found(
+    found = _CellFindings(
         deltas=[(0.0, 0.0)] * len(views.epsilons),
         divergences=[(-math.inf, -math.inf, 0.0)] * len(views.orders),
     )
@@ -66,30 +66,33 @@ def report(
         found.tail = max(found.tail, forth.unresolved)
         # The other order has the same cells with the sides exchanged.
         ends = [
-            _taken(found, _ordered(forth, claimed, turned=turned), *((b, a) if turned else (a, b)), views)
+            _take_in_order(
+                found, _order_cells(forth, claimed, turned=turned), *((b, a) if turned else (a, b)), views
+            )
             for turned in (False, True)
         ]
         found.interval = max(found.interval, interval_beyond(subject.cost, *ends))
-    return _reported(subject, found, claimed, views, asked, len(pairs))
+    return _write_cell_report(subject, found, claimed, views, asked, len(pairs))
 
 
 def loss(subject: Continuous, a: Any, b: Any, asked: Asked) -> float:
     """Return the lower bound of the loss less the claim, of the worse order: what a search climbs."""
     claimed = Claimed(subject.cost, subject.cost_of)
     forth = subject.compared(a, b, asked)
-    both = [_ordered(forth, claimed, turned=turned) for turned in (False, True)]
+    both = [_order_cells(forth, claimed, turned=turned) for turned in (False, True)]
     if isinstance(subject.cost.pure(), Fraction):
         return max(each.beyond()[0] for each in both)
     return max(each.renyi(Fraction(2), discounted=True)[0] for each in both)
 
 
-def _ordered(compared: Compared, claimed: Claimed, *, turned: bool) -> Ordered:
+def _order_cells(compared: Compared, claimed: Claimed, *, turned: bool) -> Ordered:
     """Return all cells in one order, without the tiny ones that nothing is known of."""
     labels = [label for label, _ in compared.cells]
     places = np.concatenate([np.full(cells.width.size, i) for i, (_, cells) in enumerate(compared.cells)])
     cells = joined([cells for _, cells in compared.cells])
     with np.errstate(invalid="ignore"):
-        narrow = cells.width <= _PARTS * np.maximum(
+        # Relative to where a cell is; at 0, to a number that is tiny itself.
+        narrow = cells.width <= _NARROWEST_CELL * np.maximum(
             np.maximum(np.abs(cells.start), np.abs(cells.end)), 2.0**-1000
         )
     # A loss that is infinite for certain is known: such a cell stays.
@@ -104,13 +107,14 @@ def _ordered(compared: Compared, claimed: Claimed, *, turned: bool) -> Ordered:
         else 0.0
     )
     kept = cells.chosen(~gone)
+    # What is known of the rest has an order, too.
     outside = compared.outside[1 if turned else 0]
     return Ordered(
         labels, places[~gone], kept.turned if turned else kept, compared.unresolved, lost, outside, claimed
     )
 
 
-def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float:
+def _take_in_order(found: _CellFindings, order: Ordered, a: Any, b: Any, views: Views) -> float:
     """Take in one order of one pair, and return the lower bound of its loss."""
     pure = isinstance(order.claimed.whole.pure(), Fraction)
     least, most, place = order.worst()
@@ -118,6 +122,7 @@ def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float
     covered = not order.unresolved or order.outside < math.inf
     if order.unresolved and covered:
         most = max(most, order.outside)
+    # With nothing left out, the bound is about every output.
     everywhere = most if covered and not order.lost else math.inf
     if found.witness is None or least > found.least:
         found.witness = order.witness(place, a, b, pure=pure)
@@ -144,8 +149,8 @@ def _taken(found: _Found, order: Ordered, a: Any, b: Any, views: Views) -> float
     return least
 
 
-def _reported(
-    subject: Continuous, found: _Found, claimed: Claimed, views: Views, asked: Asked, pairs: int
+def _write_cell_report(
+    subject: Continuous, found: _CellFindings, claimed: Claimed, views: Views, asked: Asked, pairs: int
 ) -> ExactReport:
     at_claim, deltas = claimed.deltas(views.epsilons, found.deltas)
     if found.witness is None:
@@ -166,6 +171,7 @@ def _reported(
         overrun=found.overrun,
         audited=found.cells,
         outputs=found.cells,
+        # A sum of upper bounds may be above 1; a probability is not.
         unresolved=min(1.0, found.unresolved),
         tail=min(1.0, found.tail),
         pairs=pairs,
@@ -173,6 +179,7 @@ def _reported(
         partitioned=asked.cuts is not None,
         declared=False,
         checked=subject.sensitivity is not None,
+        # Nothing was played: the law is what the subject says.
         stated=True,
         assumed="; ".join(dict.fromkeys(found.assumed)),
     )

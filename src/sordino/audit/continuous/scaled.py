@@ -19,7 +19,7 @@ from sordino.errors import InvalidParameter
 from sordino.mechanisms import SmoothMechanism
 from sordino.mechanisms.smooth.clamped_bound import clamped_bound
 
-_WIDE = 1 << 6
+_WINDOW_REACH = 1 << 6
 """The window reaches so many ceilings/alpha to both sides."""
 
 
@@ -31,10 +31,13 @@ def smooth_mechanism(mechanism: SmoothMechanism, n: int) -> Continuous:
         )
     low, high = to_fraction(mechanism.floor), to_fraction(mechanism.ceiling)
     alpha = Fraction(mechanism.alpha)
-    window = -_WIDE * high / alpha, _WIDE * high / alpha
+    # The noise is widest where the bound is the ceiling: ceiling/alpha.
+    window = -_WINDOW_REACH * high / alpha, _WINDOW_REACH * high / alpha
+    # Noise for a bound of 1; each answer brings its own bound as the scale.
     plain = added(Law.cauchy(mechanism.noise.gamma, 1 / alpha), window, scaled=True)
 
     def kept(pair: Any) -> tuple[Any, Fraction]:
+        # The bound is clamped by the function that a release calls.
         value, bound = pair
         return value, clamped_bound(bound, 1, low, high, "SmoothMechanism")
 

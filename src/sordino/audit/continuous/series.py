@@ -23,8 +23,9 @@ ORDER = 10
 It is even, so that the power of the distance to the middle keeps its sign.
 """
 
-_MORE = 1 + 2.0**-40
-_ROUNDING = 2.0**-51
+_RADIUS_WIDENING = 1 + 2.0**-40
+# Four times the rounding of a single operation.
+_SERIES_ROUNDING = 2.0**-51
 
 
 class Ball(NamedTuple):
@@ -42,7 +43,11 @@ def ball(bounds: Bounds) -> Ball:
     """Return the ball around all numbers between the bounds."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = bounds[0] / 2 + bounds[1] / 2
-        radius = np.maximum(bounds[1] - middle, middle - bounds[0]) * _MORE + np.abs(middle) * _ROUNDING
+        # The farther end counts; what is added is more than the rounding of the middle.
+        radius = (
+            np.maximum(bounds[1] - middle, middle - bounds[0]) * _RADIUS_WIDENING
+            + np.abs(middle) * _SERIES_ROUNDING
+        )
     return Ball(middle, radius)
 
 
@@ -55,8 +60,8 @@ def constant(x: Fraction, like: Floats) -> Ball:
 def bounds(a: Ball) -> Bounds:
     """Return floats on both sides of the ball."""
     with np.errstate(invalid="ignore", over="ignore"):
-        slop = np.abs(a.middle) * _ROUNDING + TINY
-        return a.middle - a.radius * _MORE - slop, a.middle + a.radius * _MORE + slop
+        slop = np.abs(a.middle) * _SERIES_ROUNDING + TINY
+        return a.middle - a.radius * _RADIUS_WIDENING - slop, a.middle + a.radius * _RADIUS_WIDENING + slop
 
 
 def times(a: Ball, b: Ball) -> Ball:
@@ -71,9 +76,10 @@ def dot(left: list[Ball], right: list[Ball]) -> Ball:
         for a, b in zip(left, right, strict=True):
             product = a.middle * b.middle
             middle = middle + product
+            # The rounding of a sum is relative to the sizes of its terms, not to the sum.
             size = size + np.abs(product)
             radius = radius + np.abs(a.middle) * b.radius + a.radius * (np.abs(b.middle) + b.radius)
-        return Ball(middle, radius * _MORE + size * ((len(left) + 1) * _ROUNDING) + TINY)
+        return Ball(middle, radius * _RADIUS_WIDENING + size * ((len(left) + 1) * _SERIES_ROUNDING) + TINY)
 
 
 def linear(at: Ball, slope: Fraction) -> Series:
@@ -94,14 +100,14 @@ def multiple(a: Ball, n: int) -> Ball:
     """Return a ball times a whole number."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = a.middle * n
-        return Ball(middle, a.radius * n * _MORE + np.abs(middle) * _ROUNDING)
+        return Ball(middle, a.radius * n * _RADIUS_WIDENING + np.abs(middle) * _SERIES_ROUNDING)
 
 
 def divided(a: Ball, n: int) -> Ball:
     """Return a ball divided by a whole number."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = a.middle / n
-        return Ball(middle, a.radius / abs(n) * _MORE + np.abs(middle) * _ROUNDING + TINY)
+        return Ball(middle, a.radius / abs(n) * _RADIUS_WIDENING + np.abs(middle) * _SERIES_ROUNDING + TINY)
 
 
 def changed(a: Series, factor: Fraction) -> Series:
@@ -115,7 +121,7 @@ def raised(a: Series) -> Series:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         middle = np.exp(a[0].middle)
         # Within a radius r of m the exponential differs from e^m by at most e^m (e^r - 1).
-        radius = middle * np.expm1(a[0].radius) * _MORE + middle * WIDER + TINY
+        radius = middle * np.expm1(a[0].radius) * _RADIUS_WIDENING + middle * WIDER + TINY
         # Beyond a radius of 1 an underflow could hide more than TINY.
         first = Ball(middle, np.where(a[0].radius < 1, radius, math.inf))
     found = [first]
@@ -141,8 +147,11 @@ def reciprocal(a: Ball) -> Ball:
     """Return one over the ball; anything at all where it contains 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         middle = 1 / a.middle
-        least = np.abs(a.middle) * (1 - _ROUNDING) - a.radius
-        radius = a.radius / (np.abs(a.middle) * least) * _MORE**2 + np.abs(middle) * _ROUNDING
+        # 1/x differs from 1/m by at most r / (|m| (|m| - r)) where x is within r of m.
+        least = np.abs(a.middle) * (1 - _SERIES_ROUNDING) - a.radius
+        radius = (
+            a.radius / (np.abs(a.middle) * least) * _RADIUS_WIDENING**2 + np.abs(middle) * _SERIES_ROUNDING
+        )
     return Ball(middle, np.where(least > 0, radius, math.inf))
 
 
@@ -180,7 +189,7 @@ def minus(a: Ball, b: Ball) -> Ball:
     """Return the difference."""
     with np.errstate(invalid="ignore", over="ignore"):
         middle = a.middle - b.middle
-        return Ball(middle, (a.radius + b.radius) * _MORE + np.abs(middle) * _ROUNDING)
+        return Ball(middle, (a.radius + b.radius) * _RADIUS_WIDENING + np.abs(middle) * _SERIES_ROUNDING)
 
 
 def increased(a: Series) -> Series:

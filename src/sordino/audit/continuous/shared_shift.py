@@ -31,12 +31,12 @@ from sordino.audit.continuous.ratios import Cells, Curve, atom, compared, within
 from sordino.constraints import TRUTH, shown
 from sordino.errors import InvalidParameter
 
-_FINEST = 1e-11
-_SHARE = 1 / 16
-_FARTHEST = 2000
-_CELLS = 4_000_000
-_FIRST = 16
-_LOST = 1e-6
+_FINEST_SHARE = 1e-11
+_SLACK_SHARE = 1 / 16
+_FARTHEST_IN_SCALES = 2000
+_MOST_SHIFT_CELLS = 4_000_000
+_FIRST_CELLS = 16
+_LARGEST_MISSING_MASS = 1e-6
 
 
 class Outcome(NamedTuple):
@@ -120,7 +120,7 @@ class SharedShift(Continuous):
         -------
         tuple of float
         """
-        low, high = self._point(answers, self._split(output), slack, Budget(_CELLS))
+        low, high = self._point(answers, self._split(output), slack, Budget(_MOST_SHIFT_CELLS))
         return float(low), float(high)
 
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
@@ -158,7 +158,7 @@ class SharedShift(Continuous):
             # Called for its check only: lower bounds that add up to more than 1 are refused.
             rest([mass[0] for mass in masses], repr(self))
             most = sum(float(mass[1].sum()) for mass in masses) + left
-            if most < 1 - _LOST:
+            if most < 1 - _LARGEST_MISSING_MASS:
                 raise InvalidParameter(
                     f"{self!r} must have laws of probability 1; its outputs have {most:.9g} together."
                 )
@@ -182,7 +182,7 @@ class SharedShift(Continuous):
             raise InvalidParameter(f"{type(self).__name__}.outputs must list at least one output.")
         left = max(
             rest([np.zeros(1), *(each.mass(side(each))[0] for each in plain)], repr(self))
-            for side in (_first, _second)
+            for side in (_select_lines_of_a, _select_lines_of_b)
         )
         return Compared(cells=cells, unresolved=left, outside=(math.inf, math.inf), assumed=self._assumed(a))
 
@@ -191,6 +191,7 @@ class SharedShift(Continuous):
     ) -> tuple[Any, Any]:
         label, reals = output
         parts = [self._logs([part], slack, budget) for part in self._density(answers, label, reals)]
+        # The sum is taken in logarithms: a term may be too small for a float.
         low, high = floats.log_total(
             (np.array([part[0] for part in parts]), np.array([part[1] for part in parts]))
         )
@@ -200,7 +201,7 @@ class SharedShift(Continuous):
         """Return bounds of the logarithms of integrals with the same factors."""
         smooth = all(factor.law.coefficients is not None for factor in products[0].factors)
         # Smooth laws are integrated to many digits at little cost, others only as far as is needed.
-        share = min(slack * _SHARE, _FINEST) if smooth else slack * _SHARE * 4
+        share = min(slack * _SLACK_SHARE, _FINEST_SHARE) if smooth else slack * _SLACK_SHARE * 4
         return floats.log(
             Integrals(products[0].factors, [part.shifts for part in products]).bounds(share, budget)
         )
@@ -222,11 +223,13 @@ class SharedShift(Continuous):
         kinks = sorted({*self._kinks(a), *self._kinks(b)})
         start = float(outcome.start)
         end, left = self._end(outcome, a, b, asked, count)
+        # Integrals of log-concave functions are log-concave in the gap ("Races" on the proof page).
         pieces = [Piece(start, end, "concave")]
         one, other = (
-            Curve(pieces, partial(self._terms, answers, outcome.label, asked), first=_FIRST)
+            Curve(pieces, partial(self._terms, answers, outcome.label, asked), first=_FIRST_CELLS)
             for answers in (a, b)
         )
+        # A kink may be no float: both floats next to it are cuts.
         cuts = sorted({end for kink in kinks for end in floats.number(kink)})
         return compared(one, other, within(asked.slack), asked.budget, cuts), left
 
@@ -247,6 +250,7 @@ class SharedShift(Continuous):
         reach = max(law.scale for law in laws) * 8
         spread = max((abs(kink) for answers in (a, b) for kink in self._kinks(answers)), default=Fraction(0))
         while True:
+            # Ends of cells are floats.
             end = Fraction(float(max(outcome.start, spread) + reach))
             tails = [
                 self._logs([self._beyond(answers, outcome.label, end)], 0.01, asked.budget)[1]
@@ -254,7 +258,7 @@ class SharedShift(Continuous):
             ]
             left = max(float(floats.exp((tail, tail))[1][0]) for tail in tails)
             # The tails of all labels share what may be left out.
-            if left * count <= asked.tail or reach > _FARTHEST * max(law.scale for law in laws):
+            if left * count <= asked.tail or reach > _FARTHEST_IN_SCALES * max(law.scale for law in laws):
                 return float(end), left
             reach *= Fraction(5, 4)
 
@@ -272,10 +276,14 @@ class SharedShift(Continuous):
                 for cut in cuts[passed:]
             ]
             levels = [whole, *((float(low[0]), float(high[0])) for low, high in beyond), (0.0, 0.0)]
-            sides.append([(0.0, 0.0)] * passed + [_less(one, other) for one, other in pairwise(levels)])
+            sides.append(
+                [(0.0, 0.0)] * passed
+                + [_subtract_probabilities(one, other) for one, other in pairwise(levels)]
+            )
         return classes(outcome.label, asked.cuts or (), sides)
 
     def _density_of_all(self, answers: Any, outcome: Outcome, asked: Asked) -> tuple[float, float]:
+        # All numbers of a label lie above its start.
         low, high = floats.exp(
             self._logs([self._beyond(answers, outcome.label, outcome.start)], asked.slack, asked.budget)
         )
@@ -288,17 +296,17 @@ class SharedShift(Continuous):
         )
 
 
-def _less(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+def _subtract_probabilities(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
     """Return bounds of the difference of two probabilities, the first being the larger one."""
     low, high = floats.outward(np.array([a[0] - b[1]]), np.array([a[1] - b[0]]))
     return max(0.0, float(low[0])), max(0.0, float(high[0]))
 
 
-def _first(cells: Cells) -> Any:
+def _select_lines_of_a(cells: Cells) -> Any:
     return cells.a
 
 
-def _second(cells: Cells) -> Any:
+def _select_lines_of_b(cells: Cells) -> Any:
     return cells.b
 
 

@@ -21,13 +21,14 @@ from sordino.mechanisms.smooth.smooth_selection import scale_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class _Scaled(Continuous):
+class _ScaledRace(Continuous):
     """A race that takes the scores, followed by their smooth bound."""
 
     mechanism: SmoothSelection
 
     def compared(self, a: Any, b: Any, asked: Asked) -> Compared:
         law = Law.cauchy(self.mechanism.noise.gamma, one_sided=self.mechanism.sided == "one")
+        # A race takes a pair of scores and scale: the scale may differ between neighbors.
         return Race(noise=law, cost=self.cost, name=self.name).compared(
             self._placed(a), self._placed(b), asked
         )
@@ -35,6 +36,7 @@ class _Scaled(Continuous):
     def _placed(self, numbers: Sequence[Any]) -> tuple[list[Any], Fraction]:
         if len(numbers) != self.mechanism.candidates + 1:
             raise InvalidParameter("audit.exact needs the same number of answers on both sides.")
+        # The scale is computed by the function that a release calls.
         return list(numbers[:-1]), Fraction(scale_of(self.mechanism, numbers[-1]))
 
 
@@ -46,4 +48,4 @@ def smooth_selection(mechanism: SmoothSelection, n: int) -> Continuous:
             f"followed by their smooth bound; got {n} "
             "numbers."
         )
-    return _Scaled(mechanism=mechanism, cost=mechanism.cost, name=repr(mechanism))
+    return _ScaledRace(mechanism=mechanism, cost=mechanism.cost, name=repr(mechanism))

@@ -25,7 +25,7 @@ from sordino.sensitivity import Sensitivity
 
 Rows = NDArray[np.int64]
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_MOVES_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 UNASKED, BELOW, CHEAP, DEAR = -1, 0, 1, 2
 BOUNDARY = 2
 
@@ -37,12 +37,14 @@ def play(q: Any, noise: Rows) -> Rows:
     of its own the dear branch of the second question takes half of the draw of the cheap one, rounded down:
     that has the right law.
     """
+    # Both questions are compared with the same noisy threshold, 0 plus its noise.
     rho, first, cheap = noise[:, 0], q[0] + noise[:, 1] - noise[:, 0], q[1] + noise[:, 2] - noise[:, 0]
     dear = q[1] + (noise[:, 3] if noise.shape[1] > 3 else noise[:, 2] // 2) - rho
     found = np.where(first >= 0, DEAR, BELOW)
     # The cheap branch is tried first, the dear one only where it fails.
     then = np.where(cheap >= BOUNDARY, CHEAP, np.where(dear >= 0, DEAR, BELOW))
     then = np.where(found == DEAR, UNASKED, then)
+    # Only a positive has a gap.
     gaps = np.where(found == DEAR, first, 0), np.where(then == CHEAP, cheap, np.where(then == DEAR, dear, 0))
     return np.column_stack([found, gaps[0], then, gaps[1]])
 
@@ -92,10 +94,16 @@ def adaptive(
     """Return the mechanism with noise of these rates, the first that of the threshold, sold for `epsilon`."""
     laws = [Geometric(Fraction(rate)) for rate in rates]
     return Subject(
-        laws=laws, play=play, cost=Pure(epsilon=epsilon), cost_of=cost_of, sensitivity=_EITHER_WAY, name=name
+        laws=laws,
+        play=play,
+        cost=Pure(epsilon=epsilon),
+        cost_of=cost_of,
+        sensitivity=_MOVES_EITHER_WAY,
+        name=name,
     )
 
 
+# The first one is right, all others are sold for less than they lose.
 ADAPTIVE = (
     Control(
         name="adaptive sparse vector, each transcript at its own cost",

@@ -26,19 +26,21 @@ from sordino.audit.controls.control import Control
 from sordino.cost import Pure
 from sordino.noise.probability import contexts, exp_bounds
 
-_ONE = Pure(epsilon=1)
-_WINDOW = (-60, 60)
-_CUT = 8
+_PURE_ONE = Pure(epsilon=1)
+_NOISE_WINDOW = (-60, 60)
+_CUT_OFF_SCALES = 8
 
 BELOW = Law.exponential(2).mirrored()
 """Exponential noise with the other sign."""
 
-_CAUCHY = HeavyTail(Fraction(4), one_sided=False)
+_CAUCHY_LAW = HeavyTail(Fraction(4), one_sided=False)
 
 
 def cut_off(low: Floats, high: Floats, answer: Any) -> Bounds:
     """Return the log density of heavy-tailed noise that was cut off at eight scales."""
-    beyond = floats.plus(_CAUCHY.log_survival(np.array([_CUT])), floats.log((np.array([2.0]),) * 2))
+    beyond = floats.plus(
+        _CAUCHY_LAW.log_survival(np.array([_CUT_OFF_SCALES])), floats.log((np.array([2.0]),) * 2)
+    )
     # The law is conditioned on what was not cut off: its density is divided by that probability.
     kept = floats.log1mexp((-beyond[1], -beyond[0]))
     z = floats.minus((low, high), (np.full(1, float(answer)),) * 2)
@@ -47,8 +49,10 @@ def cut_off(low: Floats, high: Floats, answer: Any) -> Bounds:
         np.maximum(np.abs(z[0]), np.abs(z[1])),
         np.where(z[0] * z[1] <= 0, 0.0, np.minimum(np.abs(z[0]), np.abs(z[1]))),
     )
-    found = floats.minus((_CAUCHY.log_density(far)[0], _CAUCHY.log_density(near)[1]), kept)
-    return np.where(far <= _CUT, found[0], NEVER), np.where(near <= _CUT, found[1], NEVER)
+    found = floats.minus((_CAUCHY_LAW.log_density(far)[0], _CAUCHY_LAW.log_density(near)[1]), kept)
+    return np.where(far <= _CUT_OFF_SCALES, found[0], NEVER), np.where(
+        near <= _CUT_OFF_SCALES, found[1], NEVER
+    )
 
 
 @lru_cache
@@ -63,6 +67,7 @@ def log_odds(answers: tuple[Any, ...], rate: Fraction, winner: int) -> tuple[flo
     own = rate * (max(answers) - answers[winner])
     # The decimals are correct to the last digit; one step outward makes them bounds.
     logs = down.next_minus(down.ln(low)), up.next_plus(up.ln(high))
+    # Moved out by more than the conversion to floats may round.
     return float(-Decimal(own.numerator) / own.denominator - logs[1]) - 1e-13, float(
         -Decimal(own.numerator) / own.denominator - logs[0]
     ) + 1e-13
@@ -94,15 +99,16 @@ def lead(rate: Fraction) -> Density:
             for x in log_odds(tuple(map(Fraction, a)), rate, i)
             for y in log_odds(tuple(map(Fraction, b)), rate, i)
         ),
-        cost=_ONE,
+        cost=_PURE_ONE,
         name=f"the continuous lead of an exponential mechanism of rate {rate}",
     )
 
 
 CONTINUOUS = (
+    # Wrong ones: each loses more than it is sold for.
     Control(
         name="continuous: threshold minus exponential noise",
-        subject=Crossings(threshold=BELOW, queries=Law.exponential(4), positives=1, cost=_ONE),
+        subject=Crossings(threshold=BELOW, queries=Law.exponential(4), positives=1, cost=_PURE_ONE),
         pair=((-1,), (0,)),
         loss=math.inf,
         broken=True,
@@ -110,7 +116,9 @@ CONTINUOUS = (
     ),
     Control(
         name="continuous: noise for answers that move together where one rises and one falls",
-        subject=Crossings(threshold=Law.exponential(2), queries=Law.exponential(2), positives=1, cost=_ONE),
+        subject=Crossings(
+            threshold=Law.exponential(2), queries=Law.exponential(2), positives=1, cost=_PURE_ONE
+        ),
         pair=((0, 0), (1, -1)),
         loss=1.5,
         broken=True,
@@ -118,7 +126,7 @@ CONTINUOUS = (
     ),
     Control(
         name="continuous: the largest with half the noise that it needs",
-        subject=Race(noise=Law.exponential(1), cost=_ONE, gap=True),
+        subject=Race(noise=Law.exponential(1), cost=_PURE_ONE, gap=True),
         pair=((1, 0), (0, 1)),
         loss=2,
         broken=True,
@@ -129,14 +137,14 @@ CONTINUOUS = (
         subject=Density(
             log_density=cut_off,
             breaks=lambda answer: [
-                answer - _CUT,
-                *((answer + low, answer + high) for low, high in _CAUCHY.bends),
-                answer + _CUT,
+                answer - _CUT_OFF_SCALES,
+                *((answer + low, answer + high) for low, high in _CAUCHY_LAW.bends),
+                answer + _CUT_OFF_SCALES,
             ],
             shape=("linear", "convex", "concave", "convex", "linear"),
             window=(-20, 20),
             tail=0,
-            cost=_ONE,
+            cost=_PURE_ONE,
             name="heavy-tailed noise cut off at eight scales",
         ),
         pair=(0, 1),
@@ -146,7 +154,7 @@ CONTINUOUS = (
     ),
     Control(
         name="continuous: normal noise sold as pure",
-        subject=Density.added(Law.gaussian(2), window=(-20, 20), tail=math.inf, cost=_ONE),
+        subject=Density.added(Law.gaussian(2), window=(-20, 20), tail=math.inf, cost=_PURE_ONE),
         pair=(0, 1),
         loss=5.125,  # at the end of the window: (20 + 1/2) / 4
         broken=True,
@@ -154,15 +162,16 @@ CONTINUOUS = (
     ),
     Control(
         name="continuous: Laplace noise for half the move",
-        subject=Density.added(Law.laplace(1), window=_WINDOW, cost=_ONE),
+        subject=Density.added(Law.laplace(1), window=_NOISE_WINDOW, cost=_PURE_ONE),
         pair=(0, 2),
         loss=2,
         broken=True,
         source="dwork2014, Theorem 3.6: the scale is the move over epsilon",
     ),
+    # Right ones, at the edge of their claims.
     Control(
         name="continuous: Laplace noise",
-        subject=Density.added(Law.laplace(1), window=_WINDOW, cost=Pure(epsilon=Fraction(1))),
+        subject=Density.added(Law.laplace(1), window=_NOISE_WINDOW, cost=Pure(epsilon=Fraction(1))),
         pair=(0, 1),
         loss=1,
         broken=False,
@@ -186,7 +195,7 @@ CONTINUOUS = (
     ),
     Control(
         name="continuous: the largest and its lead with exponential noise",
-        subject=Race(noise=Law.exponential(2), cost=_ONE, gap=True),
+        subject=Race(noise=Law.exponential(2), cost=_PURE_ONE, gap=True),
         pair=((1, 0), (0, 1)),
         loss=1,
         broken=False,
@@ -195,7 +204,7 @@ CONTINUOUS = (
     Control(
         name="continuous: a sparse vector with gaps and exponential noise",
         subject=Crossings(
-            threshold=Law.exponential(2), queries=Law.exponential(4), positives=1, gap=True, cost=_ONE
+            threshold=Law.exponential(2), queries=Law.exponential(4), positives=1, gap=True, cost=_PURE_ONE
         ),
         pair=((0, 0), (1, -1)),
         loss=1,

@@ -26,9 +26,9 @@ from sordino.sensitivity import COUNTING, Sensitivity
 
 Rows = NDArray[np.int64]
 
-_REPLACED = Sensitivity(bound=1, monotone=False, adjacency="replace-one", norm="l1", step=1, size=2)
-_HALF = Fraction(1, 2)
-_WORDS = 1 << 10
+_L1_NORM_OF_TWO = Sensitivity(bound=1, monotone=False, adjacency="replace-one", norm="l1", step=1, size=2)
+_HALF_RATE = Fraction(1, 2)
+_GENERATOR_WORDS = 1 << 10
 
 
 def raw_last_gap(noisy: Rows) -> Rows:
@@ -45,31 +45,37 @@ def winning_value(noisy: Rows) -> Rows:
 
 def clipped_noise(answers: Any, noise: Rows) -> Rows:
     """Add noise whose tail was cut off."""
+    # The last value that is left for one answer is out of reach of the other.
     released: Rows = answers[0] + np.clip(noise[:, 0], -3, 3)
     return released
 
 
 def clamped_to_the_data(answers: Any, noise: Rows) -> Rows:
     """Publish a noisy answer clamped to the range of the answers, which was read off the data."""
+    # Outputs at the ends of the range are answers of the data, without noise.
     released: Rows = np.clip(answers[0] + noise[:, 0], min(answers), max(answers))
     return released
 
 
 def same_seed(answers: Any, noise: Rows) -> Rows:
     """Publish two answers with the noise of one seed."""
+    # The noise drops out of the difference.
     return np.column_stack([answers[0] + noise[:, 0], answers[1] + noise[:, 0]])
 
 
 def every_second_row(rows: Any, noise: Rows) -> Rows:
     """Publish the noisy sum of every second row of the file, as if a unit touched its own row only."""
+    # Removing the first row moves all others by one place.
     released: Rows = sum(rows[::2]) + noise[:, 0]
     return released
 
 
 def float_laplace(answers: Any, noise: Rows) -> Rows:
     """Publish answer + noise in floats, by the textbook formula. The output is the 64 bits of the sum."""
-    u = (noise[:, 0] + 0.5) / _WORDS - 0.5
+    # Half a step off the grid, so that the logarithm below is never that of 0.
+    u = (noise[:, 0] + 0.5) / _GENERATOR_WORDS - 0.5
     released: NDArray[np.float64] = float(answers[0]) - np.sign(u) * np.log1p(-2 * np.abs(u))
+    # Floats that only one of the answers can reach tell them apart [mironov2012].
     return released.view(np.int64)
 
 
@@ -80,15 +86,17 @@ def two_outcomes(bit: int, word: Rows) -> Rows:
 
 def squared_loss(outcome: int) -> ZCDP:
     """Charge half of the squared log ratio of the outcome that came out: unsound, as the noise chooses it."""
+    # The other outcome has 775 and 629 words of a thousand.
     loss = math.log(225 / 371) if outcome == 0 else math.log(775 / 629)
     return ZCDP(rho=loss**2 / 2)
 
 
 OTHERS = (
+    # Wrong ones: each loses more than it is sold for.
     Control(
         name="the last gap as it is, ties broken by position",
         subject=Subject(
-            laws=[Geometric(_HALF)] * 3,
+            laws=[Geometric(_HALF_RATE)] * 3,
             decide=raw_last_gap,
             cost=Pure(epsilon=1),
             sensitivity=EITHER_WAY,
@@ -176,7 +184,7 @@ OTHERS = (
     ),
     Control(
         name="rows chosen by their position in the file",
-        subject=Subject(laws=[DiscreteLaplace(_HALF)], play=every_second_row, cost=Pure(epsilon=1)),
+        subject=Subject(laws=[DiscreteLaplace(_HALF_RATE)], play=every_second_row, cost=Pure(epsilon=1)),
         pair=((2, 0, 2, 0, 2), (0, 2, 0, 2)),
         loss=3,
         broken=True,
@@ -185,7 +193,10 @@ OTHERS = (
     Control(
         name="Laplace noise in floats",
         subject=Subject(
-            laws=[Finite([1] * _WORDS)], play=float_laplace, cost=Pure(epsilon=1), sensitivity=COUNTING
+            laws=[Finite([1] * _GENERATOR_WORDS)],
+            play=float_laplace,
+            cost=Pure(epsilon=1),
+            sensitivity=COUNTING,
         ),
         pair=((0,), (1,)),
         loss=math.inf,
@@ -205,13 +216,14 @@ OTHERS = (
         broken=True,
         source="E[(p/q)^2 e^(-2 rho)] = 1.02 > 1",
     ),
+    # Right ones, at the edge of their claims.
     Control(
         name="Laplace noise for the L1 norm of two answers",
         subject=Subject(
-            laws=[DiscreteLaplace(_HALF)] * 2,
+            laws=[DiscreteLaplace(_HALF_RATE)] * 2,
             decide=np.asarray,
-            cost=Pure(epsilon=_HALF),
-            sensitivity=_REPLACED,
+            cost=Pure(epsilon=_HALF_RATE),
+            sensitivity=_L1_NORM_OF_TWO,
         ),
         pair=((0, 0), (1, 0)),
         loss=0.5,

@@ -52,11 +52,13 @@ def play(
         asked = np.full(found.shape, fill_value=True) if positives is None else found < positives
         # After the last positive nothing is asked any more, but the index must stay in range.
         threshold = rho[np.arange(found.size), np.minimum(found, thresholds - 1)]
+        # Without noise of its own a query is compared as it is [lyu2017, Alg. 5].
         value = answer + xi[:, i] if xi.shape[1] else np.full(found.shape, answer)
         above = asked & (value >= threshold)
         rows[:, 2 * i] = np.where(asked, np.where(above, ABOVE, BELOW), UNASKED)
         if reveal is not None:
             rows[:, 2 * i + 1] = np.where(above, reveal(value, threshold), 0)
+        # Each transcript counts its own positives.
         found += above
     return rows
 
@@ -102,6 +104,7 @@ def paid(transcript: tuple[int, ...]) -> Pure:
 HALF = Fraction(1, 2)
 
 SPARSE_VECTORS = (
+    # Right ones.
     Control(
         name="sparse vector, noise added on both sides",
         subject=sparse(name="Lyu, Su, Li: Algorithm 1", epsilon=2, rates=([1], [HALF, HALF])),
@@ -141,6 +144,7 @@ SPARSE_VECTORS = (
         broken=False,
         source="lyu2017, Alg. 2",
     ),
+    # Wrong ones: each loses more than it is sold for.
     Control(
         name="publishes the noisy query that was compared",
         subject=sparse(name="Roth: lecture notes", epsilon=2, rates=([1], [1, 1]), reveal=noisy_query),

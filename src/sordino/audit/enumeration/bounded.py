@@ -23,7 +23,8 @@ from sordino.mechanisms.folded import covered
 from sordino.noise import Staircase
 from sordino.noise.probability import exp_bounds, ratio_bounds
 
-_DIGITS = 60
+# Decimals of the probabilities: far more than a float has, so that their width never shows in a report.
+_BOUNDED_DIGITS = 60
 
 
 def folded(mechanism: FoldedMechanism, n: int) -> Subject | None:
@@ -49,14 +50,17 @@ def staircase(law: Staircase, x: int, low: int, high: int) -> Stated:
 
     Numerator and denominator of each rise with r, so that bounds of r give bounds of both.
     """
-    ends = [Fraction(bound) for bound in exp_bounds(law.rate, _DIGITS)]
+    ends = [Fraction(bound) for bound in exp_bounds(law.rate, _BOUNDED_DIGITS)]
+    # Numbers 0, 1, 2, ... have the weight flat + (period - flat) r in their first period, and r times as much
+    # in each further one. Both signs have it; 0 is counted once.
     wholes = [2 * (law.flat + (law.period - law.flat) * r) / (1 - r) - 1 for r in ends]
+    # An output beyond an end keeps its place in the period, so that one period lies outside on either side.
     for output in range(low - law.period + 1, high + law.period):
         level = int(law.level(np.array(abs(output - x))))
         # At and beyond the ends an output stands for all whole periods farther out: r^k adds up to 1/(1 - r).
         tops = [r**level / (1 if low < output < high else 1 - r) for r in ends]
         least, most = min(tops) / wholes[1], max(tops) / wholes[0]
-        yield output, (ratio_bounds(least, _DIGITS)[0], ratio_bounds(most, _DIGITS)[1])
+        yield output, (ratio_bounds(least, _BOUNDED_DIGITS)[0], ratio_bounds(most, _BOUNDED_DIGITS)[1])
 
 
 def composite(mechanism: CompositeMechanism | CompositeTable, n: int) -> Subject:
@@ -70,8 +74,9 @@ def composite(mechanism: CompositeMechanism | CompositeTable, n: int) -> Subject
     def stated(values: Any) -> Stated:
         value = np.atleast_1d(np.asarray(values, dtype=object))[0]
         for place, probability in enumerate(law(mechanism, value)):
+            # Outputs that cannot happen are not listed.
             if probability:
-                yield place, ratio_bounds(probability, _DIGITS)
+                yield place, ratio_bounds(probability, _BOUNDED_DIGITS)
 
     return Subject(laws=[], stated=stated, cost=mechanism.cost, name=repr(mechanism))
 

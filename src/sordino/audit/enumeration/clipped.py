@@ -22,8 +22,8 @@ from sordino.estimators.clipped.clip import Clip
 from sordino.noise import DiscreteLaplace
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 
-_DIGITS = 60
-_RECORDS = 16
+_CLIP_DIGITS = 60
+_MOST_CLIPPED_RECORDS = 16
 
 Clipped = ClippedSum | ClippedMean | ClippedVariance
 
@@ -31,27 +31,33 @@ Clipped = ClippedSum | ClippedMean | ClippedVariance
 # Neighbors may have different numbers of records, so that `n` says nothing.
 def clipped(mechanism: Clipped, n: int) -> Subject:  # noqa: ARG001
     """Return the law of the clip, and of the noisy totals within it."""
-    return Subject(laws=[], stated=partial(_stated, mechanism), cost=mechanism.cost, name=repr(mechanism))
+    return Subject(
+        laws=[], stated=partial(_clipped_law, mechanism), cost=mechanism.cost, name=repr(mechanism)
+    )
 
 
-def _stated(mechanism: Clipped, values: Any) -> Stated:
+def _clipped_law(mechanism: Clipped, values: Any) -> Stated:
     """Return the law of (tests of each search, class of each noisy total)."""
-    if len(values) > _RECORDS:
+    if len(values) > _MOST_CLIPPED_RECORDS:
         raise InvalidParameter(
-            f"audit.exact needs at most {_RECORDS} records for a clipped sum or mean; got {len(values)}."
+            f"audit.exact needs at most {_MOST_CLIPPED_RECORDS} records for a clipped sum or mean; "
+            f"got {len(values)}."
         )
-    down, up = contexts(_DIGITS)
+    down, up = contexts(_CLIP_DIGITS)
     for tests, (low, high) in clips(mechanism, values):
         clip = mechanism.search.clip(tests, simulated=True)
+        # The noise depends on the clip alone, which is public once it was released.
         law, ends = mechanism.noise_for(clip).mechanism.noise, reach(mechanism, clip)
         classes = [
             thirds(law, total, *end) for total, end in zip(totals(mechanism, values, clip), ends, strict=True)
         ]
+        # Each total has fresh noise: given the clip the probabilities of their classes multiply.
         for each in product(*(enumerate(one) for one in classes)):
             least, most = low, high
             for _, (a, b) in each:
                 least, most = down.multiply(least, a), up.multiply(most, b)
             yield (
+                # A search in vain is written as 0: any other one tests an edge at least.
                 (*((0 if one is None else one) for one in tests), *(place for place, _ in each)),
                 (least, most),
             )
@@ -65,8 +71,9 @@ def clips(mechanism: Clipped, values: Any) -> list[tuple[tuple[int | None, ...],
     search = mechanism.search
     runs = search.runs(BucketCounts.of(values, grid=mechanism.grid))
     laws = [positions(search.scan, answers.tolist(), lengths.tolist()) for answers, lengths in runs]
-    down, up = contexts(_DIGITS)
+    down, up = contexts(_CLIP_DIGITS)
     found = []
+    # Each search has fresh noise: the law of all of them is a product.
     for each in product(*laws):
         low = high = Decimal(1)
         for _, (least, most) in each:
@@ -86,7 +93,8 @@ def reach(mechanism: Clipped, clip: Clip) -> list[tuple[int, int]]:
 
     No small list of records has a total below the first or above the second.
     """
-    shift, most = mechanism.noise_for(clip).shift, _RECORDS + 1
+    # One record more than a list may have: no total lies beyond the ends.
+    shift, most = mechanism.noise_for(clip).shift, _MOST_CLIPPED_RECORDS + 1
     if isinstance(mechanism, ClippedVariance):
         # No record adds less than 0, or more than the squared width, to any of three totals.
         end = (most * (clip.high - clip.low) ** 2 >> shift) + 1
@@ -105,11 +113,11 @@ def thirds(law: DiscreteLaplace, total: int, low: int, high: int) -> list[Bounds
     so from `high` on: there the log ratio is the rate times how far they are apart, which no number between
     exceeds.
     """
-    down, up = contexts(_DIGITS)
-    r = exp_bounds(law.rate, _DIGITS)
+    down, up = contexts(_CLIP_DIGITS)
+    r = exp_bounds(law.rate, _CLIP_DIGITS)
 
     def tail(distance: int) -> Bounds:  # P(noise >= distance) = r^distance / (1 + r), distance >= 0
-        far = exp_bounds(law.rate * distance, _DIGITS)
+        far = exp_bounds(law.rate * distance, _CLIP_DIGITS)
         return down.divide(far[0], up.add(1, r[1])), up.divide(far[1], down.add(1, r[0]))
 
     below, above = tail(total - low), tail(high - total)

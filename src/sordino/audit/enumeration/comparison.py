@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 from sordino.audit.enumeration.outcomes import Outcomes
 from sordino.noise.probability import Bounds, contexts, exp_bounds, ratio_bounds
 
-_DIGITS = 40
-_REPEATED = 256  # outputs whose bound is repeated in decimals before the float bound of the next one is taken
-_TERMS = 400  # outputs that a lower bound of a divergence adds up, the largest ones
+_COMPARISON_DIGITS = 40
+_REPEATED_OUTPUTS = (
+    256  # outputs whose bound is repeated in decimals before the float bound of the next one is taken
+)
+_DIVERGENCE_TERMS = 400  # outputs that a lower bound of a divergence adds up, the largest ones
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +46,7 @@ def log_bounds(x: Bounds) -> Bounds:
 
     The decimal logarithm is correct to the last digit, so that one step outward is enough.
     """
-    below, above = contexts(_DIGITS)
+    below, above = contexts(_COMPARISON_DIGITS)
     low = below.next_minus(below.ln(x[0])) if x[0] else Decimal("-Infinity")
     return low, above.next_plus(above.ln(x[1])) if x[1].is_finite() else Decimal("Infinity")
 
@@ -107,8 +109,9 @@ class Comparison:
         bounds = np.empty((self._ids.size, 2))
         for i, number in enumerate(self._ids.tolist()):
             cost = self.claimed(number)
+            # Many outputs share a claim, so that each exponential is enclosed once.
             if cost not in known:
-                low, high = exp_bounds(cost, _DIGITS)
+                low, high = exp_bounds(cost, _COMPARISON_DIGITS)
                 known[cost] = down(low), up(high)
             bounds[i] = known[cost]
         return bounds[:, 0], bounds[:, 1]
@@ -140,7 +143,7 @@ class Comparison:
             return 0.0
         a, _, b, _ = self._sides
         low = min(math.fsum(side[self.audited].tolist()) for side in (a, b)) * (1 - 2.0**-50)
-        below, above = contexts(_DIGITS)
+        below, above = contexts(_COMPARISON_DIGITS)
         return min(1.0, max(0.0, up(above.subtract(1, below.divide(Decimal(low), self.a.region.total[1])))))
 
     def _ratio(self, number: int) -> Bounds:
@@ -148,7 +151,7 @@ class Comparison:
 
         The noise that was not played may fall on either side.
         """
-        below, above = contexts(_DIGITS)
+        below, above = contexts(_COMPARISON_DIGITS)
         a, b, rest = self.a.certified(number), self.b.certified(number), self._whole_rest
         most = above.add(b[1], rest)
         low = below.divide(a[0], most) if most else Decimal("Infinity" if a[0] else 0)
@@ -160,8 +163,8 @@ class Comparison:
         low, high = log_bounds(ratio) if ratio[0].is_finite() else (Decimal("Infinity"),) * 2
         if not beyond or self.claimed is None:
             return low, high
-        below, above = contexts(_DIGITS)
-        cost = ratio_bounds(self.claimed(number), _DIGITS)
+        below, above = contexts(_COMPARISON_DIGITS)
+        cost = ratio_bounds(self.claimed(number), _COMPARISON_DIGITS)
         return below.subtract(low, cost[1]), above.subtract(high, cost[0])
 
     def worst(self, *, beyond: bool) -> tuple[float, float, int]:
@@ -185,15 +188,17 @@ class Comparison:
         """
         best = -math.inf
         order = np.argsort(-ceiling, kind="stable")
-        for i in order[:_REPEATED].tolist():
+        for i in order[:_REPEATED_OUTPUTS].tolist():
             bound = (
                 up(log_bounds((Decimal(0), Decimal(float(ceiling[i]))))[1]) if ceiling[i] > 0 else -math.inf
             )
+            # The bounds fall: no output that is left can be larger.
             if bound <= best:
                 return best
             best = max(best, up(self.loss(int(self._ids[i]), beyond=beyond)[1]))
-        if order.size > _REPEATED:
-            following = float(ceiling[order[_REPEATED]])
+        # The outputs that were not repeated lie below the float bound of the next one.
+        if order.size > _REPEATED_OUTPUTS:
+            following = float(ceiling[order[_REPEATED_OUTPUTS]])
             best = max(best, up(log_bounds((Decimal(0), Decimal(following)))[1]) if following > 0 else best)
         return best
 
@@ -208,7 +213,7 @@ class Comparison:
         if epsilon is None:
             small, large = self._discount
         else:
-            low, high = exp_bounds(epsilon, _DIGITS)
+            low, high = exp_bounds(epsilon, _COMPARISON_DIGITS)
             small, large = np.full(self._ids.size, down(low)), np.full(self._ids.size, up(high))
         # P_a(S) - e^c P_b(S), with e^c between 1/large and 1/small; each side is widened by more than its
         # rounding. Terms that count have b no larger than about a: four roundings of a each, and the sums
@@ -221,7 +226,7 @@ class Comparison:
         factor = float((1 / small[chosen]).max()) if chosen.any() else 0.0
         least = math.fsum(gains[chosen].tolist()) - rounding - self._rest * factor
         total = self.a.region.total
-        below, above = contexts(_DIGITS)
+        below, above = contexts(_COMPARISON_DIGITS)
         return max(0.0, down(below.divide(Decimal(least), total[1]))), min(
             1.0, up(above.divide(Decimal(most), total[0]))
         )
@@ -238,29 +243,33 @@ class Comparison:
         with np.errstate(divide="ignore"):
             # Floats only say which terms are largest. The terms are positive: the others may be left out.
             size = float(alpha) * np.log(a_low) + (1 - float(alpha)) * np.log(b_high + self._rest)
-        below, above = contexts(_DIGITS)
+        below, above = contexts(_COMPARISON_DIGITS)
         plain = counted = Decimal(0)
-        for number in self._ids[np.argsort(-size, kind="stable")[:_TERMS]].tolist():
+        for number in self._ids[np.argsort(-size, kind="stable")[:_DIVERGENCE_TERMS]].tolist():
             a, b = self.a.certified(number)[0], above.add(self.b.certified(number)[1], self._whole_rest)
             if not a:
                 continue
+            # The output is possible on one side only: the divergence is infinite.
             if not b:
                 return math.inf, math.inf
             exponent = below.subtract(
-                _times(alpha, log_bounds((a, a)))[0], _times(alpha - 1, log_bounds((b, b)))[1]
+                _scale_bounds(alpha, log_bounds((a, a)))[0], _scale_bounds(alpha - 1, log_bounds((b, b)))[1]
             )
             plain = below.add(plain, below.next_minus(below.exp(exponent)))
             # Rounded up, so that the discounted sum stays a lower bound.
-            discount = ratio_bounds((alpha - 1) * allowed(number), _DIGITS)[1]
+            discount = ratio_bounds((alpha - 1) * allowed(number), _COMPARISON_DIGITS)[1]
             counted = below.add(counted, below.next_minus(below.exp(below.subtract(exponent, discount))))
+        # The powers add up to 1, so that dividing the sum by the whole mass turns masses into probabilities.
         plain, counted = (below.divide(value, self.a.region.total[1]) for value in (plain, counted))
         logs = [log_bounds((value, value)) for value in (plain, counted)]
-        return down(_times(1 / (alpha - 1), logs[0])[0]), down(_times(1 / (alpha - 1), logs[1])[0])
+        return down(_scale_bounds(1 / (alpha - 1), logs[0])[0]), down(
+            _scale_bounds(1 / (alpha - 1), logs[1])[0]
+        )
 
 
-def _times(x: Fraction, y: Bounds) -> Bounds:
+def _scale_bounds(x: Fraction, y: Bounds) -> Bounds:
     """Return bounds of x * y for an exact x > 0."""
-    below, above = contexts(_DIGITS)
-    low, high = ratio_bounds(x, _DIGITS)
+    below, above = contexts(_COMPARISON_DIGITS)
+    low, high = ratio_bounds(x, _COMPARISON_DIGITS)
     # The sign of y decides which end of x makes the product smaller.
     return below.multiply(low if y[0] > 0 else high, y[0]), above.multiply(high if y[1] > 0 else low, y[1])

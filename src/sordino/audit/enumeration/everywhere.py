@@ -32,13 +32,14 @@ def epsilon_everywhere(laws: tuple[Noise, ...], moves: NDArray[Any], *, lifted: 
     """
     # The best lift is 0 or one of the moves: what is paid is linear between them.
     lifts = {0, *moves.tolist()} if lifted else {0}
-    return min(_paid(laws, [lift - move for move in moves.tolist()]) for lift in lifts)
+    return min(_price_of_rises(laws, [lift - move for move in moves.tolist()]) for lift in lifts)
 
 
-def _paid(laws: tuple[Noise, ...], rises: list[int]) -> Fraction | float:
+def _price_of_rises(laws: tuple[Noise, ...], rises: list[int]) -> Fraction | float:
     """Return what it costs that the noise rises by these steps (falls, where they are negative)."""
     total = Fraction(0)
     for law, rise in zip(laws, rises, strict=True):
+        # Gaussian and finite noise bound no ratio, and one-sided noise none where it would have to fall.
         if rise and not (isinstance(law, DiscreteLaplace) or (isinstance(law, Geometric) and rise > 0)):
             return math.inf
         total += law.rate * abs(rise)
@@ -54,6 +55,7 @@ def renyi_everywhere(laws: tuple[Noise, ...], moves: NDArray[Any], alpha: Fracti
     alpha b m^2 plus ln(M(b, (1 - alpha) m) / M(b, 0)) / (alpha - 1), where M(b, s) is the sum of e^(-b (x -
     s)^2).
     """
+    # Noisy answers are independent: the divergences of their coordinates add up.
     below, above = contexts(DIGITS)
     bound = ratio_bounds(Fraction(0), DIGITS)[1]
     for law, move in zip(laws, moves.tolist(), strict=True):
@@ -70,6 +72,7 @@ def renyi_everywhere(laws: tuple[Noise, ...], moves: NDArray[Any], alpha: Fracti
                 gaussian_mass(law.rate, Fraction(0), DIGITS)[0],
             )
             log = log_bounds((below.divide(numerator, denominator), above.divide(numerator, denominator)))[1]
+            # The sign of the logarithm decides which end of the factor makes the product larger.
             share = ratio_bounds(1 / (alpha - 1), DIGITS)
             square = above.add(square, above.multiply(share[1] if log > 0 else share[0], log))
         bound = above.add(bound, square)

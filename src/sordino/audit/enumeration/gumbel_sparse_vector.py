@@ -21,7 +21,7 @@ from sordino.mechanisms import GumbelSparseVector
 from sordino.mechanisms.gumbel_sparse_vector import stages, weight
 from sordino.noise.probability import Bounds, contexts
 
-_DIGITS = 60
+_TRANSCRIPT_DIGITS = 60
 
 
 def gumbel_sparse_vector(mechanism: GumbelSparseVector, n: int) -> Subject:
@@ -53,20 +53,22 @@ def transcripts(heights: list[int], rate: Fraction, positives: int) -> list[tupl
     With w_i = e^(rate h_i) and A_m = 1 + w_1 + ... + w_m since the threshold, P(first above at m) = w_m /
     (A_m A_(m-1)), P(none) = 1/A_n.
     """
-    down, up = contexts(_DIGITS)
+    down, up = contexts(_TRANSCRIPT_DIGITS)
     n, found = len(heights), []
 
     def go_on(places: tuple[int, ...], start: int, so_far: Bounds) -> None:
+        # A transcript ends with its last positive, or with the list.
         if len(places) == positives or start == n:
             found.append(((start, *places), so_far))
             return
         # A_m starts at 1 with each new threshold.
         before = Decimal(1), Decimal(1)
         for m in range(start, n):
-            w = weight([heights[m]], [1], rate, _DIGITS)
+            w = weight([heights[m]], [1], rate, _TRANSCRIPT_DIGITS)
             after = down.add(before[0], w[0]), up.add(before[1], w[1])
             low = down.divide(down.multiply(so_far[0], w[0]), up.multiply(after[1], before[1]))
             high = up.divide(up.multiply(so_far[1], w[1]), down.multiply(after[0], before[0]))
+            # The stream goes on behind the positive, with a new threshold.
             go_on((*places, m), m + 1, (low, high))
             before = after
         # No answer that is left was above: 1/A_n.

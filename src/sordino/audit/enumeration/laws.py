@@ -23,7 +23,7 @@ from sordino.errors import InvalidParameter
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 
-_WEIGHTS = 1 << 31
+_LARGEST_WEIGHT_SUM = 1 << 31
 
 
 @final
@@ -57,10 +57,10 @@ class Finite:
 
     def __init__(self, weights: Iterable[int], *, low: int = 0) -> None:
         listed = tuple(WHOLE("audit.Finite.weights", weight) for weight in weights)
-        if not 1 <= sum(listed) <= _WEIGHTS:
+        if not 1 <= sum(listed) <= _LARGEST_WEIGHT_SUM:
             raise InvalidParameter("audit.Finite.weights must have a sum from 1 to 2^31.")
         first = FINITE("audit.Finite.low", low)
-        if first.denominator != 1 or abs(first) > _WEIGHTS:
+        if first.denominator != 1 or abs(first) > _LARGEST_WEIGHT_SUM:
             raise InvalidParameter("audit.Finite.low must be a whole number from -2^31 to 2^31.")
         object.__setattr__(self, "weights", listed)
         object.__setattr__(self, "low", int(first))
@@ -98,9 +98,11 @@ def mass(law: Noise, digits: int) -> Bounds:
     Probabilities are divided by this constant.
     """
     if isinstance(law, Finite):
+        # Whole weights are added exactly: both bounds are the same.
         return Decimal(sum(law.weights)), Decimal(sum(law.weights))
     if isinstance(law, DiscreteGaussian):
         return gaussian_mass(law.rate, Fraction(0), digits)
+    # The other two laws are geometric series, whose sums rise with r.
     down, up = contexts(digits)
     low, high = exp_bounds(law.rate, digits)
     # 1/(1 - r) for the geometric law, (1 + r)/(1 - r) for discrete Laplace.
@@ -128,5 +130,7 @@ def gaussian_mass(rate: Fraction, shift: Fraction, digits: int) -> Bounds:
         low, high = down.add(low, term[0]), up.add(high, term[1])
     nearest = reach + 1 - abs(shift - center)  # the closest point that was left out
     ratio = exp_bounds(2 * rate * nearest, digits)[1]
+    # Both sides together, see "Masses" on the proof page: 2 e^(-rate d^2) / (1 - e^(-2 rate d)), d the
+    # distance of the nearest point that was left out.
     rest = up.divide(up.multiply(2, exp_bounds(rate * nearest**2, digits)[1]), down.subtract(1, ratio))
     return low, up.add(high, rest)

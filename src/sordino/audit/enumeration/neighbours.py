@@ -24,17 +24,21 @@ def listed(answers: Any, n: int | None = None) -> list[Fraction]:
 
     They are one number, a list, or, with `n`, a mapping from positions to the answers that are not 0.
     """
+    # A mapping names positions, which mean nothing without the size of the domain.
     if isinstance(answers, Mapping):
         if n is None:
             raise InvalidParameter(
                 "audit.exact needs a list of answers: a mapping from positions goes with a domain size only."
             )
-        known = _mapped(answers, n)
+        known = _map_answers(answers, n)
+        # What is not listed is 0.
         return [known.get(i, Fraction(0)) for i in range(n)]
-    return [_number(value) for value in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()]
+    return [
+        _read_answer(value) for value in np.atleast_1d(np.asarray(answers, dtype=object)).ravel().tolist()
+    ]
 
 
-def _number(value: Any) -> Fraction:
+def _read_answer(value: Any) -> Fraction:
     number = exact(value)
     if number is None:
         raise InvalidParameter(
@@ -44,7 +48,7 @@ def _number(value: Any) -> Fraction:
     return number
 
 
-def _mapped(answers: Any, size: int | None) -> dict[int, Fraction]:
+def _map_answers(answers: Any, size: int | None) -> dict[int, Fraction]:
     """Return answers by their positions: whole numbers in the domain of this `size` (None: of any size)."""
     if not isinstance(answers, Mapping):
         answers = dict(enumerate(listed(answers)))
@@ -59,7 +63,7 @@ def _mapped(answers: Any, size: int | None) -> dict[int, Fraction]:
             raise InvalidParameter(
                 f"audit.exact needs positions that are whole numbers {where}; got {shown(place)}."
             )
-    return {int(place): _number(value) for place, value in answers.items()}
+    return {int(place): _read_answer(value) for place, value in answers.items()}
 
 
 def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = None) -> bool:
@@ -71,7 +75,8 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
     left: Any
     right: Any
     if size is not None or isinstance(a, Mapping) or isinstance(b, Mapping):  # what is not listed is 0
-        known = _mapped(a, size), _mapped(b, size)
+        known = _map_answers(a, size), _map_answers(b, size)
+        # Only the listed positions can differ; two empty mappings are compared at one place, as 0 and 0.
         places = sorted({*known[0], *known[1]}) or [0]
         left, right = ([each.get(place, Fraction(0)) for place in places] for each in known)
     else:
@@ -96,11 +101,12 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
         if step is None
         else [y // step * step - x // step * step for x, y in zip(left, right, strict=True)]
     )
+    # The answers must be neighbors as they are given, and as the mechanism will see them.
     for found, after in ((asked, ""), (rounded, " once they are rounded down to the step of the statement")):
         if not covered(found, sensitivity):
             raise InvalidParameter(
-                f"audit.exact needs neighbours, {_rule(sensitivity, bound)}; "
-                f"got answers at {_distance(found, sensitivity)}{after}."
+                f"audit.exact needs neighbours, {_describe_rule(sensitivity, bound)}; "
+                f"got answers at {_describe_distance(found, sensitivity)}{after}."
             )
     return any(asked)
 
@@ -108,6 +114,7 @@ def checked_pair(a: Any, b: Any, sensitivity: Sensitivity, size: int | None = No
 def covered(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
     """Return whether answers may move so between neighbors."""
     bound = Fraction(POSITIVE("Sensitivity.bound", sensitivity.bound))
+    # Monotone answers move all up or all down.
     if sensitivity.monotone and min(moves) < 0 < max(moves):
         return False
     if sensitivity.size is not None and len(moves) > sensitivity.size:
@@ -119,14 +126,14 @@ def covered(moves: Sequence[int | Fraction], sensitivity: Sensitivity) -> bool:
     return (sum(sizes) if sensitivity.norm == "l1" else max(sizes)) <= bound
 
 
-def _rule(sensitivity: Sensitivity, bound: Fraction) -> str:
+def _describe_rule(sensitivity: Sensitivity, bound: Fraction) -> str:
     what = "each answer" if sensitivity.norm == "each" else f"the {sensitivity.norm.upper()} norm of all"
     together = ", in one direction" if sensitivity.monotone else ""
     size = f", at most {sensitivity.size} answers" if sensitivity.size is not None else ""
     return f"{what} moving by at most {float(bound):g}{together}{size}"
 
 
-def _distance(moves: Sequence[Fraction], sensitivity: Sensitivity) -> str:
+def _describe_distance(moves: Sequence[Fraction], sensitivity: Sensitivity) -> str:
     if sensitivity.monotone and min(moves) < 0 < max(moves):
         return f"distances {float(min(moves)):g} and {float(max(moves)):+g}"
     sizes = [abs(move) for move in moves]
@@ -149,11 +156,13 @@ def moves(n: int, sensitivity: Sensitivity, step: Fraction) -> Iterator[tuple[Fr
         for far in range(n + 1 if most > step else 1)
         for near in range(n + 1 - far if most >= step else 1)
     ]
+    # The largest moves come first: a search that stops early has tried the extreme ones.
     for far, near in sorted(numbers, key=lambda counts: (-(counts[0] * most + counts[1] * step), counts)):
         if far + near and covered(
             [most] * far + [step] * near + [Fraction(0)] * (n - far - near), sensitivity
         ):
-            yield from _arranged(
+            yield from _arrange_sizes(
+                # The largest move may be a single step: both are named together only where they differ.
                 {Fraction(0): n - far - near, step: near, most: far}
                 if far
                 else {Fraction(0): n - near, step: near},
@@ -161,7 +170,7 @@ def moves(n: int, sensitivity: Sensitivity, step: Fraction) -> Iterator[tuple[Fr
             )
 
 
-def _arranged(left: dict[Fraction, int], *, signed: bool) -> Iterator[tuple[Fraction, ...]]:
+def _arrange_sizes(left: dict[Fraction, int], *, signed: bool) -> Iterator[tuple[Fraction, ...]]:
     """Yield all lists with so many entries of each size, in the order of tuples.
 
     Entries have either sign if `signed`.
@@ -171,5 +180,5 @@ def _arranged(left: dict[Fraction, int], *, signed: bool) -> Iterator[tuple[Frac
         return
     sizes = [size for size, count in left.items() if count]
     for value in sorted({*sizes, *(-size for size in sizes if signed)}):
-        for rest in _arranged(left | {abs(value): left[abs(value)] - 1}, signed=signed):
+        for rest in _arrange_sizes(left | {abs(value): left[abs(value)] - 1}, signed=signed):
             yield (value, *rest)

@@ -25,7 +25,10 @@ from sordino.errors import InvalidParameter
 from sordino.noise.probability import Bounds, contexts
 
 OUTPUTS = 1 << 20
-_ALONE, _TOGETHER = 16, 64  # how many rows are played again, each alone, and about how many in one batch
+_ROWS_ALONE, _ROWS_TOGETHER = (
+    16,
+    64,
+)  # how many rows are played again, each alone, and about how many in one batch
 
 
 @final
@@ -60,6 +63,7 @@ class Outcomes:
         """Return decimal bounds of the mass of one output, given by its id."""
         low = high = Decimal(0)
         k = int(np.searchsorted(self.ids, output))
+        # An output that was not seen has no mass in the noise that was played.
         if k == self.ids.size or self.ids[k] != output:
             return low, high
         down, up = contexts(DIGITS)
@@ -98,11 +102,12 @@ class Book:
             dtype=np.int64,
         )[found.which]
         if self.subject.again is None:
-            return _summed(numbers, self.region, slice(None))
+            return _sum_weights(numbers, self.region, slice(None))
+        # -1 stands for the output that is drawn again.
         kept = np.flatnonzero(numbers >= 0)
         if not kept.size:
             raise InvalidParameter("Subject.again must not be the output of all noise that is played.")
-        return _conditioned(_summed(numbers[kept], self.region, kept))
+        return _condition_on_kept(_sum_weights(numbers[kept], self.region, kept))
 
     def _listed(self, law: Stated) -> Outcomes:
         """Return outputs whose probabilities are stated; what is missing to 1 may be any output."""
@@ -146,10 +151,11 @@ class Book:
         The rows are from all over the region.
         """
         noise = self.region.noise
-        alone = np.unique(np.linspace(0, noise.shape[0] - 1, _ALONE).astype(np.int64))
-        back = np.arange(noise.shape[0])[:: -max(1, noise.shape[0] // _TOGETHER)]
+        alone = np.unique(np.linspace(0, noise.shape[0] - 1, _ROWS_ALONE).astype(np.int64))
+        back = np.arange(noise.shape[0])[:: -max(1, noise.shape[0] // _ROWS_TOGETHER)]
         for places in [*alone[:, None], back]:
             some = noise[places]
+            # A function that wrote into its noise would change what it is compared with.
             some.flags.writeable = False
             if self._played(private, some).rows(slice(None)) != found.rows(places):
                 raise InvalidParameter(
@@ -168,6 +174,7 @@ class Book:
         """Return the number of an output, -1 for the one that is drawn again."""
         if self.subject.again is not None and self._redrawn(value):
             return -1
+        # Outputs are numbered as they come, so that both sides of a pair have the same numbers.
         found = self._numbers.setdefault(name, len(self.outputs))
         if found == len(self.outputs):
             if found == OUTPUTS:
@@ -180,7 +187,7 @@ class Book:
         return found
 
 
-def _conditioned(outcomes: Outcomes) -> Outcomes:
+def _condition_on_kept(outcomes: Outcomes) -> Outcomes:
     """Return the law of the outputs that are not drawn again.
 
     It is each mass times the whole over the mass of all of them.
@@ -202,7 +209,7 @@ def _conditioned(outcomes: Outcomes) -> Outcomes:
     )
 
 
-def _summed(output: NDArray[np.int64], region: Region, kept: Any) -> Outcomes:
+def _sum_weights(output: NDArray[np.int64], region: Region, kept: Any) -> Outcomes:
     """Add the weights of each output and power exactly, then the powers of each output as floats.
 
     The floats come with their error.

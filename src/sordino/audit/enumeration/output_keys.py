@@ -22,12 +22,12 @@ from sordino.errors import InvalidParameter
 Partition = Callable[[Any], Hashable]
 
 _RADIX_LIMIT = 1 << 62
-_OUTPUTS = "audit.exact needs outputs that are"
-_CLASSES = "audit.exact.partition must return"
-_PLAIN = (bool, str, bytes, type(None), Fraction)
+_OUTPUTS_MUST_BE = "audit.exact needs outputs that are"
+_CLASSES_MUST_BE = "audit.exact.partition must return"
+_PLAIN_TYPES = (bool, str, bytes, type(None), Fraction)
 
 
-def key(value: Any, owner: str = _OUTPUTS, *, floats: bool = False) -> Hashable:
+def key(value: Any, owner: str = _OUTPUTS_MUST_BE, *, floats: bool = False) -> Hashable:
     """Return what stands for a value: whole numbers and tuples of them as they are, others with their type.
 
     `==` would not do: it calls 1, True and 1.0 the same, also inside of tuples, and 0.0 the same as -0.0.
@@ -37,17 +37,20 @@ def key(value: Any, owner: str = _OUTPUTS, *, floats: bool = False) -> Hashable:
         return int(value)
     if kind is tuple:
         return tuple(key(part, owner, floats=floats) for part in value)
+    # The elements are compared by their keys: a set of True is no set of 1.
     if kind is frozenset:
         return kind, frozenset(key(part, owner, floats=floats) for part in value)
-    if kind in _PLAIN:
+    if kind in _PLAIN_TYPES:
         return kind, value
+    # A number of numpy keeps its type, by which a reader can tell it from a whole number of Python.
     if isinstance(value, np.bool_ | np.integer):
         return kind, int(value)
+    # The bits tell -0.0 from 0.0, and let a NaN be the same as itself.
     if floats and kind is float:
         return kind, struct.pack("<d", value)
     advice = (
         ""
-        if owner is _CLASSES
+        if owner is _CLASSES_MUST_BE
         else " For others give partition=, a function that puts each output into a class."
     )
     raise InvalidParameter(
@@ -100,29 +103,30 @@ def seen(played: Any, n: int, partition: Partition | None) -> Seen:
         raise InvalidParameter(
             f"audit.exact needs one output for each of {n} noise vectors; got {len(played)}."
         )
-    values, keys, which = _distinct(played, partition is not None)
+    values, keys, which = _find_distinct(played, partition is not None)
     if partition is None:
         return Seen(values, values, keys, which)
     classes = [partition(value) for value in values]
-    return Seen(values, classes, [key(each, _CLASSES) for each in classes], which)
+    return Seen(values, classes, [key(each, _CLASSES_MUST_BE) for each in classes], which)
 
 
-def _distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hashable], NDArray[np.int64]]:
+def _find_distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hashable], NDArray[np.int64]]:
     """Return the different outputs as Python values, their keys, and which of them each row has."""
     kind = played.dtype.kind if isinstance(played, np.ndarray) else "O"
     # Without a partition floats go on to `key`, which refuses them.
     if kind in "biu" or (kind == "f" and partitioned and played.dtype.itemsize <= 8):
-        first, which = unique_rows(_bits(played).reshape(played.shape[0], math.prod(played.shape[1:])))
-        values = _tuples(played[first].tolist(), played.ndim)
+        first, which = unique_rows(_view_bits(played).reshape(played.shape[0], math.prod(played.shape[1:])))
+        values = _nest_tuples(played[first].tolist(), played.ndim)
         if kind == "i" and played.size:  # whole numbers and tuples of them stand for themselves
             return values, values, which
+        # An array without elements has no values: only its shape can tell it from another one.
         empty = () if played.size else (played.shape[1:],)
         return (
             values,
             [(played.dtype.kind, *empty, value) if kind != "b" else (*empty, key(value)) for value in values],
             which,
         )
-    listed = _tuples(played.tolist(), played.ndim) if isinstance(played, np.ndarray) else played
+    listed = _nest_tuples(played.tolist(), played.ndim) if isinstance(played, np.ndarray) else played
     try:
         keys = [key(value, floats=partitioned) for value in listed]
     except InvalidParameter:
@@ -139,16 +143,16 @@ def _distinct(played: Any, partitioned: bool) -> tuple[list[Any], list[Hashable]
     return firsts, list(order), which
 
 
-def _bits(played: NDArray[Any]) -> NDArray[Any]:
+def _view_bits(played: NDArray[Any]) -> NDArray[Any]:
     """Return floats as the whole numbers that their bits are, everything else as it is."""
     return (
         np.ascontiguousarray(played).view(f"u{played.dtype.itemsize}") if played.dtype.kind == "f" else played
     )
 
 
-def _tuples(listed: list[Any], ndim: int) -> list[Any]:
+def _nest_tuples(listed: list[Any], ndim: int) -> list[Any]:
     """Return nested lists of an array with its rows as nested tuples."""
-    return listed if ndim == 1 else [tuple(_tuples(row, ndim - 1)) for row in listed]
+    return listed if ndim == 1 else [tuple(_nest_tuples(row, ndim - 1)) for row in listed]
 
 
 def unique_rows(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -156,6 +160,7 @@ def unique_rows(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64
 
     Rows are packed into one word where they fit.
     """
+    # Rows without columns are all the same.
     if not rows.shape[1]:
         return np.zeros(1, dtype=np.int64), np.zeros(rows.shape[0], dtype=np.int64)
     if rows.dtype.kind in "iu" and rows.shape[1] > 1:
@@ -165,6 +170,7 @@ def unique_rows(rows: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64
         low = wide.min(axis=0)
         span = [int(most) - int(least) + 1 for most, least in zip(wide.max(axis=0), low, strict=True)]
         if math.prod(span) < _RADIX_LIMIT:
+            # One whole number for each row, in mixed radix: sorting words is much faster than sorting rows.
             packed = np.zeros(rows.shape[0], dtype=np.int64)
             for i, width in enumerate(span):
                 packed = packed * width + (wide[:, i] - low[i]).astype(np.int64)

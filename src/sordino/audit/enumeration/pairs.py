@@ -25,7 +25,10 @@ from sordino.errors import InvalidParameter
 
 Pair = tuple[Any, Any]
 
-_KEPT, _BYTES = 64, 1 << 28  # how many laws are kept for other pairs, and how much memory they may take
+_KEPT_LAWS, _KEPT_BYTES = (
+    64,
+    1 << 28,
+)  # how many laws are kept for other pairs, and how much memory they may take
 
 
 @final
@@ -50,7 +53,7 @@ class Audit:
         if key not in self._known:
             found = self.book.outcomes(self.subject.private(answers))
             # The oldest laws make room.
-            while self._known and (len(self._known) >= _KEPT or self._size() + found.size > _BYTES):
+            while self._known and (len(self._known) >= _KEPT_LAWS or self._size() + found.size > _KEPT_BYTES):
                 self._known.pop(next(iter(self._known)))
             self._known[key] = answers, found
         return self._known[key][1]
@@ -92,18 +95,19 @@ class Audit:
         cost = self.subject.cost
         views = self._claimed.views(orders, epsilons)
         orders, where = views.orders, views.epsilons
-        found = _Found(
+        found = _PairFindings(
             deltas=[(0.0, 0.0)] * len(where),
             divergences=[(-math.inf, -math.inf, 0.0)] * len(orders),
             smallest=(1 << 62, 1 << 62),
         )
         for a, b in pairs:
             ends = [self._compare(found, one, other, where, orders) for one, other in ((a, b), (b, a))]
+            # An interval is about both orders of a pair together.
             found.interval = max(found.interval, interval_beyond(cost, *ends))
         return self._reported(found, where, orders, len(pairs))
 
     def _compare(
-        self, found: _Found, a: Any, b: Any, where: list[Fraction | None], orders: list[Fraction]
+        self, found: _PairFindings, a: Any, b: Any, where: list[Fraction | None], orders: list[Fraction]
     ) -> float:
         """Take in one order of one pair, and return the lower bound of its loss."""
         compared = self.compared(a, b)
@@ -117,7 +121,7 @@ class Audit:
         )
         least, most, number = compared.worst(beyond=False)
         # A loss above what the noise allows shows that the subject declares something false.
-        _checked_declaration(least, everywhere)
+        _check_declaration(least, everywhere)
         beyond = (
             compared.worst(beyond=True) if compared.claimed is not None else (-math.inf, -math.inf, number)
         )
@@ -128,11 +132,13 @@ class Audit:
             found.witness = self._witness(compared, a, b, number)
         if compared.claimed is not None and (found.overrun is None or beyond[0] > found.beyond[0]):
             found.overrun = self._witness(compared, a, b, beyond[2])
+        # Where the noise alone gives the better bound, the report says that it rests on a declaration.
         found.declared |= everywhere < most
         found.least, found.most = max(found.least, least), max(found.most, min(most, above(everywhere)))
         found.everywhere = max(found.everywhere, above(everywhere))
         found.beyond = max(found.beyond[0], beyond[0]), max(found.beyond[1], beyond[1])
         found.unresolved = max(found.unresolved, compared.unresolved)
+        # The pair of which least was audited, and the one of which least was seen.
         found.smallest = (
             min(found.smallest[0], int(compared.audited.sum())),
             min(found.smallest[1], compared.audited.size),
@@ -142,14 +148,16 @@ class Audit:
             found.deltas[i] = max(found.deltas[i][0], low_delta), max(found.deltas[i][1], high_delta)
         for i, alpha in enumerate(orders):
             plain, counted = compared.renyi(alpha, partial(self.divergence, alpha))
+            # What the noise proves about divergences is held against them in the same way.
             most_everywhere = math.inf if moves is None else renyi_everywhere(self.subject.laws, moves, alpha)
-            _checked_declaration(plain, most_everywhere)
+            _check_declaration(plain, most_everywhere)
             old = found.divergences[i]
             found.divergences[i] = max(old[0], plain), max(old[1], counted), max(old[2], most_everywhere)
         return least
 
     def _witness(self, compared: Comparison, a: Any, b: Any, number: int) -> Witness:
         low, high = compared.loss(number, beyond=False)
+        # Without a pure claim every log ratio is allowed.
         claimed = float(self.epsilon(number)) if compared.claimed is not None else math.inf
         return Witness(
             output=self.book.outputs[number],
@@ -161,7 +169,7 @@ class Audit:
         )
 
     def _reported(
-        self, found: _Found, where: list[Fraction | None], orders: list[Fraction], pairs: int
+        self, found: _PairFindings, where: list[Fraction | None], orders: list[Fraction], pairs: int
     ) -> ExactReport:
         if found.witness is None:
             raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
@@ -194,7 +202,7 @@ class Audit:
         )
 
 
-def _checked_declaration(found: float, allowed: Fraction | float) -> None:
+def _check_declaration(found: float, allowed: Fraction | float) -> None:
     if found > allowed:
         raise InvalidParameter(
             f"audit.exact found a loss of at least {at_least(found)} where the noise allows "
@@ -207,7 +215,7 @@ def _checked_declaration(found: float, allowed: Fraction | float) -> None:
 
 @final
 @dataclass(eq=False)
-class _Found:
+class _PairFindings:
     """The worst bounds that were found so far."""
 
     deltas: list[tuple[float, float]]

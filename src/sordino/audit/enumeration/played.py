@@ -31,6 +31,7 @@ def subject_by_rules(mechanism: Any, rules: Rules, n: int) -> Subject:
     check_domain(domain)
     draws = rules.draws(n if domain is None else domain)
     laws = [checked_law(law, type(mechanism).__name__) for law, times in draws for _ in range(times)]
+    # Where the columns of each law end: a decision takes its noise law by law.
     ends = list(accumulate(times for _, times in draws))[:-1]
 
     def steps(answers: Any) -> Any:
@@ -43,8 +44,10 @@ def subject_by_rules(mechanism: Any, rules: Rules, n: int) -> Subject:
         return found
 
     def play(given: Any, noise: Rows) -> Any:
+        # A release that asks question by question takes its noise in that order: it is played row by row.
         if rules.walks:
-            return [_walked(rules, given, np.split(row, ends)) for row in noise]
+            return [_walk_release(rules, given, np.split(row, ends)) for row in noise]
+        # Any other decision takes all rows at once, as arrays.
         return rules.written(rules.decide(given, *np.split(noise, ends, axis=-1)))
 
     return Subject(
@@ -60,13 +63,14 @@ def subject_by_rules(mechanism: Any, rules: Rules, n: int) -> Subject:
     )
 
 
-def _walked(rules: Rules, given: Any, noise: list[NDArray[np.int64]]) -> tuple[Any, ...]:
+def _walk_release(rules: Rules, given: Any, noise: list[NDArray[np.int64]]) -> tuple[Any, ...]:
     """Return what one release with this noise writes down."""
-    written = rules.written(rules.decide(given, SYSTEM, *(_Handed(part) for part in noise)))
+    # The entropy is there for the signature: all draws come from the noise that is handed in.
+    written = rules.written(rules.decide(given, SYSTEM, *(_HandedNoise(part) for part in noise)))
     return tuple(written.tolist()) if isinstance(written, np.ndarray) else written
 
 
-class _Handed:
+class _HandedNoise:
     """A law whose draws are the noise that the auditor plays, in their order."""
 
     def __init__(self, noise: NDArray[np.int64]) -> None:
@@ -96,6 +100,7 @@ def counted(mechanism: Any, n: int) -> Callable[[Any], NDArray[np.int64]]:
     """Return the function that turns answers into `n` whole numbers of steps."""
 
     def steps(answers: Any) -> NDArray[np.int64]:
+        # The rounding to steps is that of the library, not a copy of it.
         found: NDArray[np.int64] = np.atleast_1d(to_steps(answers, mechanism.step, type(mechanism).__name__))
         check_size(found, n)
         return found

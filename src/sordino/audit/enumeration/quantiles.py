@@ -23,7 +23,7 @@ from sordino.estimators.quantiles.rank_search import RankFlip, RankSearch, Runs
 from sordino.noise import DiscreteLaplace
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 
-_DIGITS = 60
+_QUANTILE_DIGITS = 60
 _MOST_EDGES = 64
 _MOST_SIZES = 500
 
@@ -36,19 +36,23 @@ Draws = tuple[tuple[Part, int | None], ...]
 def quantile(mechanism: Quantile, n: int) -> Subject:  # noqa: ARG001
     """Return the law of the edge or bucket."""
     _check_edges(mechanism)
-    return Subject(laws=[], stated=partial(_quantile, mechanism), cost=mechanism.cost, name=repr(mechanism))
+    return Subject(
+        laws=[], stated=partial(_quantile_law, mechanism), cost=mechanism.cost, name=repr(mechanism)
+    )
 
 
 def quantiles(mechanism: Quantiles, n: int) -> Subject:  # noqa: ARG001 - as above
     """Return the law of all edges together."""
     _check_edges(mechanism)
-    if mechanism.size_noise is not None and _farthest(mechanism.size_noise) > _MOST_SIZES:
+    if mechanism.size_noise is not None and _farthest_noise(mechanism.size_noise) > _MOST_SIZES:
         raise InvalidParameter(
             "audit.exact plays quantiles for each of the numbers of records that the noise may say, "
             f"at most {_MOST_SIZES} of them; got "
             f"noise of the rate {float(mechanism.size_noise.rate):.3g}. Audit a larger epsilon."
         )
-    return Subject(laws=[], stated=partial(_quantiles, mechanism), cost=mechanism.cost, name=repr(mechanism))
+    return Subject(
+        laws=[], stated=partial(_quantiles_law, mechanism), cost=mechanism.cost, name=repr(mechanism)
+    )
 
 
 def _check_edges(mechanism: Quantile | Quantiles) -> None:
@@ -60,21 +64,22 @@ def _check_edges(mechanism: Quantile | Quantiles) -> None:
         )
 
 
-def _quantile(mechanism: Quantile, values: Any) -> Stated:
+def _quantile_law(mechanism: Quantile, values: Any) -> Stated:
     """Return the law of (part, edge or bucket), from which everything that is released is computed."""
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
-    return _multiplied(quantile_paths(mechanism, runs), runs)
+    return _multiply_paths(quantile_paths(mechanism, runs), runs)
 
 
-def _quantiles(mechanism: Quantiles, values: Any) -> Stated:
+def _quantiles_law(mechanism: Quantiles, values: Any) -> Stated:
     """Return the law of the edges of all quantiles.
 
     Sizes that hardly ever come up are left out, and count against the mechanism.
     """
     runs = Runs.of(BucketCounts.of(values, grid=mechanism.grid))
-    down, up = contexts(_DIGITS)
+    down, up = contexts(_QUANTILE_DIGITS)
+    # The number of records and the searches have independent noise: their probabilities multiply.
     for targets, (low, high) in _target_law(mechanism, runs.records).items():
-        for output, (least, most) in _multiplied(quantiles_paths(mechanism, targets), runs):
+        for output, (least, most) in _multiply_paths(quantiles_paths(mechanism, targets), runs):
             yield output, (down.multiply(low, least), up.multiply(high, most))
 
 
@@ -86,37 +91,42 @@ def _target_law(mechanism: Quantiles, records: int) -> dict[tuple[int, ...], Bou
     noise = mechanism.size_noise
     if noise is None:
         return {mechanism.targets(records): (Decimal(1), Decimal(1))}
-    down, up = contexts(_DIGITS)
-    r = exp_bounds(noise.rate, _DIGITS)
+    down, up = contexts(_QUANTILE_DIGITS)
+    r = exp_bounds(noise.rate, _QUANTILE_DIGITS)
     center = (
         down.divide(down.subtract(1, r[1]), up.add(1, r[1])),
         up.divide(up.subtract(1, r[0]), down.add(1, r[0])),
     )
     found: dict[tuple[int, ...], Bounds] = {}
-    for x in range(-_farthest(noise), _farthest(noise) + 1):
-        far, targets = exp_bounds(noise.rate * abs(x), _DIGITS), mechanism.targets(max(0, records + x))
+    for x in range(-_farthest_noise(noise), _farthest_noise(noise) + 1):
+        far, targets = (
+            exp_bounds(noise.rate * abs(x), _QUANTILE_DIGITS),
+            mechanism.targets(max(0, records + x)),
+        )
         # Several numbers of records may have the same targets: their probabilities add up.
         low, high = found.get(targets, (Decimal(0), Decimal(0)))
         found[targets] = down.fma(center[0], far[0], low), up.fma(center[1], far[1], high)
     return found
 
 
-def _farthest(noise: DiscreteLaplace) -> int:
+def _farthest_noise(noise: DiscreteLaplace) -> int:
     """Return how far the noise that is played goes: beyond it lies a probability of less than 1e-30."""
+    # e^-70 is about 4e-31, and noise has two tails.
     return math.ceil(70 / float(noise.rate))
 
 
 def quantile_paths(mechanism: Quantile, runs: Runs) -> Iterator[tuple[Any, Draws]]:
     """Yield each output (part, edge or bucket) with what leads to it."""
     first = mechanism.parts[0]
-    for found in _found(first, runs):
-        edge = _edge(first, found)
+    for found in _list_ends(first, runs):
+        edge = _edge_of_end(first, found)
+        # The estimator's own rule says whether a second part follows.
         if not mechanism.goes_on(edge):
             yield (0, edge), ((first, found),)
             continue
         second = mechanism.parts[1]
-        for again in _found(second, runs):
-            yield (1, _edge(second, again)), ((first, found), (second, again))
+        for again in _list_ends(second, runs):
+            yield (1, _edge_of_end(second, again)), ((first, found), (second, again))
 
 
 def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[tuple[Any, Draws]]:
@@ -130,7 +140,7 @@ def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[
         # As of a search that has no edge to test.
         ends: list[tuple[int, Draws]] = [(above.edge if upward else below.edge, ())]
         if search is not None:
-            ends = [(search.edge(found), ((search, found),)) for found in _tests(search)]
+            ends = [(search.edge(found), ((search, found),)) for found in _list_test_ends(search)]
         for edge, draw in ends:
             place = Place(middle, edge, upward)
             for (left, before), (right, after) in product(split(below, place), split(place, above)):
@@ -139,26 +149,27 @@ def quantiles_paths(mechanism: Quantiles, targets: tuple[int, ...]) -> Iterator[
     return split(*mechanism.ends)
 
 
-def _found(part: Part, runs: Runs) -> list[int | None]:
+def _list_ends(part: Part, runs: Runs) -> list[int | None]:
     """Return the positions where a part may end, the same for all columns."""
-    return [*range(int(part.lattice(runs)[1].sum()))] if isinstance(part, RankFlip) else _tests(part)
+    return [*range(int(part.lattice(runs)[1].sum()))] if isinstance(part, RankFlip) else _list_test_ends(part)
 
 
-def _tests(search: RankSearch) -> list[int | None]:
+def _list_test_ends(search: RankSearch) -> list[int | None]:
     return [*range(search.last - search.first), None]
 
 
-def _edge(part: Part, found: int | None) -> int:
+def _edge_of_end(part: Part, found: int | None) -> int:
     return (found or 0) if isinstance(part, RankFlip) else part.edge(found)
 
 
-def _multiplied(paths: Iterator[tuple[Any, Draws]], runs: Runs) -> Stated:
+def _multiply_paths(paths: Iterator[tuple[Any, Draws]], runs: Runs) -> Stated:
     """Return each output with bounds of its probability; each part has fresh noise."""
-    down, up = contexts(_DIGITS)
+    down, up = contexts(_QUANTILE_DIGITS)
     laws: dict[Part, dict[int | None, Bounds]] = {}
     for output, draws in paths:
         low = high = Decimal(1)
         for part, found in draws:
+            # A part is met on many paths; its law is computed once.
             if part not in laws:
                 laws[part] = dict(law_of(part, runs))
             least, most = laws[part][found]
@@ -172,11 +183,12 @@ def law_of(part: Part, runs: Runs) -> Listed:
     if isinstance(part, RankSearch):
         return positions(part.scan, answers, lengths)
     listed = [depth for depth, times in zip(answers, lengths, strict=True) for _ in range(times)]
-    known = {depth: _first_head(depth, listed, part) for depth in set(listed)}
+    # Candidates of one depth have the same chance, which is computed once.
+    known = {depth: _first_head_probability(depth, listed, part) for depth in set(listed)}
     return [(i, known[depth]) for i, depth in enumerate(listed)]
 
 
-def _first_head(depth: int, listed: list[int], part: RankFlip) -> Bounds:
+def _first_head_probability(depth: int, listed: list[int], part: RankFlip) -> Bounds:
     """Return bounds of the probability that a candidate of this depth is the first to show heads.
 
     All candidates are in random order.
@@ -185,9 +197,10 @@ def _first_head(depth: int, listed: list[int], part: RankFlip) -> Bounds:
     (1 - p_j t) over all others j, a polynomial whose coefficients are the elementary symmetric functions of
     the p_j, with alternating signs.
     """
-    down, up = contexts(_DIGITS)
-    heads = {each: exp_bounds(part.rate * each, _DIGITS) for each in set(listed)}
+    down, up = contexts(_QUANTILE_DIGITS)
+    heads = {each: exp_bounds(part.rate * each, _QUANTILE_DIGITS) for each in set(listed)}
     others = list(listed)
+    # The winner itself is none of its rivals; others of its depth are.
     others.remove(depth)
     sums: list[Bounds] = [(Decimal(1), Decimal(1))]
     for each in others:
@@ -205,4 +218,5 @@ def _first_head(depth: int, listed: list[int], part: RankFlip) -> Bounds:
             # Terms have alternating signs: the upper end of a negative one comes from its lower bound.
             small, large = large.copy_negate(), small.copy_negate()
         least, most = down.add(least, small), up.add(most, large)
+    # Rounding may take the lower bound below 0, which no probability is.
     return down.multiply(heads[depth][0], max(least, Decimal(0))), up.multiply(heads[depth][1], most)

@@ -24,9 +24,9 @@ from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 
 DIGITS = 50
-_CELLS = 4096
+_BUDGET_CELLS = 4096
 _TOO_MANY_LEVELS = 1 << 24
-_COUNTABLE = 1 << 52
+_LARGEST_EXACT_COUNT = 1 << 52
 TOO_MANY = (
     "audit.exact would have to play more than {limit} {what}. Audit fewer answers, a larger rate (epsilon in "
     "steps of the grid, such as Sensitivity(step=1)), a larger tail=, or raise vectors=."
@@ -71,14 +71,16 @@ def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
 
     This takes 0 < tail < 1.
     """
-    if _least(laws, tail) > math.log(limit) + 1e-6:  # whoever goes on would search for them for minutes
+    if (
+        _log_fewest_vectors(laws, tail) > math.log(limit) + 1e-6
+    ):  # whoever goes on would search for them for minutes
         raise InvalidParameter(TOO_MANY.format(limit=limit, what="noise vectors"))
-    budget = _budget(laws, tail)
+    budget = _choose_exponent_budget(laws, tail)
     noise = np.zeros((1, 0), dtype=np.int64)
     spent = np.zeros(1)
     for law in laws:
         # Each coordinate may use what the ones before it have left of the budget.
-        low, count = _reach(law, budget - spent)
+        low, count = _count_affordable(law, budget - spent)
         if int(count.sum()) > limit:
             raise InvalidParameter(TOO_MANY.format(limit=limit, what="noise vectors"))
         rows = np.repeat(np.arange(spent.size), count)
@@ -88,21 +90,21 @@ def region(laws: tuple[Noise, ...], tail: float, limit: int) -> Region:
         spent = spent[rows] + float(law.rate) * levels(law, x)
     others = 1 if all(isinstance(law, Finite) for law in laws) else noise.shape[0]
     # In Python's numbers, before anything is multiplied in 64 bits.
-    if _finite_mass(laws) * others > _COUNTABLE:
+    if _finite_mass(laws) * others > _LARGEST_EXACT_COUNT:
         raise InvalidParameter(
             "audit.exact must count in whole numbers below 2^52: use smaller weights or fewer finite laws."
         )
-    exponent, powers = _powers(laws, noise)
+    exponent, powers = _enclose_powers(laws, noise)
     # Noise with a part of weight 0 cannot happen: it is dropped.
     weight = np.ones(noise.shape[0], dtype=np.int64)
     possible = np.ones(noise.shape[0], dtype=np.bool_)
     for i, law in enumerate(laws):
         each = weights(law, noise[:, i])
         weight, possible = weight * each, possible & (each > 0)
-    return _weighed(laws, noise[possible], exponent[possible], weight[possible], powers)
+    return _weigh_region(laws, noise[possible], exponent[possible], weight[possible], powers)
 
 
-def _least(laws: tuple[Noise, ...], tail: float) -> float:
+def _log_fewest_vectors(laws: tuple[Noise, ...], tail: float) -> float:
     """Return the logarithm of a number of vectors below which more than `tail` is left out.
 
     No vector is likelier than no noise at all.
@@ -119,7 +121,7 @@ def _finite_mass(laws: tuple[Noise, ...]) -> int:
     return math.prod(sum(law.weights) for law in laws if isinstance(law, Finite))
 
 
-def _reach(law: Noise, left: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _count_affordable(law: Noise, left: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first value and the number of values that what is left of the budget pays for."""
     if isinstance(law, Finite):
         ones = np.ones(left.size, dtype=np.int64)
@@ -132,14 +134,14 @@ def _reach(law: Noise, left: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
     return (np.zeros_like(high), high + 1) if isinstance(law, Geometric) else (-high, 2 * high + 1)
 
 
-def _budget(laws: tuple[Noise, ...], tail: float) -> float:
+def _choose_exponent_budget(laws: tuple[Noise, ...], tail: float) -> float:
     """Return an exponent that the noise exceeds with a probability of about `tail`.
 
     It is found by sums of cells, which round exponents up.
     """
     most = 3 * math.log(1 / tail) + 12 * len(laws)
-    width = most / _CELLS
-    sums = np.zeros(_CELLS + 1)
+    width = most / _BUDGET_CELLS
+    sums = np.zeros(_BUDGET_CELLS + 1)
     sums[0] = 1.0
     for law in laws:
         if isinstance(law, Finite):
@@ -153,15 +155,16 @@ def _budget(laws: tuple[Noise, ...], tail: float) -> float:
             )
         high = int(math.sqrt(most / rate) if isinstance(law, DiscreteGaussian) else most / rate) + 1
         x = np.arange(0 if isinstance(law, Geometric) else -high, high + 1)
-        cells = np.minimum(np.ceil(rate * levels(law, x) / width), _CELLS).astype(np.int64)
-        one = np.bincount(cells, weights=law.pmf(x), minlength=_CELLS + 1)
+        cells = np.minimum(np.ceil(rate * levels(law, x) / width), _BUDGET_CELLS).astype(np.int64)
+        one = np.bincount(cells, weights=law.pmf(x), minlength=_BUDGET_CELLS + 1)
         both = np.convolve(sums, one)
-        sums = np.append(both[:_CELLS], both[_CELLS:].sum())
+        # What is beyond the last cell is counted in it: exponents are rounded up, never down.
+        sums = np.append(both[:_BUDGET_CELLS], both[_BUDGET_CELLS:].sum())
     above = np.cumsum(sums[::-1])[::-1]  # above[i] = P(cell >= i), added from the small end
     return float(np.argmax(above <= tail)) * width if (above <= tail).any() else most
 
 
-def _powers(
+def _enclose_powers(
     laws: tuple[Noise, ...], noise: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], tuple[Bounds, ...]]:
     """Return for each vector which power it has, and the enclosed powers.
@@ -189,7 +192,7 @@ def _powers(
     return exponent.reshape(-1), tuple(zip(low, high, strict=True))
 
 
-def _weighed(
+def _weigh_region(
     laws: tuple[Noise, ...],
     noise: NDArray[np.int64],
     exponent: NDArray[np.int64],
@@ -198,6 +201,7 @@ def _weighed(
 ) -> Region:
     """Return the region with what lies outside it: the mass of all noise less the mass that was counted."""
     down, up = contexts(DIGITS)
+    # The laws are independent: the mass of all noise is the product of their masses.
     total = (Decimal(1), Decimal(1))
     for law in laws:
         low, high = mass(law, DIGITS)

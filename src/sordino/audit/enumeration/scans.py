@@ -25,10 +25,10 @@ from sordino.mechanisms import AboveThreshold
 from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise.probability import Bounds, contexts, exp_bounds
 
-_DIGITS = 60
-_LOST = 1e-45
-_TERMS = 4_000_000
-_KEPT = 1 << 13
+_SCAN_DIGITS = 60
+_LOST_PROBABILITY = 1e-45
+_MOST_SCAN_TERMS = 4_000_000
+_KEPT_POWERS = 1 << 13
 
 Listed = list[tuple[int | None, Bounds]]
 
@@ -39,7 +39,7 @@ def above_threshold(mechanism: AboveThreshold, n: int) -> Subject:
     return Subject(
         laws=[],
         stated=lambda steps: positions(scan, steps.tolist()),
-        steps=_uncut(mechanism, n),
+        steps=_make_step_function(mechanism, n),
         cost=mechanism.cost,
         # Nested answers are fewer pairs than any statement about each answer says: they are taken as
         # neighbors on the caller's word.
@@ -48,7 +48,7 @@ def above_threshold(mechanism: AboveThreshold, n: int) -> Subject:
     )
 
 
-def _uncut(mechanism: AboveThreshold, n: int) -> Callable[[Any], Steps]:
+def _make_step_function(mechanism: AboveThreshold, n: int) -> Callable[[Any], Steps]:
     """Return the function that turns answers into `n` whole numbers of steps, as the mechanism does."""
     checked = counted(mechanism, n)
 
@@ -72,20 +72,21 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
         If the noise is so wide, or the answers so many, that this would take too long.
     """
     tests = [f for f, times in zip(answers, lengths or [1] * len(answers), strict=True) for _ in range(times)]
-    last = _last(scan, tests)
-    if (last + 1) * len(tests) > _TERMS:
-        raise InvalidParameter(TOO_MANY.format(limit=_TERMS, what="tests of the noisy threshold"))
-    down, up = contexts(_DIGITS)
+    last = _last_threshold_noise(scan, tests)
+    # Refused before anything is computed.
+    if (last + 1) * len(tests) > _MOST_SCAN_TERMS:
+        raise InvalidParameter(TOO_MANY.format(limit=_MOST_SCAN_TERMS, what="tests of the noisy threshold"))
+    down, up = contexts(_SCAN_DIGITS)
     rate, start = scan.threshold_noise.rate, scan.threshold
-    ratio = _power(rate, 1)
+    ratio = _enclose_power(rate, 1)
     first = down.subtract(1, ratio[1]), up.subtract(1, ratio[0])  # P(Z = 0)
     sums: list[Bounds] = [(Decimal(0), Decimal(0))] * (len(tests) + 1)
     for z in range(last + 1):
-        reach = _power(rate, z)
+        reach = _enclose_power(rate, z)
         so_far = down.multiply(first[0], reach[0]), up.multiply(first[1], reach[1])
         for k, f in enumerate(tests):
             # Noise is never negative: a test whose depth is 0 or less says yes for certain.
-            p = _power(scan.noise.rate, max(start + z - f, 0))
+            p = _enclose_power(scan.noise.rate, max(start + z - f, 0))
             low, high = sums[k]
             sums[k] = (
                 down.add(low, down.multiply(so_far[0], p[0])),
@@ -97,54 +98,58 @@ def positions(scan: ThresholdScan, answers: Sequence[int], lengths: Sequence[int
             )
         # What is left is that all tests said no.
         sums[-1] = down.add(sums[-1][0], so_far[0]), up.add(sums[-1][1], so_far[1])
-    return list(zip([*range(len(tests)), None], _with_rest(scan, tests, last + 1, first, sums), strict=True))
+    return list(zip([*range(len(tests)), None], _add_rest(scan, tests, last + 1, first, sums), strict=True))
 
 
-def _with_rest(
+def _add_rest(
     scan: ThresholdScan, tests: list[int], z: int, first: Bounds, sums: list[Bounds]
 ) -> list[Bounds]:
     """Add what noise of at least `z` gives, where all depths are positive.
 
     Products of 1 - s lie between those at `z` and 1.
     """
-    down, up = contexts(_DIGITS)
-    rate, both = scan.threshold_noise.rate, exp_bounds(scan.threshold_noise.rate + scan.noise.rate, _DIGITS)
+    down, up = contexts(_SCAN_DIGITS)
+    rate, both = (
+        scan.threshold_noise.rate,
+        exp_bounds(scan.threshold_noise.rate + scan.noise.rate, _SCAN_DIGITS),
+    )
     short, found = Decimal(1), []  # the product at z, from below
     for f, (low, high) in zip(tests, sums, strict=False):
         depth = scan.noise.rate * (scan.threshold + z - f)
         # The sum of (1 - r0) r0^x r^(depth at x) over x >= z, both ratios together.
-        start = exp_bounds(rate * z + depth, _DIGITS)
+        start = exp_bounds(rate * z + depth, _SCAN_DIGITS)
         least = down.divide(down.multiply(first[0], start[0]), up.subtract(1, both[0]))
         most = up.divide(up.multiply(first[1], start[1]), down.subtract(1, both[1]))
         found.append((down.add(low, down.multiply(short, least)), up.add(high, most)))
-        short = down.multiply(short, down.subtract(1, exp_bounds(depth, _DIGITS)[1]))
-    beyond = _power(rate, z)
+        short = down.multiply(short, down.subtract(1, exp_bounds(depth, _SCAN_DIGITS)[1]))
+    beyond = _enclose_power(rate, z)
     return [*found, (down.add(sums[-1][0], down.multiply(short, beyond[0])), up.add(sums[-1][1], beyond[1]))]
 
 
 @lru_cache(maxsize=64)
-def _table(rate: Fraction) -> list[Bounds]:  # noqa: ARG001 - the key of the cache
+def _power_table(rate: Fraction) -> list[Bounds]:  # noqa: ARG001 - the key of the cache
     return [(Decimal(1), Decimal(1))]
 
 
-def _power(rate: Fraction, n: int) -> Bounds:
+def _enclose_power(rate: Fraction, n: int) -> Bounds:
     """Return bounds of e^(-rate n), n >= 0; those of small n are kept, each a product with the one before."""
-    if n >= _KEPT:
-        return exp_bounds(rate * n, _DIGITS)
-    table = _table(rate)
+    if n >= _KEPT_POWERS:
+        return exp_bounds(rate * n, _SCAN_DIGITS)
+    table = _power_table(rate)
     if n >= len(table):
-        down, up = contexts(_DIGITS)
-        low, high = exp_bounds(rate, _DIGITS)
+        down, up = contexts(_SCAN_DIGITS)
+        low, high = exp_bounds(rate, _SCAN_DIGITS)
+        # Each power is the one before times r, rounded outward: cheaper than an exponential for each.
         while n >= len(table):
             table.append((down.multiply(table[-1][0], low), up.multiply(table[-1][1], high)))
     return table[n]
 
 
-def _last(scan: ThresholdScan, tests: list[int]) -> int:
+def _last_threshold_noise(scan: ThresholdScan, tests: list[int]) -> int:
     """Return up to which noise of the threshold terms are added.
 
     All depths are positive then, and what the rest blurs is small.
     """
     certain = max(0, max(tests) - scan.threshold)  # noise up to here is met by a test for certain
     rates: tuple[Fraction, Fraction] = scan.threshold_noise.rate, scan.noise.rate
-    return certain + 1 + math.ceil((math.log(len(tests)) - math.log(_LOST)) / float(sum(rates)))
+    return certain + 1 + math.ceil((math.log(len(tests)) - math.log(_LOST_PROBABILITY)) / float(sum(rates)))

@@ -28,7 +28,7 @@ from sordino.mechanisms.race import Gumbel
 from sordino.mechanisms.randomized_response import standing
 from sordino.mechanisms.smooth.smooth_step_selection import decide as decide_scaled
 
-_TURNS = 1 << 20
+_MOST_TURNS = 1 << 20
 
 
 def exponential_mechanism(mechanism: ExponentialMechanism, n: int) -> Subject:
@@ -42,6 +42,7 @@ def exponential_mechanism(mechanism: ExponentialMechanism, n: int) -> Subject:
         "sensitivity": mechanism.sensitivity,
         "name": repr(mechanism),
     }
+    # A single answer has no runner-up, and no lead is released.
     if mechanism.gap and n > 1:
         return Subject(
             laws=[], steps=counts, stated=lambda steps: leads(steps.tolist(), mechanism.rate), **common
@@ -64,7 +65,7 @@ def permute_and_flip(mechanism: PermuteAndFlip, n: int) -> Subject:
     """Return noise on each answer, and a turn among equals."""
     steps = counted(mechanism, n)
     turns = math.lcm(*range(1, n + 1))  # a uniform number below it is uniform modulo every number of equals
-    if turns > _TURNS:
+    if turns > _MOST_TURNS:
         raise InvalidParameter(
             "audit.exact plays PermuteAndFlip with at most 16 answers, "
             f"whose turns among equals can be counted; got {n}. Audit fewer "
@@ -72,6 +73,7 @@ def permute_and_flip(mechanism: PermuteAndFlip, n: int) -> Subject:
         )
 
     def play(answers: Any, noise: Rows) -> Rows:
+        # The last column is the turn among equals, the others are the noise of the answers.
         chosen: Rows = decide_permuted(steps(answers) + noise[:, :-1], noise[:, -1])
         return chosen
 
@@ -99,6 +101,7 @@ def noisy_top_k(mechanism: NoisyTopK, n: int) -> Subject | None:
         "sensitivity": mechanism.sensitivity,
         "name": repr(mechanism),
     }
+    # The largest of answers with Gumbel noise is the winner of a race, which can be played.
     if k == 1:
         return raced(rate, steps, n, **common)
     return Subject(laws=[], steps=steps, stated=lambda found: peeled(found.tolist(), k, rate), **common)
@@ -116,6 +119,7 @@ def smooth_step_selection(mechanism: SmoothStepSelection, n: int) -> Subject:
         )
 
     def play(answers: Any, noise: Rows) -> Rows:
+        # Scores and bound go to their grids by the functions that a release calls.
         steps, scale = mechanism.on_grids(list(answers)[:-1], list(answers)[-1])
         return decide_scaled(steps, noise, scale, mechanism.heights)
 

@@ -24,7 +24,8 @@ from sordino.sensitivity import Sensitivity
 Rows = NDArray[np.int64]
 Stated = Iterable[tuple[Any, Bounds]]
 
-_LARGEST = 1 << 53
+# Up to here no sum of answers and noise wraps in 64 bits ("Everywhere" on docs/proofs/exact-audit.md).
+_LARGEST_STEPS = 1 << 53
 
 
 @final
@@ -173,6 +174,7 @@ class Subject:
             "sensitivity": sensitivity,
             "cost_of": cost_of,
             "steps": steps,
+            # `decide` is given nothing but noisy answers.
             "added": added or decide is not None,
             "again": again,
             "stated": stated,
@@ -190,8 +192,10 @@ class Subject:
         For `play` they are whatever was given.
         """
         given = answers if self.steps is None else self.steps(answers)
+        # Answers that are not only added to may be anything, and are handed on as they are.
         if not self.added:
             return given
+        # A single answer may stand without a list.
         array = np.atleast_1d(np.asarray(given)) if self.steps is None else np.asarray(given)
         if array.dtype.kind not in "iu" or array.shape != (len(self.laws),):
             raise InvalidParameter(
@@ -200,7 +204,7 @@ class Subject:
                 "(or Subject.steps, a "
                 "function that returns them as an array)."
             )
-        if max(abs(int(x)) for x in array.tolist()) > _LARGEST:
+        if max(abs(int(x)) for x in array.tolist()) > _LARGEST_STEPS:
             raise InvalidParameter("audit.exact needs answers of at most 2^53 steps.")
         # Narrower numbers would wrap where noise is added.
         return array.astype(np.int64)

@@ -79,15 +79,18 @@ def subject_of(mechanism: Any, n: int) -> Audited:
     InvalidParameter
         If the auditor knows nothing about it.
     """
+    # A subject is what the auditor looks at already.
     if isinstance(mechanism, Subject | Continuous):
         return mechanism
     stated = STATED.get(type(mechanism))
     found = None if stated is None else stated(mechanism, n)
+    # None from the table: with these parameters the mechanism is played by its rules.
     if found is not None:
         return found
     rules = getattr(mechanism, "rules", None)
     if isinstance(rules, Rules):
         return subject_by_rules(mechanism, rules, n)
+    # Somebody else's mechanism says itself what is to be audited.
     made = mechanism.audited(n) if hasattr(mechanism, "audited") else None
     if isinstance(made, Subject | Continuous):
         return made

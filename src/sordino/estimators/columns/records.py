@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
-from sordino.grid import _listed
+from sordino.grid import _list_to_array
 
 BLOCK = 1 << 15
 """Records that are looked at together: they and what is computed from them stay in the processor's cache."""
@@ -58,7 +58,7 @@ def _array(values: Any) -> NDArray[Any] | None:
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, list | tuple | range):
-        return _listed(list(values))
+        return _list_to_array(list(values))
     if not hasattr(values, "__array__") or isinstance(values, np.generic):
         return None
     declared = _declared(values)
@@ -70,7 +70,7 @@ def _array(values: Any) -> NDArray[Any] | None:
     # taken one by one.
     array = np.asarray(values)
     lossless = array.dtype.kind != "f" or any(name in str(declared).lower() for name in _FLOATING)
-    return array if lossless else _listed(_python_values(values))
+    return array if lossless else _list_to_array(_python_values(values))
 
 
 def _declared(values: Any) -> Any:

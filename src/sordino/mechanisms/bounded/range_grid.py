@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sordino.constraints import FINITE, Number, shown, to_fraction
 from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import _array as as_array
+from sordino.grid import _to_answer_array as as_array
 from sordino.mechanisms.bounded.perturbation import Cells
 from sordino.mechanisms.bounded.random_rounding import round_at_random
 from sordino.sensitivity import Sensitivity

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
-from sordino.grid import _array as as_array
+from sordino.grid import _to_answer_array as as_array
 from sordino.mechanisms.randomized_response import _as_float as as_float
 
 
