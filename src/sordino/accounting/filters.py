@@ -92,7 +92,7 @@ class PureFilter:
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
         return {
-            "epsilon": _finite(
+            "epsilon": _exact_amount(
                 cost_of(cost, "PureFilter").pure(), "PureFilter", "a finite pure epsilon", cost
             )
         }
@@ -157,10 +157,10 @@ class ZCDPFilter:
 
         It is the limit itself, or its one conversion at a `delta` in (0, 1).
         """
-        return _converted(ZCDP(rho=self._meter.limits["rho"]), delta, "ZCDPFilter")
+        return _convert_at_delta(ZCDP(rho=self._meter.limits["rho"]), delta, "ZCDPFilter")
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
-        return {"rho": _finite(cost_of(cost, "ZCDPFilter").zcdp(), "ZCDPFilter", "a finite rho", cost)}
+        return {"rho": _exact_amount(cost_of(cost, "ZCDPFilter").zcdp(), "ZCDPFilter", "a finite rho", cost)}
 
 
 @final
@@ -249,13 +249,13 @@ class RDPFilter:
         It is the limits as a curve, or their one conversion at a `delta` in (0, 1).
         """
         curve = RDP(table=[(order, self._meter.limits[unit]) for unit, order in self._orders.items()])
-        return _converted(curve, delta, "RDPFilter")
+        return _convert_at_delta(curve, delta, "RDPFilter")
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
         parts = parts_of(cost_of(cost, "RDPFilter"))
         amounts = zip(self._orders.items(), exact_rdp(parts, self._orders.values()), strict=True)
         return {
-            unit: _finite(amount, "RDPFilter", f"a finite divergence at order {digits(order, 6)}", cost)
+            unit: _exact_amount(amount, "RDPFilter", f"a finite divergence at order {digits(order, 6)}", cost)
             for (unit, order), amount in amounts
         }
 
@@ -336,12 +336,12 @@ class ApproximateFilter:
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
         epsilon, delta = approximate_sums(cost_of(cost, "ApproximateFilter"))
         return {
-            "epsilon": _finite(epsilon, "ApproximateFilter", "an (epsilon, delta) of its own", cost),
+            "epsilon": _exact_amount(epsilon, "ApproximateFilter", "an (epsilon, delta) of its own", cost),
             "delta": delta,
         }
 
 
-def _converted(whole: Cost, delta: float, caller: str) -> Cost:
+def _convert_at_delta(whole: Cost, delta: float, caller: str) -> Cost:
     """Return a guarantee itself, or its one conversion at a `delta` above 0."""
     share = checked_delta(delta)
     if share == 0:
@@ -355,7 +355,7 @@ def _converted(whole: Cost, delta: float, caller: str) -> Cost:
     return Approximate(epsilon=epsilon, delta=share)
 
 
-def _finite(amount: Fraction | float, caller: str, view: str, cost: Any) -> Fraction:
+def _exact_amount(amount: Fraction | float, caller: str, view: str, cost: Any) -> Fraction:
     """Return an exact amount, or refuse a cost without one: a float may have been rounded down on its way."""
     if amount == math.inf:
         raise InvalidParameter(f"A {caller} needs costs with {view}; {type(cost).__name__} has none here.")

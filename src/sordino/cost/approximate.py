@@ -28,13 +28,16 @@ from sordino.cost.digits import digits, nearest, ratio
 from sordino.cost.failure import kept_epsilon, raised_delta
 
 
-def _probability(value: Any) -> Fraction | None:
+def _convert_probability(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and 0 <= number < 1 else None
 
 
 PROBABILITY = Constraint(
-    "a number in [0, 1)", _probability, (0, 1e-6, Fraction(1, 3)), (-1e-9, 1, math.nan, None, "0", True)
+    "a number in [0, 1)",
+    _convert_probability,
+    (0, 1e-6, Fraction(1, 3)),
+    (-1e-9, 1, math.nan, None, "0", True),
 )
 
 

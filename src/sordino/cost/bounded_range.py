@@ -26,7 +26,7 @@ from sordino.cost.conversion import (
 )
 from sordino.cost.digits import digits, nearest, ratio
 
-_ROUNDING = 2.0**-49
+_BOUNDED_ROUNDING = 2.0**-49
 
 
 @final
@@ -119,7 +119,7 @@ def bounded_rdp(width: float, alpha: float) -> float:
     order = alpha - 1
     whole, rest, one = (_log_sinhc(share * width / 2) for share in (alpha, order, 1.0))
     # Terms may cancel, so each is raised by a share of its own size.
-    total = whole - rest + (whole - one) / order + _ROUNDING * (whole + rest + (whole + one) / order)
+    total = whole - rest + (whole - one) / order + _BOUNDED_ROUNDING * (whole + rest + (whole + one) / order)
     # The width and rho * alpha are bounds by themselves.
     return lifted(min(width, width * width / 8 * alpha * (1 + 1e-15), total * (1 + 1e-12)), width)
 

@@ -81,7 +81,7 @@ class Composition:
                     "Composition.parts must hold pairs (cost, count); "
                     f"got {shown(entry)}. Use compose or repeat."
                 )
-            _check(entry[0], "Composition")
+            _check_countable(entry[0], "Composition")
             if type(entry[1]) is not int or entry[1] < 1:
                 raise InvalidParameter(
                     f"A count of Composition must be {COUNT.says}, as an int; got {shown(entry[1])}."
@@ -95,7 +95,7 @@ class Composition:
         texts = [(repr(part), count) for part, count in ordered(self.parts)]
         return (
             "compose("
-            + ", ".join(text if n == 1 else f"repeat({text}, {_written(n)})" for text, n in texts)
+            + ", ".join(text if n == 1 else f"repeat({text}, {_write_count(n)})" for text, n in texts)
             + ")"
         )
 
@@ -118,7 +118,7 @@ class Composition:
         """
         failing, firm = split_failures(self.parts)
         return kept_epsilon(
-            failing, checked_delta(delta), lambda left: min(route(left) for route in _epsilons(firm))
+            failing, checked_delta(delta), lambda left: min(route(left) for route in _epsilon_routes(firm))
         )
 
     def delta(self, epsilon: float) -> float:
@@ -129,7 +129,7 @@ class Composition:
         if least >= pure:
             # Beyond the sum of pure epsilons only a failure is left to lose.
             return raised_delta(failing, 0.0)
-        at, only = below(least), _single(firm)
+        at, only = below(least), _find_lone_interval(firm)
         routes = [pure_delta(above(pure), at), rdp_delta(summed_rdp(firm), at)]
         routes += [only.delta(at)] if only else []
         laws = () if only else loss_laws(firm)
@@ -158,11 +158,11 @@ def summed(amounts: Iterable[tuple[Fraction | float, int]]) -> Fraction | float:
     return total if fractions else above(total)
 
 
-def _written(count: int) -> str:
+def _write_count(count: int) -> str:
     return str(count) if count < 10**15 else digits(Fraction(count))
 
 
-def _single(parts: Parts) -> Cost | None:
+def _find_lone_interval(parts: Parts) -> Cost | None:
     """Return the only part if it is paid once and is an interval of losses: its own view is exact."""
     if len(parts) != 1:
         return None
@@ -178,7 +178,7 @@ def split_failures(parts: Parts) -> tuple[Fraction, Parts]:
     firm: Counter[Cost] = Counter()
     for part, count in parts:
         firm[Pure(epsilon=part.epsilon_) if isinstance(part, Approximate) else part] += count
-    return failing, frozenset((part, count) for part, count in firm.items() if not _is_nothing(part))
+    return failing, frozenset((part, count) for part, count in firm.items() if not _costs_nothing(part))
 
 
 def exact_epsilon(parts: Parts, delta: float) -> float:
@@ -190,14 +190,14 @@ def exact_epsilon(parts: Parts, delta: float) -> float:
         return 0.0
     if delta == 0:
         return stated(Composition(parts).pure())
-    only = _single(parts)
+    only = _find_lone_interval(parts)
     if only:
         return only.epsilon(delta)
     laws = loss_laws(parts)
     return max(law.epsilon(delta) for law in laws) if laws else math.inf
 
 
-def _epsilons(parts: Parts) -> Iterable[Callable[[float], float]]:
+def _epsilon_routes(parts: Parts) -> Iterable[Callable[[float], float]]:
     """Yield the routes to an epsilon at delta for parts that do not fail."""
     pure = stated(Composition(parts).pure())
     yield lambda delta: pure_epsilon(pure, delta)
@@ -205,7 +205,7 @@ def _epsilons(parts: Parts) -> Iterable[Callable[[float], float]]:
     yield lambda delta: exact_epsilon(parts, delta)
 
 
-def _check(cost: Any, caller: str) -> None:
+def _check_countable(cost: Any, caller: str) -> None:
     """Raise `InvalidParameter` unless `cost` is a cost that can be counted."""
     if type(cost) in KEYS or type(cost) is Composition:
         return
@@ -224,7 +224,7 @@ def _check(cost: Any, caller: str) -> None:
         ) from error
 
 
-def _is_nothing(part: Cost) -> bool:
+def _costs_nothing(part: Cost) -> bool:
     """Tell whether a part costs nothing; one of somebody else's class is kept for its other views."""
     return type(part) in KEYS and part.pure() == 0
 
@@ -247,14 +247,14 @@ def compose(*costs: Cost) -> Cost:
     Fraction(3, 10)
     """
     counts: Counter[Cost] = Counter()
-    for cost, times in _counted(costs):
-        _check(cost, "compose")
+    for cost, times in _count_equal_costs(costs):
+        _check_countable(cost, "compose")
         for part, count in cost.parts if isinstance(cost, Composition) else ((cost, 1),):
             counts[part] += count * times
-    return _simplest((part, count) for part, count in counts.items() if not _is_nothing(part))
+    return _simplify_composition((part, count) for part, count in counts.items() if not _costs_nothing(part))
 
 
-def _counted(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
+def _count_equal_costs(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
     """Return each object with how often it appears.
 
     Objects are told apart by identity; then equal ones are put together where that is quick.
@@ -271,7 +271,7 @@ def _counted(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
         if not left and len(times) < len(costs):
             break
     for kind, distinct in kinds.items():
-        numbers = _composed_key if kind is Composition else KEYS.get(kind)
+        numbers = _composition_key if kind is Composition else KEYS.get(kind)
         if numbers is None:
             yield from ((cost, times[id(cost)]) for cost in distinct)
             continue
@@ -286,7 +286,7 @@ def _counted(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
         yield from ((first[key], count) for key, count in together.items())
 
 
-def _composed_key(whole: Any) -> Any:
+def _composition_key(whole: Any) -> Any:
     """Return a key of a composition: the keys of its parts, or its parts if one is of another's class."""
     if not all(type(part) in KEYS for part, _ in whole.parts):
         return whole.parts
@@ -310,10 +310,10 @@ def repeat(cost: Cost, n: int) -> Cost:
     times = WHOLE("repeat.n", n)
     one = compose(cost)
     parts = one.parts if isinstance(one, Composition) else ((one, 1),)
-    return _simplest((part, count * times) for part, count in parts if count * times)
+    return _simplify_composition((part, count * times) for part, count in parts if count * times)
 
 
-def _simplest(parts: Iterable[tuple[Cost, int]]) -> Cost:
+def _simplify_composition(parts: Iterable[tuple[Cost, int]]) -> Cost:
     listed = frozenset(parts)
     if len(listed) == 1:
         ((only, count),) = listed

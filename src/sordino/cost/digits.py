@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 
-_SHORT = 10**4000  # longer whole numbers Python refuses to write
+_WRITABLE_LIMIT = 10**4000  # longer whole numbers Python refuses to write
 
 
 def digits(number: Fraction, precision: int = 12) -> str:
@@ -33,7 +33,7 @@ def nearest(number: Fraction) -> float | None:
 
 def ratio(number: Fraction) -> str:
     """Return `number` exactly, as "n/d", or "n" if it is whole."""
-    if max(abs(number.numerator), number.denominator) < _SHORT:
+    if max(abs(number.numerator), number.denominator) < _WRITABLE_LIMIT:
         return str(number)
     top, bottom = (f"{Decimal(part):f}" for part in number.as_integer_ratio())
     return top if bottom == "1" else f"{top}/{bottom}"

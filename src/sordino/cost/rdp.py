@@ -100,7 +100,7 @@ class RDP:
             )
         object.__setattr__(self, "laplace_steps", steps)
         object.__setattr__(self, "choices", COUNT("RDP.choices", choices))
-        object.__setattr__(self, "table", _checked(table))
+        object.__setattr__(self, "table", _check_curve_table(table))
         if self.table and (self.rho or self.constant or self.laplace is not None or self.choices > 1):
             raise InvalidParameter(
                 "RDP.table must stand alone; got other terms too. Compose it with another RDP that has those."
@@ -153,9 +153,9 @@ class RDP:
         """
         order = checked_alpha(alpha)
         if self.choices == 1 or math.isinf(order):
-            return _curve(self, order)
+            return _divergence_at_order(self, order)
         turn, least = turning(self)
-        return least if order <= turn else _curve(self, order)
+        return least if order <= turn else _divergence_at_order(self, order)
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
@@ -189,32 +189,32 @@ class RDP:
 LAST = math.exp(16)  # no union bound is spent beyond this order
 
 
-def _steps(value: Any) -> int | str | None:
+def _convert_grid_steps(value: Any) -> int | str | None:
     return value if isinstance(value, str) and value == "continuous" else DOMAIN_SIZE.convert(value)
 
 
 STEPS = Constraint(
     f"'continuous', or {DOMAIN_SIZE.says} for noise on a grid",
-    _steps,
+    _convert_grid_steps,
     ("continuous", 1, 60),
     ("discrete", 0, -1, 1.5, True, math.nan),
 )
 
 
-def _order(value: Any) -> Fraction | None:
+def _convert_order(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and Fraction(1000001, 10**6) <= number <= 10**300 else None
 
 
 ORDER = Constraint(
     "a number in [1.000001, 1e300]",
-    _order,
+    _convert_order,
     (2, 1.5, Fraction(4, 3)),
     (1, 0.5, 1 + 1e-9, math.inf, math.nan, None, "2", True),
 )
 
 
-def _checked(table: Iterable[Any]) -> tuple[tuple[Fraction, Fraction], ...]:
+def _check_curve_table(table: Iterable[Any]) -> tuple[tuple[Fraction, Fraction], ...]:
     if not isinstance(table, Iterable):
         raise InvalidParameter(f"RDP.table must list pairs (order, epsilon); got {shown(table)}.")
     rows = []
@@ -229,10 +229,10 @@ def _checked(table: Iterable[Any]) -> tuple[tuple[Fraction, Fraction], ...]:
     return tuple(rows)
 
 
-def _curve(curve: RDP, alpha: float) -> float:
+def _divergence_at_order(curve: RDP, alpha: float) -> float:
     """Return the table at `alpha`, or the sum of the terms, rounded up."""
     if curve.table:
-        return _chord(_rows(curve), alpha)
+        return _table_chord(_curve_table_rows(curve), alpha)
     terms = [above(curve.constant)]
     if curve.rho:
         terms.append(above(curve.rho) * alpha)
@@ -256,7 +256,7 @@ def union(curve: RDP) -> float:
 
 
 @lru_cache(maxsize=256)
-def _rows(curve: RDP) -> tuple[tuple[float, float], ...]:
+def _curve_table_rows(curve: RDP) -> tuple[tuple[float, float], ...]:
     return falling(curve.table)
 
 
@@ -275,7 +275,7 @@ def falling(table: tuple[tuple[Fraction, Fraction], ...]) -> tuple[tuple[float, 
     return tuple(reversed(rows))
 
 
-def _chord(rows: tuple[tuple[float, float], ...], alpha: float) -> float:
+def _table_chord(rows: tuple[tuple[float, float], ...], alpha: float) -> float:
     """Return a bound between the orders of a table: (alpha - 1) D is convex, so it lies below its chords."""
     if alpha > rows[-1][0]:
         return math.inf
@@ -298,13 +298,15 @@ def turning(curve: RDP) -> tuple[float, float]:
     if curve.laplace is None:  # rho * order + ln(choices) / order, the order less 1
         slope = above(curve.rho)
         order = min(max(math.sqrt(union(curve) / slope), 2**-40), LAST) if slope else LAST
-        return 1 + order, _curve(curve, 1 + order)
+        return 1 + order, _divergence_at_order(curve, 1 + order)
     highest = math.log(LAST)
     grid = [-7 + (highest + 7) * i / 128 for i in range(129)]
-    value, x = min((_curve(curve, 1 + math.exp(x)), x) for x in grid)
+    value, x = min((_divergence_at_order(curve, 1 + math.exp(x)), x) for x in grid)
     width = (highest + 7) / 128
     while width > 1e-7:
-        value, x = min((_curve(curve, 1 + math.exp(y)), y) for y in (x - width, x, min(x + width, highest)))
+        value, x = min(
+            (_divergence_at_order(curve, 1 + math.exp(y)), y) for y in (x - width, x, min(x + width, highest))
+        )
         width /= 2
     return 1 + math.exp(x), value
 
@@ -319,7 +321,7 @@ def turning(curve: RDP) -> tuple[float, float]:
 # Proof: docs/proofs/dominating-pairs.md.
 
 
-_ROUNDING = 2.0**-48
+_LAPLACE_ROUNDING = 2.0**-48
 
 
 def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
@@ -333,25 +335,25 @@ def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
     # What one step of the grid does would leave the floats.
     if steps is not None and rate / steps < 1e-300:
         return lifted(cap, rate)
-    total = _continuous(rate, order) if steps is None else _discrete(rate, steps, order)
+    total = _continuous_log_moment(rate, order) if steps is None else _discrete_log_moment(rate, steps, order)
     return lifted(min(cap, total / order * (1 + 1e-12)), rate)
 
 
-def _continuous(rate: float, order: float) -> float:
+def _continuous_log_moment(rate: float, order: float) -> float:
     whole = 2 * order + 1
     # The moment would leave the floats, so its logarithm is summed.
     if order * rate > 30:
         share = math.log1p(order) - math.log(whole)
         rest = math.log1p(order / (order + 1) * math.exp(-whole * rate))
-        return order * rate + share + rest + _ROUNDING * (order * rate - share)
+        return order * rate + share + rest + _LAPLACE_ROUNDING * (order * rate - share)
     up, down = (
         (order + 1) / whole * math.expm1(order * rate),
         order / whole * -math.expm1(-(order + 1) * rate),
     )
-    return math.log1p(up - down + _ROUNDING * (up + down))
+    return math.log1p(up - down + _LAPLACE_ROUNDING * (up + down))
 
 
-def _discrete(rate: float, steps: int, order: float) -> float:
+def _discrete_log_moment(rate: float, steps: int, order: float) -> float:
     """Return the logarithm of the moment, everything divided by e^(order*rate) when that is large."""
     step = rate / steps
     r, log_x = math.exp(-step), -step * (2 * order + 1)
@@ -360,9 +362,9 @@ def _discrete(rate: float, steps: int, order: float) -> float:
         inner = math.expm1(-step) * math.exp(log_x) * math.expm1((steps - 1) * log_x) / -math.expm1(log_x)
     if order * rate > 30:
         scaled = (1 + math.exp(-(2 * order + 1) * rate) + inner) / (1 + r)
-        return order * rate + math.log(scaled) + _ROUNDING * (order * rate + 1)
+        return order * rate + math.log(scaled) + _LAPLACE_ROUNDING * (order * rate + 1)
     lift = math.expm1(order * rate)
     # moment - 1: the masses are 1/(1+r), e^-rate/(1+r), and (e^-step - e^-rate)/(1+r) between the ends
     ends = (lift + math.exp(-rate) * math.expm1(-order * rate)) / (1 + r)
     between = (inner * (1 + lift) - (r - math.exp(-rate))) / (1 + r)
-    return math.log1p(ends + between + _ROUNDING * (lift + 2))
+    return math.log1p(ends + between + _LAPLACE_ROUNDING * (lift + 2))

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_ROUNDING = 2.0**-48  # a difference of rounded terms is raised by this share of their sum
-_FAR = 30.0  # beyond e^30 a moment is summed by its logarithm
+_ARRAY_ROUNDING = 2.0**-48  # a difference of rounded terms is raised by this share of their sum
+_EXPONENT_LIMIT = 30.0  # beyond e^30 a moment is summed by its logarithm
 
 
 def interval(lows: Floats, highs: Floats, alpha: float) -> Floats:
@@ -28,28 +28,28 @@ def interval(lows: Floats, highs: Floats, alpha: float) -> Floats:
         p_low, p_high = np.exp(-low) * -np.expm1(-high) / width, -np.expm1(-low) / width
         reach = order * high
         # Cut off where `far` takes over, so that nothing overflows.
-        up, down = p_high * np.expm1(np.minimum(reach, _FAR)), -p_low * np.expm1(-order * low)
-        near = np.log1p(np.maximum(up - down, 0) + _ROUNDING * (up + down))
+        up, down = p_high * np.expm1(np.minimum(reach, _EXPONENT_LIMIT)), -p_low * np.expm1(-order * low)
+        near = np.log1p(np.maximum(up - down, 0) + _ARRAY_ROUNDING * (up + down))
         share = np.log(p_high)
         far = (
             reach
             + share
             + np.log1p(p_low / p_high * np.exp(-order * (low + high)))
-            + _ROUNDING * (reach - share)
+            + _ARRAY_ROUNDING * (reach - share)
         )
-        best = np.maximum(best, np.where(reach < _FAR, near, far) / order)
-    return _capped(best, (lows + highs) ** 2 / 8, np.maximum(lows, highs), alpha)
+        best = np.maximum(best, np.where(reach < _EXPONENT_LIMIT, near, far) / order)
+    return _cap_curves(best, (lows + highs) ** 2 / 8, np.maximum(lows, highs), alpha)
 
 
 def bounded(widths: Floats, alpha: float) -> Floats:
     """Return the curves for losses in an interval of known width and unknown place."""
     order = alpha - 1
-    whole, rest, one = (_log_sinhc(share * widths / 2) for share in (alpha, order, 1.0))
-    total = whole - rest + (whole - one) / order + _ROUNDING * (whole + rest + (whole + one) / order)
-    return _capped(total, widths**2 / 8, widths, alpha)
+    whole, rest, one = (_log_sinhc_array(share * widths / 2) for share in (alpha, order, 1.0))
+    total = whole - rest + (whole - one) / order + _ARRAY_ROUNDING * (whole + rest + (whole + one) / order)
+    return _cap_curves(total, widths**2 / 8, widths, alpha)
 
 
-def _log_sinhc(y: Floats) -> Floats:
+def _log_sinhc_array(y: Floats) -> Floats:
     """Return ln(sinh(y) / y) with few lost digits, y > 0."""
     square, total = np.minimum(y, 1) ** 2, np.ones_like(y)
     for factor in (272, 210, 156, 110, 72, 42, 20):  # the series of sinh(y) / y - 1, from its end
@@ -63,12 +63,12 @@ def laplace(rates: Floats, alpha: float | Floats) -> Floats:
     order = alpha - 1
     whole, reach = 2 * order + 1, order * rates
     # Cut off where `far` takes over, so that nothing overflows.
-    up = alpha / whole * np.expm1(np.minimum(reach, _FAR))
+    up = alpha / whole * np.expm1(np.minimum(reach, _EXPONENT_LIMIT))
     down = order / whole * -np.expm1(-alpha * rates)
-    near = np.log1p(np.maximum(up - down, 0) + _ROUNDING * (up + down))
+    near = np.log1p(np.maximum(up - down, 0) + _ARRAY_ROUNDING * (up + down))
     share = np.log(alpha / whole)
-    far = reach + share + np.log1p(order / alpha * np.exp(-whole * rates)) + _ROUNDING * (reach - share)
-    return _capped(np.where(reach < _FAR, near, far) / order, rates**2 / 2, rates, alpha)
+    far = reach + share + np.log1p(order / alpha * np.exp(-whole * rates)) + _ARRAY_ROUNDING * (reach - share)
+    return _cap_curves(np.where(reach < _EXPONENT_LIMIT, near, far) / order, rates**2 / 2, rates, alpha)
 
 
 def discrete(rates: Floats, steps: Floats, alpha: float | Floats) -> Floats:
@@ -78,12 +78,16 @@ def discrete(rates: Floats, steps: Floats, alpha: float | Floats) -> Floats:
     r, log_x = np.exp(-step), -step * (2 * order + 1)
     inner = np.expm1(-step) * np.exp(log_x) * np.expm1((steps - 1) * log_x) / -np.expm1(log_x)
     reach = order * rates
-    lift = np.expm1(np.minimum(reach, _FAR))
+    lift = np.expm1(np.minimum(reach, _EXPONENT_LIMIT))
     ends = (lift + np.exp(-rates) * np.expm1(-reach)) / (1 + r)
     between = (inner * (1 + lift) - (r - np.exp(-rates))) / (1 + r)
-    near = np.log1p(np.maximum(ends + between, 0) + _ROUNDING * (lift + 2))
-    far = reach + np.log((1 + np.exp(-(2 * order + 1) * rates) + inner) / (1 + r)) + _ROUNDING * (reach + 1)
-    return _capped(np.where(reach < _FAR, near, far) / order, rates**2 / 2, rates, alpha)
+    near = np.log1p(np.maximum(ends + between, 0) + _ARRAY_ROUNDING * (lift + 2))
+    far = (
+        reach
+        + np.log((1 + np.exp(-(2 * order + 1) * rates) + inner) / (1 + r))
+        + _ARRAY_ROUNDING * (reach + 1)
+    )
+    return _cap_curves(np.where(reach < _EXPONENT_LIMIT, near, far) / order, rates**2 / 2, rates, alpha)
 
 
 def table(orders: Floats, values: Floats, alpha: float) -> Floats:
@@ -99,7 +103,7 @@ def table(orders: Floats, values: Floats, alpha: float) -> Floats:
     return np.where(outside, np.inf, np.where((place == 0) | (b == alpha), high, inside))
 
 
-def _capped(curve: Floats, rho: Floats, pure: Floats, alpha: float | Floats) -> Floats:
+def _cap_curves(curve: Floats, rho: Floats, pure: Floats, alpha: float | Floats) -> Floats:
     # `fmin` passes over NaN: a formula that left the floats is replaced by the bounds that hold anyway.
     return np.fmin(np.fmin(curve, rho * alpha), pure) * (1 + 1e-11)
 

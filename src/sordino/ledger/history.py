@@ -221,7 +221,7 @@ class Verification:
 
 
 @dataclass
-class _Charged:
+class _ReplayedCharge:
     number: int
     reserved: int
     digest: str
@@ -245,7 +245,7 @@ class Replay:
     number: int = 0
     spent: int = 0
     allowance: int = 0
-    charges: dict[str, _Charged] = field(default_factory=dict)
+    charges: dict[str, _ReplayedCharge] = field(default_factory=dict)
     granted: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     met: bool = False
@@ -327,7 +327,7 @@ class Replay:
             case "reserve":
                 self.spent += row.amount
                 new = row.charge not in self.charges
-                self.charges[row.charge] = _Charged(row.number, row.amount, body["digest"])
+                self.charges[row.charge] = _ReplayedCharge(row.number, row.amount, body["digest"])
                 # Charges that are older than digests have none.
                 return new and body["digest"] == (
                     "" if body.get("migrated") is True else digest_of(body, self.account)
@@ -348,7 +348,7 @@ class Replay:
         )
         return amount_of(amount) == budget.limit
 
-    def _use(self, row: Row, body: Mapping[str, Any], charged: _Charged) -> bool:
+    def _use(self, row: Row, body: Mapping[str, Any], charged: _ReplayedCharge) -> bool:
         was_open = charged.state in {"reserved", "drawn"}
         match row.kind:
             case "draw":

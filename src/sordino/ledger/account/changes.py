@@ -19,7 +19,9 @@ from sordino.ledger.amounts import MEASURES, NANO, check_claims, exact_cost, nan
 from sordino.ledger.history import FACTS, Account, chained, digest_of
 from sordino.ledger.store.store import Store, carry_out
 
-_WRITTEN = "An account of an older version knows its table by that address: name the server as it does. "
+_OLD_ADDRESS_ADVICE = (
+    "An account of an older version knows its table by that address: name the server as it does. "
+)
 
 
 def request(
@@ -49,7 +51,8 @@ def request(
         if given is not None and given != own and not (name == "source" and is_about(given, own)):
             raise LedgerConflict(
                 f"Account {account.name!r} is for {name} {own!r} but this release is for {name} "
-                f"{str(given)!r}. {_WRITTEN if is_server_table(own) else ''}Nothing was charged or read."
+                f"{str(given)!r}. {_OLD_ADDRESS_ADVICE if is_server_table(own) else ''}"
+                "Nothing was charged or read."
             )
     if nano_up(exact) > schema.LARGEST:
         raise BudgetExceeded(
@@ -99,14 +102,14 @@ def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
         "amount": share,
         "body": body_of(child=child, **facts),
     }
-    if not _given(store, parameters, new=not found):
+    if not _give_share(store, parameters, new=not found):
         pages.refuse(share, what=f"The share of {child!r}", then="Nothing was granted.")
         raise LedgerConflict(
             f"Account {parent.name!r} was changed by others at the same time. Nothing was granted; try again."
         )
 
 
-def _given(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
+def _give_share(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
     """Give the share; somebody else may have made the child in this moment, and then it is one more share."""
     if new:
         # If somebody else has just made the child, its row is in the way, and it is granted the share below.

@@ -12,9 +12,9 @@ from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter
 from sordino.server_tables import named_by_its_server
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_OF_A_SERVER = re.compile(r"postgresql:\d+/")
-_DUCKDB = "duckdb:"
+_ADDRESS_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SERVER_TABLE_START = re.compile(r"postgresql:\d+/")
+_DUCKDB_START = "duckdb:"
 
 
 def canonical_source(source: str | os.PathLike[str]) -> str:
@@ -43,17 +43,17 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     ('/data/orders-*.parquet', 'name:orders')
     """
     named = text(os.fspath(source) if isinstance(source, os.PathLike) else source, "source")
-    if named == "-" or named.startswith("name:") or _OF_A_SERVER.match(named):
+    if named == "-" or named.startswith("name:") or _SERVER_TABLE_START.match(named):
         return named
-    if _ADDRESS.match(named):
+    if _ADDRESS_START.match(named):
         return without_password(named)
-    if not named.startswith(_DUCKDB):
-        return _absolute(named)
+    if not named.startswith(_DUCKDB_START):
+        return _absolute_source_path(named)
     # The last # begins the table: the name of a file may have one, too.
-    file, mark, table = named.removeprefix(_DUCKDB).rpartition("#")
+    file, mark, table = named.removeprefix(_DUCKDB_START).rpartition("#")
     if not (mark and file and table):
         raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(named)}.")
-    return f"{_DUCKDB}{_absolute(file)}#{duckdb_table(table)}"
+    return f"{_DUCKDB_START}{_absolute_source_path(file)}#{duckdb_table(table)}"
 
 
 def known_source(source: str | os.PathLike[str]) -> str:
@@ -111,5 +111,5 @@ def canonical_unit(unit: Any) -> str:
     return text(identity, "unit.identity")
 
 
-def _absolute(path: str) -> str:
+def _absolute_source_path(path: str) -> str:
     return os.path.normpath(Path(path).absolute())

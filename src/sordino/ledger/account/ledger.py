@@ -117,7 +117,7 @@ class Ledger:
         DataSourceError
             If the source is a table of a server that cannot be reached.
         """
-        made = cls(_place(url), account)
+        made = cls(_ledger_url(url), account)
         if not isinstance(budget, Budget):
             raise InvalidParameter(
                 f"budget must be a Budget such as Budget(epsilon=3.0); got {shown(budget)}."
@@ -156,7 +156,7 @@ class Ledger:
         LedgerError
             If there is no such ledger or account, or it is not one that this version can read.
         """
-        opened = cls(_place(url), account)
+        opened = cls(_ledger_url(url), account)
         opened._pages.account()
         return opened
 
@@ -174,7 +174,7 @@ class Ledger:
         LedgerError
             If there is no such ledger, or it is not one that this version can read.
         """
-        with store_at(_place(url)).reading() as rows:
+        with store_at(_ledger_url(url)).reading() as rows:
             return names(rows)
 
     @property
@@ -340,7 +340,7 @@ class Ledger:
         LedgerError
             If the file cannot be written, or the ledger is damaged.
         """
-        return self._store.backup(text(_place(path), "path"))
+        return self._store.backup(text(_ledger_url(path), "path"))
 
     def permit(self, role: str) -> None:
         """Let a role of the database charge every account of the ledger, but not grant, void or edit.
@@ -425,5 +425,5 @@ class Ledger:
         )
 
 
-def _place(url: str | os.PathLike[str]) -> str:
+def _ledger_url(url: str | os.PathLike[str]) -> str:
     return os.fspath(url) if isinstance(url, os.PathLike) else url

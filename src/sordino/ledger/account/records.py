@@ -35,7 +35,7 @@ def described(things: Sequence[Any], meter: str) -> list[dict[str, Any]]:
     facts = []
     for thing in things:
         fact: dict[str, Any] = {"name": type(thing).__name__, MEASURES[meter]: str(exact_cost(thing, meter))}
-        if _is_ours(cost := cost_of(thing, meter)):
+        if _is_sordino_cost(cost := cost_of(thing, meter)):
             fact["cost"] = cost.to_dict()
             if thing is not cost and type(thing).__module__.startswith("sordino."):
                 fact["parameters"] = repr(thing)
@@ -43,9 +43,9 @@ def described(things: Sequence[Any], meter: str) -> list[dict[str, Any]]:
     return facts
 
 
-def _is_ours(cost: Any) -> bool:
+def _is_sordino_cost(cost: Any) -> bool:
     return type(cost).__module__.startswith("sordino.cost.") and all(
-        _is_ours(part) for part, _ in getattr(cost, "parts", ())
+        _is_sordino_cost(part) for part, _ in getattr(cost, "parts", ())
     )
 
 
@@ -57,7 +57,7 @@ def recorded(detail: dict[str, Any] | None) -> dict[str, Any]:
         )
     try:
         plain: dict[str, Any] = json.loads(
-            json.dumps(detail or {}, allow_nan=False, sort_keys=True, default=_plain)
+            json.dumps(detail or {}, allow_nan=False, sort_keys=True, default=_encode_detail_value)
         )
     except (TypeError, ValueError, RecursionError):
         raise InvalidParameter(
@@ -66,9 +66,9 @@ def recorded(detail: dict[str, Any] | None) -> dict[str, Any]:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _encode_detail_value(value: Any) -> Any:
     if isinstance(value, Fraction | Decimal):
         return str(value)
-    if isinstance(value, Sensitivity) or _is_ours(value):
+    if isinstance(value, Sensitivity) or _is_sordino_cost(value):
         return value.to_dict()
     raise TypeError

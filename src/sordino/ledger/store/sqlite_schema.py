@@ -42,10 +42,10 @@ def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -
 def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
     """Make the tables in an empty file."""
     if version_of(connection, path, may_be_new=True) is None:
-        _build(connection)
+        _build_tables(connection)
 
 
-def _build(connection: sqlite3.Connection) -> None:
+def _build_tables(connection: sqlite3.Connection) -> None:
     # The rows live in the index of their key: a charge touches no more pages than in a table without a key.
     for statement in (*(table + " WITHOUT ROWID" for table in TABLES), *APPEND_ONLY):
         connection.execute(rendered(statement, "", ":@"))
@@ -58,11 +58,13 @@ def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     # Asked again under the lock: another process may have done it meanwhile.
     if version_of(connection, path, may_be_new=False) != VERSION:
-        migrate(connection, _build)
+        migrate(connection, _build_tables)
     connection.execute("COMMIT")
 
 
-_COLUMNS = "name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number, head"
+_ACCOUNT_COLUMNS = (
+    "name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number, head"
+)
 
 
 def migrate(connection: sqlite3.Connection, build: Callable[[sqlite3.Connection], None]) -> None:
@@ -74,19 +76,19 @@ def migrate(connection: sqlite3.Connection, build: Callable[[sqlite3.Connection]
         "SELECT name, meter, epsilon, delta, adjacency, unit, source, allowance, spent, time FROM old_account"
     ).fetchall()
     for account in accounts:
-        _account(connection, *account)
+        _migrate_account(connection, *account)
     for table in ("draw", "charge", "account"):
         connection.execute(f"DROP TABLE old_{table}")
 
 
-def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
+def _migrate_account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
     meter, epsilon, delta, adjacency, unit, source, allowance, spent, time = facts
     described = dict(zip(FACTS, (name, None, meter, epsilon, delta, adjacency, unit, source), strict=True))
     connection.execute(
-        f"INSERT INTO account ({_COLUMNS}) VALUES ({', '.join('?' * 12)})",
+        f"INSERT INTO account ({_ACCOUNT_COLUMNS}) VALUES ({', '.join('?' * 12)})",
         (*described.values(), allowance, spent, 0, ""),
     )
-    history = _History(connection, name, allowance)
+    history = _MigratedHistory(connection, name, allowance)
     history.add("create", "", allowance, {"time": time, **described})
     charges = connection.execute(
         "SELECT id, label, state, reserved, drawn, settled, draws, detail, time FROM old_charge"
@@ -126,7 +128,7 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
     )
 
 
-class _History:
+class _MigratedHistory:
     """Appends events to one account."""
 
     def __init__(self, connection: sqlite3.Connection, account: str, allowance: int) -> None:
