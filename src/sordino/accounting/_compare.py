@@ -20,6 +20,7 @@ from sordino.cost.failure import kept_epsilon
 from sordino.cost.rdp_sum import summed_rdp
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
+# The width to whose multiples dp_accounting rounds losses up; the one that `pld` has by default.
 _REFERENCE_INTERVAL = Fraction(1, 10**4)
 # Intervals of all sums that the reference may form for one row of a table; a second or two.
 _MOST_REFERENCE_WORK = 1 << 22
@@ -126,6 +127,7 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
     >>> round(accounting.compare([search] * 20, delta=1e-6).epsilon, 4)
     1.3984
     """
+    # The exact delta goes on, so that it is rounded once for each route and to the safe side.
     total, at, wanted = (
         total_of(costs, "compare"),
         checked_delta(delta),
@@ -143,6 +145,7 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
         return Route(name, epsilon, missing)
 
     routes = (
+        # A sum of pure epsilons holds at every delta.
         route("sum", lambda _: stated(whole.pure()), "a part has no pure epsilon"),
         route("zCDP", lambda left: _epsilon_by_zcdp(whole, left), "a part has no rho, or delta is 0"),
         route(
@@ -160,6 +163,7 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
 
 
 def _epsilon_by_zcdp(whole: Composition, delta: float) -> float:
+    # A float is inf, or a sum that was rounded up: as a rho it would be read as its shortest decimal.
     rho = whole.zcdp()
     return math.inf if isinstance(rho, float) or not delta else ZCDP(rho=rho).epsilon(delta)
 
@@ -171,6 +175,7 @@ def _reference_route(total: Cost, delta: Fraction) -> Route:
     """
     parts = parts_of(total)
     try:
+        # The margin for what its sums may have lost would take all of delta.
         if delta <= SLACK:
             epsilon, note = math.inf, f"it is not accurate to {SLACK:g} in delta"
         elif work_of(parts, _REFERENCE_INTERVAL) > _MOST_REFERENCE_WORK:
@@ -193,6 +198,7 @@ def _write_epsilon(epsilon: float) -> str:
     """Return five digits, rounded up."""
     if epsilon in {0.0, math.inf}:
         return "-" if epsilon else "0.0000"
+    # Rounded up, so that the table never shows less than what was proved.
     number = Decimal(repr(epsilon))
     shown = number.quantize(Decimal((0, (1,), number.adjusted() - 4)), rounding=ROUND_CEILING)
     return f"{shown:f}" if -5 <= number.adjusted() < 9 else f"{shown:.4e}"

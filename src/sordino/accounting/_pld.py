@@ -117,6 +117,7 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
                 f"{type(part).__name__} states a curve and has none."
             )
     reach = _largest_total_loss(parts)
+    # Memory and time grow with the number of intervals.
     if reach / width > 10**7:
         raise InvalidParameter(
             f"{caller} sums losses over at most 10^7 intervals; "

@@ -45,6 +45,7 @@ def to_dp_events(costs: Any) -> Any:
     """
     library = dp_accounting("dp_accounting", "to_dp_events")
     parts = ordered(parts_of(total_of(costs, "to_dp_events")))
+    # One by one, because `PLDAccountant` ignores the count of randomized response.
     if sum(count for part, count in parts if isinstance(part, Pure)) > 10**5:
         raise InvalidParameter(
             "to_dp_events lists at most 10^5 pure costs one by one; "

@@ -14,6 +14,7 @@ from fractions import Fraction
 from sordino.constraints import exact, shown
 from sordino.errors import InvalidParameter
 
+# The golden ratio, by which a search over orders narrows: one of its two points serves again.
 _ORDER_SEARCH_RATIO = (math.sqrt(5) - 1) / 2
 # More than a sum of four rounded terms can lose, relative to their sizes.
 _CONVERSION_ROUNDING = 16 * 2.0**-53
@@ -76,6 +77,7 @@ def checked_epsilon(epsilon: float) -> Fraction | float:
 
 def checked_alpha(alpha: float) -> float:
     """Return `alpha` as a float, rounded up, or raise unless it is above 1 (inf is allowed)."""
+    # The quick way: a search over orders asks for many floats.
     if type(alpha) is float and alpha >= 1 + 2**-40:
         return alpha
     number = exact(alpha)
@@ -122,6 +124,7 @@ def pure_delta(epsilon0: float, epsilon: float) -> float:
         return 0.0
     if math.isinf(epsilon0):
         return 1.0
+    # (e^epsilon0 - e^epsilon) / (e^epsilon0 + 1), both sides divided by e^epsilon0 so that nothing overflows.
     return raised(-math.expm1(epsilon - epsilon0) / (1 + math.exp(-epsilon0)))
 
 
@@ -141,6 +144,7 @@ def settled(delta_at: Callable[[float], float], guess: float, delta: float, top:
     It holds for the shortest decimal of what is returned too, which may lie half a unit in the last place
     below.
     """
+    # At least a unit in the last place of the guess, so that every step moves it.
     step = math.ulp(top if top < math.inf else max(guess, 1e-3))
     # The step doubles, so that few are needed however far the guess is off.
     while guess < top and delta_at(math.nextafter(guess, 0.0)) > delta:
@@ -160,6 +164,7 @@ def rdp_epsilon(rdp: Callable[[float], float], delta: float) -> float:
 
     def at(alpha: float) -> float:
         order = alpha - 1
+        # [canonne2020, Prop. 12], as on the page "Composition and conversion".
         divergence, share, rest = (
             rdp(alpha),
             _log_one_minus_inverse(alpha),
@@ -196,9 +201,11 @@ def rdp_delta(rdp: Callable[[float], float], epsilon: float) -> float:
 
     def at(alpha: float) -> float:
         order, divergence, share = alpha - 1, rdp(alpha), _log_one_minus_inverse(alpha)
+        # The same formula solved for the logarithm of delta, each term raised by what it may have lost.
         gap = divergence - epsilon + share + _CONVERSION_ROUNDING * (divergence + epsilon - share)
         return order * gap - math.log(alpha) * (1 - _CONVERSION_ROUNDING)
 
+    # A positive logarithm would be a delta above 1, which says nothing.
     least = _minimum_over_orders(at)
     return 1.0 if least >= 0 else raised(math.exp(least))
 

@@ -33,6 +33,7 @@ WORK = 1 << 18  # products of points over all sums of different costs
 KINDS = 256  # of different costs
 CELLS = 64  # of the grid for a curve that has no corners of its own
 LARGEST = 600  # nats; beyond this e^loss leaves the floats
+# The largest relative error of one operation on floats.
 _UNIT_ROUNDOFF = 2.0**-53
 _UNDERFLOW_LOSS = 1e-280  # more than what underflow can lose
 
@@ -71,6 +72,7 @@ class LossLaw:
 
         if not self.losses.size or epsilon >= self.losses[0]:
             return 0.0
+        # Losses fall and their negatives rise, as the search needs: those above epsilon come first.
         count = int(np.searchsorted(-self.losses, -epsilon))
         total = float(self.masses[:count] @ -np.expm1(epsilon - self.losses[:count]))
         # All terms are positive, so that what rounding loses is a share of their sum.
@@ -100,14 +102,17 @@ def loss_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[LossLaw, ...]:
     one and the same orientation text are summed for both orders of the neighbors. With several texts, or
     none, each interval takes the larger curve of its two orders.
     """
+    # Concentrated and Rényi costs are known by curves only, and have no dominating law here.
     if len(parts) > KINDS or not all(isinstance(part, Pure | Range | BoundedRange) for part, _ in parts):
         return ()
     texts = {
         part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None
     }
     aligned = texts.pop() if len(texts) == 1 else None
+    # In one order in every process: sums of floats depend on it in their last digits.
     listed = sorted(parts, key=lambda entry: (entry[1], order_key(entry[0])))
     laws = []
+    # Intervals of one text turn together: both orders are summed, both must hold ("Oriented lists").
     for mirrored in (False, True) if aligned is not None else (False,):
         lattices = []
         for part, count in listed:
@@ -126,6 +131,7 @@ def _dominating_lattice(part: Cost, count: int, aligned: str | None, mirrored: b
     """Return the dominating law of one part; None if it has none or its ends are not floats."""
     if not 0 < part.pure() <= LARGEST or above(part.pure()) < 1e-300:
         return None
+    # Randomized response, the two-point pair with equal ends.
     if isinstance(part, Pure):
         p_low, p_high = masses(above(part.epsilon_), above(part.epsilon_))
         return Lattice(-part.epsilon_, 2 * part.epsilon_, (p_low, p_high), count)
@@ -142,6 +148,7 @@ def _dominating_lattice(part: Cost, count: int, aligned: str | None, mirrored: b
     reach, rest = float(top), float(other)
     p_top = masses(rest, reach)[1]
     p_none = math.exp(-rest) * -math.expm1(-float(top - other)) / -math.expm1(-(reach + rest))
+    # Its masses are those under "Worse order" (dominating-pairs), at -top, 0 and top.
     return Lattice(-top, top, (p_top * math.exp(-reach), p_none, p_top), count)
 
 
@@ -150,6 +157,7 @@ def _bounded_range_lattice(width: Fraction, count: int) -> Lattice | None:
     cells = min(CELLS, (POINTS - 1) // count)
     if cells < 4:
         return None
+    # The masses under "Chords" (dominating-pairs): half of the formula at the two ends.
     w = float(width)
     whole = math.tanh(w / cells / 2) / -math.expm1(-w)
     inner = [2 * whole * math.exp(-w + w * j / cells) for j in range(1, cells)]
@@ -161,10 +169,12 @@ def _units_per_nat(lattices: list[Lattice]) -> int | None:
 
     None if there would be too many points.
     """
+    # The 1 is for rounding up: each step and the offset grow by at most one unit.
     total = sum(
         lattice.count * (abs(lattice.offset) + len(lattice.masses) * (lattice.step + 1))
         for lattice in lattices
     )
+    # Beyond the largest sum e^loss would leave the floats.
     if (
         sum(
             lattice.count * (lattice.offset + (len(lattice.masses) - 1) * lattice.step)
@@ -173,6 +183,7 @@ def _units_per_nat(lattices: list[Lattice]) -> int | None:
         > LARGEST
     ):
         return None
+    # The largest sum stays below 2^60 units, which 64 bits hold with room to spare.
     fitting = 1 << 60 - math.ceil(total).bit_length()
     exact = 1
     for lattice in lattices:
@@ -225,6 +236,7 @@ def _convolution_power(law: Floats, count: int) -> Floats:
     import numpy as np  # noqa: PLC0415
 
     result, square = np.ones(1), law
+    # By squaring: a count of n takes about 2 log2(n) convolutions at most.
     while count:
         if count & 1:
             result = np.convolve(result, square)

@@ -129,6 +129,7 @@ class RDP:
 
     def pure(self) -> Fraction | float:
         """Return constant + laplace, the limit of the curve, if nothing else is in it; else inf."""
+        # A line in the order has no limit, and a table says nothing above its last order.
         if self.rho or self.choices > 1 or self.table:
             return math.inf
         return self.constant + (self.laplace or 0)
@@ -142,6 +143,7 @@ class RDP:
         """
         if self.choices > 1 or self.table:
             return math.inf
+        # Laplace noise is at most rate^2/2 times the order, and a constant c at most c times it ("Curves").
         rate = self.laplace or Fraction(0)
         line = self.rho + self.constant + min(rate, rate**2 / 2)
         return line if self.rho else min(line, (self.constant + rate) ** 2 / 2)
@@ -159,6 +161,7 @@ class RDP:
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
+        # Where there is a pure epsilon it holds at every delta, and may be the smaller one.
         left, pure = below(checked_delta(delta)), stated(self.pure())
         return pure if left == 0 or pure == 0 else min(pure, rdp_epsilon(self.rdp, left))
 
@@ -223,6 +226,7 @@ def _check_curve_table(table: Iterable[Any]) -> tuple[tuple[Fraction, Fraction],
             raise InvalidParameter(f"RDP.table must list pairs (order, epsilon); got {shown(row)}.")
         order = ORDER("An order of RDP.table", row[0])
         rows.append((order, NOT_NEGATIVE("A value of RDP.table", row[1])))
+    # By order, as `_table_chord` searches them.
     rows.sort()
     if len({order for order, _ in rows}) < len(rows):
         raise InvalidParameter("RDP.table must name every order once; got one twice.")
@@ -241,7 +245,9 @@ def _divergence_at_order(curve: RDP, alpha: float) -> float:
     if curve.choices > 1 and alpha < math.inf:
         terms.append(union(curve) / (alpha - 1))
     terms = [term for term in terms if term]
+    # `fsum` raises where a sum leaves the floats.
     total = math.fsum(terms) if sum(terms) < math.inf else math.inf
+    # Every term is positive and off by a few 2^-53 of itself at most.
     return total * (1 + 1e-15)
 
 
@@ -284,8 +290,10 @@ def _table_chord(rows: tuple[tuple[float, float], ...], alpha: float) -> float:
     if place == 0 or alpha == right:
         return high
     left, low = rows[place - 1]
+    # The chord of (alpha - 1) D, divided by alpha - 1 again ("Curves" in dominating-pairs).
     share = (alpha - left) / (right - left)
     chord = ((1 - share) * (left - 1) * low + share * (right - 1) * high) / (alpha - 1)
+    # A divergence does not fall with the order, so it lies between the values of the two rows.
     return min(high, max(low, chord * (1 + 1e-14)))
 
 
@@ -300,6 +308,7 @@ def turning(curve: RDP) -> tuple[float, float]:
         order = min(max(math.sqrt(union(curve) / slope), 2**-40), LAST) if slope else LAST
         return 1 + order, _divergence_at_order(curve, 1 + order)
     highest = math.log(LAST)
+    # With Laplace noise the lowest point has no closed form. The logarithm of the order, less 1, is searched.
     grid = [-7 + (highest + 7) * i / 128 for i in range(129)]
     value, x = min((_divergence_at_order(curve, 1 + math.exp(x)), x) for x in grid)
     width = (highest + 7) / 128
@@ -321,6 +330,7 @@ def turning(curve: RDP) -> tuple[float, float]:
 # Proof: docs/proofs/dominating-pairs.md.
 
 
+# A difference of rounded terms is raised by this share of their sum.
 _LAPLACE_ROUNDING = 2.0**-48
 
 
@@ -331,6 +341,7 @@ def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
     """
     if math.isinf(alpha) or math.isinf(rate):
         return rate
+    # The rate is the pure epsilon of the noise, and rate^2/2 its rho: bounds by themselves.
     order, cap = alpha - 1, min(rate, rate * rate / 2 * alpha * (1 + 1e-15))
     # What one step of the grid does would leave the floats.
     if steps is not None and rate / steps < 1e-300:

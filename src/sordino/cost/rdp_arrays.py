@@ -1,4 +1,4 @@
-"""The Rényi curves of `_two_point`, `_bounded_range` and `rdp` over arrays, for many different costs at once.
+"""The Rényi curves of `two_point`, `bounded_range` and `rdp` over arrays, for many different costs at once.
 
 Every argument but the order is an array of floats of one shape (n,), or (n, k) for tables of k rows; every
 result has shape (n,), rounded up. The order may be an array for Laplace noise. What a formula loses outside
@@ -23,6 +23,7 @@ def interval(lows: Floats, highs: Floats, alpha: float) -> Floats:
     """Return the curves for losses in [-low, high], each in its worse order."""
     order = alpha - 1
     best = np.zeros_like(lows)
+    # As in `two_point`, for both orders of the neighbors; the larger divergence counts.
     for low, high in ((lows, highs), (highs, lows)):
         width = -np.expm1(-(low + high))
         p_low, p_high = np.exp(-low) * -np.expm1(-high) / width, -np.expm1(-low) / width
@@ -54,6 +55,7 @@ def _log_sinhc_array(y: Floats) -> Floats:
     square, total = np.minimum(y, 1) ** 2, np.ones_like(y)
     for factor in (272, 210, 156, 110, 72, 42, 20):  # the series of sinh(y) / y - 1, from its end
         total = 1 + square / factor * total
+    # Both formulas are computed for all, each with its argument cut off where the other one counts.
     far = np.maximum(y, 1)
     return np.where(y > 1, far + np.log1p(-np.exp(-2 * far)) - np.log(2 * far), np.log1p(square / 6 * total))
 
@@ -76,6 +78,7 @@ def discrete(rates: Floats, steps: Floats, alpha: float | Floats) -> Floats:
     order = alpha - 1
     step = rates / steps
     r, log_x = np.exp(-step), -step * (2 * order + 1)
+    # The moment of `rdp._discrete_log_moment`; with one step `inner` is 0.
     inner = np.expm1(-step) * np.exp(log_x) * np.expm1((steps - 1) * log_x) / -np.expm1(log_x)
     reach = order * rates
     lift = np.expm1(np.minimum(reach, _EXPONENT_LIMIT))
@@ -92,11 +95,13 @@ def discrete(rates: Floats, steps: Floats, alpha: float | Floats) -> Floats:
 
 def table(orders: Floats, values: Floats, alpha: float) -> Floats:
     """Return the chords of (alpha - 1) D between the orders of each table; rows of `values` do not fall."""
+    # The first row at or above the order, and one past the end where there is none.
     place = (orders < alpha).sum(axis=1)
     outside = place == orders.shape[1]
     row, right = np.arange(len(orders)), np.minimum(place, orders.shape[1] - 1)
     left = np.maximum(right - 1, 0)
     a, b, low, high = orders[row, left], orders[row, right], values[row, left], values[row, right]
+    # In the first row both ends are one row, and the chord is not used.
     share = (alpha - a) / np.where(b > a, b - a, 1.0)
     chord = ((1 - share) * (a - 1) * low + share * (b - 1) * high) / (alpha - 1)
     inside = np.where(np.isnan(chord), high, np.fmin(high, np.fmax(low, chord * (1 + 1e-14))))

@@ -45,6 +45,7 @@ def summed_rdp(parts: frozenset[tuple[Cost, int]]) -> Curve:
         if terms is None or (terms.kind and count > 1 << 53):
             rest.append((part, above(count)))
             continue
+        # Lines are summed exactly, and rounded after the sum.
         rho, constant = rho + count * terms.rho, constant + count * terms.constant
         if terms.kind:
             rows.setdefault(terms.kind, []).append((*terms.numbers, float(count)))
@@ -52,6 +53,7 @@ def summed_rdp(parts: frozenset[tuple[Cost, int]]) -> Curve:
     sums = [_sum_curves_of_kind(kind, listed) for kind, listed in rows.items()]
 
     def at(order: float) -> float:
+        # At order inf a term with rho 0 would be 0 times inf, which is no number.
         if math.isinf(order):
             return _sum_rounded_up([above(count) * part.rdp(order) for part, count in parts])
         own = [slope * order, level, *(total(order) for total in sums)]
@@ -109,6 +111,7 @@ def _sum_curves_of_kind(kind: str, rows: list[tuple[float, ...]]) -> Curve:
 
     def at(order: float) -> float:
         with np.errstate(all="ignore"):
+            # No term is negative, so that what the sum loses is a share of it, and less than that.
             return float((counts * curve(order)).sum()) * (1 + 1e-11)
 
     return at
@@ -129,6 +132,7 @@ def _curves_of_kind(kind: str, numbers: list[Floats]) -> Callable[[float], Float
         "laplace": arrays.laplace,
         "discrete": arrays.discrete,
     }
+    # Without a union bound a curve is its formula at every order.
     if not kind.startswith("union"):
         return lambda order: noises[kind](*numbers, order)
     *noise, rho, constant, choices = numbers
@@ -143,8 +147,10 @@ def _curves_of_kind(kind: str, numbers: list[Floats]) -> Callable[[float], Float
     else:  # rho * order + ln(choices) / order, the order less 1
         turns = 1 + np.fmin(np.fmax(np.sqrt(choices / rho), 2.0**-40), LAST)
         least = summed(turns)
+    # Below its lowest point a curve keeps that value, each curve its own ("Curves" in dominating-pairs).
     return lambda order: np.where(order <= turns, least, summed(order))
 
 
 def _sum_rounded_up(terms: list[float]) -> float:
+    # `fsum` rounds once, and raises where a sum leaves the floats.
     return math.fsum(terms) * (1 + 2.0**-50) if sum(terms) < math.inf else math.inf

@@ -16,6 +16,7 @@ _TWO_POINT_ROUNDING = 2.0**-49  # a difference of rounded terms is raised by thi
 
 def masses(low: float, high: float) -> tuple[float, float]:
     """Return the probabilities of the losses -low and high under the first law; both ends positive."""
+    # Written with negative exponents only, so that nothing overflows ("Loss in [-l,h]").
     width = -math.expm1(-(low + high))
     return math.exp(-low) * -math.expm1(-high) / width, -math.expm1(-low) / width
 
@@ -51,12 +52,14 @@ def range_rdp(low: float, high: float, alpha: float) -> float:
 
 
 def _zcdp_bound(low: float, high: float, alpha: float) -> float:
+    # The rho of an interval is (low + high)^2 / 8 ("zCDP" in dominating-pairs).
     return (low + high) * (low + high) / 8 * alpha * (1 + 1e-15)
 
 
 def _two_point_divergence(low: float, high: float, order: float) -> float:
     p_low, p_high = masses(low, high)
     reach = order * high
+    # Up to e^30 the moment less 1 is a difference, raised by what its two terms may have lost.
     if reach < 30:
         up, down = p_high * math.expm1(reach), -p_low * math.expm1(-order * low)
         total = math.log1p(up - down + _TWO_POINT_ROUNDING * (up + down))

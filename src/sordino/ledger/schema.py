@@ -12,7 +12,7 @@ that nothing overflows 64 bits. Each operation begins with one conditional write
 operation did not happen, and otherwise all of it does.
 
 History: every operation appends one event to each account it touches. An account's `head` is the hash of its
-last event, which covers the hash before it (`_history.linked`), so that an event cannot be changed, dropped
+last event, which covers the hash before it (`history.linked`), so that an event cannot be changed, dropped
 or moved without changing every later head.
 """
 
@@ -25,6 +25,7 @@ from typing import final
 
 VERSION = 2
 LARGEST = 9 * 10**18  # below 2^63 - 1: an amount is a signed 64-bit column in every database
+# The parameters that are texts; all others are whole numbers.
 _TEXT_PARAMETERS = frozenset(
     (
         "account",
@@ -46,6 +47,7 @@ _TEXT_PARAMETERS = frozenset(
 _PARAMETER = re.compile(r":([a-z]+)")
 
 TABLES = (
+    # Within its limit, and that twice: each operation asks for it, and the last check is a second guard.
     """CREATE TABLE ~account (
     name TEXT PRIMARY KEY,
     parent TEXT REFERENCES ~account (name),
@@ -61,6 +63,7 @@ TABLES = (
     head TEXT NOT NULL,
     CHECK (spent >= 0 AND spent <= allowance)
 )""",
+    # `lock` is the hash of the key. No more is settled than was drawn, and no more drawn than was reserved.
     """CREATE TABLE ~charge (
     id TEXT PRIMARY KEY,
     account TEXT NOT NULL REFERENCES ~account (name),
@@ -76,6 +79,7 @@ TABLES = (
     CHECK ((state IN ('settled', 'void')) = (settled IS NOT NULL)),
     CHECK (settled IS NULL OR (settled >= 0 AND settled <= drawn))
 )""",
+    # Number and account are the key: two writers cannot append the same event.
     """CREATE TABLE ~event (
     account TEXT NOT NULL REFERENCES ~account (name),
     number BIGINT NOT NULL,
@@ -148,6 +152,7 @@ def _event_insertion(
     kind: str, charge: str, amount: str, *, account: str = ":account", body: str = ":body"
 ) -> str:
     """Return the statement that keeps the event which the account row has just counted."""
+    # The row of the account was changed by the statement before, in the same transaction.
     return (
         "INSERT INTO ~event (account, number, kind, charge, amount, spent, allowance, head, body)"
         f" SELECT name, number, '{kind}', {charge}, {amount}, spent, allowance, head, {body}"
@@ -183,11 +188,13 @@ def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
 RESERVE = Operation(
     "reserve",
     (
+        # The one decision: only if it fits, and only if the account is still what the caller took it for.
         "UPDATE ~account SET spent = spent + :amount, "
         + _head_assignments("reserve", ":charge", ":amount", spent="spent + :amount")
         + " WHERE name = :account AND meter = :meter"
         " AND adjacency = :adjacency AND unit = :unit AND source = :source"
         " AND :amount >= 0 AND spent <= allowance - :amount",
+        # `number` is that of the event of this reservation, which the row of the account has just counted.
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws)"
         " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0"
         " FROM ~account WHERE name = :account",
@@ -221,6 +228,7 @@ CREATE = Operation(
         " VALUES (:account, :meter, :epsilon, :delta, :adjacency, :unit, :source, :amount, 0, 1, ~chain("
         + _FIRST_EVENT_HASHED
         + ":body))"
+        # Of two that make the same account at once, one changes nothing and is told so.
         " ON CONFLICT (name) DO NOTHING",
         _event_insertion("create", "''", ":amount"),
     ),
@@ -243,6 +251,7 @@ ENTRUST = Operation(
         _event_insertion("create", "''", ":amount", account=":child"),
     ),
 )
+# To a child that exists. Its limit must stay within 64 bits as well.
 GRANT = Operation(
     "grant_share",
     (
@@ -271,6 +280,7 @@ _SELECT_CHARGES = (
     " JOIN ~charge AS c ON c.id = e.charge WHERE e.account = :account AND e.kind = 'reserve'"
 )
 CHARGES = _SELECT_CHARGES + " ORDER BY e.number"
+# The number leads to the one event by its key, so that no history is searched.
 ONE_CHARGE = (
     _SELECT_CHARGES + " AND c.id = :charge"
     " AND e.number = (SELECT number FROM ~charge WHERE id = :charge AND account = :account)"

@@ -64,6 +64,7 @@ class Pages:
 
     def events(self, newest: int | None) -> Iterator[Row]:
         """Return the events, or the newest of them; nothing is held open while somebody looks at one."""
+        # Events that come later are left out: otherwise a busy account would never end.
         end = self.account().number
         number = 0 if newest is None else max(0, end - newest)
         while number < end:

@@ -40,6 +40,7 @@ _CHAIN_AND_TRIGGER = (
     "CREATE FUNCTION ~chain(covered text) RETURNS text LANGUAGE sql IMMUTABLE STRICT"
     " SET search_path = pg_catalog, pg_temp"
     " AS $$ SELECT encode(sha256(convert_to(covered, 'UTF8')), 'hex') $$",
+    # Even the owner would have to drop the trigger first, and every later hash would still not fit.
     "CREATE FUNCTION ~append_only() RETURNS trigger LANGUAGE plpgsql"
     " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END $$",
     "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~event"
@@ -59,6 +60,7 @@ _SCHEMA_OWNER_QUERY = (
     "SELECT n.nspowner = r.oid FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles r"
     " WHERE n.nspname = 'sordino' AND r.rolname = current_user"
 )
+# As many functions as names: a second one of the same name, with other parameters, would be one too many.
 _TRUST_QUERY = (
     "SELECT count(*) = cardinality(%(names)s::text[]) AND bool_and(p.proowner = n.nspowner AND p.prosecdef)"
     " FROM pg_catalog.pg_proc p"
@@ -117,6 +119,7 @@ class PostgresStore:
 
     def build(self) -> None:
         """Make the schema with its tables and functions, unless it is there."""
+        # Makers wait for each other, so that the second one finds what the first has made.
         with self._lent(self._connect()) as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
             if self._is_built(connection):
@@ -130,6 +133,7 @@ class PostgresStore:
 
     def apply(self, operation: Operation, parameters: dict[str, Any]) -> bool:
         """Call the function of the operation; it is durable when this returns."""
+        # Names and placeholders are ours; what the caller gave goes as parameters alone.
         names = tuple(operation.parameters)
         call = f"SELECT {PREFIX}{operation.name}({', '.join('%s' for _ in names)})"
         # It may be dead by now: `carry_out` looks what happened and tries again.
@@ -142,6 +146,7 @@ class PostgresStore:
         """Let the block ask questions that all see one moment."""
         with self._lent(self._alive()) as connection, connection.transaction():
             connection.execute(
+                # One snapshot for all questions. A fixed path, so that nobody else's functions are called.
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;"
                 " SET LOCAL search_path = pg_catalog, pg_temp"
             )
@@ -164,6 +169,7 @@ class PostgresStore:
         if text(role, "role") == "public":  # a word of the language even between quotes
             raise InvalidParameter("role must be one role of the server; got 'public', which is everybody.")
         name = quoting.Identifier(role)
+        # No right to write into a table: the functions do that with the rights of the owner.
         grants = ["USAGE ON SCHEMA sordino", "SELECT ON ALL TABLES IN SCHEMA sordino"]
         grants += [
             f"EXECUTE ON FUNCTION {PREFIX}{operation.name}" for operation in OPERATIONS if operation.charging
@@ -184,6 +190,7 @@ class PostgresStore:
         try:
             yield connection
         except psycopg.Error as error:
+            # Asked before it is closed here: afterwards every connection would look lost.
             lost = connection.closed or connection.broken
             connection.close()
             raise self._explained(error, lost=lost) from None

@@ -1,4 +1,4 @@
-"""A ledger in a SQLite file, with one connection for the whole process, and one process at a time.
+"""A ledger in a SQLite file: a process has one connection to it, and one process at a time uses the file.
 
 It has a rollback journal and synchronous=EXTRA: what is committed is in the file itself, not in a log beside
 it, so that a file that is moved or copied alone has every charge. The reasons and the measurements are in
@@ -12,7 +12,7 @@ Hence:
 * Whoever connects, reads or writes holds `flock` on the file, which nobody else's close can drop. Between
   transactions a connection holds no lock of either kind, so it can be kept, and there is nothing to lose.
 * Before SQLite touches the file, `journal.look` says whether what lies beside it belongs to it. A file
-  without a journal of its own is checked as a whole (`_whole`) before it is charged.
+  without a journal of its own is checked as a whole (`backup.is_whole`) before it is charged.
 * A write is done when the file itself counts it, and its journal is still the one that was written: programs
   that know nothing of `flock` may have come between.
 * A fork waits for the transaction that is running, and closes every connection first.
@@ -42,6 +42,7 @@ from sordino.ledger.store.journal import Beside, check_place, counted, look
 from sordino.ledger.store.sqlite_schema import bring_up_to_date, build_if_empty, version_of
 from sordino.ledger.store.store import Rows
 
+# Seconds: how long a lock is waited for, and how often it is looked at.
 _LOCK_TIMEOUT = 30.0
 _POLL_SECONDS = 0.001
 _LOCKED_MESSAGE = "The ledger at {} was locked by another process for longer than {:g} seconds; try again."
@@ -372,6 +373,7 @@ def _connect_sqlite(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection
         _sqlite_uri(path), uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
     )
     try:
+        # The statements of the ledger call it for the hash of an event; PostgreSQL has its own.
         connection.create_function("chain", 1, chained, deterministic=True)
         connection.execute("PRAGMA synchronous = EXTRA")
         # Nothing reaches the file before the journal is complete.

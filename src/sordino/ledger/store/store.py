@@ -69,6 +69,7 @@ def store_at(url: str) -> Store:
         from sordino.ledger.store.postgres import PostgresStore  # noqa: PLC0415  (its driver is an extra)
 
         return PostgresStore(named)
+    # Such a text would otherwise become the name of a file, with a password in it.
     if (_NOT_A_PATH.match(named) and not mark) or (mark and not _SCHEME.fullmatch(scheme)):
         raise LedgerError(
             "A ledger in PostgreSQL is written postgresql://USER@HOST/DATABASE; "
@@ -111,6 +112,7 @@ def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *,
                 raise LedgerError(str(unknown)) from None
             lost = True
             time.sleep(wait)
+            # Longer each time, up to a second: a server that comes back is not flooded.
             wait = min(2 * wait, 1.0)
 
 
