@@ -268,7 +268,7 @@ def test_a_batch_of_bounded_ranges_is_above_every_play_and_below_its_other_route
 
 
 def test_chords_lie_above_the_curve():
-    lattice = loss_law._bounded(Fraction(1), 3)
+    lattice = loss_law._bounded_range_lattice(Fraction(1), 3)
     assert math.fsum(lattice.masses) == pytest.approx(1, abs=1e-14)
     losses = [float(lattice.offset + j * lattice.step) for j in range(len(lattice.masses))]
     assert math.fsum(m * math.exp(-x) for m, x in zip(lattice.masses, losses, strict=True)) == pytest.approx(
@@ -280,7 +280,7 @@ def test_chords_lie_above_the_curve():
         )
         curve = BoundedRange(epsilon=1).delta(epsilon)
         assert curve * (1 - 1e-11) <= chords <= curve + 1e-4
-    coarse = loss_law._bounded(Fraction(1), 1000)
+    coarse = loss_law._bounded_range_lattice(Fraction(1), 1000)
     assert len(coarse.masses) == 9
 
 
@@ -336,8 +336,13 @@ def test_long_lists_stay_above_the_truth(epsilon, count):
 
 
 def test_losses_are_rounded_up_to_whole_units():
-    lattices = [loss_law._lattice(cost, 2, None, False) for cost in (Pure(epsilon=Fraction(1, 3)), FREE)]
-    fine, coarse = loss_law._sum(lattices, 60), loss_law._sum(lattices, 7)
+    lattices = [
+        loss_law._dominating_lattice(cost, 2, None, False) for cost in (Pure(epsilon=Fraction(1, 3)), FREE)
+    ]
+    fine, coarse = (
+        loss_law._sum_independent_losses(lattices, 60),
+        loss_law._sum_independent_losses(lattices, 7),
+    )
     assert coarse.losses[0] >= fine.losses[0] == pytest.approx(2 / 3 + 0.2, rel=1e-14)
     for epsilon in np.linspace(0, 0.8, 9):
         assert coarse.delta(epsilon) >= fine.delta(epsilon)

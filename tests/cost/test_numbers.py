@@ -17,7 +17,7 @@ import pytest
 from cost import exact
 from sordino import InvalidParameter
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Composition, Pure, Range, compose, repeat
-from sordino.cost.conversion import _share, above, below, rdp_delta, stated
+from sordino.cost.conversion import _log_one_minus_inverse, above, below, rdp_delta, stated
 from sordino.cost.digits import digits as written
 from sordino.cost.digits import nearest, ratio
 
@@ -171,7 +171,7 @@ def test_near_order_one_no_digits_are_lost():
         alpha = 1 + math.exp(-7 + 0.01 * i)
         a = mpmath.mpf(alpha)
         truth = mpmath.log(1 - 1 / a)
-        assert abs(_share(alpha) - truth) <= 6 * 2.0**-53 * abs(truth)
+        assert abs(_log_one_minus_inverse(alpha) - truth) <= 6 * 2.0**-53 * abs(truth)
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)

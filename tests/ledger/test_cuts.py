@@ -181,8 +181,10 @@ def test_a_full_disk_at_every_write_changes_nothing(server, tmp_path, name, poin
 @pytest.mark.parametrize("name", EVERY)
 def test_a_lock_that_is_never_given(server, tmp_path, monkeypatch, name):
     wait = f"'{postgres._LOCK_SECONDS}s'"
-    assert wait in postgres._DURABLE
-    monkeypatch.setattr(postgres, "_DURABLE", postgres._DURABLE.replace(wait, "'50ms'"))
+    assert wait in postgres._REQUIRE_DURABLE_COMMIT
+    monkeypatch.setattr(
+        postgres, "_REQUIRE_DURABLE_COMMIT", postgres._REQUIRE_DURABLE_COMMIT.replace(wait, "'50ms'")
+    )
     struck = prepare(name, make(server), tmp_path / "mark")
     with blockade(server, POINTS[name][-1], "BEFORE"):
         refused(struck.do, "was locked by another process for longer than")

@@ -25,7 +25,7 @@ def test_a_locked_ledger_says_so(tmp_path, monkeypatch):
     ledger = make(tmp_path / "budget.db")
     charge = ledger.reserve(Mechanism(0.1))
     mechanism = Mechanism(0.1)
-    monkeypatch.setattr(sqlite_module, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(sqlite_module, "_LOCK_TIMEOUT", 0.05)
     sqlite_module.close_all()
     other = sqlite3.connect(ledger.url, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

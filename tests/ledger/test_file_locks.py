@@ -98,15 +98,15 @@ with open(sys.argv[1], "rb+") as file:
 def test_a_connection_that_is_kept_holds_no_lock_that_could_be_lost(tmp_path):
     ledger = make(tmp_path / "budget.db")
     assert ledger.remaining == 1
-    kept = sqlite._open[ledger.url]
+    kept = sqlite._open_files[ledger.url]
     assert can_be_locked(ledger.url)
     for kind in ("read", "write"):
-        with sqlite._transaction(ledger.url, kind):
+        with sqlite._run_transaction(ledger.url, kind):
             assert not can_be_locked(ledger.url)
         assert can_be_locked(ledger.url)
     copy_all(ledger.url)
     ledger.reserve(Pure(epsilon=TINY))
-    assert sqlite._open[ledger.url].connection is kept.connection
+    assert sqlite._open_files[ledger.url].connection is kept.connection
     assert spent(ledger) == TINY
 
 
@@ -115,7 +115,7 @@ def test_one_writer_at_a_time_even_without_the_locks_of_sqlite(tmp_path):
     import fcntl
 
     ledger = make(tmp_path / "budget.db")
-    with sqlite._transaction(ledger.url, "write"):
+    with sqlite._run_transaction(ledger.url, "write"):
         copy_all(ledger.url)
         descriptor = os.open(ledger.url, os.O_RDONLY)
         with pytest.raises(BlockingIOError):
@@ -178,7 +178,7 @@ def test_a_signal_handler_in_the_middle_of_a_step_is_refused_and_harms_nobody(tm
             with pytest.raises(LedgerConflict, match="signal handler"):
                 use()
         # Other files, also so many that some are closed, go on.
-        more = [make(tmp_path / f"{k}.db") for k in range(2 * sqlite._KEPT)]
+        more = [make(tmp_path / f"{k}.db") for k in range(2 * sqlite._MOST_OPEN_FILES)]
         assert {one.remaining for one in (other, *more)} == {1}
         opened.append(os.open(os.devnull, os.O_RDONLY))
         return counted(descriptor)

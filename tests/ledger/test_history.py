@@ -97,7 +97,7 @@ def test_the_events_tell_what_happened(used, place):
 def test_long_histories_are_read_in_pages(place, monkeypatch):
     from sordino.ledger.account import pages
 
-    monkeypatch.setattr(pages, "_AT_ONCE", 3)
+    monkeypatch.setattr(pages, "_EVENTS_AT_ONCE", 3)
     ledger = make(place)
     for _ in range(4):
         with ledger.reserve(Mechanism(0.01)) as charge:

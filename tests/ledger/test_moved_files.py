@@ -190,7 +190,7 @@ def left_behind(tmp_path, *, written):
 def test_what_a_killed_process_has_left_is_undone_where_it_was(tmp_path, written):
     ledger, journal = left_behind(tmp_path, written=written)
     assert spent(ledger) == WHOLE
-    assert not journal.exists() or not journal.read_bytes().startswith(journals._JOURNAL)
+    assert not journal.exists() or not journal.read_bytes().startswith(journals._JOURNAL_START)
     ledger.reserve(Pure(epsilon=TINY))
     assert spent(ledger) == WHOLE + TINY
 
@@ -279,7 +279,7 @@ def test_a_process_that_is_killed_in_the_middle_of_its_pages_is_undone_or_notice
 
     assert in_child(doomed) == -signal.SIGXFSZ
     journal = Path(f"{ledger.url}-journal")
-    assert journal.read_bytes().startswith(journals._JOURNAL)
+    assert journal.read_bytes().startswith(journals._JOURNAL_START)
     alone = Path(shutil.copy(ledger.url, elsewhere(tmp_path)))
     use = lambda: Ledger.open(alone, account="orders").reserve(Pure(epsilon=TINY))  # noqa: E731
     with pytest.raises(LedgerError, match=r"holds half of a write|is damaged"):
@@ -328,7 +328,7 @@ def test_a_file_that_an_older_process_has_open_is_not_charged_beside_its_log(tmp
     ledger = make(tmp_path / "budget.db")
     ledger.reserve(Pure(epsilon=TINY))
     older(ledger.url)
-    monkeypatch.setattr(sqlite, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(sqlite, "_LOCK_TIMEOUT", 0.05)
     with closing(in_log(ledger.url)) as process:
         process.execute("SELECT * FROM account").fetchall()
         refused(lambda: ledger.reserve(Pure(epsilon=TINY)), "is kept open by an older version of sordino")
@@ -422,8 +422,8 @@ def test_of_a_journal_that_is_too_long_to_be_looked_at_nobody_says_that_it_fits(
     ledger = make(tmp_path / "budget.db")
     sqlite.close_all()
     size = Path(ledger.url).stat().st_size
-    head = journals._JOURNAL + struct.pack(">5I", 1, 0, size // PAGE, 512, PAGE)
-    for length, fits in ((journals._MOST // 2, True), (journals._MOST, False)):
+    head = journals._JOURNAL_START + struct.pack(">5I", 1, 0, size // PAGE, 512, PAGE)
+    for length, fits in ((journals._MOST_JOURNAL_BYTES // 2, True), (journals._MOST_JOURNAL_BYTES, False)):
         Path(f"{ledger.url}-journal").write_bytes(head.ljust(length, b"\0"))
         with Path(ledger.url).open("rb") as file:
             seen = partial(journals.look, file.fileno(), ledger.url, ledger.url)

@@ -149,11 +149,11 @@ def test_a_copy_that_is_made_between_two_charges_is_sound(tmp_path):
 
 
 def test_more_files_than_connections_are_kept(tmp_path):
-    ledgers = [make(tmp_path / f"{k}.db") for k in range(3 * sqlite._KEPT)]
+    ledgers = [make(tmp_path / f"{k}.db") for k in range(3 * sqlite._MOST_OPEN_FILES)]
     charges = [ledger.reserve(Mechanism(0.5)) for ledger in ledgers]
-    assert len(sqlite._open) <= sqlite._KEPT
+    assert len(sqlite._open_files) <= sqlite._MOST_OPEN_FILES
     in_threads([lambda c=c: (c.release(Mechanism(0.25), [1], entropy=REAL), c.settle()) for c in charges])
-    assert len(sqlite._open) <= sqlite._KEPT
+    assert len(sqlite._open_files) <= sqlite._MOST_OPEN_FILES
     assert {spent(ledger) for ledger in ledgers} == {Fraction(1, 4)}
 
 
@@ -166,7 +166,7 @@ def test_one_connection_is_kept_and_used_again(tmp_path, monkeypatch):
     for _ in range(10):
         with ledger.reserve(Pure(epsilon=SMALL)) as charge:
             charge.draw(Pure(epsilon=SMALL))
-    assert len(opened) == len(sqlite._open) == 1
+    assert len(opened) == len(sqlite._open_files) == 1
 
 
 def test_a_fork_finds_no_connection_and_waits_for_the_transaction(tmp_path):
@@ -174,7 +174,7 @@ def test_a_fork_finds_no_connection_and_waits_for_the_transaction(tmp_path):
     assert ledger.remaining == 1
 
     def look():
-        assert not sqlite._open
+        assert not sqlite._open_files
         ledger.reserve(Mechanism(0.1))
         # And its own children find none either.
         assert finished(child(lambda: ledger.reserve(Mechanism(0.1)))) == 0
@@ -186,12 +186,12 @@ def test_a_fork_finds_no_connection_and_waits_for_the_transaction(tmp_path):
 def test_a_fork_outside_of_python_is_noticed(tmp_path):
     ledger = make(tmp_path / "budget.db")
     assert ledger.remaining == 1
-    assert ledger.url in sqlite._open
-    kept = sqlite._open[ledger.url]
-    sqlite._open[ledger.url] = kept._replace(process=kept.process + 1)  # as a child sees it
+    assert ledger.url in sqlite._open_files
+    kept = sqlite._open_files[ledger.url]
+    sqlite._open_files[ledger.url] = kept._replace(process=kept.process + 1)  # as a child sees it
     refused(lambda: ledger.reserve(Mechanism(0.1)), "was forked outside of Python")
     refused(lambda: ledger.remaining, "was forked outside of Python")
-    sqlite._open[ledger.url] = kept
+    sqlite._open_files[ledger.url] = kept
     assert spent(ledger) == 0
 
 

@@ -193,7 +193,7 @@ def test_a_pooler_may_change_the_session_between_two_statements(server):
     ledger = make(server)
     for k in range(12):  # a driver would prepare a statement after five
         with ledger.reserve(Mechanism(0.01), label=f"{k}") as charge:
-            for waiting in postgres._idle.values():
+            for waiting in postgres._idle_connections.values():
                 for _, connection in waiting:
                     connection.execute("DISCARD ALL")
             charge.release(Mechanism(0.01), [1], entropy=REAL)
@@ -211,7 +211,7 @@ def test_makers_of_a_schema_wait_for_each_other(server):
 def test_a_fork_opens_connections_of_its_own(server):
     ledger = make(server)
     keys = fill(ledger, 1)
-    before = [connection.pgconn.backend_pid for _, connection in postgres._idle[server]]
+    before = [connection.pgconn.backend_pid for _, connection in postgres._idle_connections[server]]
     assert before
 
     def work():
@@ -220,14 +220,14 @@ def test_a_fork_opens_connections_of_its_own(server):
         warnings.simplefilter("error")  # a connection that is dropped while it is open warns of that
         fill(ledger, 3)
         assert dropped == []
-        mine = [connection.pgconn.backend_pid for _, connection in postgres._idle[server]]
+        mine = [connection.pgconn.backend_pid for _, connection in postgres._idle_connections[server]]
         assert mine
         assert not set(mine) & set(before)
 
     assert in_child(work) == 0
     assert [finished(process) for process in [child(lambda: fill(ledger, 3)) for _ in range(3)]] == [0] * 3
     keys += fill(ledger, 1)
-    assert {process for process, _ in postgres._idle[server]} == {os.getpid()}
+    assert {process for process, _ in postgres._idle_connections[server]} == {os.getpid()}
     assert spent(ledger) == 14 * EACH
 
 

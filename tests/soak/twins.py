@@ -139,7 +139,7 @@ def noise_first() -> None:
 
 def asynchronous() -> None:
     """A server may answer before what it has committed is written."""
-    _put(postgres, "_DURABLE", "PERFORM set_config('synchronous_commit', 'off', true);")
+    _put(postgres, "_REQUIRE_DURABLE_COMMIT", "PERFORM set_config('synchronous_commit', 'off', true);")
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def asynchronous() -> None:
 
 def in_log() -> None:
     """What is charged lies in a log beside the file, as it did before decision 0015."""
-    connect, look = sqlite._connect, journal.look
+    connect, look = sqlite._connect_sqlite, journal.look
 
     def connected(path: str, kind: str, *, in_log: bool) -> Any:
         connection = connect(path, kind, in_log=True)
@@ -161,7 +161,7 @@ def in_log() -> None:
             version = schema.VERSION
         return journal.Beside(version=version, in_log=False, alone=False)
 
-    _put(sqlite, "_connect", connected)
+    _put(sqlite, "_connect_sqlite", connected)
     _put(sqlite, "look", looked)
     _put(sqlite, "_check_counted", lambda *_: None)
 
@@ -178,7 +178,7 @@ def any_journal() -> None:
 
 def posix_locks() -> None:
     """Only SQLite's own locks keep processes apart, which a process loses when it closes the file anywhere."""
-    _put(sqlite, "_take", lambda *_: None)
+    _put(sqlite, "_take_file_lock", lambda *_: None)
     _put(sqlite, "_check_counted", lambda *_: None)
 
 

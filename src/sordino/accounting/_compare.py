@@ -20,8 +20,10 @@ from sordino.cost.failure import kept_epsilon
 from sordino.cost.rdp_sum import summed_rdp
 from sordino.errors import InvalidParameter, UnsupportedBackend
 
-_INTERVAL = Fraction(1, 10**4)
-_WORK = 1 << 22  # intervals of all sums that the reference may form for one row of a table; a second or two
+# The width to whose multiples dp_accounting rounds losses up; the one that `pld` has by default.
+_REFERENCE_INTERVAL = Fraction(1, 10**4)
+# Intervals of all sums that the reference may form for one row of a table; a second or two.
+_MOST_REFERENCE_WORK = 1 << 22
 
 
 @final
@@ -82,7 +84,7 @@ class Comparison:
     def __str__(self) -> str:
         count = sum(times for _, times in parts_of(self.cost))
         rows = [
-            f"  {route.name:<6} {_number(route.epsilon)}{route.note and f'  {route.note}'}".rstrip()
+            f"  {route.name:<6} {_write_epsilon(route.epsilon)}{route.note and f'  {route.note}'}".rstrip()
             for route in self.routes
         ]
         return "\n".join([f"{digits(Fraction(count), 15)} costs at delta {self.delta:g}, epsilon by", *rows])
@@ -125,6 +127,7 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
     >>> round(accounting.compare([search] * 20, delta=1e-6).epsilon, 4)
     1.3984
     """
+    # The exact delta goes on, so that it is rounded once for each route and to the safe side.
     total, at, wanted = (
         total_of(costs, "compare"),
         checked_delta(delta),
@@ -142,8 +145,9 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
         return Route(name, epsilon, missing)
 
     routes = (
+        # A sum of pure epsilons holds at every delta.
         route("sum", lambda _: stated(whole.pure()), "a part has no pure epsilon"),
-        route("zCDP", lambda left: _concentrated(whole, left), "a part has no rho, or delta is 0"),
+        route("zCDP", lambda left: _epsilon_by_zcdp(whole, left), "a part has no rho, or delta is 0"),
         route(
             "RDP",
             lambda left: rdp_epsilon(summed_rdp(firm), left) if left else math.inf,
@@ -155,27 +159,32 @@ def compare(costs: Any, *, delta: float, reference: bool = True) -> Comparison:
             "a part has no dominating pair, or the sums have too many points",
         ),
     )
-    return Comparison(total, float(at), (*routes, _reference(total, at)) if wanted else routes)
+    return Comparison(total, float(at), (*routes, _reference_route(total, at)) if wanted else routes)
 
 
-def _concentrated(whole: Composition, delta: float) -> float:
+def _epsilon_by_zcdp(whole: Composition, delta: float) -> float:
+    # A float is inf, or a sum that was rounded up: as a rho it would be read as its shortest decimal.
     rho = whole.zcdp()
     return math.inf if isinstance(rho, float) or not delta else ZCDP(rho=rho).epsilon(delta)
 
 
-def _reference(total: Cost, delta: Fraction) -> Route:
+def _reference_route(total: Cost, delta: Fraction) -> Route:
     """Return the row of dp_accounting, or why there is none.
 
     Nothing that goes wrong in it may take the table away.
     """
     parts = parts_of(total)
     try:
+        # The margin for what its sums may have lost would take all of delta.
         if delta <= SLACK:
             epsilon, note = math.inf, f"it is not accurate to {SLACK:g} in delta"
-        elif work_of(parts, _INTERVAL) > _WORK:
+        elif work_of(parts, _REFERENCE_INTERVAL) > _MOST_REFERENCE_WORK:
             epsilon, note = math.inf, "it would take too long; use accounting.pld with a larger interval"
         else:
-            epsilon, note = distribution_of(parts, _INTERVAL, "pld").epsilon(float(delta)), "reference"
+            epsilon, note = (
+                distribution_of(parts, _REFERENCE_INTERVAL, "pld").epsilon(float(delta)),
+                "reference",
+            )
     except UnsupportedBackend:
         epsilon, note = math.inf, MISSING
     except InvalidParameter as error:
@@ -185,10 +194,11 @@ def _reference(total: Cost, delta: Fraction) -> Route:
     return Route("PLD", epsilon, note, reference=True)
 
 
-def _number(epsilon: float) -> str:
+def _write_epsilon(epsilon: float) -> str:
     """Return five digits, rounded up."""
     if epsilon in {0.0, math.inf}:
         return "-" if epsilon else "0.0000"
+    # Rounded up, so that the table never shows less than what was proved.
     number = Decimal(repr(epsilon))
     shown = number.quantize(Decimal((0, (1,), number.adjusted() - 4)), rounding=ROUND_CEILING)
     return f"{shown:f}" if -5 <= number.adjusted() < 9 else f"{shown:.4e}"

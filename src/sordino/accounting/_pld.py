@@ -116,7 +116,8 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
                 f"{caller} needs costs with a dominating pair; "
                 f"{type(part).__name__} states a curve and has none."
             )
-    reach = _reach(parts)
+    reach = _largest_total_loss(parts)
+    # Memory and time grow with the number of intervals.
     if reach / width > 10**7:
         raise InvalidParameter(
             f"{caller} sums losses over at most 10^7 intervals; "
@@ -128,7 +129,10 @@ def distribution_of(parts: Parts, width: Fraction, caller: str) -> LossDistribut
     }
     # Parts are ordered alike only if there is one text; with several, each takes its worse order.
     aligned = texts.pop() if len(texts) == 1 else None
-    sums = [_repeated(_distribution(part, aligned, width), count) for part, count in ordered(parts)]
+    sums = [
+        _compose_with_itself(_distribution_of_part(part, aligned, width), count)
+        for part, count in ordered(parts)
+    ]
     # In pairs of about equal length: one after the other would take the square of their number.
     while len(sums) > 1:
         sums = [
@@ -143,13 +147,13 @@ def work_of(parts: Parts, width: Fraction) -> Fraction:
         (part, count) for part, count in parts if isinstance(part, Pure | Range | BoundedRange | Approximate)
     ]
     return (
-        2 * _reach(frozenset(listed)) / width * (1 + len(listed).bit_length())
+        2 * _largest_total_loss(frozenset(listed)) / width * (1 + len(listed).bit_length())
         if len(listed) == len(parts)
         else Fraction(0)
     )
 
 
-def _reach(parts: Parts) -> Fraction:
+def _largest_total_loss(parts: Parts) -> Fraction:
     """Return the sum of the largest losses of parts that do not fail."""
     ends = (
         (part.epsilon_ if isinstance(part, Approximate) else Fraction(part.pure()), count)
@@ -158,16 +162,16 @@ def _reach(parts: Parts) -> Fraction:
     return sum((end * count for end, count in ends), Fraction(0))
 
 
-def _repeated(distribution: Any, count: int) -> Any:
+def _compose_with_itself(distribution: Any, count: int) -> Any:
     return distribution if count == 1 else distribution.self_compose(count)
 
 
-def _distribution(part: Cost, aligned: str | None, width: Fraction) -> Any:
+def _distribution_of_part(part: Cost, aligned: str | None, width: Fraction) -> Any:
     """Return the distribution of one part, by the constructor of dp_accounting that fits it."""
     library = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     step = float(width)
     if isinstance(part, BoundedRange):
-        return library.PrivacyLossDistribution(_bounded(part.epsilon_, width))
+        return library.PrivacyLossDistribution(_bounded_range_distribution(part.epsilon_, width))
     if not isinstance(part, Range):
         pair = (part.epsilon_, part.delta_) if isinstance(part, Approximate) else (part.pure(), 0)
         common = importlib.import_module("dp_accounting.pld.common")
@@ -194,7 +198,7 @@ def _distribution(part: Cost, aligned: str | None, width: Fraction) -> Any:
     )
 
 
-def _bounded(width: Fraction, interval: Fraction) -> Any:
+def _bounded_range_distribution(width: Fraction, interval: Fraction) -> Any:
     """Return the chords of the bounded-range curve between multiples of `interval`.
 
     Its width is rounded up to one of them.

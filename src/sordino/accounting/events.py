@@ -45,6 +45,7 @@ def to_dp_events(costs: Any) -> Any:
     """
     library = dp_accounting("dp_accounting", "to_dp_events")
     parts = ordered(parts_of(total_of(costs, "to_dp_events")))
+    # One by one, because `PLDAccountant` ignores the count of randomized response.
     if sum(count for part, count in parts if isinstance(part, Pure)) > 10**5:
         raise InvalidParameter(
             "to_dp_events lists at most 10^5 pure costs one by one; "
@@ -53,20 +54,22 @@ def to_dp_events(costs: Any) -> Any:
     events: list[Any] = []
     for part, count in parts:
         if isinstance(part, Pure):
-            events += [library.RandomizedResponseDpEvent(_noise(above(part.epsilon_)), 2)] * count
+            events += [
+                library.RandomizedResponseDpEvent(_random_answer_share(above(part.epsilon_)), 2)
+            ] * count
         else:
-            slope, level = _line(part)
+            slope, level = _bounding_line(part)
             events.append(library.ZCDpEvent(rho=above(count * slope), xi=above(count * level)))
     return library.ComposedDpEvent(events)
 
 
-def _noise(epsilon: float) -> float:
+def _random_answer_share(epsilon: float) -> float:
     """Return the share of answers that randomized response draws anew, rounded down: 2/(1 + e^epsilon)."""
     # Down, because less noise costs more; and by e^-epsilon, which never overflows.
     return 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon)) * (1 - 1e-15)
 
 
-def _line(part: Cost) -> tuple[Any, Any]:
+def _bounding_line(part: Cost) -> tuple[Any, Any]:
     """Return slope and level of a line in the order that bounds the curve of one part."""
     if isinstance(part, RDP) and part.choices == 1 and not part.table:
         # Laplace noise is at most laplace^2/2 times the order, so its curve lies below a line.

@@ -56,6 +56,7 @@ class PureFilter:
     """
 
     def __init__(self, *, epsilon: Number) -> None:
+        # `__init__` can be called again by hand; that would forget what was spent.
         once(self)
         self._meter = Meter(epsilon=POSITIVE("PureFilter.epsilon", epsilon))
 
@@ -63,6 +64,7 @@ class PureFilter:
         return f"PureFilter(epsilon={digits(self._meter.limits['epsilon'])}, spent={digits(self.spent)})"
 
     def __reduce__(self) -> NoReturn:
+        # Two copies would each let the whole limit through.
         no_copy(self)
 
     @property
@@ -92,7 +94,7 @@ class PureFilter:
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
         return {
-            "epsilon": _finite(
+            "epsilon": _exact_amount(
                 cost_of(cost, "PureFilter").pure(), "PureFilter", "a finite pure epsilon", cost
             )
         }
@@ -157,10 +159,10 @@ class ZCDPFilter:
 
         It is the limit itself, or its one conversion at a `delta` in (0, 1).
         """
-        return _converted(ZCDP(rho=self._meter.limits["rho"]), delta, "ZCDPFilter")
+        return _convert_at_delta(ZCDP(rho=self._meter.limits["rho"]), delta, "ZCDPFilter")
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
-        return {"rho": _finite(cost_of(cost, "ZCDPFilter").zcdp(), "ZCDPFilter", "a finite rho", cost)}
+        return {"rho": _exact_amount(cost_of(cost, "ZCDPFilter").zcdp(), "ZCDPFilter", "a finite rho", cost)}
 
 
 @final
@@ -196,6 +198,7 @@ class RDPFilter:
     def __init__(self, *, orders: Iterable[Number], limits: Iterable[Number]) -> None:
         once(self)
         known = [ORDER("RDPFilter.orders", order) for order in orders]
+        # Increasing, so that none appears twice: two limits of one order would be one entry below.
         if not known or any(a >= b for a, b in pairwise(known)):
             raise InvalidParameter(
                 f"RDPFilter.orders must be at least one number, increasing; got {len(known)} that are not."
@@ -249,13 +252,14 @@ class RDPFilter:
         It is the limits as a curve, or their one conversion at a `delta` in (0, 1).
         """
         curve = RDP(table=[(order, self._meter.limits[unit]) for unit, order in self._orders.items()])
-        return _converted(curve, delta, "RDPFilter")
+        return _convert_at_delta(curve, delta, "RDPFilter")
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
         parts = parts_of(cost_of(cost, "RDPFilter"))
+        # One amount for each order: the first that would pass its limit stops the filter (filters).
         amounts = zip(self._orders.items(), exact_rdp(parts, self._orders.values()), strict=True)
         return {
-            unit: _finite(amount, "RDPFilter", f"a finite divergence at order {digits(order, 6)}", cost)
+            unit: _exact_amount(amount, "RDPFilter", f"a finite divergence at order {digits(order, 6)}", cost)
             for (unit, order), amount in amounts
         }
 
@@ -334,15 +338,17 @@ class ApproximateFilter:
         return Approximate(epsilon=limits["epsilon"], delta=limits["delta"])
 
     def _amounts(self, cost: Any) -> dict[str, Fraction]:
+        # Both sums are needed: the proof goes by induction over the two budgets that are left (filters).
         epsilon, delta = approximate_sums(cost_of(cost, "ApproximateFilter"))
         return {
-            "epsilon": _finite(epsilon, "ApproximateFilter", "an (epsilon, delta) of its own", cost),
+            "epsilon": _exact_amount(epsilon, "ApproximateFilter", "an (epsilon, delta) of its own", cost),
             "delta": delta,
         }
 
 
-def _converted(whole: Cost, delta: float, caller: str) -> Cost:
+def _convert_at_delta(whole: Cost, delta: float, caller: str) -> Cost:
     """Return a guarantee itself, or its one conversion at a `delta` above 0."""
+    # Of the limits, which were fixed in advance: an epsilon of what was spent is not claimed (filters).
     share = checked_delta(delta)
     if share == 0:
         return whole
@@ -355,7 +361,7 @@ def _converted(whole: Cost, delta: float, caller: str) -> Cost:
     return Approximate(epsilon=epsilon, delta=share)
 
 
-def _finite(amount: Fraction | float, caller: str, view: str, cost: Any) -> Fraction:
+def _exact_amount(amount: Fraction | float, caller: str, view: str, cost: Any) -> Fraction:
     """Return an exact amount, or refuse a cost without one: a float may have been rounded down on its way."""
     if amount == math.inf:
         raise InvalidParameter(f"A {caller} needs costs with {view}; {type(cost).__name__} has none here.")
@@ -381,6 +387,7 @@ class Meter:
         self.limits = limits
         self._spent = dict.fromkeys(limits, Fraction(0))
         self._lock = Lock()
+        # A fork copies the sums; each of the two would go on from there.
         self._process = os.getpid()
 
     @property
@@ -400,6 +407,7 @@ class Meter:
 
     def fits(self, amounts: dict[str, Fraction]) -> bool:
         """Tell whether all amounts would fit now."""
+        # Only a forecast: another thread may spend before this one does, and `add` decides for all.
         left = self.left()
         return all(amounts[unit] <= left[unit] for unit in left)
 

@@ -56,6 +56,7 @@ def exact_rdp(parts: Parts, orders: Iterable[Fraction]) -> list[Fraction | float
 
     They are exact for zCDP. For all else they are floats, which are rounded up.
     """
+    # Concentrated costs are lines in the order, and are summed exactly.
     rho = sum((count * part.rho for part, count in parts if isinstance(part, ZCDP)), Fraction(0))
     curves = frozenset((part, count) for part, count in parts if not isinstance(part, ZCDP))
     many = summed_rdp(curves) if len(curves) > MANY else None

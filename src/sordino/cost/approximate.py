@@ -28,13 +28,16 @@ from sordino.cost.digits import digits, nearest, ratio
 from sordino.cost.failure import kept_epsilon, raised_delta
 
 
-def _probability(value: Any) -> Fraction | None:
+def _convert_probability(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and 0 <= number < 1 else None
 
 
 PROBABILITY = Constraint(
-    "a number in [0, 1)", _probability, (0, 1e-6, Fraction(1, 3)), (-1e-9, 1, math.nan, None, "0", True)
+    "a number in [0, 1)",
+    _convert_probability,
+    (0, 1e-6, Fraction(1, 3)),
+    (-1e-9, 1, math.nan, None, "0", True),
 )
 
 
@@ -79,10 +82,12 @@ class Approximate:
 
     def pure(self) -> Fraction | float:
         """Return epsilon if delta is 0, else inf."""
+        # With a failure left, any single log ratio may be infinite: no pure epsilon holds.
         return self.epsilon_ if self.delta_ == 0 else math.inf
 
     def zcdp(self) -> Fraction | float:
         """Return epsilon^2/2 if delta is 0, else inf."""
+        # A failure may give everything away, and then every divergence is infinite.
         return self.epsilon_**2 / 2 if self.delta_ == 0 else math.inf
 
     def rdp(self, alpha: float) -> float:
@@ -92,11 +97,13 @@ class Approximate:
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta`; inf below the delta of this cost."""
+        # The failure is set aside; what is left of delta is for randomized response ("Guarantees that fail").
         limit = stated(self.epsilon_)
         return kept_epsilon(self.delta_, checked_delta(delta), lambda left: pure_epsilon(limit, left))
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon`: the failure, and what randomized response leaves besides."""
+        # From its own epsilon on only the failure is left.
         least = checked_epsilon(epsilon)
         return raised_delta(
             self.delta_, 0.0 if least >= self.epsilon_ else pure_delta(above(self.epsilon_), below(least))

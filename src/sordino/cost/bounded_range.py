@@ -26,7 +26,7 @@ from sordino.cost.conversion import (
 )
 from sordino.cost.digits import digits, nearest, ratio
 
-_ROUNDING = 2.0**-49
+_BOUNDED_ROUNDING = 2.0**-49
 
 
 @final
@@ -82,8 +82,10 @@ class BoundedRange:
         left = below(checked_delta(delta))
         if self.epsilon_ == 0:
             return 0.0
+        # At delta 0 only the pure bound holds: the interval contains 0, so its width bounds every loss.
         if left == 0:
             return stated(self.epsilon_)
+        # A wider interval has a larger curve, so the width is rounded up.
         width = above(self.epsilon_)
         # The curve solved for epsilon, in floats; `settled` raises it until its own delta is small enough.
         reach = math.sqrt(left * -math.expm1(-width))
@@ -114,18 +116,21 @@ def bounded_rdp(width: float, alpha: float) -> float:
     That place solves d/dt = 0 in closed form, and lies inside the interval. With g(y) = ln(sinh(y) / y) the
     curve is g(alpha w/2) - g((alpha-1) w/2) + (g(alpha w/2) - g(w/2)) / (alpha-1), w the width.
     """
+    # Infinity less infinity is no number. At order inf the divergence is the largest loss, at most the width.
     if math.isinf(width) or math.isinf(alpha):
         return width
     order = alpha - 1
+    # The closed form under "Interval of width w, place unknown" (dominating-pairs).
     whole, rest, one = (_log_sinhc(share * width / 2) for share in (alpha, order, 1.0))
     # Terms may cancel, so each is raised by a share of its own size.
-    total = whole - rest + (whole - one) / order + _ROUNDING * (whole + rest + (whole + one) / order)
+    total = whole - rest + (whole - one) / order + _BOUNDED_ROUNDING * (whole + rest + (whole + one) / order)
     # The width and rho * alpha are bounds by themselves.
     return lifted(min(width, width * width / 8 * alpha * (1 + 1e-15), total * (1 + 1e-12)), width)
 
 
 def _log_sinhc(y: float) -> float:
     """Return ln(sinh(y) / y) with few lost digits, y > 0."""
+    # sinh(y) = e^y (1 - e^(-2y)) / 2, by its logarithm: nothing overflows.
     if y > 1:
         return y + math.log1p(-math.exp(-2 * y)) - math.log(2 * y)
     square, total = y * y, 1.0

@@ -70,6 +70,7 @@ class Composition:
     parts: Parts
 
     def __post_init__(self) -> None:
+        # The class is public, so this is checked however it is made: a wrong count would cost too little.
         if not isinstance(self.parts, frozenset):
             raise InvalidParameter(
                 f"Composition.parts must be a frozenset; got {shown(self.parts)}. Use compose or repeat."
@@ -81,12 +82,13 @@ class Composition:
                     "Composition.parts must hold pairs (cost, count); "
                     f"got {shown(entry)}. Use compose or repeat."
                 )
-            _check(entry[0], "Composition")
+            _check_countable(entry[0], "Composition")
             if type(entry[1]) is not int or entry[1] < 1:
                 raise InvalidParameter(
                     f"A count of Composition must be {COUNT.says}, as an int; got {shown(entry[1])}."
                 )
             if isinstance(entry[0], Composition):
+                # One inside of another would hide its parts from the views that look at classes.
                 raise InvalidParameter(
                     "Composition.parts must hold single costs; got a Composition. Use compose or repeat."
                 )
@@ -95,7 +97,7 @@ class Composition:
         texts = [(repr(part), count) for part, count in ordered(self.parts)]
         return (
             "compose("
-            + ", ".join(text if n == 1 else f"repeat({text}, {_written(n)})" for text, n in texts)
+            + ", ".join(text if n == 1 else f"repeat({text}, {_write_count(n)})" for text, n in texts)
             + ")"
         )
 
@@ -116,9 +118,10 @@ class Composition:
 
         It comes from summed epsilons, summed Rényi divergences, or the exact law.
         """
+        # What may fail is set aside first, and the routes are asked for what is left of delta.
         failing, firm = split_failures(self.parts)
         return kept_epsilon(
-            failing, checked_delta(delta), lambda left: min(route(left) for route in _epsilons(firm))
+            failing, checked_delta(delta), lambda left: min(route(left) for route in _epsilon_routes(firm))
         )
 
     def delta(self, epsilon: float) -> float:
@@ -129,9 +132,12 @@ class Composition:
         if least >= pure:
             # Beyond the sum of pure epsilons only a failure is left to lose.
             return raised_delta(failing, 0.0)
-        at, only = below(least), _single(firm)
+        # Delta falls as epsilon rises, so the epsilon that is asked for is rounded down.
+        at, only = below(least), _find_lone_interval(firm)
+        # Each route is a bound of its own, so the smallest one holds (composition).
         routes = [pure_delta(above(pure), at), rdp_delta(summed_rdp(firm), at)]
         routes += [only.delta(at)] if only else []
+        # Two laws are the two orders of the neighbors: both must hold, so the larger delta counts.
         laws = () if only else loss_laws(firm)
         routes += [max(law.delta(at) for law in laws)] if laws else []
         return raised_delta(failing, min(routes))
@@ -151,18 +157,21 @@ def summed(amounts: Iterable[tuple[Fraction | float, int]]) -> Fraction | float:
     """
     total, fractions = Fraction(0), True
     for amount, count in amounts:
+        # Written so that NaN counts as inf, too.
         if not amount < math.inf:
             return math.inf
         total += count * (amount if isinstance(amount, Fraction) else Fraction(amount))
         fractions = fractions and isinstance(amount, Fraction | int)
+    # Somebody's own cost may give floats: their sum is rounded up, and said to be a float.
     return total if fractions else above(total)
 
 
-def _written(count: int) -> str:
+def _write_count(count: int) -> str:
+    # Python refuses to write out very long whole numbers.
     return str(count) if count < 10**15 else digits(Fraction(count))
 
 
-def _single(parts: Parts) -> Cost | None:
+def _find_lone_interval(parts: Parts) -> Cost | None:
     """Return the only part if it is paid once and is an interval of losses: its own view is exact."""
     if len(parts) != 1:
         return None
@@ -176,9 +185,10 @@ def split_failures(parts: Parts) -> tuple[Fraction, Parts]:
     if not any(isinstance(part, Approximate) for part, _ in parts):
         return failing, parts
     firm: Counter[Cost] = Counter()
+    # Given that nothing fails, an (epsilon, delta) part is randomized response ("Guarantees that fail").
     for part, count in parts:
         firm[Pure(epsilon=part.epsilon_) if isinstance(part, Approximate) else part] += count
-    return failing, frozenset((part, count) for part, count in firm.items() if not _is_nothing(part))
+    return failing, frozenset((part, count) for part, count in firm.items() if not _costs_nothing(part))
 
 
 def exact_epsilon(parts: Parts, delta: float) -> float:
@@ -188,29 +198,34 @@ def exact_epsilon(parts: Parts, delta: float) -> float:
     """
     if not parts:
         return 0.0
+    # At delta 0 the epsilon is the largest loss, which is the sum of the pure epsilons.
     if delta == 0:
         return stated(Composition(parts).pure())
-    only = _single(parts)
+    only = _find_lone_interval(parts)
     if only:
         return only.epsilon(delta)
+    # Both orders of the neighbors must hold, so the larger epsilon counts.
     laws = loss_laws(parts)
     return max(law.epsilon(delta) for law in laws) if laws else math.inf
 
 
-def _epsilons(parts: Parts) -> Iterable[Callable[[float], float]]:
+def _epsilon_routes(parts: Parts) -> Iterable[Callable[[float], float]]:
     """Yield the routes to an epsilon at delta for parts that do not fail."""
     pure = stated(Composition(parts).pure())
+    # A list with this sum of epsilons is as private as one mechanism of that epsilon.
     yield lambda delta: pure_epsilon(pure, delta)
     yield lambda delta: math.inf if delta == 0 else rdp_epsilon(summed_rdp(parts), delta)
     yield lambda delta: exact_epsilon(parts, delta)
 
 
-def _check(cost: Any, caller: str) -> None:
+def _check_countable(cost: Any, caller: str) -> None:
     """Raise `InvalidParameter` unless `cost` is a cost that can be counted."""
+    # The quick way for our own classes; subclasses are refused below.
     if type(cost) in KEYS or type(cost) is Composition:
         return
     if isinstance(cost, type) or not isinstance(cost, Cost):
         raise InvalidParameter(f"{caller} takes costs such as Pure(epsilon=0.1); got {shown(cost)}.")
+    # A subclass may have other views than those by which its class is counted and summed.
     if isinstance(cost, (*KEYS, Composition)):
         raise InvalidParameter(
             f"{caller} takes costs of your own or of sordino's final classes; "
@@ -224,7 +239,7 @@ def _check(cost: Any, caller: str) -> None:
         ) from error
 
 
-def _is_nothing(part: Cost) -> bool:
+def _costs_nothing(part: Cost) -> bool:
     """Tell whether a part costs nothing; one of somebody else's class is kept for its other views."""
     return type(part) in KEYS and part.pure() == 0
 
@@ -247,18 +262,20 @@ def compose(*costs: Cost) -> Cost:
     Fraction(3, 10)
     """
     counts: Counter[Cost] = Counter()
-    for cost, times in _counted(costs):
-        _check(cost, "compose")
+    for cost, times in _count_equal_costs(costs):
+        _check_countable(cost, "compose")
+        # Parts of a composition are taken out, so that equal ones are counted together.
         for part, count in cost.parts if isinstance(cost, Composition) else ((cost, 1),):
             counts[part] += count * times
-    return _simplest((part, count) for part, count in counts.items() if not _is_nothing(part))
+    return _simplify_composition((part, count) for part, count in counts.items() if not _costs_nothing(part))
 
 
-def _counted(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
+def _count_equal_costs(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
     """Return each object with how often it appears.
 
     Objects are told apart by identity; then equal ones are put together where that is quick.
     """
+    # By identity first, which needs no hash of a cost: a list may hold one object a million times.
     times = Counter(map(id, costs))
     kinds: dict[type, list[Cost]] = {}
     # The distinct objects that were not met yet, if any object appears twice.
@@ -268,15 +285,18 @@ def _counted(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
             continue
         left.discard(id(cost))
         kinds.setdefault(type(cost), []).append(cost)
+        # Every distinct object was met: the rest of the list are repetitions, counted already.
         if not left and len(times) < len(costs):
             break
     for kind, distinct in kinds.items():
-        numbers = _composed_key if kind is Composition else KEYS.get(kind)
+        numbers = _composition_key if kind is Composition else KEYS.get(kind)
+        # A cost of somebody else's class has no key, and is told apart by its own equality later.
         if numbers is None:
             yield from ((cost, times[id(cost)]) for cost in distinct)
             continue
         together: Counter[Any] = Counter()
         keys = [numbers(cost) for cost in distinct]
+        # No object appears twice, so that keys can be counted in one step.
         if len(times) == len(costs):
             together.update(keys)
         else:
@@ -286,8 +306,9 @@ def _counted(costs: tuple[Cost, ...]) -> Iterable[tuple[Cost, int]]:
         yield from ((first[key], count) for key, count in together.items())
 
 
-def _composed_key(whole: Any) -> Any:
+def _composition_key(whole: Any) -> Any:
     """Return a key of a composition: the keys of its parts, or its parts if one is of another's class."""
+    # Parts of other classes have no keys; the set of parts itself can be compared.
     if not all(type(part) in KEYS for part, _ in whole.parts):
         return whole.parts
     return frozenset((type(part), count, KEYS[type(part)](part)) for part, count in whole.parts)
@@ -309,12 +330,14 @@ def repeat(cost: Cost, n: int) -> Cost:
     """
     times = WHOLE("repeat.n", n)
     one = compose(cost)
+    # Only the counts grow: a million repetitions take no longer than one.
     parts = one.parts if isinstance(one, Composition) else ((one, 1),)
-    return _simplest((part, count * times) for part, count in parts if count * times)
+    return _simplify_composition((part, count * times) for part, count in parts if count * times)
 
 
-def _simplest(parts: Iterable[tuple[Cost, int]]) -> Cost:
+def _simplify_composition(parts: Iterable[tuple[Cost, int]]) -> Cost:
     listed = frozenset(parts)
+    # One cost paid once is that cost, with all its own views.
     if len(listed) == 1:
         ((only, count),) = listed
         if count == 1:

@@ -14,11 +14,14 @@ from fractions import Fraction
 from sordino.constraints import exact, shown
 from sordino.errors import InvalidParameter
 
-_GOLDEN = (math.sqrt(5) - 1) / 2
-_ROUNDING = 16 * 2.0**-53  # more than a sum of four rounded terms can lose, relative to their sizes
-_SLACK = 4e-12  # more than the rounding up of a delta, so that an epsilon seldom has to be raised afterwards
+# The golden ratio, by which a search over orders narrows: one of its two points serves again.
+_ORDER_SEARCH_RATIO = (math.sqrt(5) - 1) / 2
+# More than a sum of four rounded terms can lose, relative to their sizes.
+_CONVERSION_ROUNDING = 16 * 2.0**-53
+# More than the rounding up of a delta, so that an epsilon seldom has to be raised afterwards.
+_EPSILON_SLACK = 4e-12
 # Divergences below it are said to be it, or epsilon if that is less: their squares leave the floats.
-_SMALLEST = 1e-290
+_SMALLEST_DIVERGENCE = 1e-290
 _LEAST_DELTA = 1e-321  # added to a delta that is not 0: more than what the smallest floats lose
 
 
@@ -74,6 +77,7 @@ def checked_epsilon(epsilon: float) -> Fraction | float:
 
 def checked_alpha(alpha: float) -> float:
     """Return `alpha` as a float, rounded up, or raise unless it is above 1 (inf is allowed)."""
+    # The quick way: a search over orders asks for many floats.
     if type(alpha) is float and alpha >= 1 + 2**-40:
         return alpha
     number = exact(alpha)
@@ -88,7 +92,7 @@ def lifted(divergence: float, epsilon: float) -> float:
 
     `epsilon` is its limit.
     """
-    return max(divergence, min(epsilon, _SMALLEST))
+    return max(divergence, min(epsilon, _SMALLEST_DIVERGENCE))
 
 
 def raised(delta: float) -> float:
@@ -120,6 +124,7 @@ def pure_delta(epsilon0: float, epsilon: float) -> float:
         return 0.0
     if math.isinf(epsilon0):
         return 1.0
+    # (e^epsilon0 - e^epsilon) / (e^epsilon0 + 1), both sides divided by e^epsilon0 so that nothing overflows.
     return raised(-math.expm1(epsilon - epsilon0) / (1 + math.exp(-epsilon0)))
 
 
@@ -139,6 +144,7 @@ def settled(delta_at: Callable[[float], float], guess: float, delta: float, top:
     It holds for the shortest decimal of what is returned too, which may lie half a unit in the last place
     below.
     """
+    # At least a unit in the last place of the guess, so that every step moves it.
     step = math.ulp(top if top < math.inf else max(guess, 1e-3))
     # The step doubles, so that few are needed however far the guess is off.
     while guess < top and delta_at(math.nextafter(guess, 0.0)) > delta:
@@ -154,23 +160,28 @@ def rdp_epsilon(rdp: Callable[[float], float], delta: float) -> float:
     if delta == 0:
         return rdp(math.inf)
     log_delta = math.log(delta)
-    rdp = _remembered(rdp)
+    rdp = _memoize_curve(rdp)
 
     def at(alpha: float) -> float:
         order = alpha - 1
-        divergence, share, rest = rdp(alpha), _share(alpha), (log_delta + math.log(alpha)) / order
+        # [canonne2020, Prop. 12], as on the page "Composition and conversion".
+        divergence, share, rest = (
+            rdp(alpha),
+            _log_one_minus_inverse(alpha),
+            (log_delta + math.log(alpha)) / order,
+        )
         # Terms may cancel, so each is raised by a share of its own size.
-        lost = _ROUNDING * (divergence - share + abs(log_delta) / order + math.log(alpha) / order)
-        return divergence + share - rest + lost + _SLACK / order
+        lost = _CONVERSION_ROUNDING * (divergence - share + abs(log_delta) / order + math.log(alpha) / order)
+        return divergence + share - rest + lost + _EPSILON_SLACK / order
 
-    guess = max(0.0, _least(at) * (1 + 1e-12))
+    guess = max(0.0, _minimum_over_orders(at) * (1 + 1e-12))
     # Every order gives a valid epsilon; below the floats no delta could confirm it.
     if math.isinf(guess) or delta < 1e-300:
         return guess
     return settled(lambda epsilon: rdp_delta(rdp, epsilon), guess, delta, math.inf)
 
 
-def _remembered(rdp: Callable[[float], float]) -> Callable[[float], float]:
+def _memoize_curve(rdp: Callable[[float], float]) -> Callable[[float], float]:
     """Return the same curve, which computes no order twice: a check of the result visits most again."""
     known: dict[float, float] = {}
 
@@ -189,20 +200,22 @@ def rdp_delta(rdp: Callable[[float], float], epsilon: float) -> float:
         return 0.0 if any(rdp(1 + 10.0**k) < math.inf for k in range(-3, 4)) else 1.0
 
     def at(alpha: float) -> float:
-        order, divergence, share = alpha - 1, rdp(alpha), _share(alpha)
-        gap = divergence - epsilon + share + _ROUNDING * (divergence + epsilon - share)
-        return order * gap - math.log(alpha) * (1 - _ROUNDING)
+        order, divergence, share = alpha - 1, rdp(alpha), _log_one_minus_inverse(alpha)
+        # The same formula solved for the logarithm of delta, each term raised by what it may have lost.
+        gap = divergence - epsilon + share + _CONVERSION_ROUNDING * (divergence + epsilon - share)
+        return order * gap - math.log(alpha) * (1 - _CONVERSION_ROUNDING)
 
-    least = _least(at)
+    # A positive logarithm would be a delta above 1, which says nothing.
+    least = _minimum_over_orders(at)
     return 1.0 if least >= 0 else raised(math.exp(least))
 
 
-def _share(alpha: float) -> float:
+def _log_one_minus_inverse(alpha: float) -> float:
     """Return ln(1 - 1/alpha): the quotient loses digits near 1, the difference of logarithms far from it."""
     return math.log(alpha - 1) - math.log(alpha) if alpha < 2 else math.log1p(-1 / alpha)
 
 
-def _least(at: Callable[[float], float]) -> float:
+def _minimum_over_orders(at: Callable[[float], float]) -> float:
     """Return a value of `at` near its minimum over orders in (1.0009, 9e6): a grid, then golden section."""
 
     def on_log(x: float) -> float:
@@ -212,15 +225,15 @@ def _least(at: Callable[[float], float]) -> float:
     values = [on_log(x) for x in grid]
     best = min(range(len(grid)), key=values.__getitem__)
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    inner, outer = high - _ORDER_SEARCH_RATIO * (high - low), low + _ORDER_SEARCH_RATIO * (high - low)
     at_inner, at_outer = on_log(inner), on_log(outer)
     for _ in range(34):  # the bracket shrinks to 1e-7 and the value, flat there, settles to 1e-14
         if at_inner < at_outer:
             high, outer, at_outer = outer, inner, at_inner
-            inner = high - _GOLDEN * (high - low)
+            inner = high - _ORDER_SEARCH_RATIO * (high - low)
             at_inner = on_log(inner)
         else:
             low, inner, at_inner = inner, outer, at_outer
-            outer = low + _GOLDEN * (high - low)
+            outer = low + _ORDER_SEARCH_RATIO * (high - low)
             at_outer = on_log(outer)
     return min(values[best], at_inner, at_outer)

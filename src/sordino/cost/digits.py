@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 
-_SHORT = 10**4000  # longer whole numbers Python refuses to write
+_WRITABLE_LIMIT = 10**4000  # longer whole numbers Python refuses to write
 
 
 def digits(number: Fraction, precision: int = 12) -> str:
@@ -14,8 +14,10 @@ def digits(number: Fraction, precision: int = 12) -> str:
         near = float(number)
     except OverflowError:
         near = 0.0
+    # The smallest floats have lost digits; all others have enough of them.
     if abs(near) > 1e-300 or number == 0:
         return f"{near:.{precision}g}"
+    # Decimals of any size, whatever the context of the caller's thread is.
     context = Context(prec=precision, Emax=MAX_EMAX, Emin=MIN_EMIN)
     return str(
         context.divide(Decimal(number.numerator), Decimal(number.denominator)).normalize(context)
@@ -28,12 +30,14 @@ def nearest(number: Fraction) -> float | None:
         near = float(number)
     except OverflowError:
         return None
+    # To a reader 0 would mean that nothing is spent.
     return near if near or not number else 5e-324
 
 
 def ratio(number: Fraction) -> str:
     """Return `number` exactly, as "n/d", or "n" if it is whole."""
-    if max(abs(number.numerator), number.denominator) < _SHORT:
+    if max(abs(number.numerator), number.denominator) < _WRITABLE_LIMIT:
         return str(number)
+    # Decimals write whole numbers of any length.
     top, bottom = (f"{Decimal(part):f}" for part in number.as_integer_ratio())
     return top if bottom == "1" else f"{top}/{bottom}"

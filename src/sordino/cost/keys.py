@@ -18,7 +18,8 @@ from sordino.cost.rdp import RDP
 from sordino.cost.zcdp import ZCDP
 
 
-def _curve(cost: RDP) -> tuple[Any, ...]:
+def _rdp_key(cost: RDP) -> tuple[Any, ...]:
+    # A rate is never 0, so 0 can stand for "no Laplace noise".
     noise = (cost.laplace or 0).as_integer_ratio()
     steps = cost.laplace_steps if isinstance(cost.laplace_steps, int) else 0  # 0 with a rate: continuous
     rows = tuple((*order.as_integer_ratio(), *value.as_integer_ratio()) for order, value in cost.table)
@@ -39,7 +40,7 @@ KEYS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     BoundedRange: lambda cost: cost.epsilon_.as_integer_ratio(),
     Range: lambda cost: (*cost.low.as_integer_ratio(), *cost.high.as_integer_ratio(), cost.orientation or ""),
     Approximate: lambda cost: (*cost.epsilon_.as_integer_ratio(), *cost.delta_.as_integer_ratio()),
-    RDP: _curve,
+    RDP: _rdp_key,
 }
 
 
@@ -50,6 +51,7 @@ def ordered(parts: Iterable[tuple[Cost, int]]) -> list[tuple[Cost, int]]:
 
 def order_key(cost: Cost) -> tuple[Any, ...]:
     """Return a key to sort parts by: equal for equal costs only, the same in every process."""
+    # Our own costs come first, by class and numbers; those of others follow, by what they say of themselves.
     own = KEYS.get(type(cost))
     if own is not None:
         return (0, type(cost).__name__, *own(cost))

@@ -33,8 +33,9 @@ WORK = 1 << 18  # products of points over all sums of different costs
 KINDS = 256  # of different costs
 CELLS = 64  # of the grid for a curve that has no corners of its own
 LARGEST = 600  # nats; beyond this e^loss leaves the floats
-_UNIT = 2.0**-53
-_TINY = 1e-280  # more than what underflow can lose
+# The largest relative error of one operation on floats.
+_UNIT_ROUNDOFF = 2.0**-53
+_UNDERFLOW_LOSS = 1e-280  # more than what underflow can lose
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,11 @@ class LossLaw:
 
         if not self.losses.size or epsilon >= self.losses[0]:
             return 0.0
+        # Losses fall and their negatives rise, as the search needs: those above epsilon come first.
         count = int(np.searchsorted(-self.losses, -epsilon))
         total = float(self.masses[:count] @ -np.expm1(epsilon - self.losses[:count]))
         # All terms are positive, so that what rounding loses is a share of their sum.
-        return min(1.0, total * (1 + 1e-13 + 2 * count * _UNIT) + _TINY)
+        return min(1.0, total * (1 + 1e-13 + 2 * count * _UNIT_ROUNDOFF) + _UNDERFLOW_LOSS)
 
     def epsilon(self, delta: float) -> float:
         """Return an epsilon whose `delta` is at most the given one, close to the least."""
@@ -100,37 +102,41 @@ def loss_laws(parts: frozenset[tuple[Cost, int]]) -> tuple[LossLaw, ...]:
     one and the same orientation text are summed for both orders of the neighbors. With several texts, or
     none, each interval takes the larger curve of its two orders.
     """
+    # Concentrated and Rényi costs are known by curves only, and have no dominating law here.
     if len(parts) > KINDS or not all(isinstance(part, Pure | Range | BoundedRange) for part, _ in parts):
         return ()
     texts = {
         part.orientation for part, _ in parts if isinstance(part, Range) and part.orientation is not None
     }
     aligned = texts.pop() if len(texts) == 1 else None
+    # In one order in every process: sums of floats depend on it in their last digits.
     listed = sorted(parts, key=lambda entry: (entry[1], order_key(entry[0])))
     laws = []
+    # Intervals of one text turn together: both orders are summed, both must hold ("Oriented lists").
     for mirrored in (False, True) if aligned is not None else (False,):
         lattices = []
         for part, count in listed:
-            lattice = _lattice(part, count, aligned, mirrored)
+            lattice = _dominating_lattice(part, count, aligned, mirrored)
             if lattice is None or lattice.points > POINTS:
                 return ()
             lattices.append(lattice)
-        unit = _unit(lattices)
+        unit = _units_per_nat(lattices)
         if unit is None:
             return ()
-        laws.append(_sum(lattices, unit))
+        laws.append(_sum_independent_losses(lattices, unit))
     return tuple(laws)
 
 
-def _lattice(part: Cost, count: int, aligned: str | None, mirrored: bool) -> Lattice | None:
+def _dominating_lattice(part: Cost, count: int, aligned: str | None, mirrored: bool) -> Lattice | None:
     """Return the dominating law of one part; None if it has none or its ends are not floats."""
     if not 0 < part.pure() <= LARGEST or above(part.pure()) < 1e-300:
         return None
+    # Randomized response, the two-point pair with equal ends.
     if isinstance(part, Pure):
         p_low, p_high = masses(above(part.epsilon_), above(part.epsilon_))
         return Lattice(-part.epsilon_, 2 * part.epsilon_, (p_low, p_high), count)
     if isinstance(part, BoundedRange):
-        return _bounded(part.epsilon_, count)
+        return _bounded_range_lattice(part.epsilon_, count)
     if not isinstance(part, Range):
         return None
     # If the order is known, or does not matter, the two-point law of that order dominates.
@@ -142,29 +148,33 @@ def _lattice(part: Cost, count: int, aligned: str | None, mirrored: bool) -> Lat
     reach, rest = float(top), float(other)
     p_top = masses(rest, reach)[1]
     p_none = math.exp(-rest) * -math.expm1(-float(top - other)) / -math.expm1(-(reach + rest))
+    # Its masses are those under "Worse order" (dominating-pairs), at -top, 0 and top.
     return Lattice(-top, top, (p_top * math.exp(-reach), p_none, p_top), count)
 
 
-def _bounded(width: Fraction, count: int) -> Lattice | None:
+def _bounded_range_lattice(width: Fraction, count: int) -> Lattice | None:
     """Return the law whose curve joins points of the curve of bounded range by chords, which lie above it."""
     cells = min(CELLS, (POINTS - 1) // count)
     if cells < 4:
         return None
+    # The masses under "Chords" (dominating-pairs): half of the formula at the two ends.
     w = float(width)
     whole = math.tanh(w / cells / 2) / -math.expm1(-w)
     inner = [2 * whole * math.exp(-w + w * j / cells) for j in range(1, cells)]
     return Lattice(-width, 2 * width / cells, (whole * math.exp(-w), *inner, whole), count)
 
 
-def _unit(lattices: list[Lattice]) -> int | None:
+def _units_per_nat(lattices: list[Lattice]) -> int | None:
     """Return how many units one nat has, so that all sums fit in 64 bits.
 
     None if there would be too many points.
     """
+    # The 1 is for rounding up: each step and the offset grow by at most one unit.
     total = sum(
         lattice.count * (abs(lattice.offset) + len(lattice.masses) * (lattice.step + 1))
         for lattice in lattices
     )
+    # Beyond the largest sum e^loss would leave the floats.
     if (
         sum(
             lattice.count * (lattice.offset + (len(lattice.masses) - 1) * lattice.step)
@@ -173,6 +183,7 @@ def _unit(lattices: list[Lattice]) -> int | None:
         > LARGEST
     ):
         return None
+    # The largest sum stays below 2^60 units, which 64 bits hold with room to spare.
     fitting = 1 << 60 - math.ceil(total).bit_length()
     exact = 1
     for lattice in lattices:
@@ -189,11 +200,12 @@ def _unit(lattices: list[Lattice]) -> int | None:
             size = min(size, int(span * exact) + 1)
         if work > WORK:
             return None
-    # With the common denominator nothing has to be rounded; with less, `_sum` rounds losses up.
+    # With the common denominator nothing has to be rounded.
+    # With less, `_sum_independent_losses` rounds losses up.
     return min(exact, fitting)
 
 
-def _sum(lattices: list[Lattice], unit: int) -> LossLaw:
+def _sum_independent_losses(lattices: list[Lattice], unit: int) -> LossLaw:
     """Return the law of the sum of independent losses."""
     import numpy as np  # noqa: PLC0415
 
@@ -201,7 +213,7 @@ def _sum(lattices: list[Lattice], unit: int) -> LossLaw:
     weights: Floats = np.ones(1)
     lost = 0.0  # relative error of the masses so far
     for lattice in lattices:
-        powered = _power(np.array(lattice.masses), lattice.count)
+        powered = _convolution_power(np.array(lattice.masses), lattice.count)
         # Up, which can only raise delta.
         start, step = math.ceil(lattice.offset * unit) * lattice.count, math.ceil(lattice.step * unit)
         own = start + step * np.arange(powered.size, dtype=np.int64)
@@ -212,18 +224,19 @@ def _sum(lattices: list[Lattice], unit: int) -> LossLaw:
         )
         lost += (
             16 * lattice.count + 2 * powered.size * (powered.size.bit_length() + 2) + summed.size
-        ) * _UNIT
+        ) * _UNIT_ROUNDOFF
     positive = keys > 0
     # Losses are rounded up once more as floats; the masses are raised by all that they may have lost.
     losses = keys[positive][::-1].astype(np.float64) / unit * (1 + 2.0**-51)
     return LossLaw(losses, weights[positive][::-1] * (1 + 2 * lost))
 
 
-def _power(law: Floats, count: int) -> Floats:
+def _convolution_power(law: Floats, count: int) -> Floats:
     """Return the `count`-fold convolution of `law`: sums of positive products, so that no digits cancel."""
     import numpy as np  # noqa: PLC0415
 
     result, square = np.ones(1), law
+    # By squaring: a count of n takes about 2 log2(n) convolutions at most.
     while count:
         if count & 1:
             result = np.convolve(result, square)

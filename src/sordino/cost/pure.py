@@ -64,14 +64,17 @@ class Pure:
 
     def rdp(self, alpha: float) -> float:
         """Return the Rényi divergence of randomized response, the largest that epsilon allows."""
+        # Epsilon and order are rounded up: the divergence falls with neither.
         return pure_rdp(above(self.epsilon_), checked_alpha(alpha))
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` [kairouz2015, Thm 3.3 with k = 1]."""
+        # The delta that is asked for is rounded down, which can only raise the answer.
         return pure_epsilon(stated(self.epsilon_), below(checked_delta(delta)))
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` [kairouz2015, Thm 3.3 with k = 1]."""
+        # Whether epsilon is reached is decided on fractions, before anything is rounded.
         least = checked_epsilon(epsilon)
         return 0.0 if least >= self.epsilon_ else pure_delta(above(self.epsilon_), below(least))
 

@@ -88,6 +88,7 @@ class Range:
     def rdp(self, alpha: float) -> float:
         """Return the divergence of the two-point pair at the ends, in its worse order."""
         order = checked_alpha(alpha)
+        # The ends are rounded up: a wider interval has a larger curve.
         return 0.0 if self.low == 0 else range_rdp(above(self.low), above(self.high), order)
 
     def epsilon(self, delta: float) -> float:

@@ -100,7 +100,7 @@ class RDP:
             )
         object.__setattr__(self, "laplace_steps", steps)
         object.__setattr__(self, "choices", COUNT("RDP.choices", choices))
-        object.__setattr__(self, "table", _checked(table))
+        object.__setattr__(self, "table", _check_curve_table(table))
         if self.table and (self.rho or self.constant or self.laplace is not None or self.choices > 1):
             raise InvalidParameter(
                 "RDP.table must stand alone; got other terms too. Compose it with another RDP that has those."
@@ -129,6 +129,7 @@ class RDP:
 
     def pure(self) -> Fraction | float:
         """Return constant + laplace, the limit of the curve, if nothing else is in it; else inf."""
+        # A line in the order has no limit, and a table says nothing above its last order.
         if self.rho or self.choices > 1 or self.table:
             return math.inf
         return self.constant + (self.laplace or 0)
@@ -142,6 +143,7 @@ class RDP:
         """
         if self.choices > 1 or self.table:
             return math.inf
+        # Laplace noise is at most rate^2/2 times the order, and a constant c at most c times it ("Curves").
         rate = self.laplace or Fraction(0)
         line = self.rho + self.constant + min(rate, rate**2 / 2)
         return line if self.rho else min(line, (self.constant + rate) ** 2 / 2)
@@ -153,12 +155,13 @@ class RDP:
         """
         order = checked_alpha(alpha)
         if self.choices == 1 or math.isinf(order):
-            return _curve(self, order)
+            return _divergence_at_order(self, order)
         turn, least = turning(self)
-        return least if order <= turn else _curve(self, order)
+        return least if order <= turn else _divergence_at_order(self, order)
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
+        # Where there is a pure epsilon it holds at every delta, and may be the smaller one.
         left, pure = below(checked_delta(delta)), stated(self.pure())
         return pure if left == 0 or pure == 0 else min(pure, rdp_epsilon(self.rdp, left))
 
@@ -189,32 +192,32 @@ class RDP:
 LAST = math.exp(16)  # no union bound is spent beyond this order
 
 
-def _steps(value: Any) -> int | str | None:
+def _convert_grid_steps(value: Any) -> int | str | None:
     return value if isinstance(value, str) and value == "continuous" else DOMAIN_SIZE.convert(value)
 
 
 STEPS = Constraint(
     f"'continuous', or {DOMAIN_SIZE.says} for noise on a grid",
-    _steps,
+    _convert_grid_steps,
     ("continuous", 1, 60),
     ("discrete", 0, -1, 1.5, True, math.nan),
 )
 
 
-def _order(value: Any) -> Fraction | None:
+def _convert_order(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and Fraction(1000001, 10**6) <= number <= 10**300 else None
 
 
 ORDER = Constraint(
     "a number in [1.000001, 1e300]",
-    _order,
+    _convert_order,
     (2, 1.5, Fraction(4, 3)),
     (1, 0.5, 1 + 1e-9, math.inf, math.nan, None, "2", True),
 )
 
 
-def _checked(table: Iterable[Any]) -> tuple[tuple[Fraction, Fraction], ...]:
+def _check_curve_table(table: Iterable[Any]) -> tuple[tuple[Fraction, Fraction], ...]:
     if not isinstance(table, Iterable):
         raise InvalidParameter(f"RDP.table must list pairs (order, epsilon); got {shown(table)}.")
     rows = []
@@ -223,16 +226,17 @@ def _checked(table: Iterable[Any]) -> tuple[tuple[Fraction, Fraction], ...]:
             raise InvalidParameter(f"RDP.table must list pairs (order, epsilon); got {shown(row)}.")
         order = ORDER("An order of RDP.table", row[0])
         rows.append((order, NOT_NEGATIVE("A value of RDP.table", row[1])))
+    # By order, as `_table_chord` searches them.
     rows.sort()
     if len({order for order, _ in rows}) < len(rows):
         raise InvalidParameter("RDP.table must name every order once; got one twice.")
     return tuple(rows)
 
 
-def _curve(curve: RDP, alpha: float) -> float:
+def _divergence_at_order(curve: RDP, alpha: float) -> float:
     """Return the table at `alpha`, or the sum of the terms, rounded up."""
     if curve.table:
-        return _chord(_rows(curve), alpha)
+        return _table_chord(_curve_table_rows(curve), alpha)
     terms = [above(curve.constant)]
     if curve.rho:
         terms.append(above(curve.rho) * alpha)
@@ -241,7 +245,9 @@ def _curve(curve: RDP, alpha: float) -> float:
     if curve.choices > 1 and alpha < math.inf:
         terms.append(union(curve) / (alpha - 1))
     terms = [term for term in terms if term]
+    # `fsum` raises where a sum leaves the floats.
     total = math.fsum(terms) if sum(terms) < math.inf else math.inf
+    # Every term is positive and off by a few 2^-53 of itself at most.
     return total * (1 + 1e-15)
 
 
@@ -256,7 +262,7 @@ def union(curve: RDP) -> float:
 
 
 @lru_cache(maxsize=256)
-def _rows(curve: RDP) -> tuple[tuple[float, float], ...]:
+def _curve_table_rows(curve: RDP) -> tuple[tuple[float, float], ...]:
     return falling(curve.table)
 
 
@@ -275,7 +281,7 @@ def falling(table: tuple[tuple[Fraction, Fraction], ...]) -> tuple[tuple[float, 
     return tuple(reversed(rows))
 
 
-def _chord(rows: tuple[tuple[float, float], ...], alpha: float) -> float:
+def _table_chord(rows: tuple[tuple[float, float], ...], alpha: float) -> float:
     """Return a bound between the orders of a table: (alpha - 1) D is convex, so it lies below its chords."""
     if alpha > rows[-1][0]:
         return math.inf
@@ -284,8 +290,10 @@ def _chord(rows: tuple[tuple[float, float], ...], alpha: float) -> float:
     if place == 0 or alpha == right:
         return high
     left, low = rows[place - 1]
+    # The chord of (alpha - 1) D, divided by alpha - 1 again ("Curves" in dominating-pairs).
     share = (alpha - left) / (right - left)
     chord = ((1 - share) * (left - 1) * low + share * (right - 1) * high) / (alpha - 1)
+    # A divergence does not fall with the order, so it lies between the values of the two rows.
     return min(high, max(low, chord * (1 + 1e-14)))
 
 
@@ -298,13 +306,16 @@ def turning(curve: RDP) -> tuple[float, float]:
     if curve.laplace is None:  # rho * order + ln(choices) / order, the order less 1
         slope = above(curve.rho)
         order = min(max(math.sqrt(union(curve) / slope), 2**-40), LAST) if slope else LAST
-        return 1 + order, _curve(curve, 1 + order)
+        return 1 + order, _divergence_at_order(curve, 1 + order)
     highest = math.log(LAST)
+    # With Laplace noise the lowest point has no closed form. The logarithm of the order, less 1, is searched.
     grid = [-7 + (highest + 7) * i / 128 for i in range(129)]
-    value, x = min((_curve(curve, 1 + math.exp(x)), x) for x in grid)
+    value, x = min((_divergence_at_order(curve, 1 + math.exp(x)), x) for x in grid)
     width = (highest + 7) / 128
     while width > 1e-7:
-        value, x = min((_curve(curve, 1 + math.exp(y)), y) for y in (x - width, x, min(x + width, highest)))
+        value, x = min(
+            (_divergence_at_order(curve, 1 + math.exp(y)), y) for y in (x - width, x, min(x + width, highest))
+        )
         width /= 2
     return 1 + math.exp(x), value
 
@@ -319,7 +330,8 @@ def turning(curve: RDP) -> tuple[float, float]:
 # Proof: docs/proofs/dominating-pairs.md.
 
 
-_ROUNDING = 2.0**-48
+# A difference of rounded terms is raised by this share of their sum.
+_LAPLACE_ROUNDING = 2.0**-48
 
 
 def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
@@ -329,29 +341,30 @@ def laplace_rdp(rate: float, steps: int | None, alpha: float) -> float:
     """
     if math.isinf(alpha) or math.isinf(rate):
         return rate
+    # The rate is the pure epsilon of the noise, and rate^2/2 its rho: bounds by themselves.
     order, cap = alpha - 1, min(rate, rate * rate / 2 * alpha * (1 + 1e-15))
     # What one step of the grid does would leave the floats.
     if steps is not None and rate / steps < 1e-300:
         return lifted(cap, rate)
-    total = _continuous(rate, order) if steps is None else _discrete(rate, steps, order)
+    total = _continuous_log_moment(rate, order) if steps is None else _discrete_log_moment(rate, steps, order)
     return lifted(min(cap, total / order * (1 + 1e-12)), rate)
 
 
-def _continuous(rate: float, order: float) -> float:
+def _continuous_log_moment(rate: float, order: float) -> float:
     whole = 2 * order + 1
     # The moment would leave the floats, so its logarithm is summed.
     if order * rate > 30:
         share = math.log1p(order) - math.log(whole)
         rest = math.log1p(order / (order + 1) * math.exp(-whole * rate))
-        return order * rate + share + rest + _ROUNDING * (order * rate - share)
+        return order * rate + share + rest + _LAPLACE_ROUNDING * (order * rate - share)
     up, down = (
         (order + 1) / whole * math.expm1(order * rate),
         order / whole * -math.expm1(-(order + 1) * rate),
     )
-    return math.log1p(up - down + _ROUNDING * (up + down))
+    return math.log1p(up - down + _LAPLACE_ROUNDING * (up + down))
 
 
-def _discrete(rate: float, steps: int, order: float) -> float:
+def _discrete_log_moment(rate: float, steps: int, order: float) -> float:
     """Return the logarithm of the moment, everything divided by e^(order*rate) when that is large."""
     step = rate / steps
     r, log_x = math.exp(-step), -step * (2 * order + 1)
@@ -360,9 +373,9 @@ def _discrete(rate: float, steps: int, order: float) -> float:
         inner = math.expm1(-step) * math.exp(log_x) * math.expm1((steps - 1) * log_x) / -math.expm1(log_x)
     if order * rate > 30:
         scaled = (1 + math.exp(-(2 * order + 1) * rate) + inner) / (1 + r)
-        return order * rate + math.log(scaled) + _ROUNDING * (order * rate + 1)
+        return order * rate + math.log(scaled) + _LAPLACE_ROUNDING * (order * rate + 1)
     lift = math.expm1(order * rate)
     # moment - 1: the masses are 1/(1+r), e^-rate/(1+r), and (e^-step - e^-rate)/(1+r) between the ends
     ends = (lift + math.exp(-rate) * math.expm1(-order * rate)) / (1 + r)
     between = (inner * (1 + lift) - (r - math.exp(-rate))) / (1 + r)
-    return math.log1p(ends + between + _ROUNDING * (lift + 2))
+    return math.log1p(ends + between + _LAPLACE_ROUNDING * (lift + 2))

@@ -24,7 +24,7 @@ Curve: TypeAlias = Callable[[float], float]
 MANY = 16  # different costs from which on arrays are faster
 
 
-class _Terms(NamedTuple):
+class _CurveTerms(NamedTuple):
     """A curve as rho * order + constant + one of the curves that arrays can sum, with its numbers."""
 
     rho: Fraction = Fraction(0)
@@ -40,38 +40,40 @@ def summed_rdp(parts: frozenset[tuple[Cost, int]]) -> Curve:
     rest: list[tuple[Cost, float]] = []
     rows: dict[str, list[tuple[float, ...]]] = {}
     for part, count in parts:
-        terms = _terms(part) if isinstance(part, ZCDP) or len(parts) > MANY else None
+        terms = _terms_of_cost(part) if isinstance(part, ZCDP) or len(parts) > MANY else None
         # One by one: costs that are few, or that arrays cannot sum, and counts that no float can hold.
         if terms is None or (terms.kind and count > 1 << 53):
             rest.append((part, above(count)))
             continue
+        # Lines are summed exactly, and rounded after the sum.
         rho, constant = rho + count * terms.rho, constant + count * terms.constant
         if terms.kind:
             rows.setdefault(terms.kind, []).append((*terms.numbers, float(count)))
     slope, level = above(rho), above(constant)
-    sums = [_summed(kind, listed) for kind, listed in rows.items()]
+    sums = [_sum_curves_of_kind(kind, listed) for kind, listed in rows.items()]
 
     def at(order: float) -> float:
+        # At order inf a term with rho 0 would be 0 times inf, which is no number.
         if math.isinf(order):
-            return _rounded([above(count) * part.rdp(order) for part, count in parts])
+            return _sum_rounded_up([above(count) * part.rdp(order) for part, count in parts])
         own = [slope * order, level, *(total(order) for total in sums)]
-        return _rounded(own + [count * part.rdp(order) for part, count in rest])
+        return _sum_rounded_up(own + [count * part.rdp(order) for part, count in rest])
 
     return at
 
 
-def _terms(part: Cost) -> _Terms | None:
+def _terms_of_cost(part: Cost) -> _CurveTerms | None:
     """Return the terms of a curve that arrays can sum, else None."""
     if isinstance(part, ZCDP):
-        return _Terms(rho=part.rho)
+        return _CurveTerms(rho=part.rho)
     if isinstance(part, RDP):
-        found = _curve_terms(part)
+        found = _terms_of_rdp(part)
     elif isinstance(part, Pure):
-        found = _Terms(kind="interval", numbers=(above(part.epsilon_), above(part.epsilon_)))
+        found = _CurveTerms(kind="interval", numbers=(above(part.epsilon_), above(part.epsilon_)))
     elif isinstance(part, Range):
-        found = _Terms(kind="interval", numbers=(above(part.low), above(part.high)))
+        found = _CurveTerms(kind="interval", numbers=(above(part.low), above(part.high)))
     elif isinstance(part, BoundedRange):
-        found = _Terms(kind="bounded", numbers=(above(part.epsilon_),))
+        found = _CurveTerms(kind="bounded", numbers=(above(part.epsilon_),))
     else:
         return None
     # Beyond these sizes the formulas over arrays would leave the floats.
@@ -81,38 +83,41 @@ def _terms(part: Cost) -> _Terms | None:
     return found if usual else None
 
 
-def _curve_terms(part: RDP) -> _Terms:
+def _terms_of_rdp(part: RDP) -> _CurveTerms:
     """Return the terms of an RDP: its kind names the curves in it, or is "table k" for a table of k rows."""
     if part.table:
         rows = falling(part.table)
-        return _Terms(kind=f"table {len(rows)}", numbers=tuple(number for row in rows for number in row))
+        return _CurveTerms(kind=f"table {len(rows)}", numbers=tuple(number for row in rows for number in row))
     kind = ""
     noise: tuple[float, ...] = ()
     if part.laplace is not None:
         rate, steps = above(part.laplace), steps_of(part)
         kind, noise = ("laplace", (rate,)) if steps is None else ("discrete", (rate, float(steps)))
     if part.choices == 1:
-        return _Terms(part.rho, part.constant, kind, noise)
+        return _CurveTerms(part.rho, part.constant, kind, noise)
     # The lowest point of a curve with a union bound belongs to all its terms together.
-    return _Terms(kind=f"union {kind}", numbers=(*noise, above(part.rho), above(part.constant), union(part)))
+    return _CurveTerms(
+        kind=f"union {kind}", numbers=(*noise, above(part.rho), above(part.constant), union(part))
+    )
 
 
-def _summed(kind: str, rows: list[tuple[float, ...]]) -> Curve:
+def _sum_curves_of_kind(kind: str, rows: list[tuple[float, ...]]) -> Curve:
     """Return the sum of all curves of one kind; a row holds the numbers of one curve and its count."""
     import numpy as np  # noqa: PLC0415  (costs load nothing until there are many of them)
 
     *numbers, counts = np.array(rows, dtype=np.float64).T
     with np.errstate(all="ignore"):
-        curve = _curves(kind, numbers)
+        curve = _curves_of_kind(kind, numbers)
 
     def at(order: float) -> float:
         with np.errstate(all="ignore"):
+            # No term is negative, so that what the sum loses is a share of it, and less than that.
             return float((counts * curve(order)).sum()) * (1 + 1e-11)
 
     return at
 
 
-def _curves(kind: str, numbers: list[Floats]) -> Callable[[float], Floats]:
+def _curves_of_kind(kind: str, numbers: list[Floats]) -> Callable[[float], Floats]:
     """Return all curves of one kind as a function of the order."""
     import numpy as np  # noqa: PLC0415
 
@@ -127,6 +132,7 @@ def _curves(kind: str, numbers: list[Floats]) -> Callable[[float], Floats]:
         "laplace": arrays.laplace,
         "discrete": arrays.discrete,
     }
+    # Without a union bound a curve is its formula at every order.
     if not kind.startswith("union"):
         return lambda order: noises[kind](*numbers, order)
     *noise, rho, constant, choices = numbers
@@ -141,8 +147,10 @@ def _curves(kind: str, numbers: list[Floats]) -> Callable[[float], Floats]:
     else:  # rho * order + ln(choices) / order, the order less 1
         turns = 1 + np.fmin(np.fmax(np.sqrt(choices / rho), 2.0**-40), LAST)
         least = summed(turns)
+    # Below its lowest point a curve keeps that value, each curve its own ("Curves" in dominating-pairs).
     return lambda order: np.where(order <= turns, least, summed(order))
 
 
-def _rounded(terms: list[float]) -> float:
+def _sum_rounded_up(terms: list[float]) -> float:
+    # `fsum` rounds once, and raises where a sum leaves the floats.
     return math.fsum(terms) * (1 + 2.0**-50) if sum(terms) < math.inf else math.inf

@@ -11,11 +11,12 @@ import math
 
 from sordino.cost.conversion import lifted, pure_delta, pure_epsilon, pure_rdp, raised, settled
 
-_ROUNDING = 2.0**-49  # a difference of rounded terms is raised by this share of their sum
+_TWO_POINT_ROUNDING = 2.0**-49  # a difference of rounded terms is raised by this share of their sum
 
 
 def masses(low: float, high: float) -> tuple[float, float]:
     """Return the probabilities of the losses -low and high under the first law; both ends positive."""
+    # Written with negative exponents only, so that nothing overflows ("Loss in [-l,h]").
     width = -math.expm1(-(low + high))
     return math.exp(-low) * -math.expm1(-high) / width, -math.expm1(-low) / width
 
@@ -46,20 +47,22 @@ def range_rdp(low: float, high: float, alpha: float) -> float:
     top = max(low, high)
     if math.isinf(alpha) or math.isinf(top):
         return top
-    worse = max(_divergence(low, high, alpha - 1), _divergence(high, low, alpha - 1))
-    return lifted(min(top, worse, _concentrated(low, high, alpha)), top)
+    worse = max(_two_point_divergence(low, high, alpha - 1), _two_point_divergence(high, low, alpha - 1))
+    return lifted(min(top, worse, _zcdp_bound(low, high, alpha)), top)
 
 
-def _concentrated(low: float, high: float, alpha: float) -> float:
+def _zcdp_bound(low: float, high: float, alpha: float) -> float:
+    # The rho of an interval is (low + high)^2 / 8 ("zCDP" in dominating-pairs).
     return (low + high) * (low + high) / 8 * alpha * (1 + 1e-15)
 
 
-def _divergence(low: float, high: float, order: float) -> float:
+def _two_point_divergence(low: float, high: float, order: float) -> float:
     p_low, p_high = masses(low, high)
     reach = order * high
+    # Up to e^30 the moment less 1 is a difference, raised by what its two terms may have lost.
     if reach < 30:
         up, down = p_high * math.expm1(reach), -p_low * math.expm1(-order * low)
-        total = math.log1p(up - down + _ROUNDING * (up + down))
+        total = math.log1p(up - down + _TWO_POINT_ROUNDING * (up + down))
     else:
         # The moment would leave the floats, so its logarithm is summed.
         share = math.log(p_high)
@@ -67,6 +70,6 @@ def _divergence(low: float, high: float, order: float) -> float:
             reach
             + share
             + math.log1p(p_low / p_high * math.exp(-order * (low + high)))
-            + _ROUNDING * (reach - share)
+            + _TWO_POINT_ROUNDING * (reach - share)
         )
     return total / order * (1 + 1e-12)

@@ -66,15 +66,18 @@ class ZCDP:
         order = checked_alpha(alpha)
         if self.rho == 0 or math.isinf(order):
             return 0.0 if self.rho == 0 else math.inf
+        # One exact product, rounded once.
         return above(self.rho * Fraction(order))
 
     def epsilon(self, delta: float) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
+        # Rounded down, which can only raise the answer.
         left = below(checked_delta(delta))
         return 0.0 if self.rho == 0 else rdp_epsilon(self.rdp, left)
 
     def delta(self, epsilon: float) -> float:
         """Return the least delta at `epsilon` over all orders [canonne2020, Prop. 12]."""
+        # Rounded down, which can only raise the answer.
         least = below(checked_epsilon(epsilon))
         return 0.0 if self.rho == 0 else rdp_delta(self.rdp, least)
 

@@ -61,6 +61,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         METER("Budget.meter", self.meter)
+        # The class is frozen, so what was checked is put in place by `object.__setattr__`.
         object.__setattr__(self, "epsilon", POSITIVE("Budget.epsilon", self.epsilon))
         delta = exact(self.delta)
         if delta is None or not 0 <= delta < 1:
@@ -80,12 +81,14 @@ class Budget:
             if self.meter == "pure"
             else _largest_rho(Fraction(self.epsilon), float(delta))
         )
+        # Down, because a limit must not allow more than the budget says.
         whole = math.floor(limit * NANO)
         if whole < 1:
             raise InvalidParameter(
                 f"Budget.epsilon must allow at least a billionth of {MEASURES[self.meter]}, "
                 f"the unit of a ledger; got {shown(self.epsilon)}."
             )
+        # A larger number would not fit in the columns of the databases.
         if whole > LARGEST:
             raise InvalidParameter(
                 f"Budget.epsilon must be at most {LARGEST // NANO}; got {shown(self.epsilon)}."
@@ -149,6 +152,7 @@ def things(chargeable: Any) -> tuple[Any, ...]:
 
 def cost_of(thing: Any, view: str = "pure") -> Any:
     """Return the cost of a mechanism, or a cost itself; raise `InvalidParameter` for anything else."""
+    # A cost has the view itself, a mechanism has a cost; costs of other packages count as well.
     cost: Any = thing if hasattr(thing, view) else getattr(thing, "cost", None)
     if isinstance(thing, type) or not callable(getattr(cost, view, None)):
         # Only the type is named: arguments in the wrong order would put private answers here.
@@ -187,6 +191,7 @@ def exact_cost(thing: Any, meter: str) -> Fraction:
 def check_claims(thing: Any, *, adjacency: str, allow_approximate: bool) -> None:
     """Refuse a mechanism whose guarantee is not the one that the account adds up."""
     name = type(thing).__name__
+    # A mechanism says it itself, or its sensitivity does. A cost says neither.
     stated = (
         getattr(thing, "adjacency", None),
         getattr(getattr(thing, "sensitivity", None), "adjacency", None),
@@ -197,6 +202,7 @@ def check_claims(thing: Any, *, adjacency: str, allow_approximate: bool) -> None
                 f"The account is for adjacency {adjacency!r} but "
                 f"{name} is for {own!r}. Nothing was charged for it."
             )
+    # Anything but a plain True counts as "not exact".
     if getattr(thing, "exact", True) is not True and not allow_approximate:
         raise InvalidParameter(
             f"{name} is not exact: its guarantee holds in ideal arithmetic only; "

@@ -58,11 +58,13 @@ class ChargeRow(NamedTuple):
 
 def chained(covered: str) -> str:
     """Return the hash of an event; the databases compute the same one (`chain`)."""
+    # Of UTF-8, as PostgreSQL does it (`convert_to`); SQLite calls this function.
     return hashlib.sha256(covered.encode()).hexdigest()
 
 
 def linked(before: str, row: Row) -> str:
     """Return the hash that an event must have after the hash `before`."""
+    # Only the body may hold spaces, and it comes last: where a field ends is never in doubt.
     return chained(
         f"{before} {row.number} {row.kind} {row.charge} {row.amount} {row.spent} {row.allowance} {row.body}"
     )
@@ -73,6 +75,7 @@ def digest_of(facts: Mapping[str, Any], account: Account) -> str:
 
     It covers label, mechanisms, costs and detail, and the facts of the account.
     """
+    # With the facts of the account: the same release for other people is another one.
     covered = {name: facts[name] for name in ("label", "detail", "charges")}
     about = {name: getattr(account, name) for name in ("name", "meter", "adjacency", "unit", "source")}
     return chained(json.dumps({**covered, "account": about}, allow_nan=False, sort_keys=True))
@@ -144,6 +147,7 @@ class Event:
 
 def json_of(body: str) -> dict[str, Any]:
     """Return what was recorded; what cannot be read is left to `verify` to report."""
+    # Others may have written the file. To show an account must not fail because of one event.
     try:
         read = json.loads(body)
     except (ValueError, TypeError, RecursionError):
@@ -157,10 +161,12 @@ def event_of(row: Row) -> Event:
     return Event(
         number=row.number,
         kind=row.kind,
+        # The databases keep an empty text where an event is about no charge.
         charge=row.charge or None,
         amount=amount_of(row.amount),
         spent=amount_of(row.spent),
         limit=amount_of(row.allowance),
+        # What has a place of its own is taken out; the rest is the detail.
         time=body.pop("time", ""),
         head=row.head,
         detail=body,
@@ -221,7 +227,7 @@ class Verification:
 
 
 @dataclass
-class _Charged:
+class _ReplayedCharge:
     number: int
     reserved: int
     digest: str
@@ -245,19 +251,22 @@ class Replay:
     number: int = 0
     spent: int = 0
     allowance: int = 0
-    charges: dict[str, _Charged] = field(default_factory=dict)
+    charges: dict[str, _ReplayedCharge] = field(default_factory=dict)
     granted: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     met: bool = False
 
     def play(self, row: Row) -> None:
         """Take the next event."""
+        # Numbers have no gaps, so an event that was dropped would leave one.
         if row.number != self.number + 1:
             self._wrong(f"event {self.number + 1} is missing")
+        # The hash covers the one before, so that a changed event would need new hashes to the end.
         if row.head != linked(self.head, row):
             self._wrong(f"event {row.number} does not have the hash of what it says")
         # From here on what the row says counts, so that one fault is reported once.
         self.number, self.head = row.number, row.head
+        # Somebody has kept this head elsewhere. If it is met, nothing up to here was rewritten.
         self.met = self.met or row.head == self.noted
         try:
             body = json.loads(row.body)
@@ -266,6 +275,7 @@ class Replay:
             possible = False
         if not possible:
             self._wrong(f"event {row.number} ({row.kind}) is not possible after the events before it")
+        # Checked after every event, not at the end alone: what was too much may have come back since.
         if not 0 <= self.spent <= self.allowance:
             self._wrong(f"event {row.number} leaves more spent than the limit allows")
         if (row.spent, row.allowance) != (self.spent, self.allowance):
@@ -294,6 +304,7 @@ class Replay:
         now = {key: tuple(rest) for key, *rest in charges}
         if now != {key: charged.row() for key, charged in self.charges.items()}:
             self._wrong("the charges of the account are not those of its events")
+        # A child cannot raise its own limit: the parent's history says what was given.
         if given is not None and given != self.allowance:
             self._wrong("the limit of the account is not the share that its parent granted")
         if dict(children) != self.granted:
@@ -327,7 +338,7 @@ class Replay:
             case "reserve":
                 self.spent += row.amount
                 new = row.charge not in self.charges
-                self.charges[row.charge] = _Charged(row.number, row.amount, body["digest"])
+                self.charges[row.charge] = _ReplayedCharge(row.number, row.amount, body["digest"])
                 # Charges that are older than digests have none.
                 return new and body["digest"] == (
                     "" if body.get("migrated") is True else digest_of(body, self.account)
@@ -348,7 +359,7 @@ class Replay:
         )
         return amount_of(amount) == budget.limit
 
-    def _use(self, row: Row, body: Mapping[str, Any], charged: _Charged) -> bool:
+    def _use(self, row: Row, body: Mapping[str, Any], charged: _ReplayedCharge) -> bool:
         was_open = charged.state in {"reserved", "drawn"}
         match row.kind:
             case "draw":

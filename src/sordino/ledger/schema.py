@@ -12,7 +12,7 @@ that nothing overflows 64 bits. Each operation begins with one conditional write
 operation did not happen, and otherwise all of it does.
 
 History: every operation appends one event to each account it touches. An account's `head` is the hash of its
-last event, which covers the hash before it (`_history.linked`), so that an event cannot be changed, dropped
+last event, which covers the hash before it (`history.linked`), so that an event cannot be changed, dropped
 or moved without changing every later head.
 """
 
@@ -25,7 +25,8 @@ from typing import final
 
 VERSION = 2
 LARGEST = 9 * 10**18  # below 2^63 - 1: an amount is a signed 64-bit column in every database
-_TEXTS = frozenset(
+# The parameters that are texts; all others are whole numbers.
+_TEXT_PARAMETERS = frozenset(
     (
         "account",
         "parent",
@@ -46,6 +47,7 @@ _TEXTS = frozenset(
 _PARAMETER = re.compile(r":([a-z]+)")
 
 TABLES = (
+    # Within its limit, and that twice: each operation asks for it, and the last check is a second guard.
     """CREATE TABLE ~account (
     name TEXT PRIMARY KEY,
     parent TEXT REFERENCES ~account (name),
@@ -61,6 +63,7 @@ TABLES = (
     head TEXT NOT NULL,
     CHECK (spent >= 0 AND spent <= allowance)
 )""",
+    # `lock` is the hash of the key. No more is settled than was drawn, and no more drawn than was reserved.
     """CREATE TABLE ~charge (
     id TEXT PRIMARY KEY,
     account TEXT NOT NULL REFERENCES ~account (name),
@@ -76,6 +79,7 @@ TABLES = (
     CHECK ((state IN ('settled', 'void')) = (settled IS NOT NULL)),
     CHECK (settled IS NULL OR (settled >= 0 AND settled <= drawn))
 )""",
+    # Number and account are the key: two writers cannot append the same event.
     """CREATE TABLE ~event (
     account TEXT NOT NULL REFERENCES ~account (name),
     number BIGINT NOT NULL,
@@ -117,7 +121,7 @@ class Operation:
     def parameters(self) -> dict[str, str]:
         """Return the names of the parameters in order of appearance, with their SQL types."""
         return {
-            name: "text" if name in _TEXTS else "bigint"
+            name: "text" if name in _TEXT_PARAMETERS else "bigint"
             for name in _PARAMETER.findall(" ".join(self.statements))
         }
 
@@ -128,7 +132,7 @@ def rendered(sql: str, prefix: str, mark: str) -> str:
     return _PARAMETER.sub(lambda found: mark.replace("@", found[1]), sql.replace("~", prefix))
 
 
-def _head(
+def _head_assignments(
     kind: str,
     charge: str,
     amount: str,
@@ -144,8 +148,11 @@ def _head(
     return f"number = number + 1, head = ~chain({covered})"
 
 
-def _event(kind: str, charge: str, amount: str, *, account: str = ":account", body: str = ":body") -> str:
+def _event_insertion(
+    kind: str, charge: str, amount: str, *, account: str = ":account", body: str = ":body"
+) -> str:
     """Return the statement that keeps the event which the account row has just counted."""
+    # The row of the account was changed by the statement before, in the same transaction.
     return (
         "INSERT INTO ~event (account, number, kind, charge, amount, spent, allowance, head, body)"
         f" SELECT name, number, '{kind}', {charge}, {amount}, spent, allowance, head, {body}"
@@ -153,7 +160,7 @@ def _event(kind: str, charge: str, amount: str, *, account: str = ":account", bo
     )
 
 
-def _closing(kind: str, state: str, *, charging: bool) -> Operation:
+def _closing_operation(kind: str, state: str, *, charging: bool) -> Operation:
     """Close a charge at `amount` and give the rest back, if the charge is exactly as the caller knows it.
 
     The number of draws is part of the condition: a copy of the process that drew more must not lose its draws
@@ -170,9 +177,9 @@ def _closing(kind: str, state: str, *, charging: bool) -> Operation:
             " AND (:amount = drawn"
             " OR EXISTS (SELECT 1 FROM ~account WHERE name = :account AND meter = 'pure'))",
             "UPDATE ~account SET spent = spent - (:reserved - :amount), "
-            + _head(kind, ":charge", ":amount", spent="spent - (:reserved - :amount)")
+            + _head_assignments(kind, ":charge", ":amount", spent="spent - (:reserved - :amount)")
             + " WHERE name = :account",
-            _event(kind, ":charge", ":amount"),
+            _event_insertion(kind, ":charge", ":amount"),
         ),
         charging=charging,
     )
@@ -181,15 +188,17 @@ def _closing(kind: str, state: str, *, charging: bool) -> Operation:
 RESERVE = Operation(
     "reserve",
     (
+        # The one decision: only if it fits, and only if the account is still what the caller took it for.
         "UPDATE ~account SET spent = spent + :amount, "
-        + _head("reserve", ":charge", ":amount", spent="spent + :amount")
+        + _head_assignments("reserve", ":charge", ":amount", spent="spent + :amount")
         + " WHERE name = :account AND meter = :meter"
         " AND adjacency = :adjacency AND unit = :unit AND source = :source"
         " AND :amount >= 0 AND spent <= allowance - :amount",
+        # `number` is that of the event of this reservation, which the row of the account has just counted.
         "INSERT INTO ~charge (id, account, number, digest, lock, state, reserved, drawn, draws)"
         " SELECT :charge, name, number, :digest, :lock, 'reserved', :amount, 0, 0"
         " FROM ~account WHERE name = :account",
-        _event("reserve", ":charge", ":amount"),
+        _event_insertion("reserve", ":charge", ":amount"),
     ),
     charging=True,
 )
@@ -201,30 +210,31 @@ DRAW = Operation(
         " WHERE id = :charge AND account = :account"
         " AND lock = ~chain(:key) AND state IN ('reserved', 'drawn') AND draws = :slot AND drawn = :before"
         " AND :amount >= 0 AND drawn <= reserved - :amount",
-        "UPDATE ~account SET " + _head("draw", ":charge", ":amount") + " WHERE name = :account",
-        _event("draw", ":charge", ":amount"),
+        "UPDATE ~account SET " + _head_assignments("draw", ":charge", ":amount") + " WHERE name = :account",
+        _event_insertion("draw", ":charge", ":amount"),
     ),
     charging=True,
 )
-SETTLE = _closing("settle", "settled", charging=True)
-VOID = _closing("void", "void", charging=False)
+SETTLE = _closing_operation("settle", "settled", charging=True)
+VOID = _closing_operation("void", "void", charging=False)
 
-_FACTS = "meter, epsilon, delta, adjacency, unit, source"
+_FACT_COLUMNS = "meter, epsilon, delta, adjacency, unit, source"
 # What the hash of a first event covers: no head before it, its number and kind, and nothing spent.
-_FIRST = "'' || ' ' || 1 || ' create  ' || (:amount) || ' 0 ' || (:amount) || ' ' || "
+_FIRST_EVENT_HASHED = "'' || ' ' || 1 || ' create  ' || (:amount) || ' 0 ' || (:amount) || ' ' || "
 CREATE = Operation(
     "create_account",
     (
-        f"INSERT INTO ~account (name, {_FACTS}, allowance, spent, number, head)"
+        f"INSERT INTO ~account (name, {_FACT_COLUMNS}, allowance, spent, number, head)"
         " VALUES (:account, :meter, :epsilon, :delta, :adjacency, :unit, :source, :amount, 0, 1, ~chain("
-        + _FIRST
+        + _FIRST_EVENT_HASHED
         + ":body))"
+        # Of two that make the same account at once, one changes nothing and is told so.
         " ON CONFLICT (name) DO NOTHING",
-        _event("create", "''", ":amount"),
+        _event_insertion("create", "''", ":amount"),
     ),
 )
 _SHARE_FITS = " WHERE name = :parent AND :amount > 0 AND spent <= allowance - :amount"
-_PARENT_GIVES = "UPDATE ~account SET spent = spent + :amount, " + _head(
+_PARENT_GIVES = "UPDATE ~account SET spent = spent + :amount, " + _head_assignments(
     "grant", "''", ":amount", spent="spent + :amount"
 )
 ENTRUST = Operation(
@@ -233,14 +243,15 @@ ENTRUST = Operation(
         _PARENT_GIVES
         + _SHARE_FITS
         + " AND NOT EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child)",
-        _event("grant", "''", ":amount", account=":parent"),
-        f"INSERT INTO ~account (name, parent, {_FACTS}, allowance, spent, number, head)"
-        f" SELECT :child, name, {_FACTS}, :amount, 0, 1, ~chain("
-        + _FIRST
+        _event_insertion("grant", "''", ":amount", account=":parent"),
+        f"INSERT INTO ~account (name, parent, {_FACT_COLUMNS}, allowance, spent, number, head)"
+        f" SELECT :child, name, {_FACT_COLUMNS}, :amount, 0, 1, ~chain("
+        + _FIRST_EVENT_HASHED
         + ":body) FROM ~account WHERE name = :parent",
-        _event("create", "''", ":amount", account=":child"),
+        _event_insertion("create", "''", ":amount", account=":child"),
     ),
 )
+# To a child that exists. Its limit must stay within 64 bits as well.
 GRANT = Operation(
     "grant_share",
     (
@@ -248,26 +259,30 @@ GRANT = Operation(
         + _SHARE_FITS
         + " AND EXISTS (SELECT 1 FROM ~account AS other WHERE other.name = :child AND other.parent = :parent"
         + f" AND other.allowance <= {LARGEST} - :amount)",
-        _event("grant", "''", ":amount", account=":parent"),
+        _event_insertion("grant", "''", ":amount", account=":parent"),
         "UPDATE ~account SET allowance = allowance + :amount, "
-        + _head("receive", "''", ":amount", allowance="allowance + :amount")
+        + _head_assignments("receive", "''", ":amount", allowance="allowance + :amount")
         + " WHERE name = :child",
-        _event("receive", "''", ":amount", account=":child"),
+        _event_insertion("receive", "''", ":amount", account=":child"),
     ),
     again=False,  # a second grant is a second grant
 )
 OPERATIONS = (RESERVE, DRAW, SETTLE, VOID, CREATE, ENTRUST, GRANT)
 
 ACCOUNTS = "SELECT name FROM ~account"
-ACCOUNT = f"SELECT name, parent, {_FACTS}, allowance, spent, number, head FROM ~account WHERE name = :account"
+ACCOUNT = (
+    f"SELECT name, parent, {_FACT_COLUMNS}, allowance, spent, number, head"
+    " FROM ~account WHERE name = :account"
+)
 CHILDREN = "SELECT name, allowance FROM ~account WHERE parent = :account"
-_CHARGE = (
+_SELECT_CHARGES = (
     "SELECT c.id, c.digest, c.state, c.reserved, c.drawn, c.draws, c.settled, e.body FROM ~event AS e"
     " JOIN ~charge AS c ON c.id = e.charge WHERE e.account = :account AND e.kind = 'reserve'"
 )
-CHARGES = _CHARGE + " ORDER BY e.number"
+CHARGES = _SELECT_CHARGES + " ORDER BY e.number"
+# The number leads to the one event by its key, so that no history is searched.
 ONE_CHARGE = (
-    _CHARGE + " AND c.id = :charge"
+    _SELECT_CHARGES + " AND c.id = :charge"
     " AND e.number = (SELECT number FROM ~charge WHERE id = :charge AND account = :account)"
 )
 EVENTS = (

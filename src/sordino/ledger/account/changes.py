@@ -19,7 +19,9 @@ from sordino.ledger.amounts import MEASURES, NANO, check_claims, exact_cost, nan
 from sordino.ledger.history import FACTS, Account, chained, digest_of
 from sordino.ledger.store.store import Store, carry_out
 
-_WRITTEN = "An account of an older version knows its table by that address: name the server as it does. "
+_OLD_ADDRESS_ADVICE = (
+    "An account of an older version knows its table by that address: name the server as it does. "
+)
 
 
 def request(
@@ -37,6 +39,7 @@ def request(
 
     A release that the account is not for is refused.
     """
+    # Added as fractions, and rounded up once.
     exact = sum((exact_cost(part, account.meter) for part in parts), Fraction(0))
     label = text(" + ".join(type(part).__name__ for part in parts) if label is None else label, "label")
     stated = {
@@ -44,13 +47,16 @@ def request(
         "source": None if source is None else known_source(source),
         "adjacency": None if adjacency is None else ADJACENCY("adjacency", adjacency),
     }
+    # Only what was stated is compared; an account of an older version may write its source otherwise.
     for name, given in stated.items():
         own = getattr(account, name)
         if given is not None and given != own and not (name == "source" and is_about(given, own)):
             raise LedgerConflict(
                 f"Account {account.name!r} is for {name} {own!r} but this release is for {name} "
-                f"{str(given)!r}. {_WRITTEN if is_server_table(own) else ''}Nothing was charged or read."
+                f"{str(given)!r}. {_OLD_ADDRESS_ADVICE if is_server_table(own) else ''}"
+                "Nothing was charged or read."
             )
+    # A larger number fits in no column, so the database must not be asked.
     if nano_up(exact) > schema.LARGEST:
         raise BudgetExceeded(
             f"This release needs more {MEASURES[account.meter]} than "
@@ -61,6 +67,7 @@ def request(
     # The facts go with the charge: if another account has taken the name since, it does not fit.
     about = {name: getattr(account, name) for name in ("meter", "adjacency", "unit", "source")}
     facts = {"label": label, "detail": recorded(detail), "charges": described(parts, account.meter)}
+    # The key stays in this process; the ledger gets its hash alone, so nobody who reads it can draw.
     digest, key = digest_of(facts, account), nonce()
     return (
         label,
@@ -69,6 +76,7 @@ def request(
         {
             **about,
             "account": account.name,
+            # 128 random bits, made here: no other charge has them, whoever makes it.
             "charge": nonce(),
             "amount": nano_up(exact),
             "digest": digest,
@@ -80,6 +88,7 @@ def request(
 
 def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
     """Give a share of an account to a child, which is made if there is none."""
+    # Down, so that a child never gets more than what was said.
     share = nano_down(amount)
     if not 1 <= share <= schema.LARGEST:
         raise InvalidParameter(
@@ -88,10 +97,12 @@ def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
         )
     with pages.reading() as (parent, rows):
         found = rows(schema.ACCOUNT, account=child)
+    # The statement of the grant asks this as well; here it gets a sentence of its own.
     if found and Account(*found[0]).parent != parent.name:
         raise LedgerConflict(
             f"Account {child!r} exists and is not a child of {parent.name!r}. Nothing was granted."
         )
+    # What the child is about, which is what its parent is about: only so do the charges of both add up.
     facts = {**{name: getattr(parent, name) for name in FACTS}, "name": child, "parent": parent.name}
     parameters = {
         "parent": parent.name,
@@ -99,14 +110,15 @@ def grant(store: Store, pages: Pages, child: str, amount: Fraction) -> None:
         "amount": share,
         "body": body_of(child=child, **facts),
     }
-    if not _given(store, parameters, new=not found):
+    # Either it does not fit, which `refuse` says, or somebody was in the way.
+    if not _give_share(store, parameters, new=not found):
         pages.refuse(share, what=f"The share of {child!r}", then="Nothing was granted.")
         raise LedgerConflict(
             f"Account {parent.name!r} was changed by others at the same time. Nothing was granted; try again."
         )
 
 
-def _given(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
+def _give_share(store: Store, parameters: dict[str, Any], *, new: bool) -> bool:
     """Give the share; somebody else may have made the child in this moment, and then it is one more share."""
     if new:
         # If somebody else has just made the child, its row is in the way, and it is granted the share below.

@@ -20,7 +20,7 @@ from sordino.ledger.amounts import MEASURES, check_claims, exact_cost, nano_up
 from sordino.ledger.store.store import Store, carry_out
 from sordino.remnants import no_remnants
 
-_STALE = (
+_USED_ELSEWHERE_MESSAGE = (
     "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is "
     "unknown). Nothing was released; what the ledger holds stays charged."
 )
@@ -170,7 +170,7 @@ class Charge:
             allowed.
         """
         self._check_open()
-        entropy = _real(entropy)
+        entropy = _require_real_entropy(entropy)
         # Durable before any noise exists: no crash can release without a charge.
         slot = self._draw(mechanism, entropy)
         try:
@@ -211,7 +211,7 @@ class Charge:
             As for `release`; a mechanism without streams is refused, too. Nothing is drawn.
         """
         self._check_open()
-        entropy = _real(entropy)
+        entropy = _require_real_entropy(entropy)
         check_streams(mechanism)
         slot = self._draw(mechanism, entropy)
         try:
@@ -248,7 +248,7 @@ class Charge:
             If the mechanism has no cost on the meter of the account, or is not exact and that was not
             allowed.
         """
-        return self._draw(mechanism, _real(None))
+        return self._draw(mechanism, _require_real_entropy(None))
 
     def _draw(self, mechanism: Any, entropy: Any) -> int:
         """Record a draw, and then let the entropy that its noise comes from forget what it drew ahead."""
@@ -261,8 +261,8 @@ class Charge:
             slot, before = len(self._spent), self.drawn
             if before + worst > self.reserved:
                 raise LedgerConflict(
-                    f"This draw needs {MEASURES[self._meter]} {_shown(worst)} but "
-                    f"{_shown(self.reserved - before)} of {_shown(self.reserved)} "
+                    f"This draw needs {MEASURES[self._meter]} {_write_amount(worst)} but "
+                    f"{_write_amount(self.reserved - before)} of {_write_amount(self.reserved)} "
                     f"remains in charge {self.label!r}. Nothing was drawn."
                 )
             # Differences of the rounded sum, not rounded differences: many draws of half a billionth fit
@@ -276,7 +276,7 @@ class Charge:
             }
             # It changes nothing if the ledger knows other draws than this process, or the charge is closed.
             if not self._do(schema.DRAW, drawn):
-                raise LedgerConflict(_STALE)
+                raise LedgerConflict(_USED_ELSEWHERE_MESSAGE)
             self._spent.append((worst, worst))
         # After the draw is durable: a copy of the memory from before must not know the words of this noise.
         renew(entropy)
@@ -305,7 +305,7 @@ class Charge:
                 "body": body_of(),
             }
             if not self._do(schema.SETTLE, closing):
-                raise LedgerConflict(_STALE)
+                raise LedgerConflict(_USED_ELSEWHERE_MESSAGE)
             self._state = "settled"
 
     def _do(self, operation: schema.Operation, parameters: dict[str, Any]) -> bool:
@@ -353,12 +353,12 @@ class Charge:
         """Remember what a release really spent, so that the rest can return where a proof allows it."""
         worst = self._spent[slot][0]
         by_transcript = getattr(mechanism, "per_transcript", False) is True
-        spent = _said(result, self._meter)
+        spent = _cost_if_stated(result, self._meter)
         honest = spent is not None and spent <= worst
         if not honest and by_transcript and self._meter != "pure":
             # What a transcript spent is a pure bound of that transcript. On this meter it may be more than
             # what the whole mechanism costs on average.
-            found, most = _said(result, "pure"), _said(mechanism, "pure")
+            found, most = _cost_if_stated(result, "pure"), _cost_if_stated(mechanism, "pure")
             honest = found is not None and most is not None and found <= most
         if spent is None or not honest:
             self._keep()
@@ -397,7 +397,7 @@ class Charge:
             )
 
 
-def _real(entropy: Any) -> Any:
+def _require_real_entropy(entropy: Any) -> Any:
     """Return entropy that nobody can predict, by default the operating system's.
 
     A simulated one raises `SimulatedRelease`.
@@ -411,7 +411,7 @@ def _real(entropy: Any) -> Any:
     return entropy
 
 
-def _said(thing: Any, meter: str) -> Fraction | None:
+def _cost_if_stated(thing: Any, meter: str) -> Fraction | None:
     """Return what a release or a mechanism says that it costs on a meter; None if it does not say."""
     try:
         return exact_cost(thing, meter)
@@ -419,5 +419,5 @@ def _said(thing: Any, meter: str) -> Fraction | None:
         return None
 
 
-def _shown(amount: Fraction) -> str:
+def _write_amount(amount: Fraction) -> str:
     return f"{float(amount):.12g}"

@@ -12,9 +12,10 @@ from sordino.constraints import shown, text
 from sordino.errors import InvalidParameter
 from sordino.server_tables import named_by_its_server
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_OF_A_SERVER = re.compile(r"postgresql:\d+/")
-_DUCKDB = "duckdb:"
+# How a source begins: an address, a table as its server names it, a table in a DuckDB file.
+_ADDRESS_START = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SERVER_TABLE_START = re.compile(r"postgresql:\d+/")
+_DUCKDB_START = "duckdb:"
 
 
 def canonical_source(source: str | os.PathLike[str]) -> str:
@@ -43,17 +44,18 @@ def canonical_source(source: str | os.PathLike[str]) -> str:
     ('/data/orders-*.parquet', 'name:orders')
     """
     named = text(os.fspath(source) if isinstance(source, os.PathLike) else source, "source")
-    if named == "-" or named.startswith("name:") or _OF_A_SERVER.match(named):
+    # These mean the same from every folder.
+    if named == "-" or named.startswith("name:") or _SERVER_TABLE_START.match(named):
         return named
-    if _ADDRESS.match(named):
+    if _ADDRESS_START.match(named):
         return without_password(named)
-    if not named.startswith(_DUCKDB):
-        return _absolute(named)
+    if not named.startswith(_DUCKDB_START):
+        return _absolute_source_path(named)
     # The last # begins the table: the name of a file may have one, too.
-    file, mark, table = named.removeprefix(_DUCKDB).rpartition("#")
+    file, mark, table = named.removeprefix(_DUCKDB_START).rpartition("#")
     if not (mark and file and table):
         raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(named)}.")
-    return f"{_DUCKDB}{_absolute(file)}#{duckdb_table(table)}"
+    return f"{_DUCKDB_START}{_absolute_source_path(file)}#{duckdb_table(table)}"
 
 
 def known_source(source: str | os.PathLike[str]) -> str:
@@ -67,6 +69,7 @@ def known_source(source: str | os.PathLike[str]) -> str:
         If a server cannot be asked, or has no such table.
     """
     return (
+        # One table has many addresses, and each could have a budget: so its server names it (decision 0016).
         named_by_its_server(source)
         if isinstance(source, str) and is_server_table(source)
         else canonical_source(source)
@@ -75,6 +78,7 @@ def known_source(source: str | os.PathLike[str]) -> str:
 
 def is_about(source: str, kept: str) -> bool:
     """Tell whether the text that an account keeps means a source; older accounts write it otherwise."""
+    # An account keeps the text for ever, so what older versions wrote is brought to the present form.
     return (
         source == kept
         or source == canonical_source(kept)
@@ -111,5 +115,6 @@ def canonical_unit(unit: Any) -> str:
     return text(identity, "unit.identity")
 
 
-def _absolute(path: str) -> str:
+def _absolute_source_path(path: str) -> str:
+    # Links are not followed: `current.parquet` may point elsewhere every day, and is one source (0016).
     return os.path.normpath(Path(path).absolute())

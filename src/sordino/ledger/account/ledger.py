@@ -70,6 +70,7 @@ class Ledger:
         return f"Ledger({self.url!r}, account={self.account!r})"
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[str, str]]:
+        # A pickled ledger opens itself anew: connections and locks stay in the process that has them.
         return Ledger, (self._store.address, self.account)
 
     @property
@@ -117,7 +118,7 @@ class Ledger:
         DataSourceError
             If the source is a table of a server that cannot be reached.
         """
-        made = cls(_place(url), account)
+        made = cls(_ledger_url(url), account)
         if not isinstance(budget, Budget):
             raise InvalidParameter(
                 f"budget must be a Budget such as Budget(epsilon=3.0); got {shown(budget)}."
@@ -134,6 +135,7 @@ class Ledger:
         made._store.build()
         body = body_of(name=made.account, parent=None, **facts)
         parameters = {"account": made.account, **facts, "amount": nano_down(budget.limit), "body": body}
+        # If the first try was made and its answer lost, the event is found, and this is no conflict.
         if not carry_out(made._store, schema_module.CREATE, parameters, account=made.account):
             raise LedgerConflict(
                 f"Account {made.account!r} exists already in the ledger at {made.url!r}; open it instead."
@@ -156,7 +158,8 @@ class Ledger:
         LedgerError
             If there is no such ledger or account, or it is not one that this version can read.
         """
-        opened = cls(_place(url), account)
+        opened = cls(_ledger_url(url), account)
+        # Asked at once, so that a wrong name is reported here and not at the first charge.
         opened._pages.account()
         return opened
 
@@ -174,12 +177,13 @@ class Ledger:
         LedgerError
             If there is no such ledger, or it is not one that this version can read.
         """
-        with store_at(_place(url)).reading() as rows:
+        with store_at(_ledger_url(url)).reading() as rows:
             return names(rows)
 
     @property
     def remaining(self) -> Fraction:
         """What can still be charged, in epsilon or, on the zCDP meter, in rho."""
+        # Asked anew each time: other processes charge the same account.
         row = self._pages.account()
         return amount_of(row.allowance - row.spent)
 
@@ -193,6 +197,7 @@ class Ledger:
             one.
         """
         with self._pages.reading() as (account, rows):
+            # Account, charges and shares are read at one moment, so that their sums agree.
             listed = rows(schema_module.CHARGES, account=self.account) if charges else ()
             shares = rows(schema_module.CHILDREN, account=self.account)
         return statement_of(account, shares, [ChargeRow(*charge) for charge in listed])
@@ -287,6 +292,7 @@ class Ledger:
         InvalidParameter
             If the amount is not a number in (0, inf) or less than a billionth.
         """
+        # Made first, which checks the name; the child itself comes into being with its share.
         made = Ledger(self._store.address, child)
         grant(self._store, self._pages, made.account, POSITIVE("grant.amount", amount))
         return made
@@ -340,7 +346,7 @@ class Ledger:
         LedgerError
             If the file cannot be written, or the ledger is damaged.
         """
-        return self._store.backup(text(_place(path), "path"))
+        return self._store.backup(text(_ledger_url(path), "path"))
 
     def permit(self, role: str) -> None:
         """Let a role of the database charge every account of the ledger, but not grant, void or edit.
@@ -412,6 +418,7 @@ class Ledger:
         # Somebody may have given something back between the refusal and this look: then it is tried again.
         while not carry_out(self._store, schema_module.RESERVE, parameters, account=self.account):
             self._pages.refuse(nano_up(exact), what="This release", then="Nothing was read or released.")
+        # From here on the charge is in the ledger, and stays there whatever becomes of this object.
         return Charge(
             store=self._store,
             account=self.account,
@@ -425,5 +432,5 @@ class Ledger:
         )
 
 
-def _place(url: str | os.PathLike[str]) -> str:
+def _ledger_url(url: str | os.PathLike[str]) -> str:
     return os.fspath(url) if isinstance(url, os.PathLike) else url

@@ -13,7 +13,7 @@ from sordino.ledger.amounts import MEASURES, decimal
 from sordino.ledger.history import FACTS, Account, ChargeRow, Replay, Row, Verification, json_of
 from sordino.ledger.store.store import Rows, Store, patiently
 
-_AT_ONCE = 5_000  # events that are held in memory
+_EVENTS_AT_ONCE = 5_000  # events that are held in memory
 
 
 @final
@@ -64,11 +64,12 @@ class Pages:
 
     def events(self, newest: int | None) -> Iterator[Row]:
         """Return the events, or the newest of them; nothing is held open while somebody looks at one."""
+        # Events that come later are left out: otherwise a busy account would never end.
         end = self.account().number
         number = 0 if newest is None else max(0, end - newest)
         while number < end:
             with self.reading() as (_, rows):
-                page = list(pages(rows, self.name, number, min(number + _AT_ONCE, end)))
+                page = list(pages(rows, self.name, number, min(number + _EVENTS_AT_ONCE, end)))
             yield from page
             # In a damaged file nothing may be found: then this ends the loop.
             number += len(page) or end
@@ -112,7 +113,7 @@ class Pages:
 def pages(rows: Rows, account: str, number: int, end: int) -> Iterator[Row]:
     """Return the events after `number` and up to `end`, asking for some at a time."""
     while number < end and (
-        page := rows(schema.EVENTS, account=account, after=number, until=min(number + _AT_ONCE, end))
+        page := rows(schema.EVENTS, account=account, after=number, until=min(number + _EVENTS_AT_ONCE, end))
     ):
         for found in page:
             yield Row(*found)

@@ -17,11 +17,13 @@ from sordino.sensitivity import Sensitivity
 
 def nonce() -> str:
     """Return 128 fresh bits as hexadecimal text."""
+    # No noise, but unpredictable as well: whoever guessed a key could draw from the charge.
     return os.urandom(16).hex()
 
 
 def body_of(**facts: Any) -> str:
     """Return the body of an event: its facts, the time for a human reader, and a nonce."""
+    # Sorted names and no NaN: the text is hashed, and any program must be able to read it.
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return json.dumps({"time": now, "nonce": nonce(), **facts}, allow_nan=False, sort_keys=True)
 
@@ -35,17 +37,19 @@ def described(things: Sequence[Any], meter: str) -> list[dict[str, Any]]:
     facts = []
     for thing in things:
         fact: dict[str, Any] = {"name": type(thing).__name__, MEASURES[meter]: str(exact_cost(thing, meter))}
-        if _is_ours(cost := cost_of(thing, meter)):
+        if _is_sordino_cost(cost := cost_of(thing, meter)):
             fact["cost"] = cost.to_dict()
+            # Only our own classes surely show public parameters alone.
             if thing is not cost and type(thing).__module__.startswith("sordino."):
                 fact["parameters"] = repr(thing)
         facts.append(fact)
     return facts
 
 
-def _is_ours(cost: Any) -> bool:
+def _is_sordino_cost(cost: Any) -> bool:
+    # A composition of ours may hold a part of somebody else's class.
     return type(cost).__module__.startswith("sordino.cost.") and all(
-        _is_ours(part) for part, _ in getattr(cost, "parts", ())
+        _is_sordino_cost(part) for part, _ in getattr(cost, "parts", ())
     )
 
 
@@ -57,7 +61,7 @@ def recorded(detail: dict[str, Any] | None) -> dict[str, Any]:
         )
     try:
         plain: dict[str, Any] = json.loads(
-            json.dumps(detail or {}, allow_nan=False, sort_keys=True, default=_plain)
+            json.dumps(detail or {}, allow_nan=False, sort_keys=True, default=_encode_detail_value)
         )
     except (TypeError, ValueError, RecursionError):
         raise InvalidParameter(
@@ -66,9 +70,10 @@ def recorded(detail: dict[str, Any] | None) -> dict[str, Any]:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _encode_detail_value(value: Any) -> Any:
+    # As text, because a float would not be the exact number.
     if isinstance(value, Fraction | Decimal):
         return str(value)
-    if isinstance(value, Sensitivity) or _is_ours(value):
+    if isinstance(value, Sensitivity) or _is_sordino_cost(value):
         return value.to_dict()
     raise TypeError

@@ -66,6 +66,7 @@ class ChargeLine:
     @property
     def charged(self) -> Fraction:
         """What this charge takes from the account."""
+        # A charge that nobody closed counts in full: its answer may have been seen.
         return self.reserved if self.settled is None else self.settled
 
     def to_dict(self) -> dict[str, Any]:
@@ -172,6 +173,7 @@ class Statement:
 
 def line_of(row: ChargeRow) -> ChargeLine:
     """Return what the row of a charge says."""
+    # In a damaged file the body may be unreadable; the amounts are in columns of their own.
     body = json_of(row.body)
     return ChargeLine(
         id=row.id,
@@ -212,6 +214,7 @@ def json_lines(account: Account, rows: Iterable[Row]) -> Iterator[str]:
     """
     yield json.dumps({"type": "account", **{name: getattr(account, name) for name in FACTS}}, sort_keys=True)
     for row in rows:
+        # All that the hash covers, and the hash: a reader can compute each head anew.
         yield json.dumps({"type": "event", **row._asdict()}, sort_keys=True)
 
 

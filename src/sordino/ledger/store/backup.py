@@ -28,17 +28,19 @@ def back_up(
     Return the head of every account in it.
     """
     target = Path(path).absolute()
-    with _named(target) as unnamed, _about(target, explained):
-        with closing(_alone(unnamed)) as copy, source() as connection:
+    with _create_backup_file(target) as unnamed, _explain_copy_errors(target, explained):
+        with closing(_open_unshared_file(unnamed)) as copy, source() as connection:
             # This waits for a lock for as long as is allowed; the copy would wait for ever.
             connection.execute("SELECT count(*) FROM account").fetchone()
-            with _about(target, explained):
+            with _explain_copy_errors(target, explained):
                 connection.backup(copy)
-        return _heads(unnamed)
+        return _heads_of_copy(unnamed)
 
 
 @contextmanager
-def _about(target: Path, explained: Callable[[sqlite3.Error, str], LedgerError]) -> Iterator[None]:
+def _explain_copy_errors(
+    target: Path, explained: Callable[[sqlite3.Error, str], LedgerError]
+) -> Iterator[None]:
     """Let what SQLite fails on be about the copy; `source` speaks for itself."""
     try:
         yield
@@ -46,7 +48,7 @@ def _about(target: Path, explained: Callable[[sqlite3.Error, str], LedgerError])
         raise explained(error, str(target)) from None
 
 
-def _alone(file: Path) -> sqlite3.Connection:
+def _open_unshared_file(file: Path) -> sqlite3.Connection:
     """Open a file that nobody else knows: it needs neither locks nor a journal, and is made durable later."""
     connection = sqlite3.connect(f"{file.as_uri()}?mode=rw&nolock=1", uri=True, isolation_level=None)
     connection.execute("PRAGMA journal_mode = OFF")
@@ -54,13 +56,13 @@ def _alone(file: Path) -> sqlite3.Connection:
     return connection
 
 
-def _heads(file: Path) -> dict[str, str]:
+def _heads_of_copy(file: Path) -> dict[str, str]:
     """Return the head of every account of a copy, or raise `LedgerError` if it is not whole."""
     # What an older version has in a log is in the copy, which has none: bytes 18 and 19 say so.
     with file.open("r+b") as copied:
         copied.seek(18)
         copied.write(b"\1\1")
-    with closing(_alone(file)) as copy, suppress(sqlite3.DatabaseError):
+    with closing(_open_unshared_file(file)) as copy, suppress(sqlite3.DatabaseError):
         if is_whole(copy):
             return dict(copy.execute("SELECT name, head FROM account ORDER BY name").fetchall())
     raise LedgerError(
@@ -70,7 +72,7 @@ def _heads(file: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _named(target: Path) -> Iterator[Path]:
+def _create_backup_file(target: Path) -> Iterator[Path]:
     """Lend a file to write into. If the block does not fail it becomes `target`, which must not exist."""
     for other in (target, Path(f"{target}-journal"), Path(f"{target}-wal")):
         if other.exists() or other.is_symlink():
@@ -95,7 +97,7 @@ def _named(target: Path) -> Iterator[Path]:
         # The copy has its name now: nothing is removed any more.
         made.clear()
         # The name must be on the disk, too.
-        _sync(target.parent)
+        _sync_folder(target.parent)
     except OSError as error:
         raise LedgerError(
             f"A backup cannot be made at {str(target)!r}: {error.strerror}. Choose another folder."
@@ -105,7 +107,7 @@ def _named(target: Path) -> Iterator[Path]:
             path.unlink(missing_ok=True)
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -115,7 +117,7 @@ def _sync(folder: Path) -> None:
 
 # Compares what each account row says with what its events, its charges and its children say.
 # It finds one row if one of them contradicts another.
-_CONTRADICTED = """
+_FIND_CONTRADICTION = """
 WITH told AS (
     SELECT account, count(*) AS events, max(number) AS highest, sum(number) AS numbers,
         sum(kind = 'reserve') AS reserves, sum(kind = 'draw') AS draws,
@@ -143,7 +145,7 @@ WHERE (a.number, a.head, a.spent, a.allowance) IS NOT (told.events, last.head, l
     OR a.spent IS NOT coalesce(charged.spent, 0) + coalesce(shared.granted, 0)
 LIMIT 1
 """
-_OF_NOBODY = "SELECT 1 FROM {} WHERE account NOT IN (SELECT name FROM account) LIMIT 1"
+_FIND_ORPHAN_ROW = "SELECT 1 FROM {} WHERE account NOT IN (SELECT name FROM account) LIMIT 1"
 
 
 def is_whole(connection: sqlite3.Connection) -> bool:
@@ -156,5 +158,5 @@ def is_whole(connection: sqlite3.Connection) -> bool:
     """
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
         return False
-    questions = (_CONTRADICTED, _OF_NOBODY.format("event"), _OF_NOBODY.format("charge"))
+    questions = (_FIND_CONTRADICTION, _FIND_ORPHAN_ROW.format("event"), _FIND_ORPHAN_ROW.format("charge"))
     return all(connection.execute(question).fetchone() is None for question in questions)

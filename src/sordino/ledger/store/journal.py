@@ -24,10 +24,10 @@ from typing import NamedTuple
 from sordino.errors import LedgerError
 
 APPLICATION = 0x53_4F_52_44  # "SORD", in the first page of every ledger
-_FORMAT = b"SQLite format 3\0"
-_FIRST_PAGE = b"\0\0\0\1" + _FORMAT  # its number, and how it begins
-_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # how a journal begins that is to be rolled back
-_MOST = 1 << 20  # bytes of a journal that are looked at; SQLite cuts it down to that (`sqlite`)
+_SQLITE_FORMAT = b"SQLite format 3\0"
+_FIRST_PAGE_START = b"\0\0\0\1" + _SQLITE_FORMAT  # its number, and how it begins
+_JOURNAL_START = bytes.fromhex("d9d505f920a163d7")  # how a journal begins that is to be rolled back
+_MOST_JOURNAL_BYTES = 1 << 20  # bytes of a journal that are looked at; SQLite cuts it down to that (`sqlite`)
 
 
 class Beside(NamedTuple):
@@ -51,25 +51,29 @@ def look(descriptor: int, path: str, real: str) -> Beside:
     # The first page has the write format (2 is WAL) at 18, the change counter at 24, then version and
     # application.
     header, size = os.pread(descriptor, 100, 0), os.fstat(descriptor).st_size
-    ours = len(header) == 100 and header.startswith(_FORMAT) and _number(header, 68) == APPLICATION
+    ours = (
+        len(header) == 100 and header.startswith(_SQLITE_FORMAT) and _read_uint32(header, 68) == APPLICATION
+    )
     if size and not ours:
         return Beside(version=0, in_log=False, alone=False)  # no ledger; what it is, SQLite will say
     changes, version, in_log = (
-        (_number(header, 24), _number(header, 60), header[18] == 2) if ours else (0, 0, False)
+        (_read_uint32(header, 24), _read_uint32(header, 60), header[18] == 2) if ours else (0, 0, False)
     )
-    if not in_log and _read(f"{real}-wal", 1):
-        raise LedgerError(_STRANGE.format(path=path, other=f"{real}-wal"))
-    journal = _read(f"{real}-journal", _MOST)
+    if not in_log and _read_file_start(f"{real}-wal", 1):
+        raise LedgerError(_FOREIGN_JOURNAL_MESSAGE.format(path=path, other=f"{real}-wal"))
+    journal = _read_file_start(f"{real}-journal", _MOST_JOURNAL_BYTES)
     before = _changes_before(journal)
-    if journal.startswith(_JOURNAL):
+    if journal.startswith(_JOURNAL_START):
         # Without an old first page nothing was written to the file yet: SQLite would only cut it down to its
         # former size, which is the number of pages at 16 times the size of a page at 24. If only the
         # beginning of a journal was looked at, nobody knows that.
-        untouched = len(journal) < _MOST and size == _number(journal, 16) * _number(journal, 24)
+        untouched = len(journal) < _MOST_JOURNAL_BYTES and size == _read_uint32(journal, 16) * _read_uint32(
+            journal, 24
+        )
         # The counter has 32 bits, and begins again at zero.
         fits = untouched if before is None else (changes - before) % 2**32 <= 1
         if not fits:
-            raise LedgerError(_STRANGE.format(path=path, other=f"{real}-journal"))
+            raise LedgerError(_FOREIGN_JOURNAL_MESSAGE.format(path=path, other=f"{real}-journal"))
         return Beside(version, in_log, alone=False)
     # One write makes the tables; there is nothing to lose yet.
     return Beside(version, in_log, alone=changes > 1 and (before is None or (changes - before) % 2**32 != 1))
@@ -77,25 +81,25 @@ def look(descriptor: int, path: str, real: str) -> Beside:
 
 def counted(descriptor: int) -> int:
     """Return how many writes a file has counted: its change counter."""
-    return _number(os.pread(descriptor, 28, 0), 24)
+    return _read_uint32(os.pread(descriptor, 28, 0), 24)
 
 
 def _changes_before(journal: bytes) -> int | None:
     """Return the change counter in the old first page that a journal holds."""
-    if journal.startswith(_JOURNAL) and _number(journal, 16) == 0:
+    if journal.startswith(_JOURNAL_START) and _read_uint32(journal, 16) == 0:
         return 0  # there was no page yet: it was left while the file was made
-    old = journal.find(_FIRST_PAGE)
-    return None if old < 0 else _number(journal, old + 28)
+    old = journal.find(_FIRST_PAGE_START)
+    return None if old < 0 else _read_uint32(journal, old + 28)
 
 
-_STRANGE = (
+_FOREIGN_JOURNAL_MESSAGE = (
     "Beside the ledger at {path!r} lies {other!r}, which belongs to it as it was before: "
     "a process was killed, and the ledger was moved without that file and used since, "
     "or is another one. Move that file to another folder if this is the ledger that counts."
 )
 
 
-def _read(path: str, most: int) -> bytes:
+def _read_file_start(path: str, most: int) -> bytes:
     """Return the beginning of a file; nothing if there is none, or it cannot be read (SQLite will say so)."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -107,12 +111,12 @@ def _read(path: str, most: int) -> bytes:
         os.close(descriptor)
 
 
-def _number(raw: bytes, place: int) -> int:
+def _read_uint32(raw: bytes, place: int) -> int:
     return int.from_bytes(raw[place : place + 4], "big")
 
 
 _MOUNTS = Path("/proc/self/mountinfo")
-_NETWORK = frozenset(
+_NETWORK_FILE_SYSTEMS = frozenset(
     (
         "afs",
         "beegfs",
@@ -133,7 +137,7 @@ _NETWORK = frozenset(
         "vboxsf",
     )
 )
-_NETWORK_FUSE = frozenset(
+_NETWORK_FUSE_SYSTEMS = frozenset(
     (
         "fuse.blobfuse",
         "fuse.grpcfuse",
@@ -167,20 +171,20 @@ def check_place(path: str, mounts: Path = _MOUNTS) -> None:
             "and would be another ledger under each; remove all but one."
         )
     device = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
-    for mounted, point, kind in _mounted(mounts):
+    for mounted, point, kind in _list_mounts(mounts):
         if point == os.path.realpath(path):
             raise LedgerError(
                 f"{where} is mounted as a single file, and is another "
                 "ledger under its other name; mount its folder instead."
             )
-        if mounted == device and kind in _NETWORK | _NETWORK_FUSE:
+        if mounted == device and kind in _NETWORK_FILE_SYSTEMS | _NETWORK_FUSE_SYSTEMS:
             raise LedgerError(
                 f"{where} is on a network file system ({kind}), where the locks of SQLite do not hold; "
                 "use a local disk, or share a ledger in PostgreSQL (postgresql://HOST/DATABASE)."
             )
 
 
-def _mounted(mounts: Path) -> list[tuple[str, str, str]]:
+def _list_mounts(mounts: Path) -> list[tuple[str, str, str]]:
     """Return device, place and kind of everything that is mounted; nothing where the system does not tell."""
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
@@ -193,8 +197,8 @@ def _mounted(mounts: Path) -> list[tuple[str, str, str]]:
         for before, mark, after in (line.partition(" - ") for line in lines)
         if mark
     ]
-    return [(before[2], _unescaped(before[4]), after[0]) for before, after in parts]
+    return [(before[2], _unescape_mount_point(before[4]), after[0]) for before, after in parts]
 
 
-def _unescaped(name: str) -> str:
+def _unescape_mount_point(name: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), name)

@@ -35,47 +35,50 @@ if TYPE_CHECKING:
 PREFIX = "sordino."
 _CONNECT_SECONDS = 10
 _LOCK_SECONDS = 30
-_LOCK = 0x53_4F_52_44  # "SORD": one maker of the schema at a time
+_SCHEMA_LOCK = 0x53_4F_52_44  # "SORD": one maker of the schema at a time
 _CHAIN_AND_TRIGGER = (
     "CREATE FUNCTION ~chain(covered text) RETURNS text LANGUAGE sql IMMUTABLE STRICT"
     " SET search_path = pg_catalog, pg_temp"
     " AS $$ SELECT encode(sha256(convert_to(covered, 'UTF8')), 'hex') $$",
+    # Even the owner would have to drop the trigger first, and every later hash would still not fit.
     "CREATE FUNCTION ~append_only() RETURNS trigger LANGUAGE plpgsql"
     " AS $$ BEGIN RAISE insufficient_privilege USING MESSAGE = 'the history is append-only'; END $$",
     "CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON ~event"
     " EXECUTE FUNCTION ~append_only()",
 )
 # A commit that does not wait for the disk could lose a charge whose noise was released already.
-_DURABLE = (
+_REQUIRE_DURABLE_COMMIT = (
     "IF current_setting('synchronous_commit') IN ('off', 'local')"
     " THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;"
     f" PERFORM set_config('lock_timeout', '{_LOCK_SECONDS}s', true);"
 )
 
-_KEPT = 8  # connections that wait for the next charge
+_MOST_IDLE_CONNECTIONS = 8  # connections that wait for the next charge
 # Whoever may make a schema could have put one of this name in the way of the next user, with functions of
 # their own. So the schema and all of its functions must have the right owner.
-_OWNED = (
+_SCHEMA_OWNER_QUERY = (
     "SELECT n.nspowner = r.oid FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles r"
     " WHERE n.nspname = 'sordino' AND r.rolname = current_user"
 )
-_TRUSTED = (
+# As many functions as names: a second one of the same name, with other parameters, would be one too many.
+_TRUST_QUERY = (
     "SELECT count(*) = cardinality(%(names)s::text[]) AND bool_and(p.proowner = n.nspowner AND p.prosecdef)"
     " FROM pg_catalog.pg_proc p"
     " JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace"
     " WHERE n.nspname = 'sordino' AND p.proname = ANY (%(names)s::text[])"
 )
-_WRONG = "RAISE invalid_text_representation; END IF;"
+_RAISE_WRONG_TEXT = "RAISE invalid_text_representation; END IF;"
 # A role that may charge must not be able to write what nobody can read.
-_CHECKED = {
-    "charge": f"IF :charge NOT SIMILAR TO '[0-9a-f]{{32}}' THEN {_WRONG}",
-    "digest": f"IF :digest NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_WRONG}",
-    "lock": f"IF :lock NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_WRONG}",
-    "body": f"IF length(:body) > 1000000 OR jsonb_typeof(CAST(:body AS jsonb)) <> 'object' THEN {_WRONG}",
+_PARAMETER_CHECKS = {
+    "charge": f"IF :charge NOT SIMILAR TO '[0-9a-f]{{32}}' THEN {_RAISE_WRONG_TEXT}",
+    "digest": f"IF :digest NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_RAISE_WRONG_TEXT}",
+    "lock": f"IF :lock NOT SIMILAR TO '[0-9a-f]{{64}}' THEN {_RAISE_WRONG_TEXT}",
+    "body": "IF length(:body) > 1000000 OR jsonb_typeof(CAST(:body AS jsonb)) <> 'object'"
+    f" THEN {_RAISE_WRONG_TEXT}",
 }
 # Connections that wait, with the process that opened them.
-_idle: dict[str, list[tuple[int, Connection]]] = {}
-_guard = threading.RLock()
+_idle_connections: dict[str, list[tuple[int, Connection]]] = {}
+_idle_lock = threading.RLock()
 
 
 def close_all() -> None:
@@ -83,22 +86,24 @@ def close_all() -> None:
 
     Those that a fork outside of Python left here are its parent's to close.
     """
-    with _guard:
-        for waiting in _idle.values():
+    with _idle_lock:
+        for waiting in _idle_connections.values():
             while waiting:
                 process, connection = waiting.pop()
                 if process == os.getpid():
                     connection.close()
 
 
-def _before_fork() -> None:
+def _close_postgres_before_fork() -> None:
     """Close what waits: a child must not use it, and could not let go of it without a warning."""
     # Held until the fork is done on both sides, so that no other thread adds one.
-    _guard.acquire()
+    _idle_lock.acquire()
     close_all()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_guard.release, after_in_child=_guard.release)
+os.register_at_fork(
+    before=_close_postgres_before_fork, after_in_parent=_idle_lock.release, after_in_child=_idle_lock.release
+)
 atexit.register(close_all)
 
 
@@ -114,19 +119,21 @@ class PostgresStore:
 
     def build(self) -> None:
         """Make the schema with its tables and functions, unless it is there."""
+        # Makers wait for each other, so that the second one finds what the first has made.
         with self._lent(self._connect()) as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
             if self._is_built(connection):
-                if connection.execute(_OWNED).fetchone() != (True,):
+                if connection.execute(_SCHEMA_OWNER_QUERY).fetchone() != (True,):
                     raise LedgerError(
                         f"The ledger at {self.url!r} belongs to another role; make accounts as that role."
                     )
             else:
-                for statement in _definitions():
+                for statement in _schema_definitions():
                     connection.execute(statement.encode())
 
     def apply(self, operation: Operation, parameters: dict[str, Any]) -> bool:
         """Call the function of the operation; it is durable when this returns."""
+        # Names and placeholders are ours; what the caller gave goes as parameters alone.
         names = tuple(operation.parameters)
         call = f"SELECT {PREFIX}{operation.name}({', '.join('%s' for _ in names)})"
         # It may be dead by now: `carry_out` looks what happened and tries again.
@@ -139,6 +146,7 @@ class PostgresStore:
         """Let the block ask questions that all see one moment."""
         with self._lent(self._alive()) as connection, connection.transaction():
             connection.execute(
+                # One snapshot for all questions. A fixed path, so that nobody else's functions are called.
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;"
                 " SET LOCAL search_path = pg_catalog, pg_temp"
             )
@@ -161,6 +169,7 @@ class PostgresStore:
         if text(role, "role") == "public":  # a word of the language even between quotes
             raise InvalidParameter("role must be one role of the server; got 'public', which is everybody.")
         name = quoting.Identifier(role)
+        # No right to write into a table: the functions do that with the rights of the owner.
         grants = ["USAGE ON SCHEMA sordino", "SELECT ON ALL TABLES IN SCHEMA sordino"]
         grants += [
             f"EXECUTE ON FUNCTION {PREFIX}{operation.name}" for operation in OPERATIONS if operation.charging
@@ -171,9 +180,9 @@ class PostgresStore:
                 "SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'sordino'"
             ).fetchone()
             if owned != (True,):
-                raise LedgerError(f"The ledger at {self.url!r} {_REASONS['42501']}")
+                raise LedgerError(f"The ledger at {self.url!r} {_REASON_BY_SQLSTATE['42501']}")
             for grant in grants:
-                connection.execute(quoting.SQL("GRANT {} TO {}").format(_own_text(grant), name))
+                connection.execute(quoting.SQL("GRANT {} TO {}").format(_trust_own_sql(grant), name))
 
     @contextmanager
     def _lent(self, connection: Connection) -> Iterator[Connection]:
@@ -181,6 +190,7 @@ class PostgresStore:
         try:
             yield connection
         except psycopg.Error as error:
+            # Asked before it is closed here: afterwards every connection would look lost.
             lost = connection.closed or connection.broken
             connection.close()
             raise self._explained(error, lost=lost) from None
@@ -188,9 +198,9 @@ class PostgresStore:
         except BaseException:
             connection.close()
             raise
-        with _guard:
-            waiting = _idle.setdefault(self.address, [])
-            if len(waiting) < _KEPT:
+        with _idle_lock:
+            waiting = _idle_connections.setdefault(self.address, [])
+            if len(waiting) < _MOST_IDLE_CONNECTIONS:
                 waiting.append((os.getpid(), connection))
                 return
         connection.close()
@@ -200,8 +210,8 @@ class PostgresStore:
 
         Those of a process that was forked outside of Python are left alone: its parent uses them.
         """
-        with _guard:
-            waiting = _idle.get(self.address, [])
+        with _idle_lock:
+            waiting = _idle_connections.get(self.address, [])
             while waiting:
                 process, connection = waiting.pop()
                 if process == os.getpid() and not connection.closed:
@@ -261,7 +271,7 @@ class PostgresStore:
             raise LedgerError(f"The schema sordino at {self.url!r} is not a ledger; it was left as it is.")
         (version,) = connection.execute("SELECT max(version) FROM sordino.ledger").fetchone() or (None,)
         names = [operation.name for operation in OPERATIONS]
-        if version == VERSION and connection.execute(_TRUSTED, {"names": names}).fetchone() != (True,):
+        if version == VERSION and connection.execute(_TRUST_QUERY, {"names": names}).fetchone() != (True,):
             raise LedgerError(
                 f"The functions of the ledger at {self.url!r} are "
                 "not those of its owner; it was left as it is."
@@ -279,10 +289,14 @@ class PostgresStore:
         Nothing of the server's own text is repeated: it may hold a password.
         """
         where, state = f"The ledger at {self.url!r}", error.sqlstate or ""
-        for start, says in _REASONS.items():
+        for start, says in _REASON_BY_SQLSTATE.items():
             if state.startswith(start):
                 kind = (
-                    LedgerConflict if start == "23" else TryAgainError if start in _PASSING else LedgerError
+                    LedgerConflict
+                    if start == "23"
+                    else TryAgainError
+                    if start in _TEMPORARY_SQLSTATES
+                    else LedgerError
                 )
                 return kind(f"{where} {says}")
         if lost or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
@@ -292,7 +306,7 @@ class PostgresStore:
         return LedgerError(f"{where} could not be used: PostgreSQL reports {state or type(error).__name__}.")
 
 
-_REASONS = {
+_REASON_BY_SQLSTATE = {
     "23": "refused a change because it would break one of its own rules.",
     "25006": "is read-only, and charges must be written to it.",
     "28": "may not be opened by this user.",
@@ -308,15 +322,15 @@ _REASONS = {
     "55P03": f"was locked by another process for longer than {_LOCK_SECONDS} seconds; try again.",
     "57P": "cannot be reached because its server is stopping; try again.",
 }
-_PASSING = frozenset({"40", "53300", "57P"})
+_TEMPORARY_SQLSTATES = frozenset({"40", "53300", "57P"})
 
 
-def _own_text(trusted: str) -> quoting.SQL:
+def _trust_own_sql(trusted: str) -> quoting.SQL:
     """Return SQL of this package; nothing that a caller gave comes this way."""
     return quoting.SQL(trusted)
 
 
-def _definitions() -> list[str]:
+def _schema_definitions() -> list[str]:
     """Return the statements that make the schema."""
     definitions = (
         "CREATE SCHEMA sordino",
@@ -324,21 +338,21 @@ def _definitions() -> list[str]:
         f"INSERT INTO ~ledger (version) VALUES ({VERSION})",
         *TABLES,
         *_CHAIN_AND_TRIGGER,
-        *(_function(operation) for operation in OPERATIONS),
+        *(_function_definition(operation) for operation in OPERATIONS),
         # PostgreSQL lets everybody call a new function.
         "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA sordino FROM PUBLIC",
     )
     return [rendered(definition, PREFIX, "_@") for definition in definitions]
 
 
-def _function(operation: Operation) -> str:
+def _function_definition(operation: Operation) -> str:
     parameters = ", ".join(f":{name} {kind}" for name, kind in operation.parameters.items())
     # The first statement decides: if it changes no row, nothing else happens.
     first, *rest = operation.statements
-    checked = " ".join(check for name, check in _CHECKED.items() if name in operation.parameters)
+    checked = " ".join(check for name, check in _PARAMETER_CHECKS.items() if name in operation.parameters)
     return (
         f"CREATE FUNCTION ~{operation.name}({parameters}) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER"
         " SET search_path = pg_catalog, pg_temp AS $sordino$ BEGIN"
-        f" {_DURABLE} {checked} {first}; IF NOT FOUND THEN RETURN false; END IF;"
+        f" {_REQUIRE_DURABLE_COMMIT} {checked} {first}; IF NOT FOUND THEN RETURN false; END IF;"
         f" {'; '.join(rest)}; RETURN true; END $sordino$"
     )

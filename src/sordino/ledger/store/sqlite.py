@@ -1,4 +1,4 @@
-"""A ledger in a SQLite file, with one connection for the whole process, and one process at a time.
+"""A ledger in a SQLite file: a process has one connection to it, and one process at a time uses the file.
 
 It has a rollback journal and synchronous=EXTRA: what is committed is in the file itself, not in a log beside
 it, so that a file that is moved or copied alone has every charge. The reasons and the measurements are in
@@ -12,7 +12,7 @@ Hence:
 * Whoever connects, reads or writes holds `flock` on the file, which nobody else's close can drop. Between
   transactions a connection holds no lock of either kind, so it can be kept, and there is nothing to lose.
 * Before SQLite touches the file, `journal.look` says whether what lies beside it belongs to it. A file
-  without a journal of its own is checked as a whole (`_whole`) before it is charged.
+  without a journal of its own is checked as a whole (`backup.is_whole`) before it is charged.
 * A write is done when the file itself counts it, and its journal is still the one that was written: programs
   that know nothing of `flock` may have come between.
 * A fork waits for the transaction that is running, and closes every connection first.
@@ -42,33 +42,34 @@ from sordino.ledger.store.journal import Beside, check_place, counted, look
 from sordino.ledger.store.sqlite_schema import bring_up_to_date, build_if_empty, version_of
 from sordino.ledger.store.store import Rows
 
-_TIMEOUT = 30.0
-_POLL = 0.001
-_LOCKED = "The ledger at {} was locked by another process for longer than {:g} seconds; try again."
-_NOT_OPENED = "cannot be opened; this user must be able to write to it and to its folder."
-_KEPT = 4  # files whose connections stay open
+# Seconds: how long a lock is waited for, and how often it is looked at.
+_LOCK_TIMEOUT = 30.0
+_POLL_SECONDS = 0.001
+_LOCKED_MESSAGE = "The ledger at {} was locked by another process for longer than {:g} seconds; try again."
+_NOT_OPENED_REASON = "cannot be opened; this user must be able to write to it and to its folder."
+_MOST_OPEN_FILES = 4  # files whose connections stay open
 _JOURNAL_BYTES = 1 << 20  # what a large write leaves of its journal
-_TORN = (
+_TORN_MESSAGE = (
     "The ledger at {!r} holds half of a write: a process was killed, and the file was moved "
     "without the file -journal beside it. Put that file beside it again, or restore a backup; "
     "`sordino ledger verify` tells which account is concerned. Nothing was charged."
 )
-_DAMAGED = "The ledger at {} is damaged; restore it from a backup and charge what was released since."
-_IN_LOG = (
+_DAMAGED_MESSAGE = "The ledger at {} is damaged; restore it from a backup and charge what was released since."
+_IN_LOG_MESSAGE = (
     "The ledger at {!r} is kept open by an older version of sordino, or another program, that leaves charges "
     "outside of the file (WAL); end it, and try again. Nothing was charged."
 )
-_INSIDE = (
+_REENTERED_MESSAGE = (
     "The ledger at {!r} is in the middle of another step of this thread; do not use it in a signal handler: "
     "set a flag there, and look at the ledger afterwards. Nothing was changed."
 )
-_UNDONE = (
+_UNDONE_MESSAGE = (
     "The ledger at {!r} was changed by another program while it was written, "
     "so that nobody knows whether this was charged; see `sordino ledger verify`."
 )
 
 
-class _Open(NamedTuple):
+class _OpenFile(NamedTuple):
     connection: sqlite3.Connection
     # Of the file, for flock. To close it drops the locks of SQLite, so the connection is closed first.
     descriptor: int
@@ -77,25 +78,29 @@ class _Open(NamedTuple):
     process: int
 
 
-_running = threading.RLock()  # reentrant, so that a fork from a signal handler cannot wait for itself
-_open: OrderedDict[str, _Open] = OrderedDict()
-_busy: set[str] = set()  # files of which a transaction is running
+_process_lock = threading.RLock()  # reentrant, so that a fork from a signal handler cannot wait for itself
+_open_files: OrderedDict[str, _OpenFile] = OrderedDict()
+_busy_paths: set[str] = set()  # files of which a transaction is running
 
 
 def close_all() -> None:
     """Close the connections that are kept open."""
-    with _running:
-        for path in list(_open):
-            _drop(path, _open[path])
+    with _process_lock:
+        for path in list(_open_files):
+            _drop_connection(path, _open_files[path])
 
 
-def _before_fork() -> None:
-    _running.acquire()
+def _close_sqlite_before_fork() -> None:
+    _process_lock.acquire()
     close_all()
 
 
 # The forking thread holds the lock on both sides of the fork, so each side lets go of its own copy.
-os.register_at_fork(before=_before_fork, after_in_parent=_running.release, after_in_child=_running.release)
+os.register_at_fork(
+    before=_close_sqlite_before_fork,
+    after_in_parent=_process_lock.release,
+    after_in_child=_process_lock.release,
+)
 atexit.register(close_all)
 
 
@@ -119,13 +124,13 @@ class SqliteStore:
 
     def build(self) -> None:
         """Make the file and its tables if there are none."""
-        with _transaction(self.url, "create"):
+        with _run_transaction(self.url, "create"):
             pass
 
     def apply(self, operation: Operation, parameters: dict[str, Any]) -> bool:
         """Do the operation; it is durable when this returns."""
         first, *rest = (rendered(statement, "", ":@") for statement in operation.statements)
-        with _transaction(self.url, "write") as connection:
+        with _run_transaction(self.url, "write") as connection:
             if connection.execute(first, parameters).rowcount != 1:
                 return False
             for statement in rest:
@@ -135,7 +140,7 @@ class SqliteStore:
     @contextmanager
     def reading(self) -> Iterator[Rows]:
         """Let the block ask questions that all see one moment."""
-        with _transaction(self.url, "read") as connection:
+        with _run_transaction(self.url, "read") as connection:
 
             def rows(sql: str, **parameters: Any) -> Sequence[tuple[Any, ...]]:
                 return connection.execute(rendered(sql, "", ":@"), parameters).fetchall()
@@ -144,7 +149,7 @@ class SqliteStore:
 
     def backup(self, path: str) -> dict[str, str]:
         """Copy the file while others use it."""
-        return back_up(path, partial(_transaction, self.url, "read"), _explained)
+        return back_up(path, partial(_run_transaction, self.url, "read"), _explain_sqlite_error)
 
     def permit(self, role: str) -> None:
         """Raise: a file has no roles."""
@@ -155,11 +160,11 @@ class SqliteStore:
 
 
 @contextmanager
-def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterator[sqlite3.Connection]:
+def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterator[sqlite3.Connection]:
     """Run one transaction; it is durable when the block is left, and never happened if the block raises."""
     try:
-        with _running, _alone(path):
-            lent, beside = _lent(path, kind)
+        with _process_lock, _refuse_reentry(path):
+            lent, beside = _lend_connection(path, kind)
             connection = lent.connection
             try:
                 connection.execute("BEGIN" if kind == "read" else "BEGIN IMMEDIATE")
@@ -173,45 +178,45 @@ def _transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterato
                 if connection.total_changes != rows:
                     _check_counted(lent, path, writes)
             except BaseException:
-                _drop(path, lent)
+                _drop_connection(path, lent)
                 raise
             # In WAL mode a connection that stays open would keep others from leaving that mode.
             if beside.in_log:
-                _drop(path, lent)
+                _drop_connection(path, lent)
             else:
                 # Between transactions nothing is held, so there is nothing that a fork or a close could drop.
                 fcntl.flock(lent.descriptor, fcntl.LOCK_UN)
     except sqlite3.Error as error:
-        raise _explained(error, path) from None
+        raise _explain_sqlite_error(error, path) from None
     # SQLite says what it found in a damaged schema, and Python cannot read that.
     except UnicodeDecodeError:
-        raise LedgerError(_DAMAGED.format(repr(path))) from None
+        raise LedgerError(_DAMAGED_MESSAGE.format(repr(path))) from None
 
 
 @contextmanager
-def _alone(path: str) -> Iterator[None]:
+def _refuse_reentry(path: str) -> Iterator[None]:
     """Refuse a transaction inside of another one of the same file: both would run on one connection.
 
     Only one thread comes here at a time. So it is the same thread, in a signal handler for example.
     """
-    if path in _busy:
-        raise LedgerConflict(_INSIDE.format(path))
-    _busy.add(path)
+    if path in _busy_paths:
+        raise LedgerConflict(_REENTERED_MESSAGE.format(path))
+    _busy_paths.add(path)
     try:
         yield
     finally:
-        _busy.discard(path)
+        _busy_paths.discard(path)
 
 
-def _check_counted(lent: _Open, path: str, before: int) -> None:
+def _check_counted(lent: _OpenFile, path: str, before: int) -> None:
     """Refuse to call a write done unless the file itself counts it, and has the journal of this write."""
     if look(lent.descriptor, path, lent.real).alone or counted(lent.descriptor) != (before + 1) % 2**32:
-        raise LedgerError(_UNDONE.format(path))
+        raise LedgerError(_UNDONE_MESSAGE.format(path))
 
 
-def _lent(path: str, kind: str) -> tuple[_Open, Beside]:
+def _lend_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
     """Return a connection with the flock taken, and what lies beside the file, which belongs to it."""
-    kept = _open.get(path)
+    kept = _open_files.get(path)
     if kept is not None and kept.process != os.getpid():
         raise LedgerError(
             f"The ledger at {path!r} was in use while this process was forked outside of Python; "
@@ -219,66 +224,68 @@ def _lent(path: str, kind: str) -> tuple[_Open, Beside]:
         )
     try:
         if kept is not None:
-            _take(kept.descriptor, path)
+            _take_file_lock(kept.descriptor, path)
             # If the file was replaced, nothing is looked at: what lies beside it belongs to the new one.
-            if kept.file != _identity(path) or (beside := look(kept.descriptor, path, kept.real)).in_log:
-                _drop(path, kept)
+            if kept.file != _file_identity(path) or (beside := look(kept.descriptor, path, kept.real)).in_log:
+                _drop_connection(path, kept)
                 kept = None
         if kept is None:
-            kept, beside = _opened(path, kind)
+            kept, beside = _open_connection(path, kind)
         # What was used last is closed last.
-        _open.move_to_end(path)
+        _open_files.move_to_end(path)
         if kind != "read" and beside.alone:
-            beside = _adopted(kept, path)
+            beside = _adopt_lone_file(kept, path)
     except BaseException:
         if kept is not None:
-            _drop(path, kept)
+            _drop_connection(path, kept)
         raise
     return kept, beside
 
 
-def _opened(path: str, kind: str) -> tuple[_Open, Beside]:
+def _open_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
     """Return a new connection, which is kept from now on."""
     check_place(path)
-    descriptor, real = _descriptor(path, kind), os.path.realpath(path)
+    descriptor, real = _open_descriptor(path, kind), os.path.realpath(path)
     try:
-        _take(descriptor, path)
+        _take_file_lock(descriptor, path)
         beside = look(descriptor, path, real)
         if beside.in_log and (kind != "read" or beside.version < VERSION):
-            _leave_log(path, descriptor)
+            _leave_wal_mode(path, descriptor)
             # What lay in the log is in the file now; whether the file came without its log, nobody can tell.
             beside = look(descriptor, path, real)._replace(alone=True)
-        connection = _connect(path, kind, in_log=beside.in_log)
+        connection = _connect_sqlite(path, kind, in_log=beside.in_log)
     except BaseException:
         os.close(descriptor)
         raise
     status = os.fstat(descriptor)
-    fresh = _open[path] = _Open(connection, descriptor, (status.st_dev, status.st_ino), real, os.getpid())
+    fresh = _open_files[path] = _OpenFile(
+        connection, descriptor, (status.st_dev, status.st_ino), real, os.getpid()
+    )
     # The name may have come to mean another file between opening and locking.
-    if fresh.file != _identity(path):
-        _drop(path, fresh)
+    if fresh.file != _file_identity(path):
+        _drop_connection(path, fresh)
         raise LedgerError(f"The ledger at {path!r} was replaced in this moment; try again.")
-    spare = [one for one in _open if one not in _busy]
-    for oldest in spare[: max(0, len(_open) - _KEPT)]:
-        _drop(oldest, _open[oldest])
+    spare = [one for one in _open_files if one not in _busy_paths]
+    for oldest in spare[: max(0, len(_open_files) - _MOST_OPEN_FILES)]:
+        _drop_connection(oldest, _open_files[oldest])
     return fresh, beside
 
 
-def _adopted(kept: _Open, path: str) -> Beside:
+def _adopt_lone_file(kept: _OpenFile, path: str) -> Beside:
     """Check the whole of a file that has no journal of its own, and give it one."""
     if not is_whole(kept.connection):
-        raise LedgerError(_TORN.format(path))
+        raise LedgerError(_TORN_MESSAGE.format(path))
     # Two writes, so that a journal that was left where the file came from can never belong to it again.
     for _ in range(2):
         kept.connection.execute(f"PRAGMA user_version = {VERSION}")
     return look(kept.descriptor, path, kept.real)
 
 
-def _leave_log(path: str, descriptor: int) -> None:
+def _leave_wal_mode(path: str, descriptor: int) -> None:
     """Bring what lies in a write-ahead log into the file, for good; wait for programs that have it open."""
-    give_up = time.monotonic() + _TIMEOUT
+    give_up = time.monotonic() + _LOCK_TIMEOUT
     while True:
-        connection = sqlite3.connect(_uri(path), uri=True, timeout=0, isolation_level=None)
+        connection = sqlite3.connect(_sqlite_uri(path), uri=True, timeout=0, isolation_level=None)
         try:
             connection.execute("PRAGMA synchronous = EXTRA")
             if connection.execute("PRAGMA journal_mode = PERSIST").fetchone() == ("persist",):
@@ -292,43 +299,43 @@ def _leave_log(path: str, descriptor: int) -> None:
         finally:
             connection.close()
         if time.monotonic() > give_up:
-            raise LedgerError(_IN_LOG.format(path))
+            raise LedgerError(_IN_LOG_MESSAGE.format(path))
         fcntl.flock(descriptor, fcntl.LOCK_UN)  # an older version needs it to close the file
-        time.sleep(10 * _POLL)
-        _take(descriptor, path)
+        time.sleep(10 * _POLL_SECONDS)
+        _take_file_lock(descriptor, path)
 
 
-def _take(descriptor: int, path: str) -> None:
+def _take_file_lock(descriptor: int, path: str) -> None:
     """Take the flock; one that this process has already stays taken."""
-    give_up = time.monotonic() + _TIMEOUT
+    give_up = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             # Without waiting in the system, so that it can be given up.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > give_up:
-                raise LedgerError(_LOCKED.format(repr(path), _TIMEOUT)) from None
-            time.sleep(_POLL)
+                raise LedgerError(_LOCKED_MESSAGE.format(repr(path), _LOCK_TIMEOUT)) from None
+            time.sleep(_POLL_SECONDS)
         else:
             return
 
 
-def _drop(path: str, kept: _Open) -> None:
+def _drop_connection(path: str, kept: _OpenFile) -> None:
     """Close a connection, which undoes what it has not committed; then the flock ends with the descriptor."""
     # Only once: by now the number of the descriptor may mean a file of somebody else.
-    if _open.get(path) is not kept:
+    if _open_files.get(path) is not kept:
         return
-    del _open[path]
+    del _open_files[path]
     # A child of a fork leaves its parent's connection as it is.
     if kept.process != os.getpid():
         return
     try:
-        _close(kept.connection)
+        _close_sqlite_connection(kept.connection)
     finally:
         os.close(kept.descriptor)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _file_identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)  # noqa: PTH116  (on the way of every charge)
     except OSError:
@@ -336,14 +343,14 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _descriptor(path: str, kind: str) -> int:
+def _open_descriptor(path: str, kind: str) -> int:
     """Open the file for flock."""
     file = Path(path)
     try:
         if not file.parent.is_dir():
             raise LedgerError(f"There is no folder {str(file.parent)!r} for the ledger {file.name!r}.")
         if file.is_dir():  # it can be opened, and has no bytes to read
-            raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED}")
+            raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED_REASON}")
         return os.open(
             path, os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if kind == "create" else os.O_RDONLY), 0o644
         )
@@ -352,20 +359,21 @@ def _descriptor(path: str, kind: str) -> int:
             f"There is no ledger at {path!r}; `sordino ledger create` (Ledger.create) makes one."
         ) from None
     except (PermissionError, IsADirectoryError):
-        raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED}") from None
+        raise LedgerError(f"The ledger at {path!r} {_NOT_OPENED_REASON}") from None
     except OSError:
         raise LedgerError(
             f"The ledger at {path!r} cannot be reached; check its name and the rights on its folder."
         ) from None
 
 
-def _connect(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection:
+def _connect_sqlite(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection:
     """Return a new connection."""
     # The locks above let one thread of one process at a time write with it.
     connection = sqlite3.connect(
-        _uri(path), uri=True, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False
+        _sqlite_uri(path), uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
     )
     try:
+        # The statements of the ledger call it for the hash of an event; PostgreSQL has its own.
         connection.create_function("chain", 1, chained, deterministic=True)
         connection.execute("PRAGMA synchronous = EXTRA")
         # Nothing reaches the file before the journal is complete.
@@ -383,11 +391,11 @@ def _connect(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection:
     return connection
 
 
-def _uri(path: str) -> str:
+def _sqlite_uri(path: str) -> str:
     return f"{Path(path).as_uri()}?mode=rw"
 
 
-def _close(connection: sqlite3.Connection) -> None:
+def _close_sqlite_connection(connection: sqlite3.Connection) -> None:
     try:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -398,20 +406,20 @@ def _close(connection: sqlite3.Connection) -> None:
         connection.close()
 
 
-def _explained(error: sqlite3.Error, path: str) -> LedgerError:
+def _explain_sqlite_error(error: sqlite3.Error, path: str) -> LedgerError:
     """Return one clear sentence for a failure of SQLite; nothing of its text is repeated."""
     extended = getattr(error, "sqlite_errorcode", 0)
     code = extended & 0xFF  # the class of an extended code
     where = f"The ledger at {path!r}"
     said = {
         sqlite3.SQLITE_FULL: f"{where} could not be written because the disk is full.",
-        sqlite3.SQLITE_BUSY: _LOCKED.format(repr(path), _TIMEOUT),
-        sqlite3.SQLITE_LOCKED: f"{where} was locked for longer than {_TIMEOUT:g} seconds; try again.",
+        sqlite3.SQLITE_BUSY: _LOCKED_MESSAGE.format(repr(path), _LOCK_TIMEOUT),
+        sqlite3.SQLITE_LOCKED: f"{where} was locked for longer than {_LOCK_TIMEOUT:g} seconds; try again.",
         sqlite3.SQLITE_READONLY: f"{where} is read-only, and charges must be written to it.",
         sqlite3.SQLITE_PERM: f"{where} may not be opened by this user.",
-        sqlite3.SQLITE_CANTOPEN: f"{where} {_NOT_OPENED}",
+        sqlite3.SQLITE_CANTOPEN: f"{where} {_NOT_OPENED_REASON}",
         sqlite3.SQLITE_NOTADB: f"{path!r} is not a sordino ledger.",
-        sqlite3.SQLITE_CORRUPT: _DAMAGED.format(repr(path)),
+        sqlite3.SQLITE_CORRUPT: _DAMAGED_MESSAGE.format(repr(path)),
         sqlite3.SQLITE_IOERR: f"{where} could not be read or written: "
         "the operating system reports an input/output error.",
     }

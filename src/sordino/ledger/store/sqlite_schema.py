@@ -15,6 +15,7 @@ from sordino.ledger.history import FACTS, Row, linked
 from sordino.ledger.schema import TABLES, VERSION, rendered
 from sordino.ledger.store.journal import APPLICATION
 
+# A second guard beside the hashes. Whoever may write the file can drop the triggers.
 APPEND_ONLY = tuple(
     f"CREATE TRIGGER event_{verb.lower()} BEFORE {verb} ON event"
     " BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
@@ -26,6 +27,7 @@ def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -
     """Return the schema of a ledger, or None for an empty file where one may be made; refuse all else."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    # A newer schema may mean something else by the same columns, so it is not even read.
     if application == APPLICATION and version > VERSION:
         raise LedgerError(
             f"The ledger at {path!r} has schema {version} but this version "
@@ -34,6 +36,7 @@ def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -
     if application == APPLICATION and version >= 1:
         return version
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    # Nothing of another program may be in it: a database that is in use is left as it is.
     if may_be_new and not (application or version or tables):
         return None
     raise LedgerError(f"{path!r} is not a sordino ledger; it was left as it is.")
@@ -42,10 +45,10 @@ def version_of(connection: sqlite3.Connection, path: str, *, may_be_new: bool) -
 def build_if_empty(connection: sqlite3.Connection, path: str) -> None:
     """Make the tables in an empty file."""
     if version_of(connection, path, may_be_new=True) is None:
-        _build(connection)
+        _build_tables(connection)
 
 
-def _build(connection: sqlite3.Connection) -> None:
+def _build_tables(connection: sqlite3.Connection) -> None:
     # The rows live in the index of their key: a charge touches no more pages than in a table without a key.
     for statement in (*(table + " WITHOUT ROWID" for table in TABLES), *APPEND_ONLY):
         connection.execute(rendered(statement, "", ":@"))
@@ -58,15 +61,18 @@ def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     # Asked again under the lock: another process may have done it meanwhile.
     if version_of(connection, path, may_be_new=False) != VERSION:
-        migrate(connection, _build)
+        migrate(connection, _build_tables)
     connection.execute("COMMIT")
 
 
-_COLUMNS = "name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number, head"
+_ACCOUNT_COLUMNS = (
+    "name, parent, meter, epsilon, delta, adjacency, unit, source, allowance, spent, number, head"
+)
 
 
 def migrate(connection: sqlite3.Connection, build: Callable[[sqlite3.Connection], None]) -> None:
     """Bring a file of schema 1 to schema 2 inside the transaction that is running."""
+    # All in one transaction: if a step fails, the file is as it was.
     for table in ("account", "charge", "draw"):
         connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
     build(connection)
@@ -74,20 +80,22 @@ def migrate(connection: sqlite3.Connection, build: Callable[[sqlite3.Connection]
         "SELECT name, meter, epsilon, delta, adjacency, unit, source, allowance, spent, time FROM old_account"
     ).fetchall()
     for account in accounts:
-        _account(connection, *account)
+        _migrate_account(connection, *account)
     for table in ("draw", "charge", "account"):
         connection.execute(f"DROP TABLE old_{table}")
 
 
-def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
+def _migrate_account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
+    # Schema 1 knew no shares, so no account has a parent.
     meter, epsilon, delta, adjacency, unit, source, allowance, spent, time = facts
     described = dict(zip(FACTS, (name, None, meter, epsilon, delta, adjacency, unit, source), strict=True))
     connection.execute(
-        f"INSERT INTO account ({_COLUMNS}) VALUES ({', '.join('?' * 12)})",
+        f"INSERT INTO account ({_ACCOUNT_COLUMNS}) VALUES ({', '.join('?' * 12)})",
         (*described.values(), allowance, spent, 0, ""),
     )
-    history = _History(connection, name, allowance)
+    history = _MigratedHistory(connection, name, allowance)
     history.add("create", "", allowance, {"time": time, **described})
+    # In the order of their reservation. When a charge was settled is not known: it is told after its draws.
     charges = connection.execute(
         "SELECT id, label, state, reserved, drawn, settled, draws, detail, time FROM old_charge"
         " WHERE account = ? ORDER BY number",
@@ -112,6 +120,7 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
             history.spent -= reserved - settled
             history.add("settle", key, settled, {"time": "", "migrated": True})
         connection.execute(
+            # No key has an empty hash: an older charge can be given up (`void`), and nobody can draw from it.
             "INSERT INTO charge (id, account, number, digest, lock, state, reserved, drawn, draws, settled)"
             " VALUES (?, ?, ?, ?, '', ?, ?, ?, ?, ?)",
             (key, name, number, "", state, reserved, drawn, draws, settled),
@@ -126,7 +135,7 @@ def _account(connection: sqlite3.Connection, name: str, *facts: Any) -> None:
     )
 
 
-class _History:
+class _MigratedHistory:
     """Appends events to one account."""
 
     def __init__(self, connection: sqlite3.Connection, account: str, allowance: int) -> None:

@@ -69,6 +69,7 @@ def store_at(url: str) -> Store:
         from sordino.ledger.store.postgres import PostgresStore  # noqa: PLC0415  (its driver is an extra)
 
         return PostgresStore(named)
+    # Such a text would otherwise become the name of a file, with a password in it.
     if (_NOT_A_PATH.match(named) and not mark) or (mark and not _SCHEME.fullmatch(scheme)):
         raise LedgerError(
             "A ledger in PostgreSQL is written postgresql://USER@HOST/DATABASE; "
@@ -93,7 +94,7 @@ def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *,
     give_up, wait, lost = time.monotonic() + PATIENCE, _FIRST_WAIT, False
     while True:
         try:
-            if lost and _happened(store, account, parameters["body"]):
+            if lost and _is_recorded(store, account, parameters["body"]):
                 return True
             # What was under way when the connection was lost may end only now. Then this try finds another
             # state and changes nothing, or finds its own rows in the way.
@@ -101,16 +102,17 @@ def carry_out(store: Store, operation: Operation, parameters: dict[str, Any], *,
                 if store.apply(operation, parameters):
                     return True
             except LedgerConflict:
-                if not lost or not _happened(store, account, parameters["body"]):
+                if not lost or not _is_recorded(store, account, parameters["body"]):
                     raise
                 return True
             # It changed nothing: because the first try has happened after all, or because it does not fit.
-            return lost and _happened(store, account, parameters["body"])
+            return lost and _is_recorded(store, account, parameters["body"])
         except TryAgainError as unknown:
             if not operation.again or time.monotonic() > give_up:
                 raise LedgerError(str(unknown)) from None
             lost = True
             time.sleep(wait)
+            # Longer each time, up to a second: a server that comes back is not flooded.
             wait = min(2 * wait, 1.0)
 
 
@@ -127,6 +129,6 @@ def patiently(ask: Callable[[], _Answer]) -> _Answer:
             wait = min(2 * wait, 1.0)
 
 
-def _happened(store: Store, account: str, body: str) -> bool:
+def _is_recorded(store: Store, account: str, body: str) -> bool:
     with store.reading() as rows:
         return bool(rows(schema.HAPPENED, account=account, body=body))
