@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
-from sordino.constraints import FINITE, POSITIVE, shown
+from sordino.constraints import COUNT, FINITE, POSITIVE, shown
 from sordino.cost import Pure
 from sordino.data import CountQuestion, Counts, Domain
 from sordino.entropy import Entropy
@@ -31,6 +31,41 @@ LISTED = 1 << 20
 Progress = Callable[[float], None]
 R = TypeVar("R")
 Bounds = tuple[Fraction, Fraction]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Which rows a release about numbers looks at.
+
+    Attributes
+    ----------
+    column : str
+        The column of numbers.
+    where : str or None
+        A row predicate.
+    by : str or None
+        The column of the groups.
+    domain : object
+        Their labels.
+    groups_per_unit : int or None
+        In how many of them a unit may count.
+    """
+
+    column: str
+    where: str | None
+    by: str | None
+    domain: Any
+    groups_per_unit: int | None
+
+    def groups(self, name: str) -> int:
+        """Return in how many groups one unit has a part."""
+        return (
+            1
+            # Where each row is a unit it has one group; with a unit column `prepare_numbers` asks for G.
+            if self.by is None or self.groups_per_unit is None
+            else COUNT(f"{name}.groups_per_unit", self.groups_per_unit)
+        )
 
 
 class Payer(Protocol):

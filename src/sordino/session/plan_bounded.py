@@ -24,8 +24,8 @@ from sordino.entropy import Entropy
 from sordino.errors import InvalidParameter
 from sordino.estimators import BucketGrid
 from sordino.session.bounded_total import BoundedTotal, Figure
-from sordino.session.plan import Bounds, Payer, Plan, Progress
-from sordino.session.plan_numbers import Rows, size_is_public
+from sordino.session.plan import Bounds, Payer, Plan, Progress, Rows
+from sordino.session.plan_numbers import size_is_public
 from sordino.session.table_numbers import TableNumbers
 
 _CLIP_DEFAULTS = {"growth": Fraction(21, 20), "unit": Fraction(1)}

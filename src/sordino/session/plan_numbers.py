@@ -1,53 +1,17 @@
-"""Plans quantiles, sums and means of a column: what is asked, what it costs, and how counts are released."""
+"""Plans quantiles, sums, means and variances of a column: what is asked, what it costs, and how counts are released."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
-from sordino.constraints import COUNT, POSITIVE
+from sordino.constraints import POSITIVE
 from sordino.data import PrivacyUnit, Source, prepare_numbers
 from sordino.entropy import Entropy
-from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, Quantile, Quantiles
-from sordino.session.plan import Payer, Plan
+from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedVariance, Quantile, Quantiles
+from sordino.session.plan import Payer, Plan, Rows
 from sordino.session.table_numbers import Estimator, Numbers, TableNumbers
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class Rows:
-    """Which rows a release about numbers looks at.
-
-    Attributes
-    ----------
-    column : str
-        The column of numbers.
-    where : str or None
-        A row predicate.
-    by : str or None
-        The column of the groups.
-    domain : object
-        Their labels.
-    groups_per_unit : int or None
-        In how many of them a unit may count.
-    """
-
-    column: str
-    where: str | None
-    by: str | None
-    domain: Any
-    groups_per_unit: int | None
-
-    def groups(self, name: str) -> int:
-        """Return in how many groups one unit has a part."""
-        return (
-            1
-            # Where each row is a unit it has one group; with a unit column `prepare_numbers` asks for G.
-            if self.by is None or self.groups_per_unit is None
-            else COUNT(f"{name}.groups_per_unit", self.groups_per_unit)
-        )
 
 
 def estimator_of(
@@ -61,12 +25,14 @@ def estimator_of(
     q: Any = None,
     **options: Any,
 ) -> Estimator:
-    """Return the estimator of a sum, of a mean, of one quantile, or of several."""
+    """Return the estimator of a sum, a mean, a variance, one quantile, or several."""
     shared = _estimator_options(name, unit, rows, epsilon) | options
     if name == "sum":
         return ClippedSum(**shared)
     if name == "mean":
         return ClippedMean(size_is_public=size_is_public(unit, rows, source), **shared)
+    if name == "variance":
+        return ClippedVariance(size_is_public=size_is_public(unit, rows, source), **shared)
     if not several(q):
         return Quantile(q=q, **shared)
     return Quantiles(q=tuple(q), size_is_public=size_is_public(unit, rows, source), **shared)
@@ -125,6 +91,7 @@ def plan_numbers(
         by=rows.by,
         domain=rows.domain,
         groups_per_unit=rows.groups_per_unit,
+        squares=name == "variance",
     )
     labels = None if question.domain is None else tuple(question.groups)
     mechanism = TableNumbers(

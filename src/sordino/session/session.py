@@ -20,7 +20,7 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
 from sordino.session.batch import Batch
 from sordino.session.desk import Desk
-from sordino.session.plan import Plan, Progress, R, checked_bounds, plan_count, plan_histogram
+from sordino.session.plan import Plan, Progress, R, Rows, checked_bounds, plan_count, plan_histogram
 from sordino.session.plan_above import finder, plan_above, run_of
 from sordino.session.plan_top_k import plan_top_k
 from sordino.session.results import AboveItems, Count, Histogram, TopItems
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from sordino.estimators import ClippedValue, QuantileValue, QuantileValues
+    from sordino.estimators import ClippedValue, QuantileValue, QuantileValues, VarianceValue
     from sordino.mechanisms import Stream
     from sordino.releases import Values
     from sordino.session.bounded_total import BoundedValue
@@ -443,14 +443,7 @@ class Session:
         >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
         True
         """
-        # The arguments of `Rows`, which is loaded only where numbers are asked for.
-        rows = {
-            "column": column,
-            "where": where,
-            "by": by,
-            "domain": domain,
-            "groups_per_unit": groups_per_unit,
-        }
+        rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
         options = {
             "q": q,
             "epsilon": epsilon,
@@ -512,13 +505,7 @@ class Session:
         ClippedValue, BoundedValue (with `bounds`) or Groups
             With `by`: rows with item and release.
         """
-        rows = {
-            "column": column,
-            "where": where,
-            "by": by,
-            "domain": domain,
-            "groups_per_unit": groups_per_unit,
-        }
+        rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
         options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
         found: ClippedValue | BoundedValue | Groups = self._numbers("sum", rows, options, progress, bounds)
         return found
@@ -556,15 +543,50 @@ class Session:
         ClippedValue, BoundedValue (with `bounds`) or Groups
             With `by`: rows with item and release.
         """
-        rows = {
-            "column": column,
-            "where": where,
-            "by": by,
-            "domain": domain,
-            "groups_per_unit": groups_per_unit,
-        }
+        rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
         options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
         found: ClippedValue | BoundedValue | Groups = self._numbers("mean", rows, options, progress, bounds)
+        return found
+
+    @no_remnants
+    def variance(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        cap: Number,
+        lower: Number | None = 0.0,
+        growth: Number = 1.05,
+        unit: Number = 1.0,
+        where: str | None = None,
+        by: str | None = None,
+        domain: Any = None,
+        groups_per_unit: int | None = None,
+        progress: Progress | None = None,
+    ) -> VarianceValue | Groups:
+        """Release the variance and the standard deviation of a column without a bound to guess.
+
+        It is found as for `mean`, from totals of squares under one charge. Missing numbers do not count.
+        Parameters and errors as for `mean`.
+
+        Returns
+        -------
+        VarianceValue or Groups
+            With `by`: rows with item and release.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> import sordino as sd
+        >>> ages = pl.DataFrame({"age": [20, 35, 50, 65, 80] * 400})
+        >>> session = sd.Session(ages, unit=sd.PrivacyUnit.row(), entropy=sd.Seeded(7))
+        >>> spread = session.variance("age", epsilon=1, cap=1000)
+        >>> 15 < spread.standard_deviation < 27
+        True
+        """
+        rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
+        options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
+        found: VarianceValue | Groups = self._numbers("variance", rows, options, progress)
         return found
 
     @no_remnants
@@ -789,16 +811,16 @@ class Session:
     def _numbers(
         self,
         name: Any,
-        rows: dict[str, Any],
+        rows: Rows,
         options: dict[str, Any],
         progress: Progress | None,
         bounds: Any = None,
     ) -> Any:
         # A release of counts need not load these.
-        from sordino.session.plan_numbers import Rows, plan_numbers  # noqa: PLC0415
+        from sordino.session.plan_numbers import plan_numbers  # noqa: PLC0415
 
         salt, ends = self._desk.salt(), checked_bounds(name, bounds)
-        about = (name, self._desk.source, self._desk.unit, Rows(**rows))
+        about = (name, self._desk.source, self._desk.unit, rows)
         if ends is None:
             return self._do(plan_numbers(*about, salt=salt, **options), progress)
         from sordino.session.plan_bounded import plan_bounded  # noqa: PLC0415
