@@ -96,10 +96,10 @@ def answer_lines(
     """
     # Not in the generator itself: the check has to run at once, before anything is read.
     check_delimiter(delimiter)
-    return _answers(read, _Lines(delimiter.encode(), encoding))
+    return _read_answers(read, _Lines(delimiter.encode(), encoding))
 
 
-def _answers(read: Callable[[int], bytes], lines: _Lines) -> Iterator[list[Answer]]:
+def _read_answers(read: Callable[[int], bytes], lines: _Lines) -> Iterator[list[Answer]]:
     while piece := read(PIECE):
         yield from lines.take(piece)
     yield from lines.end()

@@ -70,12 +70,12 @@ class CsvFormat:
 
     def __post_init__(self) -> None:
         name = "CsvFormat."
-        if not _one_byte(self.delimiter):
+        if not _is_one_usable_character(self.delimiter):
             raise InvalidParameter(
                 f"{name}delimiter must be one ASCII character other "
                 f"than CR, LF and NUL; got {shown(self.delimiter)}."
             )
-        if self.quote != "" and (not _one_byte(self.quote) or self.quote == self.delimiter):
+        if self.quote != "" and (not _is_one_usable_character(self.quote) or self.quote == self.delimiter):
             raise InvalidParameter(
                 f"{name}quote must be one ASCII character other than CR, LF, NUL and the delimiter, "
                 f"or the empty text; got {shown(self.quote)}."
@@ -93,5 +93,5 @@ class CsvFormat:
             raise InvalidParameter(f"{name}columns must be a tuple of texts; got {shown(self.columns)}.")
 
 
-def _one_byte(value: object) -> bool:
+def _is_one_usable_character(value: object) -> bool:
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in "\r\n\0"

@@ -34,7 +34,7 @@ def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes
     at = 0
     while True:
         if quote and line.startswith(quote, at):
-            end = _closing(line, at + 1, quote)
+            end = _find_closing_quote(line, at + 1, quote)
             if end is None or not (end + 1 == len(line) or line.startswith(delimiter, end + 1)):
                 yield None
                 return
@@ -54,7 +54,7 @@ def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes
         at += 1
 
 
-def _closing(line: bytes, at: int, quote: bytes) -> int | None:
+def _find_closing_quote(line: bytes, at: int, quote: bytes) -> int | None:
     """Return the place of the quote that closes the field whose text begins at `at`, or None."""
     while (at := line.find(quote, at)) >= 0:
         # A doubled quote is one quote of the text, and closes nothing.

@@ -121,21 +121,28 @@ def record_blocks(
     for block in shortened_blocks(read, BLOCK):
         lines = without_marks(block) if form.encoding == "utf-8" else block
         # The quick way only saves time: it gives up on blocks that need the rules about quotes or long lines.
-        numbers, units = _quickly(lines, form, fields) or _read(lines, form, fields)
+        numbers, units = _read_unquoted_records(lines, form, fields) or _read_records_by_rule(
+            lines, form, fields
+        )
         yield numbers if rows is None else rows.kept(numbers, units)
 
 
-def _quickly(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]] | None:
-    """Return what `_read` returns if no line has a quote or is too long; None for other blocks."""
+def _read_unquoted_records(
+    block: bytes, form: CsvFormat, fields: Fields
+) -> tuple[Values, list[bytes | None]] | None:
+    """Return what `_read_records_by_rule` returns.
+
+    None for blocks in which a line has a quote or is too long.
+    """
     if form.quote and form.quote.encode() in block:
         return None
     lines = (block.replace(b"\r\n", b"\n") if b"\r" in block else block).split(b"\n")[:-1]
     if max(map(len, lines)) > LONGEST:
         return None
-    delimiter, null = form.delimiter.encode(), _null(form)
+    delimiter, null = form.delimiter.encode(), _encode_null_text(form)
     units: list[bytes | None] = []
     if fields.unit is not None:
-        sides = [_sides(line, delimiter, fields.unit) for line in lines]
+        sides = [_split_off_unit(line, delimiter, fields.unit) for line in lines]
         units = [None if not unit or unit == null else unit for unit, _ in sides]
         lines = [private for _, private in sides]
     place, matches = fields.number, NUMBER.fullmatch
@@ -145,14 +152,14 @@ def _quickly(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, lis
     return np.array([float(text) if matches(text) and text != null else math.nan for text in texts]), units
 
 
-def _read(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]]:
+def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]]:
     """Return number and unit of each line, by the rules, one after the other."""
-    delimiter, quote, null = form.delimiter.encode(), form.quote.encode(), _null(form)
+    delimiter, quote, null = form.delimiter.encode(), form.quote.encode(), _encode_null_text(form)
     numbers, units = list[float](), list[bytes | None]()
     for line in block.split(b"\n")[:-1]:
         private = line.removesuffix(b"\r")
         if fields.unit is not None:
-            unit, private = _sides(private, delimiter, fields.unit)
+            unit, private = _split_off_unit(private, delimiter, fields.unit)
             name = public_text(unit, quote) if len(unit) <= LONGEST else None
             units.append(None if not name or name == null else name)
         # Fields behind a misplaced quote are missing: the fields end there, and `next` returns its default.
@@ -162,7 +169,7 @@ def _read(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[b
     return np.array(numbers), units
 
 
-def _sides(line: bytes, delimiter: bytes, unit: Literal["first", "last"]) -> tuple[bytes, bytes]:
+def _split_off_unit(line: bytes, delimiter: bytes, unit: Literal["first", "last"]) -> tuple[bytes, bytes]:
     """Return the field of the unit, and what is private; without a delimiter there is no unit."""
     if unit == "first":
         field, found, private = line.partition(delimiter)
@@ -171,7 +178,7 @@ def _sides(line: bytes, delimiter: bytes, unit: Literal["first", "last"]) -> tup
     return (field, private) if found else (b"", line)
 
 
-def _null(form: CsvFormat) -> bytes:
+def _encode_null_text(form: CsvFormat) -> bytes:
     """Return the NULL text as bytes; one that the encoding lacks stands in no field."""
     try:
         return form.null.encode(form.encoding)

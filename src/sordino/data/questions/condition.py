@@ -29,7 +29,7 @@ class Constant:
     size: int = 1
 
 
-class _Inner:
+class _InnerNode:
     """A node with others below it."""
 
     @property
@@ -45,7 +45,7 @@ class _Inner:
 
 @final
 @dataclass(frozen=True)
-class Negative(_Inner):
+class Negative(_InnerNode):
     """Minus an operand."""
 
     operand: Node
@@ -53,7 +53,7 @@ class Negative(_Inner):
 
 @final
 @dataclass(frozen=True)
-class Arithmetic(_Inner):
+class Arithmetic(_InnerNode):
     """`first`, then one operator and operand after the other, from left to right."""
 
     first: Node
@@ -67,7 +67,7 @@ class Arithmetic(_Inner):
 
 @final
 @dataclass(frozen=True)
-class TryCast(_Inner):
+class TryCast(_InnerNode):
     """An operand converted to another type; NULL where that is impossible."""
 
     operand: Node
@@ -76,7 +76,7 @@ class TryCast(_Inner):
 
 @final
 @dataclass(frozen=True)
-class Comparison(_Inner):
+class Comparison(_InnerNode):
     """Two operands with an operator between them, LIKE among the operators."""
 
     left: Node
@@ -86,7 +86,7 @@ class Comparison(_Inner):
 
 @final
 @dataclass(frozen=True)
-class IsNull(_Inner):
+class IsNull(_InnerNode):
     """Whether an operand is NULL."""
 
     operand: Node
@@ -94,7 +94,7 @@ class IsNull(_Inner):
 
 @final
 @dataclass(frozen=True)
-class Not(_Inner):
+class Not(_InnerNode):
     """The opposite; NULL stays NULL."""
 
     operand: Node
@@ -102,7 +102,7 @@ class Not(_Inner):
 
 @final
 @dataclass(frozen=True)
-class Connected(_Inner):
+class Connected(_InnerNode):
     """Two operands or more, all joined by AND or all by OR."""
 
     operator: str

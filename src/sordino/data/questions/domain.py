@@ -24,7 +24,7 @@ from sordino.data.sources.source import AS_LABELS, Source, described
 from sordino.data.sources.words import FLOATS
 from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, UnsafePredicate
 
-_FARTHEST = 1 << 62  # whole numbers of a column have 64 bits
+_LARGEST_RANGE_END = 1 << 62  # whole numbers of a column have 64 bits
 
 
 @final
@@ -103,7 +103,7 @@ class Domain:
         """
         if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
             raise InvalidParameter(f"A domain must be a list of labels; got {shown(labels)}.")
-        return cls("list", "list", known=_sorted(map(label_text, labels), "The list"))
+        return cls("list", "list", known=_sort_labels(map(label_text, labels), "The list"))
 
     @classmethod
     def range(cls, start: int, stop: int) -> Domain:
@@ -123,7 +123,7 @@ class Domain:
             If they are no such numbers.
         """
         for name, value in (("start", start), ("stop", stop)):
-            if not _is_whole(value) or abs(value) > _FARTHEST:
+            if not _is_whole_number(value) or abs(value) > _LARGEST_RANGE_END:
                 raise InvalidParameter(
                     f"Domain.range.{name} must be a whole number between -2^62 and 2^62; got {shown(value)}."
                 )
@@ -231,7 +231,7 @@ class Domain:
         if self.known is not None or self.kind in {"assumed public", "range"}:
             return self
         if self.query is not None:
-            return replace(self, known=_sorted(labels_of_query(self.query, source), "The domain query"))
+            return replace(self, known=_sort_labels(labels_of_query(self.query, source), "The domain query"))
         path = self.path or Path()
         if not path.is_file():
             raise DataSourceError(f"The domain file must exist; got {path}.")
@@ -243,7 +243,7 @@ class Domain:
             )
         column, labels = self._file_labels(path)
         return replace(
-            self, origin=f"file {path}, column {column}", known=_sorted(labels, f"The file {path}")
+            self, origin=f"file {path}, column {column}", known=_sort_labels(labels, f"The file {path}")
         )
 
     def _file_labels(self, path: Path) -> tuple[str, Iterable[str | None]]:
@@ -251,7 +251,7 @@ class Domain:
             return labels_of_parquet(path, self.column)
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
-                rows = csv.reader(_bounded_lines(file), strict=True)
+                rows = csv.reader(_read_bounded_lines(file), strict=True)
                 # The file is public, so this reader may be stricter
                 # than the one for private rows: it refuses bad quotes.
                 names = next(rows, [])
@@ -265,7 +265,7 @@ class Domain:
             ) from None
 
 
-def _bounded_lines(file: TextIO) -> Iterator[str]:
+def _read_bounded_lines(file: TextIO) -> Iterator[str]:
     """Yield the lines of a file, and stop at one that is too long before it is in memory."""
     while line := file.readline(LONGEST + 1):
         if len(line) > LONGEST:
@@ -305,11 +305,11 @@ def label_text(value: Any) -> str | None:
     )
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole_number(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _sorted(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
+def _sort_labels(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
     found = sorted({label for label in labels if label is not None})
     if not found:
         raise InvalidParameter(f"{what} must have one label or more; got none.")
@@ -343,7 +343,7 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
         )
     with engine() as opened:
         # Before the query runs, and before the engine may open anything: which files could it mean?
-        files = _files(opened, query)
+        files = _find_named_files(opened, query)
         for path in files:
             if source.holds(path):
                 raise UnsafePredicate(
@@ -362,7 +362,7 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
             raise InvalidParameter(
                 f"The domain query must run; the engine says: {str(error).splitlines()[0]}"
             ) from None
-        return _labels(opened, "SELECT * FROM domain", "the domain query")
+        return _fetch_labels(opened, "SELECT * FROM domain", "the domain query")
 
 
 def labels_of_parquet(path: Path, column: str | None) -> tuple[str, list[str | None]]:
@@ -371,10 +371,12 @@ def labels_of_parquet(path: Path, column: str | None) -> tuple[str, list[str | N
         opened.close_doors([path.absolute()])
         rows = f"SELECT * FROM read_parquet({literal(str(path.absolute()))}, hive_partitioning = false)"
         name = one_column(list(described(opened, rows, str(path))), column, path)
-        return name, _labels(opened, f"SELECT {quoted(name)} FROM ({rows})", f"column {name!r} of {path}")
+        return name, _fetch_labels(
+            opened, f"SELECT {quoted(name)} FROM ({rows})", f"column {name!r} of {path}"
+        )
 
 
-def _labels(opened: Engine, select: str, what: str) -> list[str | None]:
+def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
     schema = described(opened, select, what)
     kind = next(iter(schema.values()))
     if len(schema) != 1 or not AS_LABELS.fullmatch(kind) or kind in FLOATS:
@@ -389,7 +391,7 @@ def _labels(opened: Engine, select: str, what: str) -> list[str | None]:
     return [row[0] for row in rows]
 
 
-def _files(opened: Engine, query: str) -> list[Path]:
+def _find_named_files(opened: Engine, query: str) -> list[Path]:
     """Return every file that a text in the query could mean."""
     try:
         statements = opened.connection.extract_statements(query)
@@ -403,7 +405,7 @@ def _files(opened: Engine, query: str) -> list[Path]:
     if tree.get("error"):
         raise UnsafePredicate(f"A domain query must be a plain SELECT statement; got {shown(query)}.")
     found: dict[Path, None] = {}
-    for word in _texts(tree):
+    for word in _walk_texts(tree):
         if "\0" not in word and len(word) < 4096:
             # A pattern counts as all files that it matches: one of them could be the source. It may be
             # absolute, which `Path.glob` refuses.
@@ -421,16 +423,16 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _texts(tree: Any) -> Iterator[str]:
+def _walk_texts(tree: Any) -> Iterator[str]:
     """Yield every string of a parsed query."""
     if isinstance(tree, str):
         yield tree
     elif isinstance(tree, dict):
-        yield from _each(tree.values())
+        yield from _walk_texts_of_parts(tree.values())
     elif isinstance(tree, list):
-        yield from _each(tree)
+        yield from _walk_texts_of_parts(tree)
 
 
-def _each(parts: Iterable[Any]) -> Iterator[str]:
+def _walk_texts_of_parts(parts: Iterable[Any]) -> Iterator[str]:
     for part in parts:
-        yield from _texts(part)
+        yield from _walk_texts(part)

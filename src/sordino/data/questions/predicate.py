@@ -254,7 +254,7 @@ class _Parser:
         name = self._take()
         kind = name.text.upper()
         if name.kind != "word":
-            raise refuse(_shown(name), name.position)
+            raise refuse(_describe_token(name), name.position)
         if kind in {"DECIMAL", "NUMERIC"}:
             self._expect("(")
             width, scale = self._digits(38), 0
@@ -272,7 +272,7 @@ class _Parser:
     def _digits(self, most: int) -> int:
         word = self._take()
         if word.kind != "number" or not re.fullmatch("[0-9]{1,2}", word.text) or int(word.text) > most:
-            raise refuse(_shown(word), word.position)
+            raise refuse(_describe_token(word), word.position)
         return int(word.text)
 
     def _deeper(self, parse_rest: Callable[[], Node]) -> Node:
@@ -310,10 +310,10 @@ class _Parser:
             raise self._refusal()
 
     def _refusal(self) -> UnsafePredicate:
-        return refuse(_shown(self._next), self._next.position)
+        return refuse(_describe_token(self._next), self._next.position)
 
 
-def _shown(word: Token) -> str:
+def _describe_token(word: Token) -> str:
     return word.text if word.kind == "end" else ascii(word.text[:20])
 
 
@@ -425,12 +425,12 @@ def tokens(predicate: str) -> list[Token]:
 def render_total(condition: Node) -> str:
     """Return SQL that is true or false for every row, and never fails."""
     # NULL counts as false, so that whether a row is kept is never left open.
-    return f"COALESCE({_as_condition(condition, _tried)}, FALSE)"
+    return f"COALESCE({_render_truth(condition, _write_in_try)}, FALSE)"
 
 
 def render_plain(condition: Node) -> str:
     """Return SQL without any TRY: what does not fit the declared types is an error there."""
-    return _rendered(condition, _plain)
+    return _render_node(condition, _write_without_try)
 
 
 def render_operands(condition: Node) -> list[str]:
@@ -439,19 +439,21 @@ def render_operands(condition: Node) -> list[str]:
     That is an operand of AND, OR or NOT, or the whole predicate.
     """
     values = [
-        _rendered(node, _plain) for node in (condition, *_operands_inside(condition)) if _is_value(node)
+        _render_node(node, _write_without_try)
+        for node in (condition, *_walk_condition_operands(condition))
+        if _is_value(node)
     ]
     return list(dict.fromkeys(values))
 
 
-def _operands_inside(node: Node) -> Iterator[Node]:
+def _walk_condition_operands(node: Node) -> Iterator[Node]:
     """Yield what AND, OR and NOT connect, anywhere in a tree."""
     if isinstance(node, Connected):
         yield from node.operands
     elif isinstance(node, Not):
         yield node.operand
     for part in parts_of(node):
-        yield from _operands_inside(part)
+        yield from _walk_condition_operands(part)
 
 
 def _is_value(node: Node) -> bool:
@@ -461,31 +463,31 @@ def _is_value(node: Node) -> bool:
     return isinstance(node, Column | Negative | Arithmetic | TryCast)
 
 
-def _tried(operator: str) -> str:
+def _write_in_try(operator: str) -> str:
     return f"TRY{operator}"
 
 
-def _plain(operator: str) -> str:
+def _write_without_try(operator: str) -> str:
     return operator
 
 
-def _as_condition(node: Node, attempt: Callable[[str], str]) -> str:
+def _render_truth(node: Node, attempt: Callable[[str], str]) -> str:
     """Return SQL for an operand of AND, OR or NOT."""
-    sql = _rendered(node, attempt)
+    sql = _render_node(node, attempt)
     return attempt(f"(CAST({sql} AS BOOLEAN))") if _is_value(node) else sql
 
 
-def _rendered(node: Node, attempt: Callable[[str], str]) -> str:
+def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
     """Return SQL for a node; `attempt` is handed each operator that can fail, in parentheses."""
 
     def inside(part: Node) -> str:
-        return _rendered(part, attempt)
+        return _render_node(part, attempt)
 
     match node:
         case Column():
             sql = f"c{node.index}"
         case Constant():
-            sql = _literal(node)
+            sql = _render_constant(node)
         case Negative():
             # The blank keeps two minus signs from becoming a comment.
             sql = attempt(f"(- {inside(node.operand)})")
@@ -501,15 +503,15 @@ def _rendered(node: Node, attempt: Callable[[str], str]) -> str:
         case IsNull():
             sql = f"({inside(node.operand)} IS NULL)"
         case Not():
-            sql = f"(NOT {_as_condition(node.operand, attempt)})"
+            sql = f"(NOT {_render_truth(node.operand, attempt)})"
         case Connected():
             sql = (
-                f"({f' {node.operator} '.join(_as_condition(operand, attempt) for operand in node.operands)})"
+                f"({f' {node.operator} '.join(_render_truth(operand, attempt) for operand in node.operands)})"
             )
     return sql
 
 
-def _literal(constant: Constant) -> str:
+def _render_constant(constant: Constant) -> str:
     if constant.kind == "text":
         return literal(constant.text)
     # In parentheses: a sign in front of a number must not meet the operator before it.

@@ -69,11 +69,11 @@ class RecordQuestion:
             If anything fails, always with the same message.
         """
         rows = None if self.unit.max_rows is None else UnitRows(self.unit.max_rows)
-        reader = _reader(self.source)
+        reader = _find_ordered_reader(self.source)
         yield from (
             self._table(rows, progress)
             if self.fields is None
-            else _lines(reader, self.fields, rows, progress)
+            else _read_record_files(reader, self.fields, rows, progress)
         )
         if progress is not None:
             progress(100.0)
@@ -83,7 +83,9 @@ class RecordQuestion:
 
             def begin(announce: Any) -> Engine:
                 # Ordered, because the order of records is part of the answer.
-                opened = stack.enter_context(scanning(_reader(self.source), self.indices, ordered=True))
+                opened = stack.enter_context(
+                    scanning(_find_ordered_reader(self.source), self.indices, ordered=True)
+                )
                 announce(opened)
                 opened.begin(self.sql)
                 return opened
@@ -102,14 +104,14 @@ class RecordQuestion:
                     progress(opened.progress())
 
 
-def _reader(source: Source) -> Any:
+def _find_ordered_reader(source: Source) -> Any:
     """Return the reader of a source whose rows have an order of their own; None if they have none."""
     if source.kind == "relation" or not isinstance(source.backend, ReaderBackend):
         return None
     return source.backend.reader
 
 
-def _lines(
+def _read_record_files(
     reader: CsvReader, fields: Fields, rows: UnitRows | None, progress: Progress | None
 ) -> Iterator[Values]:
     form, total, done = reader.format, 1, 0
@@ -159,7 +161,7 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
             "randomize needs a source whose number of rows is public: stored rows; got a view, a relation or "
             "a lazy frame, where one row may decide whether there is another one. Store the rows first."
         )
-    reader = _reader(source)
+    reader = _find_ordered_reader(source)
     if reader is None:
         raise InvalidParameter(
             "randomize needs a source whose rows have an order: files or a "

@@ -47,7 +47,7 @@ class ScoreFile:
         DataSourceError
             If a line breaks a rule about public things, or there is no candidate.
         """
-        labels, [values] = _columns(self.fields)
+        labels, [values] = _read_labels_and_columns(self.fields)
         return Scores(values, labels)
 
 
@@ -81,12 +81,14 @@ class MarkerFile:
         DataSourceError
             If a line breaks a rule about public things, or there is no marker.
         """
-        labels, [first, second] = _columns(self.fields)
+        labels, [first, second] = _read_labels_and_columns(self.fields)
         # The file has its columns in one order, and `b` and `c` may have been named in the other one.
         return MarkerCounts(*((second, first) if self.swapped else (first, second)), labels)
 
 
-def _columns(fields: PrivateFields) -> tuple[tuple[str, ...] | None, list[NDArray[np.float64]]]:
+def _read_labels_and_columns(
+    fields: PrivateFields,
+) -> tuple[tuple[str, ...] | None, list[NDArray[np.float64]]]:
     """Return the labels, and the numbers of each private column."""
     columns: list[list[float]] = [[] for _ in range(fields.count)]
     labels: list[str] = []

@@ -46,7 +46,7 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
                 "Give PrivacyUnit.max_rows (--max-rows), or count distinct units instead."
             )
         bound = unit.max_rows
-    return Sensitivity(bound=bound, monotone=_monotone(unit), adjacency=unit.adjacency, step=1)
+    return Sensitivity(bound=bound, monotone=_is_monotone(unit), adjacency=unit.adjacency, step=1)
 
 
 def together(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
@@ -62,10 +62,10 @@ def together(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
         # A replaced unit takes its items away and brings others: twice as many counts can move.
         most = min(k, cap if unit.adjacency == "add-remove" else 2 * cap)
     return Sensitivity(
-        bound=most, monotone=_monotone(unit), adjacency=unit.adjacency, norm="l1", step=1, size=k
+        bound=most, monotone=_is_monotone(unit), adjacency=unit.adjacency, norm="l1", step=1, size=k
     )
 
 
-def _monotone(unit: PrivacyUnit) -> bool:
+def _is_monotone(unit: PrivacyUnit) -> bool:
     # A unit that is added lowers no count. A replaced one can lower one count and raise another.
     return unit.adjacency == "add-remove"

@@ -274,11 +274,11 @@ def prepare_numbers(
         words=words,
         rows=rows,
     )
-    _rehearse(question)
+    _rehearse_numbers(question)
     return question
 
 
-def _rehearse(question: NumberQuestion) -> None:
+def _rehearse_numbers(question: NumberQuestion) -> None:
     """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
     # All queries are asked, also those that are seldom needed:
     # after the charge none of them may fail for its plan.

@@ -154,11 +154,11 @@ class Engine:
         tables = f"WITH rows AS ({self.rows})"
         if labels is not None:
             # Made once, because the engine asks for the stream several times.
-            batch = _numbered(labels)
+            batch = _number_labels(labels)
             self.connection.register("label_text", TextStream("line", lambda: iter([batch])))
             tables += (
-                f", labels AS (SELECT CAST(left(line, {_WIDTH}) AS BIGINT) AS position,"
-                f" substr(line, {_WIDTH + 1}) AS label FROM label_text)"
+                f", labels AS (SELECT CAST(left(line, {_POSITION_DIGITS}) AS BIGINT) AS position,"
+                f" substr(line, {_POSITION_DIGITS + 1}) AS label FROM label_text)"
             )
         return self.connection.execute(f"{tables} {question}").fetchnumpy()
 
@@ -202,13 +202,13 @@ class Engine:
 
 
 # How many digits the position of a label has in front of its text.
-_WIDTH = 12
+_POSITION_DIGITS = 12
 
 
-def _numbered(labels: Sequence[str]) -> Batch:
+def _number_labels(labels: Sequence[str]) -> Batch:
     """Return labels as one column of texts, each with its position in front."""
     # Positions are written down, because the engine need not keep the order of rows.
-    texts = [f"{position:0{_WIDTH}d}{label}" for position, label in enumerate(labels)]
+    texts = [f"{position:0{_POSITION_DIGITS}d}{label}" for position, label in enumerate(labels)]
     data = "".join(texts).encode()
     # Sizes are those of the bytes. If all texts are ASCII, the lengths of the texts will do, which is faster.
     sizes = map(len, texts if len(data) == sum(map(len, texts)) else map(str.encode, texts))

@@ -38,7 +38,7 @@ class NumberWords:
     steps: Callable[[NumberKind, Sequence[StepRange], str, bool], str]
 
 
-def _number(index: int, kind: NumberKind) -> str:
+def _write_embedded_number(index: int, kind: NumberKind) -> str:
     """Return the number of the column c<index>.
 
     Floats are without NaN and with one zero, before anything compares or ranks them.
@@ -58,7 +58,7 @@ def _number(index: int, kind: NumberKind) -> str:
 
 EMBEDDED = NumberWords(
     words=EMBEDDED_WORDS,
-    number=_number,
+    number=_write_embedded_number,
     buckets=bucket_queries,
     steps=step_query,
 )

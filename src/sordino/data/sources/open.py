@@ -94,7 +94,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         file, hash_sign, table = rest.rpartition("#")
         if not (hash_sign and file and table):
             raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(path)}.")
-        where = Path(_absolute(file))
+        where = Path(_make_absolute(file))
         database, columns = open_database(where, table)
         identity = f"duckdb:{where}#{duckdb_table(table)}"
         return Source(
@@ -115,8 +115,8 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."
         )
     # What is opened is what the ledger calls it, also where `..` stands behind a link.
-    path = _absolute(path)
-    files = _expanded(path)
+    path = _make_absolute(path)
+    files = _expand_pattern(path)
     kinds = {file.suffix.lower() for file in files}
     if kinds <= PARQUET:
         parquet, columns = open_parquet(files)
@@ -130,11 +130,11 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
     )
 
 
-def _absolute(path: str) -> str:
+def _make_absolute(path: str) -> str:
     return os.path.normpath(Path(path).absolute())
 
 
-def _expanded(path: str) -> list[Path]:
+def _expand_pattern(path: str) -> list[Path]:
     """Return the files of a path or pattern, sorted; a file with several names counts once."""
     # A file that exists is meant by its name, even if the name looks
     # like a pattern. Not `Path.glob`: it takes no absolute pattern.

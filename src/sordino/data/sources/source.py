@@ -44,7 +44,7 @@ Asked = Sequence[tuple[str, Sequence[str] | None]]
 """Questions with their labels."""
 
 
-_UNTRIED = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
+_TYPES_BEYOND_TRY = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
 """Types on some values of which the engine fails in a way that TRY does not catch, or ends the process."""
 
 
@@ -67,7 +67,7 @@ class ReaderBackend:
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
-        return _scan(self.reader, indices)
+        return _scan_in_engine(self.reader, indices)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
         """Ask a fresh engine."""
@@ -75,7 +75,7 @@ class ReaderBackend:
 
 
 @contextmanager
-def _scan(reader: Reader, indices: Sequence[int]) -> Iterator[Scan]:
+def _scan_in_engine(reader: Reader, indices: Sequence[int]) -> Iterator[Scan]:
     with scanning(reader, indices) as opened:
         yield opened
 
@@ -142,7 +142,7 @@ class Source:
         hint = (
             f"Did you mean {' or '.join(map(repr, meant))}?"
             if meant
-            else f"The columns are {_listed(names)}."
+            else f"The columns are {_list_column_names(names)}."
         )
         raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}. {hint}")
 
@@ -183,12 +183,12 @@ class Source:
             )
         predicate = parse(where, lambda name: self.index(name, role, any_case=True))
         kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
-        if any(_UNTRIED.search(kind) for kind in kinds.values()):
+        if any(_TYPES_BEYOND_TRY.search(kind) for kind in kinds.values()):
             raise InvalidParameter(
                 f"{role} must not use a column of type BIGNUM, GEOMETRY or VARIANT, on some values of which "
                 f"the engine fails; got {shown(where)}. Convert it at its source, for example to a text."
             )
-        if not _binds(predicate, kinds):
+        if not _fits_declared_types(predicate, kinds):
             names = list(self.columns)
             used = (
                 ", ".join(f"{names[index]} {shown(kind)[1:-1]}" for index, kind in kinds.items())
@@ -214,10 +214,10 @@ class Source:
 
     def holds(self, path: Path) -> bool:
         """Tell whether a file is one of those that hold the private rows, under whatever name."""
-        return any(_same_file(path, file) for file in self.files)
+        return any(_is_same_file(path, file) for file in self.files)
 
 
-def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
+def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
     """Plan and run the predicate on one row of nothing but NULL, with and without TRY.
 
     What fails there fails because of public things: the predicate and the declared types.
@@ -243,7 +243,7 @@ def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
     return all(described[0][1] == "BOOLEAN" for described in types)
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def _is_same_file(one: Path, other: Path) -> bool:
     # By the resolved path and by the file itself, because hard links have different paths.
     try:
         return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
@@ -251,7 +251,7 @@ def _same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_column_names(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
@@ -273,7 +273,7 @@ def described(opened: Engine, select: str, what: str) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in rows}
 
 
-_LENT = re.compile(
+_PORTABLE_TYPE = re.compile(
     r"VARCHAR|BLOB|BOOLEAN|U?(?:TINY|SMALL|BIG)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)"
     r"|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE"
 )
@@ -281,12 +281,13 @@ _LENT = re.compile(
 
 
 def sent(types: Sequence[str], indices: Sequence[int]) -> str:
-    """Return the columns c<index> as an engine sends them: values of types outside `_LENT` travel as texts.
+    """Return the columns c<index> as an engine sends them.
 
-    Something is sent for each row, even if no column is used.
+    Values of types outside `_PORTABLE_TYPE` travel as texts. Something is sent for each row, even if no
+    column is used.
     """
     columns = (
-        f"c{index}" if _LENT.fullmatch(types[index]) else f"CAST(c{index} AS VARCHAR) AS c{index}"
+        f"c{index}" if _PORTABLE_TYPE.fullmatch(types[index]) else f"CAST(c{index} AS VARCHAR) AS c{index}"
         for index in indices
     )
     return ", ".join(columns) or "1 AS c"
@@ -299,7 +300,7 @@ def received(types: Sequence[str], indices: Sequence[int]) -> str:
     """
     columns = (
         f"c{index}"
-        if _LENT.fullmatch(types[index])
+        if _PORTABLE_TYPE.fullmatch(types[index])
         else f"TRY(TRY_CAST(c{index} AS {types[index]})) AS c{index}"
         for index in indices
     )
