@@ -29,7 +29,7 @@ BLOCK = 1 << 21
 """Bytes read at once: enough for the engine to work in parallel, little enough to stay in cache."""
 
 MARK = b"\xef\xbb\xbf"
-"""A byte order mark in UTF-8. One that begins a line is no part of it, wherever the line stands.
+"""A byte order mark in UTF-8. One that begins a line of a table is no part of it, wherever the line stands.
 
 If that held for the first line alone, a row put before that line would change what it says.
 """
@@ -50,6 +50,7 @@ class Batch(NamedTuple):
 
 def kept(line: bytes, encoding: Encoding) -> bool:
     """Tell whether one line, without its end, is kept."""
+    # All four tests look at this line alone, so no line can keep or drop another one.
     return 0 < len(line) <= LONGEST and b"\0" not in line and _can_decode(line, encoding)
 
 
@@ -118,6 +119,7 @@ def kept_blocks(
     """
     for path in paths:
         with path.open("rb") as file:
+            # Fields are matched to columns by their places: another header would give them other names.
             if header is not None and first_line(file, encoding) != header:
                 raise OSError("the header changed after the source was opened")
             for block in _read_whole_lines(file, read):
@@ -132,6 +134,7 @@ def without_marks(block: bytes) -> bytes:
     """Return whole lines without the byte order mark that may begin each of them."""
     if MARK not in block:
         return block
+    # The block begins a line, and each LF in it ends one: these are all places where a line can begin.
     return block.removeprefix(MARK).replace(b"\n" + MARK, b"\n")
 
 
@@ -151,6 +154,7 @@ def _read_whole_lines(file: BinaryIO, read: Callable[[int], None]) -> Iterator[b
             fresh, skipping = fresh[end + 1 :], False
         cut = fresh.rfind(b"\n") + 1
         if cut:
+            # Cut behind the last LF, so that no line is split between two blocks.
             yield _end_lines_by_lf(rest + fresh[:cut])
             rest = fresh[cut:]
         else:

@@ -1,4 +1,8 @@
-"""Reads CSV files as rows: lines come from `_lines`, fields from `_csv_fields`, rules from `_csv_format`."""
+"""Reads CSV files as rows.
+
+Lines come from `lines`, the rules stand in `csv_format`, and fields are found here, for a block of lines at
+once.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,9 @@ class CsvReader:
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the fields at `indices` to the engine and return the SELECT that names them."""
         done = [0]
+        # Sizes are only for the progress. At least 1: it is a divisor, and all files may be empty.
         total = max(1, sum(path.stat().st_size for path in self.files))
+        # Each field once and in ascending order, as `field_texts` wants them.
         places = sorted(set(indices))
 
         def read(size: int) -> None:
@@ -111,6 +117,7 @@ def _declare_text_columns(names: Sequence[str], where: str) -> dict[str, str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataSourceError(f"Column names must be different; {where} has {twice[0]!r} more than once.")
+    # All columns are texts. A type that was found out from rows would depend on them.
     return dict.fromkeys(names, "VARCHAR")
 
 
@@ -136,6 +143,7 @@ def _field_pattern(form: CsvFormat) -> str:
 
 
 def _write_field_or_null(field: str, null: str) -> str:
+    # Both tests see the text without its quotes: a quoted field is NULL where a bare one would be.
     empty = f"nullif({field}, '')"
     return f"nullif({empty}, {literal(null)})" if null else empty
 
@@ -148,7 +156,7 @@ def _write_field_or_null(field: str, null: str) -> str:
 # Here a field is two places in the bytes of the block. So the memory is a fixed multiple of the block,
 # whatever the block holds: some arrays with one whole number for each line, delimiter or quote.
 #
-# What a line means is written twice: here, and for one line in `_csv.split_line`. Tests compare both with a
+# What a line means is written twice: here, and for one line in `split_line`. Tests compare both with a
 # third implementation that goes character by character.
 
 

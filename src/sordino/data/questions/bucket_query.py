@@ -78,6 +78,7 @@ class BucketQuery:
 
 def bucket_queries(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery, ...]:
     """Return the queries that count the values of a kind in buckets; the last one always succeeds."""
+    # The grid is public, so which queries there are depends on no row.
     scale = Scale.of(grid)
     if scale is None:
         return (_write_search_query(kind, grid),)

@@ -40,6 +40,7 @@ class _InnerNode:
     @cached_property
     def size(self) -> int:
         """How many operators and operands are written out for it; the parser limits this."""
+        # Kept once it is known: each node above asks for it, and so the whole tree is counted only once.
         return self.operators + sum(part.size for part in parts_of(cast("Node", self)))
 
 
@@ -48,6 +49,7 @@ class _InnerNode:
 class Negative(_InnerNode):
     """Minus an operand."""
 
+    # A node of its own, because it can overflow: the least whole number of a type has no negative in it.
     operand: Node
 
 
@@ -56,6 +58,7 @@ class Negative(_InnerNode):
 class Arithmetic(_InnerNode):
     """`first`, then one operator and operand after the other, from left to right."""
 
+    # Each operator of the chain can fail by itself, so each gets a TRY of its own when this is rendered.
     first: Node
     rest: tuple[tuple[str, Node], ...]
 
@@ -79,6 +82,7 @@ class TryCast(_InnerNode):
 class Comparison(_InnerNode):
     """Two operands with an operator between them, LIKE among the operators."""
 
+    # One kind of node for all of them: each is NULL where an operand is (docs/proofs/predicates.md, E1).
     left: Node
     operator: str
     right: Node
@@ -89,6 +93,7 @@ class Comparison(_InnerNode):
 class IsNull(_InnerNode):
     """Whether an operand is NULL."""
 
+    # True or false for every operand: this never fails (docs/proofs/predicates.md, E4).
     operand: Node
 
 
@@ -105,6 +110,7 @@ class Not(_InnerNode):
 class Connected(_InnerNode):
     """Two operands or more, all joined by AND or all by OR."""
 
+    # "AND" or "OR", never both: parentheses and precedence have been read into the tree by now.
     operator: str
     operands: tuple[Node, ...]
 

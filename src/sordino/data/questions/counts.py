@@ -202,6 +202,7 @@ def prepare_counts(
         if item is None:
             raise InvalidParameter("item must name the column with the labels; got None.")
         columns["item"] = source.label_index(item, "item")
+        # Public files and queries are read now, before the charge, where what is wrong may be explained.
         domain = _require_domain(domain).resolve(source)
         if domain.numbered is not None:
             _check_range_column(source, item)
@@ -218,6 +219,7 @@ def prepare_counts(
     elif item is not None or domain is not None:
         raise InvalidParameter(f"item and domain belong to kind 'items'; got them with kind {kind!r}.")
     if unit.column is not None:
+        # Units are compared as text, as items are (docs/proofs/counts.md).
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
     predicate = None if where is None else source.predicate(where)
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
@@ -230,6 +232,7 @@ def prepare_counts(
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
     known = domain if isinstance(domain, Domain) else None
     if known is not None and known.numbered is not None:
+        # Rows whose value is not in the range are dropped here: a rule of each row by itself.
         kept = placed(kept, known.numbered.start, known.numbered.size, words, unit=unit.column is not None)
     item_text = words.label(columns["item"], kinds[columns["item"]]) if kind == "items" else "1"
     question = CountQuestion(
@@ -257,6 +260,7 @@ def _describe_salt_length(salt: Any) -> str:
 
 
 def _require_domain(domain: Any) -> Domain:
+    # Labels from the private rows would tell which of them occur. So there is no default.
     if domain is None:
         raise UnknownDomain(
             "A question about items must have a public domain: a list of labels, Domain.from_file, "
@@ -329,8 +333,10 @@ def count_query(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, words: Wo
         # The sum over no rows is NULL, and engines widen the type of sums: the answer has 64 bits anyway.
         return f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM {bounded} AS bounded"
     if kind == "units":
+        # Rows without a unit are dropped: `count(DISTINCT unit)` leaves NULL out.
         return f"SELECT count({'*' if unit.column is None else 'DISTINCT unit'}) AS n FROM {kept} AS kept"
     if unit.column is None:
+        # A row is a unit here, and has one item.
         counted = f"SELECT item, count(*) AS n FROM {kept} AS kept GROUP BY item"
     elif unit.max_rows is None:
         # DISTINCT, so that an item counts a unit once, however many of its rows have the item.

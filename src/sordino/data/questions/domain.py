@@ -127,6 +127,7 @@ class Domain:
                 raise InvalidParameter(
                     f"Domain.range.{name} must be a whole number between -2^62 and 2^62; got {shown(value)}."
                 )
+        # At most 2^52 labels, so that the size and every position are whole numbers that floats hold exactly.
         size = DOMAIN_SIZE("Domain.range: stop - start", int(stop) - int(start))
         return cls("range", f"range {start}:{stop}", numbered=Numbered(int(start), size))
 
@@ -228,8 +229,10 @@ class Domain:
         InvalidParameter, DataSourceError
             If the file or the query cannot be used.
         """
+        # A range is known by its ends. Assumed labels stand in private rows: they are read after the charge.
         if self.known is not None or self.kind in {"assumed public", "range"}:
             return self
+        # All that follows happens before the charge, and may be explained: it reads public things only.
         if self.query is not None:
             return replace(self, known=_sort_labels(labels_of_query(self.query, source), "The domain query"))
         path = self.path or Path()
@@ -250,6 +253,7 @@ class Domain:
         if path.suffix.lower() in {".parquet", ".pq"}:
             return labels_of_parquet(path, self.column)
         try:
+            # "-sig": a byte order mark in front is no part of the name of the first column.
             with path.open(encoding="utf-8-sig", newline="") as file:
                 rows = csv.reader(_read_bounded_lines(file), strict=True)
                 # The file is public, so this reader may be stricter
@@ -257,6 +261,7 @@ class Domain:
                 names = next(rows, [])
                 name = one_column(names, self.column, path)
                 position = names.index(name)
+                # An empty field is no label, as it is NULL in a CSV source. Nor is a field that a line lacks.
                 return name, [row[position] or None for row in rows if len(row) > position]
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise DataSourceError(
@@ -267,6 +272,7 @@ class Domain:
 
 def _read_bounded_lines(file: TextIO) -> Iterator[str]:
     """Yield the lines of a file, and stop at one that is too long before it is in memory."""
+    # One character more than allowed is enough to see that a line is too long.
     while line := file.readline(LONGEST + 1):
         if len(line) > LONGEST:
             raise csv.Error
@@ -310,6 +316,7 @@ def _is_whole_number(value: Any) -> bool:
 
 
 def _sort_labels(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
+    # Sorted, so that ties do not depend on the order in which the labels were given.
     found = sorted({label for label in labels if label is not None})
     if not found:
         raise InvalidParameter(f"{what} must have one label or more; got none.")
@@ -336,6 +343,7 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
     InvalidParameter
         If it fails, or does not list one column of texts, whole numbers, dates or truth values.
     """
+    # Such a source may read any file, so no query can be shown to stay away from it.
     if source.kind in {"relation", "lazy frame"}:
         raise UnsafePredicate(
             f"A domain query must not see the source, and which files a {source.kind} reads cannot be known. "
@@ -351,6 +359,7 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
                 )
         opened.close_doors([path.absolute() for path in files])
         try:
+            # Into a table, so that the query runs once: its type and its labels are both read from there.
             opened.connection.execute(f"CREATE TEMP TABLE domain AS {query}")
         except duckdb.PermissionException:
             raise UnsafePredicate(
@@ -379,6 +388,7 @@ def labels_of_parquet(path: Path, column: str | None) -> tuple[str, list[str | N
 def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
     schema = described(opened, select, what)
     kind = next(iter(schema.values()))
+    # The same types as those of items, whose values have one text each, without floats.
     if len(schema) != 1 or not AS_LABELS.fullmatch(kind) or kind in FLOATS:
         kinds = ", ".join(schema.values())
         raise InvalidParameter(
@@ -397,6 +407,7 @@ def _find_named_files(opened: Engine, query: str) -> list[Path]:
         statements = opened.connection.extract_statements(query)
     except duckdb.Error:
         raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.") from None
+    # More than one statement, or another kind of one, could do something else than list labels.
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.")
     # The engine's own parser, so that no other reading of the query decides which texts it holds.
@@ -406,6 +417,7 @@ def _find_named_files(opened: Engine, query: str) -> list[Path]:
         raise UnsafePredicate(f"A domain query must be a plain SELECT statement; got {shown(query)}.")
     found: dict[Path, None] = {}
     for word in _walk_texts(tree):
+        # Other texts are names of no file: paths hold no NUL, and are no longer than that.
         if "\0" not in word and len(word) < 4096:
             # A pattern counts as all files that it matches: one of them could be the source. It may be
             # absolute, which `Path.glob` refuses.

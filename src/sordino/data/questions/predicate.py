@@ -3,7 +3,7 @@
 What is parsed is written anew as SQL, so that the user's text never reaches the engine. A predicate sees one
 row: its columns, with literals, comparisons and arithmetic. It cannot read another row, a file, a clock or a
 random number. And it cannot fail: arithmetic that overflows, and a value that a comparison cannot take, are
-NULL (`_predicate_sql`). A row for which the predicate is NULL is left out.
+NULL (`render_total`). A row for which the predicate is NULL is left out.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ class _Parser:
         if self._next.kind != "end":
             raise self._refusal()
 
+    # From the loosest to the tightest: OR, AND, NOT, comparison, sum, product, atom. Each calls the next.
     def disjunction(self) -> Node:
         operands = [self._conjunction()]
         while self._accept("OR"):
@@ -127,6 +128,7 @@ class _Parser:
         return self._connected("AND", operands)
 
     def _connected(self, operator: str, operands: Sequence[Node]) -> Node:
+        # A single operand is no chain: it needs no node around it.
         return self._sized(Connected(operator, tuple(operands))) if len(operands) > 1 else operands[0]
 
     def _negation(self) -> Node:
@@ -209,6 +211,7 @@ class _Parser:
         word = self._next
         if self._accept("NULL"):
             return Constant("null", "NULL")
+        # What stands in double quotes is a column, even if it is spelled like a keyword.
         if word.kind == "quoted":
             return self._column(self._take().text[1:-1].replace('""', '"'))
         if word.kind == "word" and word.text.upper() not in KEYWORDS | RESERVED:
@@ -257,11 +260,13 @@ class _Parser:
             raise refuse(_describe_token(name), name.position)
         if kind in {"DECIMAL", "NUMERIC"}:
             self._expect("(")
+            # Decimals of the embedded engine have at most 38 digits.
             width, scale = self._digits(38), 0
             if self._accept(","):
                 scale = self._digits(width)
             self._expect(")")
             return f"DECIMAL({max(width, 1)}, {scale})"
+        # A list of what is allowed: a type that a later version of the engine adds is refused.
         if kind not in TYPES:
             raise UnsafePredicate(
                 f"TRY_CAST must name one of DECIMAL(p, s), {', '.join(sorted(TYPES))}; "
@@ -300,6 +305,7 @@ class _Parser:
 
     def _accept(self, text: str) -> bool:
         word = self._next
+        # Keywords are known in any case. A quoted column or a text is never one of them.
         if word.kind in {"word", "symbol"} and word.text.upper() == text:
             self._at += 1
             return True
@@ -382,6 +388,7 @@ def tokens(predicate: str) -> list[Token]:
     UnsafePredicate
         At the first character that starts no allowed word.
     """
+    # Before anything is split into words, so that no time is spent on what is refused.
     if len(predicate) > LONGEST:
         raise UnsafePredicate(f"A predicate must have at most {LONGEST} characters; got {len(predicate)}.")
     found: list[Token] = []

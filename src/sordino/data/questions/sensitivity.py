@@ -38,6 +38,7 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
     UnboundedContribution
         If rows are counted and nothing bounds how many rows one unit has.
     """
+    # An item, a unit, or a row that is a unit counts once or not at all.
     bound = 1
     if kind == "rows" and unit.column is not None:
         if unit.max_rows is None:
@@ -53,6 +54,7 @@ def together(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
     """Return how far `k` counts released together move between neighbors, in L1."""
     k = COUNT("k", k)
     each = each_answer(kind, unit)
+    # A unit may have some items only. But a count of rows or of units it moves each time that it is asked.
     if kind != "items":
         return each.over(k)
     # Each of the k counts moves by at most 1, so k is a bound in any case.

@@ -52,6 +52,7 @@ class StepRange:
         step = POWER_OF_TWO("StepRange.step", self.step)
         if max(step.numerator, step.denominator).bit_length() > 901:
             raise InvalidParameter(f"StepRange.step must be from 2^-900 to 2^900; got {shown(step)}.")
+        # With this bound the products of `_write_whole_steps` fit into 128 bits (docs/proofs/numbers.md, 3).
         if not -CLAMP <= self.low <= self.high <= CLAMP:
             raise InvalidParameter(
                 f"StepRange needs -2^52 <= low <= high <= 2^52; got {shown(self.low)} and {shown(self.high)}."
@@ -110,9 +111,11 @@ def _write_steps(kind: NumberKind, ends: StepRange) -> str:
     if least is None:
         inside = ""
     elif kind.scale is None:
+        # Between the ends now: the quotient is within 2^52, so its cast to BIGINT does not fail.
         inside = f" WHEN x >= {_cast_end(least, kind)} THEN {_write_float_steps(ends.step)}"
     else:
         inside = f" WHEN x >= {_cast_end(least, kind)} THEN {_write_whole_steps(kind, ends)}"
+    # What is missing comes first: it is no number below the lower end, and adds nothing.
     return f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_cast_whole(ends.low)} END"
 
 

@@ -34,6 +34,8 @@ _GetSchema = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_ArrowStream), ctypes
 _GetNext = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_ArrowStream), ctypes.POINTER(_ArrowArray))
 _GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_ArrowStream))
 
+# The fields as the Arrow C interface lays them out, in its order. They are given after all three classes,
+# because the structs and the function pointers refer to each other.
 _ArrowSchema._fields_ = [
     ("format", ctypes.c_char_p),
     ("name", ctypes.c_char_p),
@@ -101,6 +103,7 @@ def _release_stream(stream: Any) -> None:
 
 @_GetSchema  # type: ignore[untyped-decorator]
 def _get_schema(stream: Any, out: Any) -> int:
+    # Private data of a stream is the number under which its name, width and batches are kept.
     name, width, _ = _LENT_OBJECTS[stream.contents.private_data]
     # In the interface "u" means texts with 32-bit offsets, "+w:N" arrays of N values, and "+s" a table.
     text = _ArrowSchema(format=b"u", name=name, release=_release_schema)
@@ -162,6 +165,7 @@ def _make_nested_array(size: int, none: Any, children: Any) -> _ArrowArray:
 
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
+# Without these, `ctypes` would take results and arguments for numbers of 32 bits, and cut off pointers.
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
@@ -198,4 +202,5 @@ class TextStream:
             private_data=key,
         )
         self._streams.append(stream)
+        # No function that frees the struct: it belongs to this object, and the engine calls its `release`.
         return _new_capsule(ctypes.addressof(stream), b"arrow_array_stream", None)

@@ -130,6 +130,7 @@ def _drop_beyond_precision(array: Any, pa: Any) -> Any:
 
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     limit = 10**array.type.precision
+    # Missing, and not an error: whether some row has such a value is private.
     nothing = pa.scalar(None, array.type)
     kept = [if_else(pa.array(_is_below(chunk, limit)), chunk, nothing) for chunk in chunks]
     return pa.chunked_array(kept, type=array.type)
@@ -185,6 +186,7 @@ def _write_received_column(name: str, declared: str, sent: Any, pa: Any) -> str:
     """Return the column in its declared type; a value that does not fit is NULL, not an error."""
     # `decode` fails on bytes that are no UTF-8. Each operator that
     # can fail has a TRY of its own (docs/proofs/predicates.md).
+    # Texts were sent as bytes. Bytes that were declared as such stay bytes.
     if pa.types.is_large_binary(sent) and declared != "BLOB":
         text = f"TRY(decode({name}))"
         return (

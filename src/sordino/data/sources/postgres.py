@@ -58,9 +58,9 @@ LEGIBLE = frozenset(
     {f"LATIN{number}" for number in (1, 2, 4, 5, 6, 7, 8, 9, 10)}
     | {"UTF8", "ISO_8859_5", "WIN1256", "WIN866", "KOI8R", "KOI8U"}
 )
-# Whether the table holds its rows itself, and shows them to every user alike (without row-level security).
-# A table is stored if it shows everybody the same rows, and so are all of its parts: a partition may be a
-# foreign table, which is computed elsewhere.
+# Whether the table is stored: it holds its rows itself, and shows them to every user alike (there is no
+# row-level security). The same must be true of all of its parts, because a partition may be a foreign table,
+# which is computed elsewhere.
 _STORED_QUERY = (
     "WITH RECURSIVE parts (oid) AS (SELECT %s::oid UNION"
     " SELECT i.inhrelid FROM pg_inherits i JOIN parts p ON i.inhparent = p.oid)"
@@ -161,6 +161,7 @@ def _open_reading_transaction(address: str) -> Iterator[Connection]:
 
 
 class _ServerScan:
+    # The rows are a SELECT and no table of their own: they stay on the server, and it answers the question.
     def __init__(self, connection: Connection, rows: str) -> None:
         self._connection, self._rows = connection, rows
 
@@ -216,6 +217,7 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
         identity, oid = identify(connection, path)
         columns = connection.execute(_SCHEMA_QUERY.encode(), [oid]).fetchall()
         [(stored,)] = connection.execute(_STORED_QUERY.encode(), [oid]).fetchall()
+        # Whether every text of the server is one in Unicode depends on the database, and not on rows.
         [(encoding,)] = connection.execute(b"SELECT getdatabaseencoding()").fetchall()
     # A column that is computed when it is read may fail on one row, so no question can use it.
     declared = {

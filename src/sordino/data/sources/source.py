@@ -63,6 +63,7 @@ class Backend(Protocol):
 class ReaderBackend:
     """Sources whose rows become a table of our own engine."""
 
+    # A fresh engine for each scan: nothing that one reading leaves behind can meet another one.
     reader: Reader
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
@@ -137,6 +138,7 @@ class Source:
         same = [name for name in names if any_case and name.lower() == column.lower()]
         if len(same) == 1:
             return names.index(same[0])
+        # Names of columns are public, so the message may help with them.
         near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=3)
         meant = [name for name in names if name.lower() in near]
         hint = (
@@ -156,6 +158,7 @@ class Source:
         """
         index = self.index(column, role)
         kind = list(self.columns.values())[index]
+        # Refused by the declared type alone: a value without a text must not be what ends the question.
         if not AS_LABELS.fullmatch(kind):
             raise InvalidParameter(
                 f"{role} must be a column of texts, numbers, dates or booleans, "
@@ -174,6 +177,7 @@ class Source:
         InvalidParameter
             If it names an unknown column, does not fit the declared types or is no condition.
         """
+        # All that is refused here is public: the predicate, the kind of source and the declared types.
         if not isinstance(where, str):
             raise InvalidParameter(f"{role} must be a text; got {shown(where)}.")
         if self.kind == "postgres":
@@ -181,7 +185,9 @@ class Source:
                 f"{role} must not be given for a PostgreSQL source, whose server would fail on values that "
                 f"predicates pass over; got {shown(where)}. Name a view that keeps these rows."
             )
+        # In any case, as SQL has it, where one column is meant (`index`).
         predicate = parse(where, lambda name: self.index(name, role, any_case=True))
+        # In the order of their places, so that messages do not depend on the order of a set.
         kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
         if any(_TYPES_BEYOND_TRY.search(kind) for kind in kinds.values()):
             raise InvalidParameter(
@@ -224,13 +230,16 @@ def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool
     """
     table = ", ".join(f"c{index} {kind}" for index, kind in kinds.items()) or "c INTEGER"
     with engine() as opened:
+        # The predicate is the user's: even so this engine can open nothing.
         opened.close_doors(())
         con = opened.connection
         try:
             con.execute(f"CREATE TEMP TABLE nothing ({table})")
+            # One row, so that what fails only when it is evaluated fails here, and not after the charge.
             con.execute("INSERT INTO nothing DEFAULT VALUES")
             # Without TRY, so that what does not fit the declared types fails: as a value and as a condition.
             con.execute(f"SELECT {predicate.sql} FROM nothing WHERE {predicate.sql}").fetchall()
+            # This is the form that rows are asked: it has to be planned before the charge as well.
             con.execute(f"SELECT * FROM nothing WHERE {predicate.total}").fetchall()
             # A text or a number as an operand of AND, OR or NOT: the engine would make a condition of it, and
             # would fail on some of them. So each such value must be a truth value by its type.
@@ -240,6 +249,7 @@ def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool
             ]
         except duckdb.Error:
             return False
+    # `DESCRIBE` has one line for the one column: its name, then its type.
     return all(described[0][1] == "BOOLEAN" for described in types)
 
 
@@ -252,6 +262,7 @@ def _is_same_file(one: Path, other: Path) -> bool:
 
 
 def _list_column_names(names: Sequence[str]) -> str:
+    # A table may have thousands of columns. A message names the first few.
     return ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
@@ -264,6 +275,7 @@ def described(opened: Engine, select: str, what: str) -> dict[str, str]:
         If the engine cannot plan it.
     """
     try:
+        # `DESCRIBE` plans the statement and does not run it.
         rows = opened.connection.execute(f"DESCRIBE {select}").fetchall()
     # What the engine says of a file may quote what the file holds, so it is not repeated.
     except duckdb.Error:
@@ -298,6 +310,7 @@ def received(types: Sequence[str], indices: Sequence[int]) -> str:
 
     A text that is no value of that type is NULL.
     """
+    # `TRY_CAST` gives NULL for texts that are no value of the type, and `TRY` where it fails all the same.
     columns = (
         f"c{index}"
         if _PORTABLE_TYPE.fullmatch(types[index])

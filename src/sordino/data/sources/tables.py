@@ -1,7 +1,8 @@
 """Reads Parquet files, tables of DuckDB files, and DuckDB relations.
 
 An engine, or the connection of a relation, reads their rows. It takes columns by their places and evaluates
-nothing. What questions compute is computed by another engine, which gets a stream of these rows.
+nothing; it only writes as texts what cannot travel as it is (`sent`). What questions compute is computed by
+another engine, which gets a stream of these rows (docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class ParquetReader:
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the files, and return the SELECT over them."""
+        # An engine of its own: what a file says of all rows never reaches the one that evaluates.
         source = engine.open_beside(self.files)
         rows = _write_read_parquet(self.files)
         _check_unchanged(source, rows, self.schema, str(self.files[0]))
@@ -60,6 +62,7 @@ def _all(types: Sequence[str]) -> str:
 
 def _check_unchanged(source: Engine, rows: str, schema: Mapping[str, str], what: str) -> None:
     """Refuse a table whose columns have changed since it was opened: they are read by their places."""
+    # In order, because another order would give the columns other names.
     if list(described(source, f"SELECT * FROM {rows}", what).items()) != list(schema.items()):
         raise DataSourceError(f"A source must not change while it is open; the columns of {what} have.")
 
@@ -78,11 +81,13 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
         raise DataSourceError(
             f"The name of a Parquet file must not hold *, ? or [; got {strange[0]}. Rename it."
         )
+    # It can open these files and nothing else, and is asked for schemas only.
     with engine() as opened:
         opened.close_doors(files)
         schemas = [
             described(opened, f"SELECT * FROM {_write_read_parquet([path])}", str(path)) for path in files
         ]
+        # The engine renames columns. The names that a question uses are those in the files.
         names = [_read_parquet_names(opened, path) for path in files]
     for path, schema, named in zip(files, schemas, names, strict=True):
         if list(schema.items()) != list(schemas[0].items()) or named != names[0]:
@@ -90,6 +95,7 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
                 f"All files of a source must have the same columns and types; {path} differs from {files[0]}."
             )
     types = tuple(schemas[0].values())
+    # Of two columns with one name a question could mean either.
     if len(set(names[0])) != len(types) or len(names[0]) != len(types):
         raise DataSourceError(
             f"The columns of a Parquet file must have different names; those of {files[0]} have not."
@@ -134,6 +140,7 @@ class DatabaseReader:
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the table, and return the SELECT over them."""
+        # Attached before the doors close, and read only: nothing in the file is changed.
         source = engine.open_beside(self.paths, attach=_write_attach(self.file))
         rows, types = _write_private_table(self.table), tuple(self.schema.values())
         _check_unchanged(source, rows, self.schema, f"table {self.table!r} of {self.file}")
@@ -146,6 +153,7 @@ def _write_attach(file: Path) -> str:
 
 
 def _write_private_table(name: str) -> str:
+    # From the right: the last part is the table. Without a schema it is `main`, as for the engine itself.
     schema, _, table = name.rpartition(".")
     return f"private.{quoted(schema or 'main')}.{quoted(table)}"
 
@@ -195,6 +203,7 @@ def _find_generated_columns(opened: Engine, table: str) -> set[str]:
         "SELECT schema_name, table_name, column_name FROM duckdb_columns()"
         " WHERE database_name = 'private' AND is_generated"
     ).fetchall()
+    # As in `_is_view`: the engine finds a table whatever the case of its name.
     wanted = (schema.lower() or "main", name.lower())
     return {str(column) for one, other, column in columns if (one.lower(), other.lower()) == wanted}
 
@@ -244,6 +253,7 @@ def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[
     InvalidParameter
         If a column name occurs twice.
     """
+    # A relation knows names and types without being run.
     names, types = list(value.columns), tuple(map(str, value.types))
     if len(set(names)) != len(names):
         raise InvalidParameter(

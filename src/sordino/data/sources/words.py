@@ -44,6 +44,7 @@ class Words:
 
     def label(self, index: int, declared: str) -> str:
         """Return the text of the column c<index>, by which labels and units are compared."""
+        # The declared type decides, which is public: so it is the same rule for all rows of a column.
         template = self.float_text if declared in FLOATS else self.text
         return template.format(f"c{index}")
 
@@ -55,6 +56,7 @@ Where a value is missing, frames turn whole numbers into floats: such a number k
 number.
 """
 
+# Up to here floats of 64 bits hold every whole number, so none of them stands for another one as well.
 _LARGEST_EXACT_WHOLE = 1 << 53
 
 
@@ -77,6 +79,7 @@ def _write_float_text(is_nan: str, whole: str, decimal: str) -> str:
 
 
 EMBEDDED = Words(
+    # `TRY`, because a value may have no text: then it is NULL, and the query goes on.
     text="(TRY(CAST({} AS VARCHAR)) COLLATE C)",
     float_text="("
     + _write_float_text(
@@ -93,6 +96,7 @@ EMBEDDED = Words(
     ),
 )
 SERVER = Words(
+    # Byte by byte, whatever collation the column carries (docs/proofs/counts.md).
     text='(CAST({} AS text) COLLATE "C")',
     float_text="("
     + _write_float_text(
