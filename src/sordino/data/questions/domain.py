@@ -127,7 +127,6 @@ class Domain:
                 raise InvalidParameter(
                     f"Domain.range.{name} must be a whole number between -2^62 and 2^62; got {shown(value)}."
                 )
-        # At most 2^52 labels, so that the size and every position are whole numbers that floats hold exactly.
         size = DOMAIN_SIZE("Domain.range: stop - start", int(stop) - int(start))
         return cls("range", f"range {start}:{stop}", numbered=Numbered(int(start), size))
 

@@ -98,7 +98,7 @@ def quoted(name: str) -> str:
 
 def literal(text: str) -> str:
     """Return a string literal for our own SQL."""
-    # Doubling is enough: a backslash is only itself, on a server by its setting `standard_conforming_strings`.
+    # Doubling is enough: a backslash means itself, on a server by the setting `standard_conforming_strings`.
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -56,7 +56,7 @@ Where a value is missing, frames turn whole numbers into floats: such a number k
 number.
 """
 
-# Up to here floats of 64 bits hold every whole number, so none of them stands for another one as well.
+# Up to here every whole number is a float of 64 bits.
 _LARGEST_EXACT_WHOLE = 1 << 53
 
 
