@@ -186,7 +186,7 @@ def cut(longest):
     with ExitStack() as stack:
         for module in (lines_module, private_fields, record_lines):
             stack.enter_context(mock.patch.object(module, "LONGEST", longest))
-        stack.enter_context(mock.patch.object(lines_module, "_KEPT", longest + 4))
+        stack.enter_context(mock.patch.object(lines_module, "_LONGEST_WITH_MARK_AND_CR", longest + 4))
         yield
 
 
