@@ -146,11 +146,16 @@ def open_private(
     DataSourceError
         If the file or its header cannot be read.
     InvalidParameter
-        If there is no such column, one is named twice, the private ones lie apart, or the delimiter could
-        stand in a number.
+        If the file has no header, there is no such column, one is named twice, the private ones lie apart, or
+        the delimiter could stand in a number.
     """
     # All that is refused below is public: options, the path, and the header line.
     check_delimiter(form.delimiter)
+    if not form.header:
+        raise InvalidParameter(
+            "CsvFormat.header must be True for a file of candidates, whose header line says "
+            "which columns are public; got False."
+        )
     if not path.is_file():
         raise DataSourceError(f"A file of scores must exist; got {shown(str(path))}.")
     reader, columns = open_csv([path], form)

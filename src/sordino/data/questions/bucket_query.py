@@ -53,7 +53,8 @@ class BucketQuery:
 
     def over(self, rows: str, *, grouped: bool) -> str:
         """Return the query over rows, a SELECT in parentheses or a name."""
-        return self.sql.replace("{rows}", rows).replace("{group}", "grp, " if grouped else "")
+        # The rows come last: a text of their predicate may look like one of the marks.
+        return self.sql.replace("{group}", "grp, " if grouped else "").replace("{rows}", rows)
 
     def counted(
         self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int
