@@ -24,7 +24,7 @@ from sordino.data import (
     prepare_records,
 )
 from sordino.data.sources.engine import engine
-from sordino.data.sources.frames import _lent
+from sordino.data.sources.frames import _convert_for_engine
 from sordino.data.sources.words import float_text
 from sordino.errors import UnsupportedBackend
 
@@ -231,11 +231,11 @@ def test_texts_of_a_dictionary_have_room(texts):
     """Decoded texts may be longer together than 32 bits can say, however short the dictionary is."""
     column = pa.array(["a", None, "b", "a"], type=texts).dictionary_encode()
     for array in (column, pa.chunked_array([column, column[1:]]), pa.chunked_array([], type=column.type)):
-        sent = _lent(array, pa)
+        sent = _convert_for_engine(array, pa)
         assert sent.type == pa.large_binary()
         assert [None if one is None else one.decode() for one in sent.to_pylist()] == array.to_pylist()
     numbers = pa.array([3, None, 3]).dictionary_encode()
-    assert _lent(numbers, pa).to_pylist() == [3, None, 3]
+    assert _convert_for_engine(numbers, pa).to_pylist() == [3, None, 3]
 
 
 def large(path, rows, width):

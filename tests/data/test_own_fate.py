@@ -131,7 +131,9 @@ def whole_try(condition):
 def native(self, engine, indices):
     """Let the engine that evaluates open the file itself."""
     columns = ", ".join(f"c{index}" for index in indices) or "1"
-    return f"SELECT {columns} FROM {tables._parquet(self.files)} AS file({tables._all(self.types)})"
+    return (
+        f"SELECT {columns} FROM {tables._write_read_parquet(self.files)} AS file({tables._all(self.types)})"
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_truth_values_are_conditions(tmp_path, where):
 
 @pytest.mark.parametrize("where", ["flag AND age > 3", "NOT flag", "flag OR flag"])
 def test_what_is_rendered_fails_for_no_row_even_so(tmp_path, monkeypatch, where):
-    monkeypatch.setattr(source_module, "_binds", lambda *_: True)
+    monkeypatch.setattr(source_module, "_fits_declared_types", lambda *_: True)
     frame = pl.DataFrame(
         [("maybe", 44), ("true", 44), ("false", 44), (None, 44)],
         schema={"flag": pl.String, "age": pl.Int32},

@@ -216,8 +216,8 @@ def test_every_setting_of_ours_is_in_force(server):
     }
     assert now["search_path"].replace('"', "") == "pg_catalog, pg_temp"
     assert (now["transaction_isolation"], now["transaction_read_only"]) == ("repeatable read", "on")
-    known = {name.lower(): value for name, value in postgres._VALUES.items() if name.lower() in now}
-    assert len(known) >= len(postgres._VALUES) - 1
+    known = {name.lower(): value for name, value in postgres._SETTING_VALUES.items() if name.lower() in now}
+    assert len(known) >= len(postgres._SETTING_VALUES) - 1
     assert {name: now[name] for name in known} == known
 
 

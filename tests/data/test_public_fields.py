@@ -21,7 +21,7 @@ from sordino.data.csv import answer_lines as answer_lines_module
 from sordino.data.csv import lines as lines_module
 from sordino.data.csv import private_fields, record_lines
 from sordino.data.questions.records import open_record_lines
-from sordino.errors import DataSourceError
+from sordino.errors import DataSourceError, InvalidParameter
 
 ALPHABET = (b'"', b",", b"a", b"5", b"\r", b"\xef\xbb\xbf", b"\xff")
 PLAIN = CsvFormat()
@@ -186,7 +186,7 @@ def cut(longest):
     with ExitStack() as stack:
         for module in (lines_module, private_fields, record_lines):
             stack.enter_context(mock.patch.object(module, "LONGEST", longest))
-        stack.enter_context(mock.patch.object(lines_module, "_KEPT", longest + 4))
+        stack.enter_context(mock.patch.object(lines_module, "_LONGEST_WITH_MARK_AND_CR", longest + 4))
         yield
 
 
@@ -328,3 +328,14 @@ def test_how_long_private_bytes_are_and_how_they_arrive_decides_no_unit(header):
                 if units[0] is not None:
                     assert values.setdefault(odd, numbers) == numbers
             assert len(seen) == 1, f"{unit}: {sorted(map(repr, seen))}"
+
+
+def test_a_file_of_candidates_without_a_header_is_refused_before_the_charge(tmp_path):
+    """It was opened, and its first row was missed as the header after the charge."""
+    path = tmp_path / "scores.csv"
+    path.write_text("a,1\nb,2\n")
+    form = CsvFormat(header=False, columns=("label", "s"))
+    with pytest.raises(InvalidParameter, match="must be True for a file of candidates"):
+        open_scores(path, score="s", label="label", form=form)
+    with pytest.raises(InvalidParameter, match="must be True for a file of candidates"):
+        open_markers(path, b="label", c="s", form=form)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sordino.data import StepRange
 from sordino.data.questions.bucket_query import bucket_queries
 from sordino.data.questions.numbers import number_kind
 from sordino.data.sources.number_words import EMBEDDED
@@ -83,3 +84,16 @@ def test_the_twin_that_believes_what_is_proposed_below_the_first_edge_is_convict
     grid = grid_of(*FEW[0])
     assert wrong(grid, grid.edges[:1]) != []
     assert max(moved(grid, [float(np.nextafter(grid.edges[2], -np.inf)), *grid.edges[1:4].tolist()])) > 1000
+
+
+@pytest.mark.parametrize("text", ["{group}", "{rows}", "{0}", "grp, "])
+def test_a_text_of_a_predicate_means_itself_whatever_it_looks_like(text):
+    frame = pl.DataFrame(
+        {"name": [text, text, "", "grp, ", "other"], "x": [1.0, 2.0, 3.0, 4.0, 5.0], "g": ["a"] * 5}
+    )
+    literal = "'" + text + "'"
+    expected = 3 if text == "grp, " else 2
+    for more in ({}, {"by": "g", "domain": ["a"]}):
+        question = asked(frame, BucketGrid(edges=np.array([0.0, 2.5])), where=f"name = {literal}", **more)
+        assert question.run()[0].records == expected
+        assert question.totals([StepRange(low=0, high=9, step=1)])[0].known == expected

@@ -93,8 +93,8 @@ def test_the_quick_way_is_the_way_of_the_rules(rows, form):
         Fields(1, "last"),
         Fields(1, None),
     ):
-        if data and (quick := module._quickly(data, form, fields)) is not None:
-            slow = module._read(data, form, fields)
+        if data and (quick := module._read_unquoted_records(data, form, fields)) is not None:
+            slow = module._read_records_by_rule(data, form, fields)
             assert same(quick[0], slow[0])
             assert quick[1] == slow[1]
 

@@ -117,10 +117,8 @@ def _whole_steps(kind: Any, ends: Any) -> str:
         min(max(math.ceil(end * ends.step * top), kind.smallest), kind.largest)
         for end in (ends.low, ends.high)
     )
-    whole = step_query._whole
-    unscaled = (
-        f"least(greatest({step_query._unscaled(scale)}, {whole(low, 'HUGEINT')}), {whole(high, 'HUGEINT')})"
-    )
+    whole = step_query._cast_whole
+    unscaled = f"least(greatest({step_query._write_unscaled_number(scale)}, {whole(low, 'HUGEINT')}), {whole(high, 'HUGEINT')})"
     factor, divisor = ends.step.denominator, ends.step.numerator * top
     if factor * max(abs(low), abs(high)) >= 1 << 127:
         return whole(0)
@@ -163,7 +161,7 @@ def nan_sign() -> None:
 
 def wide_total() -> None:
     """Ends that 128 bits cannot hold are moved to what they hold, and taken for ends close to 0."""
-    _put(step_query, "_whole_steps", _whole_steps)
+    _put(step_query, "_write_whole_steps", _whole_steps)
 
 
 def frame_types() -> None:
@@ -183,12 +181,12 @@ def frame_types() -> None:
 
 def decimals() -> None:
     """Decimals with more digits than their type are handed to the engine, which leaves in their place what stood there before."""
-    _put(frames, "_within_precision", lambda array, _: array)
+    _put(frames, "_drop_beyond_precision", lambda array, _: array)
 
 
 def links() -> None:
     """A file and a link to it are two files of a pattern: its rows count twice."""
-    _put(open_module, "_expanded", lambda path: sorted(Path("/").glob(path[1:])))
+    _put(open_module, "_expand_pattern", lambda path: sorted(Path("/").glob(path[1:])))
 
 
 def strays() -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sordino.data.sources.open import open_source
     from sordino.data.sources.source import Source
 
+# Where each public name is defined. A module is loaded when one of its names is first used
+# (docs/decisions/0007), so that importing the package loads no engine.
 _HOMES = {
     "csv.answer_lines": ("Answer", "answer_lines"),
     "csv.csv_format": ("CsvFormat",),

@@ -96,10 +96,11 @@ def answer_lines(
     """
     # Not in the generator itself: the check has to run at once, before anything is read.
     check_delimiter(delimiter)
-    return _answers(read, _Lines(delimiter.encode(), encoding))
+    return _read_answers(read, _Lines(delimiter.encode(), encoding))
 
 
-def _answers(read: Callable[[int], bytes], lines: _Lines) -> Iterator[list[Answer]]:
+def _read_answers(read: Callable[[int], bytes], lines: _Lines) -> Iterator[list[Answer]]:
+    # Answers are handed on piece by piece, so that a pipe is answered while it is still being written.
     while piece := read(PIECE):
         yield from lines.take(piece)
     yield from lines.end()
@@ -115,6 +116,7 @@ class _Lines:
     def take(self, piece: bytes) -> Iterator[list[Answer]]:
         """Yield the questions of all lines that end within this piece."""
         answers: list[Answer] = []
+        # What stands behind the last LF of the piece is a line whose end has not come yet.
         *ended, rest = piece.split(b"\n")
         try:
             for end in ended:
@@ -149,6 +151,7 @@ class _Lines:
         if not line:
             return None
         label, answer = self._split(line)
+        # The label was found by the bytes before the answer alone: the answer decides nothing but its value.
         return Answer(label, number(answer) if len(line) <= LONGEST else math.nan)
 
     def _unmarked(self, line: bytes) -> bytes:

@@ -14,7 +14,8 @@ The rules, each a function of one physical line (so that no line can swallow, sh
   belong to the field.
 - The empty field and a field equal to the NULL text are NULL, quoted or not. Every other field is text as it
   stands.
-- A byte order mark before the header is skipped. Every file has the same header line; it is not a record.
+- In UTF-8 a byte order mark that begins a line is no part of it, in any line.
+- Every file has the same header line; it is not a record.
 """
 
 from __future__ import annotations
@@ -70,12 +71,13 @@ class CsvFormat:
 
     def __post_init__(self) -> None:
         name = "CsvFormat."
-        if not _one_byte(self.delimiter):
+        # Fields are found in bytes, one byte at a time, so a delimiter must be one byte.
+        if not _is_one_usable_character(self.delimiter):
             raise InvalidParameter(
                 f"{name}delimiter must be one ASCII character other "
                 f"than CR, LF and NUL; got {shown(self.delimiter)}."
             )
-        if self.quote != "" and (not _one_byte(self.quote) or self.quote == self.delimiter):
+        if self.quote != "" and (not _is_one_usable_character(self.quote) or self.quote == self.delimiter):
             raise InvalidParameter(
                 f"{name}quote must be one ASCII character other than CR, LF, NUL and the delimiter, "
                 f"or the empty text; got {shown(self.quote)}."
@@ -84,14 +86,17 @@ class CsvFormat:
         one_of("utf-8", "latin-1")(name + "encoding", self.encoding)
         if not is_unicode(self.null):
             raise InvalidParameter(f"{name}null must be a text; got {shown(self.null)}.")
+        # Names come from one place: the header line of the file, or this tuple.
         if self.header == bool(self.columns):
             raise InvalidParameter(
                 f"{name}columns must be given exactly when header "
                 f"is False; got {shown(len(self.columns))} names."
             )
+        # By the exact types: a subclass of `str` could say another text each time it is asked.
         if {type(self.columns), *map(type, self.columns)} - {tuple, str}:
             raise InvalidParameter(f"{name}columns must be a tuple of texts; got {shown(self.columns)}.")
 
 
-def _one_byte(value: object) -> bool:
+def _is_one_usable_character(value: object) -> bool:
+    # CR and LF end lines, and a line with NUL is dropped: none of them can stand between fields.
     return isinstance(value, str) and len(value) == 1 and value.isascii() and value not in "\r\n\0"

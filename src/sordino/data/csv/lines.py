@@ -29,12 +29,12 @@ BLOCK = 1 << 21
 """Bytes read at once: enough for the engine to work in parallel, little enough to stay in cache."""
 
 MARK = b"\xef\xbb\xbf"
-"""A byte order mark in UTF-8. One that begins a line is no part of it, wherever the line stands.
+"""A byte order mark in UTF-8. One that begins a line of a table is no part of it, wherever the line stands.
 
 If that held for the first line alone, a row put before that line would change what it says.
 """
 # A mark, and the CR of a line end, are no part of a line: they do not count against its length.
-_KEPT = LONGEST + len(MARK) + 1
+_LONGEST_WITH_MARK_AND_CR = LONGEST + len(MARK) + 1
 
 
 class Batch(NamedTuple):
@@ -50,7 +50,8 @@ class Batch(NamedTuple):
 
 def kept(line: bytes, encoding: Encoding) -> bool:
     """Tell whether one line, without its end, is kept."""
-    return 0 < len(line) <= LONGEST and b"\0" not in line and _decodes(line, encoding)
+    # All four tests look at this line alone, so no line can keep or drop another one.
+    return 0 < len(line) <= LONGEST and b"\0" not in line and _can_decode(line, encoding)
 
 
 def first_line(file: BinaryIO, encoding: Encoding) -> bytes:
@@ -69,9 +70,9 @@ def first_line(file: BinaryIO, encoding: Encoding) -> bytes:
 def shortened_blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
     """Yield pieces of whole lines, each line ended by LF; of very long lines the middle is left out.
 
-    This happens to lines that are longer than four times `_KEPT`. Of what is left, the first two thirds and
-    the last third are as they were. So there are more than `LONGEST` bytes on either side, and more than
-    `LONGEST` between those. Whoever looks no farther sees no difference.
+    This happens to lines that are longer than four times `_LONGEST_WITH_MARK_AND_CR`. Of what is left, the
+    first two thirds and the last third are as they were. So there are more than `LONGEST` bytes on either
+    side, and more than `LONGEST` between those. Whoever looks no farther sees no difference.
 
     Parameters
     ----------
@@ -88,8 +89,8 @@ def shortened_blocks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]
             rest.clear()
         rest += fresh[cut:]
         # The middle goes as soon as it comes, so that memory is bounded however long a line is.
-        if len(rest) > 4 * _KEPT:
-            del rest[2 * _KEPT : -_KEPT]
+        if len(rest) > 4 * _LONGEST_WITH_MARK_AND_CR:
+            del rest[2 * _LONGEST_WITH_MARK_AND_CR : -_LONGEST_WITH_MARK_AND_CR]
     if rest:
         yield bytes(rest) + b"\n"
 
@@ -118,10 +119,13 @@ def kept_blocks(
     """
     for path in paths:
         with path.open("rb") as file:
+            # Fields are matched to columns by their places: another header would give them other names.
             if header is not None and first_line(file, encoding) != header:
                 raise OSError("the header changed after the source was opened")
-            for block in _blocks(file, read):
-                lines = _kept_lines(without_marks(block) if encoding == "utf-8" else block, encoding)
+            for block in _read_whole_lines(file, read):
+                lines = _drop_unreadable_lines(
+                    without_marks(block) if encoding == "utf-8" else block, encoding
+                )
                 if lines:
                     yield lines
 
@@ -130,10 +134,11 @@ def without_marks(block: bytes) -> bytes:
     """Return whole lines without the byte order mark that may begin each of them."""
     if MARK not in block:
         return block
+    # The block begins a line, and each LF in it ends one: these are all places where a line can begin.
     return block.removeprefix(MARK).replace(b"\n" + MARK, b"\n")
 
 
-def _blocks(file: BinaryIO, read: Callable[[int], None]) -> Iterator[bytes]:
+def _read_whole_lines(file: BinaryIO, read: Callable[[int], None]) -> Iterator[bytes]:
     """Yield the bytes of a file in pieces of whole lines, each line ended by LF alone.
 
     Lines that are far too long are left out.
@@ -149,7 +154,8 @@ def _blocks(file: BinaryIO, read: Callable[[int], None]) -> Iterator[bytes]:
             fresh, skipping = fresh[end + 1 :], False
         cut = fresh.rfind(b"\n") + 1
         if cut:
-            yield _ended_by_lf(rest + fresh[:cut])
+            # Cut behind the last LF, so that no line is split between two blocks.
+            yield _end_lines_by_lf(rest + fresh[:cut])
             rest = fresh[cut:]
         else:
             rest += fresh
@@ -157,16 +163,16 @@ def _blocks(file: BinaryIO, read: Callable[[int], None]) -> Iterator[bytes]:
         if len(rest) > LONGEST + len(MARK) + 1:
             rest, skipping = b"", True
     if rest:
-        yield _ended_by_lf(rest + b"\n")
+        yield _end_lines_by_lf(rest + b"\n")
 
 
-def _ended_by_lf(block: bytes) -> bytes:
+def _end_lines_by_lf(block: bytes) -> bytes:
     return block.replace(b"\r\n", b"\n") if b"\r" in block else block
 
 
-def _kept_lines(block: bytes, encoding: Encoding) -> bytes:
+def _drop_unreadable_lines(block: bytes, encoding: Encoding) -> bytes:
     """Return the kept lines of a block of whole lines, in UTF-8."""
-    if not _keeps_all(block, encoding):
+    if not _keeps_every_line(block, encoding):
         lines = block.split(b"\n")[:-1]
         block = b"".join(line + b"\n" for line in lines if kept(line, encoding))
     # The engine reads UTF-8. The length of a line was checked before, in the bytes of the file.
@@ -175,7 +181,7 @@ def _kept_lines(block: bytes, encoding: Encoding) -> bytes:
     return block
 
 
-def _keeps_all(block: bytes, encoding: Encoding) -> bool:
+def _keeps_every_line(block: bytes, encoding: Encoding) -> bool:
     """Tell whether `kept` holds for every line of the block, without looking at each."""
     ends = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == 10)
     # Lengths include the LF, so an empty line has length 1.
@@ -183,11 +189,11 @@ def _keeps_all(block: bytes, encoding: Encoding) -> bool:
     return (
         bool(lengths.min() > 1 and lengths.max() <= LONGEST + 1)
         and b"\0" not in block
-        and _decodes(block, encoding)
+        and _can_decode(block, encoding)
     )
 
 
-def _decodes(data: bytes, encoding: Encoding) -> bool:
+def _can_decode(data: bytes, encoding: Encoding) -> bool:
     # LF is never part of another character, so whole lines decode exactly when each of them does.
     if encoding == "latin-1" or data.isascii():
         return True

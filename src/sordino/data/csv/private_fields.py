@@ -54,11 +54,14 @@ class PrivateFields:
         # bytes decide how many candidates there are.
         every_line = len(self.columns) == self.count
         with self.path.open("rb") as file:
+            # The header is public and was read before the charge. So it may be said that it changed.
             if first_line(file, self.format.encoding) != self.header:
                 raise DataSourceError(f"The header line of {self.path} changed after it was read.")
+            # The header is line 1. The number of a line depends on the LF bytes before it, which are public.
             for place, ended in enumerate(shortened_lines(file.read, BLOCK), start=2):
                 line = ended.removesuffix(b"\r")
                 if line or every_line:
+                    # What is public is taken from the ends of the line alone (docs/decisions/0011).
                     public, private = self._parts(line, place)
                     yield self._label(public, place), self._fields(private)
 
@@ -82,14 +85,17 @@ class PrivateFields:
         """Return the private fields; empty ones if there are more or fewer of them, or more than 1 MiB."""
         delimiter, quote = self.format.delimiter.encode(), self.format.quote.encode()
         nothing = [b""] * self.count
+        # A line may have been cut in its middle. Such a text is never read, so the cut decides nothing.
         if len(private) > LONGEST:
             return nothing
+        # A single private field needs no delimiter: whatever delimiters it holds, all of it is the field.
         if self.count == 1:
             return [private]
         # Nothing here is refused: whether private bytes are well formed is private.
         plain = private.split(delimiter, self.count)
         if len(plain) == self.count:
             return plain
+        # One field more than wanted is enough to see that there are too many of them.
         quoted = list(islice(quoted_fields(private, delimiter, quote), self.count + 1))
         known = [field for field in quoted if field is not None]
         return known if len(known) == len(quoted) == self.count else nothing
@@ -140,10 +146,16 @@ def open_private(
     DataSourceError
         If the file or its header cannot be read.
     InvalidParameter
-        If there is no such column, one is named twice, the private ones lie apart, or the delimiter could
-        stand in a number.
+        If the file has no header, there is no such column, one is named twice, the private ones lie apart, or
+        the delimiter could stand in a number.
     """
+    # All that is refused below is public: options, the path, and the header line.
     check_delimiter(form.delimiter)
+    if not form.header:
+        raise InvalidParameter(
+            "CsvFormat.header must be True for a file of candidates, whose header line says "
+            "which columns are public; got False."
+        )
     if not path.is_file():
         raise DataSourceError(f"A file of scores must exist; got {shown(str(path))}.")
     reader, columns = open_csv([path], form)
@@ -155,6 +167,7 @@ def open_private(
             )
     places = sorted(names.index(name) for name in private.values())
     roles = " and ".join(private)
+    # A label is printed as it stands, so it cannot be a private column.
     if label[1] in private.values():
         raise InvalidParameter(
             f"{label[0]} must be another column than {roles}; got {shown(label[1])} for both."

@@ -13,8 +13,10 @@ def public_text(field: bytes, quote: bytes) -> bytes | None:
 
     None if it holds a quote and is not one quoted text from its first to its last byte.
     """
+    # Without quotes the field is bare text, which says what it is.
     if not quote or quote not in field:
         return field
+    # What stands between the first and the last byte, which must be the two quotes around it.
     text = field[1:-1]
     # A single quote inside, that is one which is not doubled, would close the text before its last byte.
     if (
@@ -34,15 +36,19 @@ def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes
     at = 0
     while True:
         if quote and line.startswith(quote, at):
-            end = _closing(line, at + 1, quote)
+            end = _find_closing_quote(line, at + 1, quote)
+            # Never closed, or something other than a delimiter stands behind the closing quote.
             if end is None or not (end + 1 == len(line) or line.startswith(delimiter, end + 1)):
                 yield None
                 return
+            # The quotes around the field go, and each doubled quote inside is one quote of the text.
             yield line[at + 1 : end].replace(quote * 2, quote)
             at = end + 1
         else:
+            # A bare field ends at the next delimiter: there are no quotes in which one could be text.
             end = line.find(delimiter, at)
             bare = line[at:] if end < 0 else line[at:end]
+            # A quote in the middle of bare text opens nothing. Where the fields behind it begin is unclear.
             if quote and quote in bare:
                 yield None
                 return
@@ -54,7 +60,7 @@ def quoted_fields(line: bytes, delimiter: bytes, quote: bytes) -> Iterator[bytes
         at += 1
 
 
-def _closing(line: bytes, at: int, quote: bytes) -> int | None:
+def _find_closing_quote(line: bytes, at: int, quote: bytes) -> int | None:
     """Return the place of the quote that closes the field whose text begins at `at`, or None."""
     while (at := line.find(quote, at)) >= 0:
         # A doubled quote is one quote of the text, and closes nothing.

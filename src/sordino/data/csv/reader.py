@@ -1,4 +1,8 @@
-"""Reads CSV files as rows: lines come from `_lines`, fields from `_csv_fields`, rules from `_csv_format`."""
+"""Reads CSV files as rows.
+
+Lines come from `lines`, the rules stand in `csv_format`, and fields are found here, for a block of lines at
+once.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,9 @@ class CsvReader:
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the fields at `indices` to the engine and return the SELECT that names them."""
         done = [0]
+        # Sizes are only for the progress. At least 1: it is a divisor, and all files may be empty.
         total = max(1, sum(path.stat().st_size for path in self.files))
+        # Each field once and in ascending order, as `field_texts` wants them.
         places = sorted(set(indices))
 
         def read(size: int) -> None:
@@ -48,7 +54,7 @@ class CsvReader:
         # Each field comes with the text between it and the
         # next one, so fields are the 1st, 3rd, 5th, ... entry.
         named = (
-            f"{_null_if(f'texts[{2 * place + 1}]', self.format.null)} AS c{index}"
+            f"{_write_field_or_null(f'texts[{2 * place + 1}]', self.format.null)} AS c{index}"
             for place, index in enumerate(places)
         )
         return f"SELECT {', '.join(named) or '1'} FROM lines"
@@ -63,8 +69,8 @@ def open_csv(files: Sequence[Path], form: CsvFormat) -> tuple[CsvReader, dict[st
         If a header cannot be read, names a column twice, or differs between files.
     """
     if not form.header:
-        return CsvReader(tuple(files), form, None), _named(form.columns, "CsvFormat.columns")
-    headers = [_header(path, form) for path in files]
+        return CsvReader(tuple(files), form, None), _declare_text_columns(form.columns, "CsvFormat.columns")
+    headers = [_read_header(path, form) for path in files]
     for path, header in zip(files, headers, strict=True):
         if header != headers[0]:
             raise DataSourceError(
@@ -95,10 +101,10 @@ def header_names(line: bytes, form: CsvFormat, where: str) -> dict[str, str]:
         raise DataSourceError(
             f"The header line of {where} must have balanced quotes; declare another quote or repair it."
         )
-    return _named(names, where)
+    return _declare_text_columns(names, where)
 
 
-def _header(path: Path, form: CsvFormat) -> bytes:
+def _read_header(path: Path, form: CsvFormat) -> bytes:
     try:
         with path.open("rb") as file:
             line = first_line(file, form.encoding)
@@ -107,10 +113,11 @@ def _header(path: Path, form: CsvFormat) -> bytes:
     return line
 
 
-def _named(names: Sequence[str], where: str) -> dict[str, str]:
+def _declare_text_columns(names: Sequence[str], where: str) -> dict[str, str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataSourceError(f"Column names must be different; {where} has {twice[0]!r} more than once.")
+    # All columns are texts. A type that was found out from rows would depend on them.
     return dict.fromkeys(names, "VARCHAR")
 
 
@@ -119,7 +126,7 @@ def split_line(line: str, form: CsvFormat) -> list[str] | None:
     if not form.quote or form.quote not in line:
         return line.split(form.delimiter)
     # First whether all of the line is fields: `findall` alone would pass over what fits nowhere.
-    one = _field(form)
+    one = _field_pattern(form)
     delimiter = re.escape(form.delimiter)
     if not re.fullmatch(f"{one}(?:{delimiter}{one})*", line, re.DOTALL):
         return None
@@ -129,13 +136,14 @@ def split_line(line: str, form: CsvFormat) -> list[str] | None:
     return [field[1:-1].replace(quote * 2, quote) if field.startswith(quote) else field for field in fields]
 
 
-def _field(form: CsvFormat) -> str:
+def _field_pattern(form: CsvFormat) -> str:
     """Return the regular expression of one field: quoted, or bare without any quote."""
     quote, delimiter = re.escape(form.quote), re.escape(form.delimiter)
     return f"(?:{quote}(?:[^{quote}]|{quote}{quote})*{quote}|[^{delimiter}{quote}]*)"
 
 
-def _null_if(field: str, null: str) -> str:
+def _write_field_or_null(field: str, null: str) -> str:
+    # Both tests see the text without its quotes: a quoted field is NULL where a bare one would be.
     empty = f"nullif({field}, '')"
     return f"nullif({empty}, {literal(null)})" if null else empty
 
@@ -148,7 +156,7 @@ def _null_if(field: str, null: str) -> str:
 # Here a field is two places in the bytes of the block. So the memory is a fixed multiple of the block,
 # whatever the block holds: some arrays with one whole number for each line, delimiter or quote.
 #
-# What a line means is written twice: here, and for one line in `_csv.split_line`. Tests compare both with a
+# What a line means is written twice: here, and for one line in `split_line`. Tests compare both with a
 # third implementation that goes character by character.
 
 
@@ -180,10 +188,10 @@ def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> Batch:
     separators, doubled, quote = data == delimiter, None, None
     if form.quote and form.quote.encode() in block:
         quote = ord(form.quote)
-        data, doubled = _well_formed(data, delimiter, quote)
+        data, doubled = _drop_misquoted_lines(data, delimiter, quote)
         # A delimiter inside quotes is text. Every line has an even
         # number of quotes now, so parity over the block will do.
-        separators = (data == delimiter) & (_parity(data, quote) == 0)
+        separators = (data == delimiter) & (_quote_parity(data, quote) == 0)
         block = data.tobytes()
     line_ends = data == LF
     size = int(np.count_nonzero(line_ends))
@@ -193,7 +201,7 @@ def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> Batch:
     # it stops. The engine sees two texts for each field.
     offsets = np.empty(2 * size * len(indices) + 1, dtype=np.int32)
     spans = offsets[:-1].reshape(size, len(indices), 2)
-    _find(np.flatnonzero(line_ends | separators), line_ends, indices, spans)
+    _locate_fields(np.flatnonzero(line_ends | separators), line_ends, indices, spans)
     offsets[-1] = len(block)
     if quote is not None and doubled is not None:
         # Take the quotes off the ends of quoted fields. An empty
@@ -206,13 +214,13 @@ def field_texts(block: bytes, form: CsvFormat, indices: Sequence[int]) -> Batch:
     return Batch(size, offsets, block)
 
 
-def _parity(data: Bytes, quote: int) -> Bytes:
+def _quote_parity(data: Bytes, quote: int) -> Bytes:
     """Return for each byte whether the number of quotes up to it is odd."""
     # Bytes are enough for the sums: beyond 255 they wrap around and keep their parity.
     return np.bitwise_and(np.cumsum(data == quote, dtype=np.uint8), 1, dtype=np.uint8)
 
 
-def _well_formed(data: Bytes, delimiter: int, quote: int) -> tuple[Bytes, Places]:
+def _drop_misquoted_lines(data: Bytes, delimiter: int, quote: int) -> tuple[Bytes, Places]:
     """Return the lines whose quotes are all in place, and the places of quotes that only double the next one.
 
     Within a line quotes open and close in turn. A quote that opens stands at the start of a field, or right
@@ -221,7 +229,11 @@ def _well_formed(data: Bytes, delimiter: int, quote: int) -> tuple[Bytes, Places
     """
     # Whether a quote opens is counted from the start of its
     # own line: an open quote must not reach the next line.
-    quotes, ends, parity = np.flatnonzero(data == quote), np.flatnonzero(data == LF), _parity(data, quote)
+    quotes, ends, parity = (
+        np.flatnonzero(data == quote),
+        np.flatnonzero(data == LF),
+        _quote_parity(data, quote),
+    )
     before = np.concatenate([[0], parity[ends[:-1]]]).astype(np.uint8)  # up to the start of each line
     counts = np.diff(np.searchsorted(quotes, ends), prepend=0)
     opening = parity[quotes] != np.repeat(before, counts)
@@ -237,11 +249,13 @@ def _well_formed(data: Bytes, delimiter: int, quote: int) -> tuple[Bytes, Places
         data = data[np.repeat(~broken, np.diff(ends, prepend=-1))]
         quotes = np.flatnonzero(data == quote)
         # The lines that are left have an even number of quotes each, so parity over the block will do.
-        opening = _parity(data, quote)[quotes] == 1
+        opening = _quote_parity(data, quote)[quotes] == 1
     return data, quotes[~opening & (data[quotes + 1] == quote)]
 
 
-def _find(breaks: Places, line_ends: NDArray[np.bool_], indices: Sequence[int], spans: Offsets) -> None:
+def _locate_fields(
+    breaks: Places, line_ends: NDArray[np.bool_], indices: Sequence[int], spans: Offsets
+) -> None:
     """Write where fields start and stop: for each line, for each field.
 
     Missing fields start and stop at the end of the line.

@@ -6,6 +6,7 @@ The rules, each about one physical line, ended by LF or CRLF (the last line may 
 empty):
 
 - Every line after the header is one record, also an empty one. None is dropped, and none reaches another.
+- In UTF-8 a byte order mark that begins a line is no part of it.
 - The column of the unit, if there is one, is the first or the last. Its field ends at the first delimiter, or
   begins at the last one, whatever quotes say: so nothing else in a line changes whose it is. The rest of the
   line is private; without a unit all of the line is.
@@ -62,6 +63,7 @@ def fields_of(names: Sequence[str], number: str, unit: str | None) -> Fields:
     InvalidParameter
         If the column of the unit has others on both sides.
     """
+    # The header is public, and so is where a column stands.
     place = names.index(number)
     if unit is None:
         return Fields(place, None)
@@ -99,6 +101,7 @@ class UnitRows:
             counting[place] = before < most
             if before < most:
                 seen[unit] = before + 1
+        # Records that do not count stay, without a number: how many records there are is public.
         return np.where(counting, values, np.nan)
 
 
@@ -121,21 +124,29 @@ def record_blocks(
     for block in shortened_blocks(read, BLOCK):
         lines = without_marks(block) if form.encoding == "utf-8" else block
         # The quick way only saves time: it gives up on blocks that need the rules about quotes or long lines.
-        numbers, units = _quickly(lines, form, fields) or _read(lines, form, fields)
+        numbers, units = _read_unquoted_records(lines, form, fields) or _read_records_by_rule(
+            lines, form, fields
+        )
         yield numbers if rows is None else rows.kept(numbers, units)
 
 
-def _quickly(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]] | None:
-    """Return what `_read` returns if no line has a quote or is too long; None for other blocks."""
+def _read_unquoted_records(
+    block: bytes, form: CsvFormat, fields: Fields
+) -> tuple[Values, list[bytes | None]] | None:
+    """Return what `_read_records_by_rule` returns.
+
+    None for blocks in which a line has a quote or is too long.
+    """
     if form.quote and form.quote.encode() in block:
         return None
     lines = (block.replace(b"\r\n", b"\n") if b"\r" in block else block).split(b"\n")[:-1]
+    # By the rules only the first MiB of a line is read: lines that may have more go that way.
     if max(map(len, lines)) > LONGEST:
         return None
-    delimiter, null = form.delimiter.encode(), _null(form)
+    delimiter, null = form.delimiter.encode(), _encode_null_text(form)
     units: list[bytes | None] = []
     if fields.unit is not None:
-        sides = [_sides(line, delimiter, fields.unit) for line in lines]
+        sides = [_split_off_unit(line, delimiter, fields.unit) for line in lines]
         units = [None if not unit or unit == null else unit for unit, _ in sides]
         lines = [private for _, private in sides]
     place, matches = fields.number, NUMBER.fullmatch
@@ -145,14 +156,16 @@ def _quickly(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, lis
     return np.array([float(text) if matches(text) and text != null else math.nan for text in texts]), units
 
 
-def _read(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]]:
+def _read_records_by_rule(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[bytes | None]]:
     """Return number and unit of each line, by the rules, one after the other."""
-    delimiter, quote, null = form.delimiter.encode(), form.quote.encode(), _null(form)
+    delimiter, quote, null = form.delimiter.encode(), form.quote.encode(), _encode_null_text(form)
     numbers, units = list[float](), list[bytes | None]()
     for line in block.split(b"\n")[:-1]:
+        # LF and CRLF end lines alike, so a CR at the end is no part of the last field.
         private = line.removesuffix(b"\r")
         if fields.unit is not None:
-            unit, private = _sides(private, delimiter, fields.unit)
+            unit, private = _split_off_unit(private, delimiter, fields.unit)
+            # The field of the unit alone decides whose record it is (docs/decisions/0011).
             name = public_text(unit, quote) if len(unit) <= LONGEST else None
             units.append(None if not name or name == null else name)
         # Fields behind a misplaced quote are missing: the fields end there, and `next` returns its default.
@@ -162,16 +175,18 @@ def _read(block: bytes, form: CsvFormat, fields: Fields) -> tuple[Values, list[b
     return np.array(numbers), units
 
 
-def _sides(line: bytes, delimiter: bytes, unit: Literal["first", "last"]) -> tuple[bytes, bytes]:
+def _split_off_unit(line: bytes, delimiter: bytes, unit: Literal["first", "last"]) -> tuple[bytes, bytes]:
     """Return the field of the unit, and what is private; without a delimiter there is no unit."""
     if unit == "first":
+        # From the left: the unit ends at the first delimiter, whatever stands behind it.
         field, found, private = line.partition(delimiter)
         return (field, private) if found else (b"", line)
+    # From the right: delimiters in the private part cannot move where the unit begins.
     private, found, field = line.rpartition(delimiter)
     return (field, private) if found else (b"", line)
 
 
-def _null(form: CsvFormat) -> bytes:
+def _encode_null_text(form: CsvFormat) -> bytes:
     """Return the NULL text as bytes; one that the encoding lacks stands in no field."""
     try:
         return form.null.encode(form.encoding)

@@ -53,7 +53,8 @@ class BucketQuery:
 
     def over(self, rows: str, *, grouped: bool) -> str:
         """Return the query over rows, a SELECT in parentheses or a name."""
-        return self.sql.replace("{rows}", rows).replace("{group}", "grp, " if grouped else "")
+        # The rows come last: a text of their predicate may look like one of the marks.
+        return self.sql.replace("{group}", "grp, " if grouped else "").replace("{rows}", rows)
 
     def counted(
         self, answer: dict[str, NDArray[Any]], grid: BucketGrid, groups: int
@@ -78,17 +79,18 @@ class BucketQuery:
 
 def bucket_queries(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery, ...]:
     """Return the queries that count the values of a kind in buckets; the last one always succeeds."""
+    # The grid is public, so which queries there are depends on no row.
     scale = Scale.of(grid)
     if scale is None:
-        return (_searched(kind, grid),)
-    slow = _proposed(kind, grid, scale)
-    return (_even(kind, grid, scale), slow) if scale.even else (slow,)
+        return (_write_search_query(kind, grid),)
+    slow = _write_cell_query(kind, grid, scale)
+    return (_write_even_query(kind, grid, scale), slow) if scale.even else (slow,)
 
 
 _CUTS = "(SELECT position AS cell, TRY_CAST(label AS {type}) AS cut FROM labels WHERE position < {size})"
 
 
-def _even(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
+def _write_even_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
     """Return the query in which a logarithm proposes the bucket.
 
     The least and the largest number of each bucket are compared with its edges.
@@ -97,7 +99,7 @@ def _even(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
     # At least 1: bucket 0 also holds what is missing, so nothing
     # is compared there, and nothing may be proposed for it.
     inside = f"greatest(1, TRY_CAST(floor({scale.sql}) AS BIGINT) - ({int(scale.cells[0]) - 2}))"
-    cell = _cell(kind, grid, inside, grid.size)
+    cell = _write_cell_case(kind, grid, inside, grid.size)
     table = _CUTS.format(type=kind.name, size=len(cuts))
     # Without an upper cut it is the last bucket, or no value of the kind reaches the upper edge. Without a
     # lower cut nothing can be in the bucket: then the comparison is NULL and counts as false.
@@ -112,7 +114,7 @@ def _even(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
     return BucketQuery(cuts, np.arange(len(cuts)), sql)
 
 
-def _cell(kind: NumberKind, grid: BucketGrid, inside: str, top: int) -> str:
+def _write_cell_case(kind: NumberKind, grid: BucketGrid, inside: str, top: int) -> str:
     """Return the cell of `x`: 0 below the first edge and for what is missing, `top` from the last edge on.
 
     Both are decided by comparison. Only numbers between these edges get the cell `inside`.
@@ -120,14 +122,14 @@ def _cell(kind: NumberKind, grid: BucketGrid, inside: str, top: int) -> str:
     first, last = (kind.cut(float(edge)) for edge in grid.edges[[0, -1]])
     if first is None:  # no value of the kind reaches the first edge
         return "0"
-    within, above = f"x >= {_value(first, kind)}", ""
+    within, above = f"x >= {_cast_cut(first, kind)}", ""
     if last is not None:
-        within += f" AND x < {_value(last, kind)}"
-        above = f" WHEN x >= {_value(last, kind)} THEN {top}"
+        within += f" AND x < {_cast_cut(last, kind)}"
+        above = f" WHEN x >= {_cast_cut(last, kind)} THEN {top}"
     return f"CASE WHEN {within} THEN {inside}{above} ELSE 0 END"
 
 
-def _proposed(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
+def _write_cell_query(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
     """Return the query in which a logarithm proposes the edge that a number is compared with.
 
     Cell 0 is below the first edge, the last cell at or above the last one.
@@ -142,7 +144,7 @@ def _proposed(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
     # edges in lower cells: the first edge counts as well.
     buckets[1:-1] = 1 + np.searchsorted(scale.cells, np.arange(low, high + 1), side="left")
     buckets[-1] = grid.size
-    cell = _cell(kind, grid, f"TRY_CAST({scale.sql} AS BIGINT) - ({low - 1})", len(cuts) - 1)
+    cell = _write_cell_case(kind, grid, f"TRY_CAST({scale.sql} AS BIGINT) - ({low - 1})", len(cuts) - 1)
     table = _CUTS.format(type=kind.name, size=len(cuts))
     sql = (
         "SELECT {group}cell, count(*) AS n, CAST(count_if(x >= cut) AS BIGINT) AS reached FROM "
@@ -151,7 +153,7 @@ def _proposed(kind: NumberKind, grid: BucketGrid, scale: Scale) -> BucketQuery:
     return BucketQuery(tuple(cuts), buckets, sql)
 
 
-def _searched(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
+def _write_search_query(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
     """Return the query in which the engine looks for the last cut that a value reaches."""
     # Edges that round up to one number of the kind are reached together: the last bucket among them counts.
     cuts: dict[str, int] = {}
@@ -167,7 +169,7 @@ def _searched(kind: NumberKind, grid: BucketGrid) -> BucketQuery:
     return BucketQuery(tuple(cuts), np.array([0, *cuts.values()], dtype=np.int64), sql)
 
 
-def _value(text: str, kind: NumberKind) -> str:
+def _cast_cut(text: str, kind: NumberKind) -> str:
     return f"CAST('{text}' AS {kind.name})"
 
 
@@ -177,12 +179,12 @@ def _value(text: str, kind: NumberKind) -> str:
 
 # How far an edge may stand from its whole number. The proof
 # in docs/proofs/numbers.md needs a quarter of a cell.
-_SPARE = 0.25
+_CELL_TOLERANCE = 0.25
 # The same for even grids. It decides only how often the fast way is right, because its answer is checked.
-_TIGHT = 1e-6
+_EVEN_TOLERANCE = 1e-6
 # Limits the table of cells that is sent, and the rounding errors of places (docs/proofs/numbers.md).
-_MOST_CELLS = 1 << 22
-_VALUE = "CAST(x AS DOUBLE)"
+_MOST_SCALE_CELLS = 1 << 22
+_X_AS_DOUBLE = "CAST(x AS DOUBLE)"
 
 
 @final
@@ -220,12 +222,17 @@ class Scale:
             factor = float(1 / np.log(float(growth)))
             if lower is None:
                 places = np.copysign(np.log(1 + np.abs(grid.edges) / unit) * factor, grid.edges)
-                sql = f"sign({_VALUE}) * ln(1 + abs({_VALUE}) / {_literal(unit)}) * {_literal(factor)}"
+                sql = (
+                    f"sign({_X_AS_DOUBLE}) * ln(1 + abs({_X_AS_DOUBLE}) / {_cast_double(unit)})"
+                    f" * {_cast_double(factor)}"
+                )
             else:
                 places = np.log(1 + (grid.edges - float(lower)) / unit) * factor
-                far = _VALUE if lower == 0 else f"({_VALUE} - {_literal(float(lower))})"
-                sql = f"ln(1 + {far}{'' if unit == 1 else f' / {_literal(unit)}'}) * {_literal(factor)}"
-        if not np.isfinite(places).all() or np.abs(places).max() > _MOST_CELLS:
+                far = _X_AS_DOUBLE if lower == 0 else f"({_X_AS_DOUBLE} - {_cast_double(float(lower))})"
+                sql = (
+                    f"ln(1 + {far}{'' if unit == 1 else f' / {_cast_double(unit)}'}) * {_cast_double(factor)}"
+                )
+        if not np.isfinite(places).all() or np.abs(places).max() > _MOST_SCALE_CELLS:
             return None
         # All of this looks at public edges only. If the check
         # fails, the engine searches for the edge instead.
@@ -233,12 +240,12 @@ class Scale:
         # The first and the last edge need no cell: they are decided by comparison.
         inner = cells[1:-1]
         off, apart = np.abs(places - cells)[1:-1], np.diff(inner)
-        if (off > _SPARE).any() or (apart <= 0).any():
+        if (off > _CELL_TOLERANCE).any() or (apart <= 0).any():
             return None
-        even = bool(inner.size) and not (off > _TIGHT).any() and not (apart > 1).any()
+        even = bool(inner.size) and not (off > _EVEN_TOLERANCE).any() and not (apart > 1).any()
         # One more cell on either side, for the rounding of the engine's own logarithm.
         return cls(sql, inner, (int(cells[0]) - 1, int(cells[-1]) + 1), even)
 
 
-def _literal(value: float) -> str:
+def _cast_double(value: float) -> str:
     return f"CAST('{value!r}' AS DOUBLE)"

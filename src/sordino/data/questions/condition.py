@@ -29,7 +29,7 @@ class Constant:
     size: int = 1
 
 
-class _Inner:
+class _InnerNode:
     """A node with others below it."""
 
     @property
@@ -40,22 +40,25 @@ class _Inner:
     @cached_property
     def size(self) -> int:
         """How many operators and operands are written out for it; the parser limits this."""
+        # Kept once it is known: each node above asks for it, and so the whole tree is counted only once.
         return self.operators + sum(part.size for part in parts_of(cast("Node", self)))
 
 
 @final
 @dataclass(frozen=True)
-class Negative(_Inner):
+class Negative(_InnerNode):
     """Minus an operand."""
 
+    # A node of its own, because it can overflow: the least whole number of a type has no negative in it.
     operand: Node
 
 
 @final
 @dataclass(frozen=True)
-class Arithmetic(_Inner):
+class Arithmetic(_InnerNode):
     """`first`, then one operator and operand after the other, from left to right."""
 
+    # Each operator of the chain can fail by itself, so each gets a TRY of its own when this is rendered.
     first: Node
     rest: tuple[tuple[str, Node], ...]
 
@@ -67,7 +70,7 @@ class Arithmetic(_Inner):
 
 @final
 @dataclass(frozen=True)
-class TryCast(_Inner):
+class TryCast(_InnerNode):
     """An operand converted to another type; NULL where that is impossible."""
 
     operand: Node
@@ -76,9 +79,10 @@ class TryCast(_Inner):
 
 @final
 @dataclass(frozen=True)
-class Comparison(_Inner):
+class Comparison(_InnerNode):
     """Two operands with an operator between them, LIKE among the operators."""
 
+    # One kind of node for all of them: each is NULL where an operand is (docs/proofs/predicates.md, E1).
     left: Node
     operator: str
     right: Node
@@ -86,15 +90,16 @@ class Comparison(_Inner):
 
 @final
 @dataclass(frozen=True)
-class IsNull(_Inner):
+class IsNull(_InnerNode):
     """Whether an operand is NULL."""
 
+    # True or false for every operand: this never fails (docs/proofs/predicates.md, E4).
     operand: Node
 
 
 @final
 @dataclass(frozen=True)
-class Not(_Inner):
+class Not(_InnerNode):
     """The opposite; NULL stays NULL."""
 
     operand: Node
@@ -102,9 +107,10 @@ class Not(_Inner):
 
 @final
 @dataclass(frozen=True)
-class Connected(_Inner):
+class Connected(_InnerNode):
     """Two operands or more, all joined by AND or all by OR."""
 
+    # "AND" or "OR", never both: parentheses and precedence have been read into the tree by now.
     operator: str
     operands: tuple[Node, ...]
 

@@ -20,7 +20,7 @@ from sordino.data.sources.words import Words, words_of
 from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.sensitivity import Sensitivity
 
-_WHOLE = re.compile(
+_RANGE_COLUMN_TYPE = re.compile(
     r"VARCHAR|U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|DECIMAL\(\d+,\s*0\)|FLOAT|DOUBLE|ENUM\(.*\)", re.DOTALL
 )
 """Declared types that may hold values written like whole numbers."""
@@ -202,9 +202,10 @@ def prepare_counts(
         if item is None:
             raise InvalidParameter("item must name the column with the labels; got None.")
         columns["item"] = source.label_index(item, "item")
-        domain = _domain(domain).resolve(source)
+        # Public files and queries are read now, before the charge, where what is wrong may be explained.
+        domain = _require_domain(domain).resolve(source)
         if domain.numbered is not None:
-            _check_whole(source, item)
+            _check_range_column(source, item)
         if domain.kind == "assumed public" and not source.legible:
             raise InvalidParameter(
                 "Domain.assume_public must not go with a database whose encoding has bytes that are no "
@@ -213,11 +214,12 @@ def prepare_counts(
         if unit.max_rows is not None and not (isinstance(salt, bytes) and len(salt) >= SALT):
             raise InvalidParameter(
                 f"salt must be at least {SALT} secret random bytes "
-                f"when max_rows is given; got {_length(salt)}."
+                f"when max_rows is given; got {_describe_salt_length(salt)}."
             )
     elif item is not None or domain is not None:
         raise InvalidParameter(f"item and domain belong to kind 'items'; got them with kind {kind!r}.")
     if unit.column is not None:
+        # Units are compared as text, as items are (docs/proofs/counts.md).
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
     predicate = None if where is None else source.predicate(where)
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
@@ -230,6 +232,7 @@ def prepare_counts(
     kept = f"(SELECT {kept} FROM rows" + (f" WHERE {predicate.total})" if predicate is not None else ")")
     known = domain if isinstance(domain, Domain) else None
     if known is not None and known.numbered is not None:
+        # Rows whose value is not in the range are dropped here: a rule of each row by itself.
         kept = placed(kept, known.numbered.start, known.numbered.size, words, unit=unit.column is not None)
     item_text = words.label(columns["item"], kinds[columns["item"]]) if kind == "items" else "1"
     question = CountQuestion(
@@ -247,16 +250,17 @@ def prepare_counts(
             " WHERE item IS NOT NULL"
         ),
     )
-    _rehearse(question)
+    _rehearse_counts(question)
     return question
 
 
-def _length(salt: Any) -> str:
+def _describe_salt_length(salt: Any) -> str:
     # Never the salt itself: it is secret.
     return f"{len(salt)} bytes" if isinstance(salt, bytes) else type(salt).__name__
 
 
-def _domain(domain: Any) -> Domain:
+def _require_domain(domain: Any) -> Domain:
+    # Labels from the private rows would tell which of them occur. So there is no default.
     if domain is None:
         raise UnknownDomain(
             "A question about items must have a public domain: a list of labels, Domain.from_file, "
@@ -265,12 +269,12 @@ def _domain(domain: Any) -> Domain:
     return domain if isinstance(domain, Domain) else Domain.of(domain)
 
 
-def _check_whole(source: Source, item: str) -> None:
+def _check_range_column(source: Source, item: str) -> None:
     """Refuse a column of which no value could belong to a range; its declared type is public."""
     kind = source.columns[item]
     # In pandas a column of truth values becomes one of texts if one value is something else. Texts are not
     # refused, so truth values are not refused either.
-    if not _WHOLE.fullmatch(kind) and not (source.inferred and kind == "BOOLEAN"):
+    if not _RANGE_COLUMN_TYPE.fullmatch(kind) and not (source.inferred and kind == "BOOLEAN"):
         raise InvalidParameter(
             "Domain.range and Domain.indexed must go with a column of whole numbers, "
             f"or of texts that are such numbers; got {item!r} of type "
@@ -278,7 +282,7 @@ def _check_whole(source: Source, item: str) -> None:
         )
 
 
-def _rehearse(question: CountQuestion) -> None:
+def _rehearse_counts(question: CountQuestion) -> None:
     """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
     labels = None
     if question.kind == "items" and (question.domain is None or question.domain.numbered is None):
@@ -329,8 +333,10 @@ def count_query(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, words: Wo
         # The sum over no rows is NULL, and engines widen the type of sums: the answer has 64 bits anyway.
         return f"SELECT CAST(coalesce(sum(n), 0) AS BIGINT) AS n FROM {bounded} AS bounded"
     if kind == "units":
+        # Rows without a unit are dropped: `count(DISTINCT unit)` leaves NULL out.
         return f"SELECT count({'*' if unit.column is None else 'DISTINCT unit'}) AS n FROM {kept} AS kept"
     if unit.column is None:
+        # A row is a unit here, and has one item.
         counted = f"SELECT item, count(*) AS n FROM {kept} AS kept GROUP BY item"
     elif unit.max_rows is None:
         # DISTINCT, so that an item counts a unit once, however many of its rows have the item.
@@ -340,8 +346,8 @@ def count_query(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, words: Wo
         )
     else:
         counted = (
-            f"SELECT item, count(*) AS n FROM ({_chosen(kept, unit.max_rows, salt, words, listed=listed)})"
-            " AS chosen GROUP BY item"
+            "SELECT item, count(*) AS n FROM "
+            f"({_choose_items(kept, unit.max_rows, salt, words, listed=listed)}) AS chosen GROUP BY item"
         )
     if not listed:
         # Only counts that are not 0 are handed on. An item whose rows all lack a unit is counted 0 times.
@@ -349,7 +355,7 @@ def count_query(kind: Kind, unit: PrivacyUnit, kept: str, salt: bytes, words: Wo
     return f"SELECT position, n FROM ({counted}) AS counted JOIN labels ON item = label"
 
 
-def _chosen(kept: str, most: int, salt: bytes, words: Words, *, listed: bool) -> str:
+def _choose_items(kept: str, most: int, salt: bytes, words: Words, *, listed: bool) -> str:
     """Return at most `most` distinct items of each unit.
 
     The order depends on the salt, the unit and the item alone. It does not depend on where a row stands, or

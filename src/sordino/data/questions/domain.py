@@ -24,7 +24,7 @@ from sordino.data.sources.source import AS_LABELS, Source, described
 from sordino.data.sources.words import FLOATS
 from sordino.errors import DataSourceError, InvalidParameter, UnknownDomain, UnsafePredicate
 
-_FARTHEST = 1 << 62  # whole numbers of a column have 64 bits
+_LARGEST_RANGE_END = 1 << 62  # whole numbers of a column have 64 bits
 
 
 @final
@@ -103,7 +103,7 @@ class Domain:
         """
         if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
             raise InvalidParameter(f"A domain must be a list of labels; got {shown(labels)}.")
-        return cls("list", "list", known=_sorted(map(label_text, labels), "The list"))
+        return cls("list", "list", known=_sort_labels(map(label_text, labels), "The list"))
 
     @classmethod
     def range(cls, start: int, stop: int) -> Domain:
@@ -123,7 +123,7 @@ class Domain:
             If they are no such numbers.
         """
         for name, value in (("start", start), ("stop", stop)):
-            if not _is_whole(value) or abs(value) > _FARTHEST:
+            if not _is_whole_number(value) or abs(value) > _LARGEST_RANGE_END:
                 raise InvalidParameter(
                     f"Domain.range.{name} must be a whole number between -2^62 and 2^62; got {shown(value)}."
                 )
@@ -228,10 +228,12 @@ class Domain:
         InvalidParameter, DataSourceError
             If the file or the query cannot be used.
         """
+        # A range is known by its ends. Assumed labels stand in private rows: they are read after the charge.
         if self.known is not None or self.kind in {"assumed public", "range"}:
             return self
+        # All that follows happens before the charge, and may be explained: it reads public things only.
         if self.query is not None:
-            return replace(self, known=_sorted(labels_of_query(self.query, source), "The domain query"))
+            return replace(self, known=_sort_labels(labels_of_query(self.query, source), "The domain query"))
         path = self.path or Path()
         if not path.is_file():
             raise DataSourceError(f"The domain file must exist; got {path}.")
@@ -243,20 +245,22 @@ class Domain:
             )
         column, labels = self._file_labels(path)
         return replace(
-            self, origin=f"file {path}, column {column}", known=_sorted(labels, f"The file {path}")
+            self, origin=f"file {path}, column {column}", known=_sort_labels(labels, f"The file {path}")
         )
 
     def _file_labels(self, path: Path) -> tuple[str, Iterable[str | None]]:
         if path.suffix.lower() in {".parquet", ".pq"}:
             return labels_of_parquet(path, self.column)
         try:
+            # "-sig": a byte order mark in front is no part of the name of the first column.
             with path.open(encoding="utf-8-sig", newline="") as file:
-                rows = csv.reader(_bounded_lines(file), strict=True)
+                rows = csv.reader(_read_bounded_lines(file), strict=True)
                 # The file is public, so this reader may be stricter
                 # than the one for private rows: it refuses bad quotes.
                 names = next(rows, [])
                 name = one_column(names, self.column, path)
                 position = names.index(name)
+                # An empty field is no label, as it is NULL in a CSV source. Nor is a field that a line lacks.
                 return name, [row[position] or None for row in rows if len(row) > position]
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise DataSourceError(
@@ -265,8 +269,9 @@ class Domain:
             ) from None
 
 
-def _bounded_lines(file: TextIO) -> Iterator[str]:
+def _read_bounded_lines(file: TextIO) -> Iterator[str]:
     """Yield the lines of a file, and stop at one that is too long before it is in memory."""
+    # One character more than allowed is enough to see that a line is too long.
     while line := file.readline(LONGEST + 1):
         if len(line) > LONGEST:
             raise csv.Error
@@ -305,11 +310,12 @@ def label_text(value: Any) -> str | None:
     )
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole_number(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _sorted(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
+def _sort_labels(labels: Iterable[str | None], what: str) -> tuple[str, ...]:
+    # Sorted, so that ties do not depend on the order in which the labels were given.
     found = sorted({label for label in labels if label is not None})
     if not found:
         raise InvalidParameter(f"{what} must have one label or more; got none.")
@@ -336,6 +342,7 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
     InvalidParameter
         If it fails, or does not list one column of texts, whole numbers, dates or truth values.
     """
+    # Such a source may read any file, so no query can be shown to stay away from it.
     if source.kind in {"relation", "lazy frame"}:
         raise UnsafePredicate(
             f"A domain query must not see the source, and which files a {source.kind} reads cannot be known. "
@@ -343,7 +350,7 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
         )
     with engine() as opened:
         # Before the query runs, and before the engine may open anything: which files could it mean?
-        files = _files(opened, query)
+        files = _find_named_files(opened, query)
         for path in files:
             if source.holds(path):
                 raise UnsafePredicate(
@@ -351,6 +358,7 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
                 )
         opened.close_doors([path.absolute() for path in files])
         try:
+            # Into a table, so that the query runs once: its type and its labels are both read from there.
             opened.connection.execute(f"CREATE TEMP TABLE domain AS {query}")
         except duckdb.PermissionException:
             raise UnsafePredicate(
@@ -362,7 +370,7 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
             raise InvalidParameter(
                 f"The domain query must run; the engine says: {str(error).splitlines()[0]}"
             ) from None
-        return _labels(opened, "SELECT * FROM domain", "the domain query")
+        return _fetch_labels(opened, "SELECT * FROM domain", "the domain query")
 
 
 def labels_of_parquet(path: Path, column: str | None) -> tuple[str, list[str | None]]:
@@ -371,12 +379,15 @@ def labels_of_parquet(path: Path, column: str | None) -> tuple[str, list[str | N
         opened.close_doors([path.absolute()])
         rows = f"SELECT * FROM read_parquet({literal(str(path.absolute()))}, hive_partitioning = false)"
         name = one_column(list(described(opened, rows, str(path))), column, path)
-        return name, _labels(opened, f"SELECT {quoted(name)} FROM ({rows})", f"column {name!r} of {path}")
+        return name, _fetch_labels(
+            opened, f"SELECT {quoted(name)} FROM ({rows})", f"column {name!r} of {path}"
+        )
 
 
-def _labels(opened: Engine, select: str, what: str) -> list[str | None]:
+def _fetch_labels(opened: Engine, select: str, what: str) -> list[str | None]:
     schema = described(opened, select, what)
     kind = next(iter(schema.values()))
+    # The same types as those of items, whose values have one text each, without floats.
     if len(schema) != 1 or not AS_LABELS.fullmatch(kind) or kind in FLOATS:
         kinds = ", ".join(schema.values())
         raise InvalidParameter(
@@ -389,12 +400,13 @@ def _labels(opened: Engine, select: str, what: str) -> list[str | None]:
     return [row[0] for row in rows]
 
 
-def _files(opened: Engine, query: str) -> list[Path]:
+def _find_named_files(opened: Engine, query: str) -> list[Path]:
     """Return every file that a text in the query could mean."""
     try:
         statements = opened.connection.extract_statements(query)
     except duckdb.Error:
         raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.") from None
+    # More than one statement, or another kind of one, could do something else than list labels.
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise UnsafePredicate(f"A domain query must be one SELECT statement; got {shown(query)}.")
     # The engine's own parser, so that no other reading of the query decides which texts it holds.
@@ -403,7 +415,8 @@ def _files(opened: Engine, query: str) -> list[Path]:
     if tree.get("error"):
         raise UnsafePredicate(f"A domain query must be a plain SELECT statement; got {shown(query)}.")
     found: dict[Path, None] = {}
-    for word in _texts(tree):
+    for word in _walk_texts(tree):
+        # Other texts are names of no file: paths hold no NUL, and are no longer than that.
         if "\0" not in word and len(word) < 4096:
             # A pattern counts as all files that it matches: one of them could be the source. It may be
             # absolute, which `Path.glob` refuses.
@@ -421,16 +434,16 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _texts(tree: Any) -> Iterator[str]:
+def _walk_texts(tree: Any) -> Iterator[str]:
     """Yield every string of a parsed query."""
     if isinstance(tree, str):
         yield tree
     elif isinstance(tree, dict):
-        yield from _each(tree.values())
+        yield from _walk_texts_of_parts(tree.values())
     elif isinstance(tree, list):
-        yield from _each(tree)
+        yield from _walk_texts_of_parts(tree)
 
 
-def _each(parts: Iterable[Any]) -> Iterator[str]:
+def _walk_texts_of_parts(parts: Iterable[Any]) -> Iterator[str]:
     for part in parts:
-        yield from _texts(part)
+        yield from _walk_texts(part)

@@ -19,11 +19,11 @@ from sordino.data.sources.source import Source
 from sordino.errors import InvalidParameter
 
 # Without UHUGEINT, which is beyond the type in which sums are added up.
-_WHOLE = re.compile(r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT")
-_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
-_FLOATS = {"FLOAT": 24, "DOUBLE": 53}
-_BITS = {"TINY": 8, "SMALL": 16, None: 32, "BIG": 64, "HUGE": 128}
-_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
+_WHOLE_NUMBER_TYPE = re.compile(r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT")
+_DECIMAL_TYPE = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_FLOAT_TYPES = {"FLOAT": 24, "DOUBLE": 53}
+_BITS_OF_TYPE = {"TINY": 8, "SMALL": 16, None: 32, "BIG": 64, "HUGE": 128}
+_EXACT_DECIMALS = Context(prec=MAX_PREC, Emax=MAX_EMAX)
 
 
 @final
@@ -40,7 +40,7 @@ class NumberKind:
     scale : int or None
         Digits after the point; 0 for whole numbers, None for floats.
     smallest, largest : int
-        Ends of the range, times 10^scale; 0 for floats.
+        Ends of the range, times 10^scale; 0 for floats and for NUMERIC, which have none.
     truth : bool
         Whether texts may be truth values; true counts as 1 and false as 0.
     """
@@ -68,8 +68,8 @@ class NumberKind:
         if whole > self.largest:
             return None
         # An edge below the type becomes its smallest value,
-        # which every value reaches. `_EXACT` drops no digit.
-        return format(Decimal(max(whole, self.smallest)).scaleb(-self.scale, _EXACT), "f")
+        # which every value reaches. `_EXACT_DECIMALS` drops no digit.
+        return format(Decimal(max(whole, self.smallest)).scaleb(-self.scale, _EXACT_DECIMALS), "f")
 
 
 def number_kind(declared: str, *, text: bool, inferred: bool = False) -> NumberKind | None:
@@ -86,20 +86,24 @@ def number_kind(declared: str, *, text: bool, inferred: bool = False) -> NumberK
         one missing value makes texts of them. And whole numbers of 64 bits are floats, because one text makes
         texts of all of them, and texts are read as floats.
     """
-    if declared in _FLOATS or (inferred and declared in {"BIGINT", "UBIGINT"}):
+    # Whole numbers of 64 bits of pandas are read as floats (docs/explanation/frames.md).
+    if declared in _FLOAT_TYPES or (inferred and declared in {"BIGINT", "UBIGINT"}):
         return NumberKind("DOUBLE", text=False, scale=None)
-    # A type of a server that takes any number of digits, and computes with all of them.
+    # A type of a server that takes any number of digits, and computes with all of them. It has no ends, and
+    # nobody asks for them: the server is sent edges with all their digits, and not what `cut` returns.
     if declared == "NUMERIC":
         return NumberKind(declared, text=False, scale=0)
     if declared == "VARCHAR" and text:
         return NumberKind("DOUBLE", text=True, scale=None, truth=inferred)
     if declared == "BOOLEAN" and inferred:
         declared = "TINYINT"
-    if whole := _WHOLE.fullmatch(declared):
-        unsigned, bits = bool(whole[1]), _BITS[whole[2] or whole[4]]
+    if whole := _WHOLE_NUMBER_TYPE.fullmatch(declared):
+        unsigned, bits = bool(whole[1]), _BITS_OF_TYPE[whole[2] or whole[4]]
+        # Two's complement: there is one negative number more than there are positive ones.
         ends = (0, (1 << bits) - 1) if unsigned else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
         return NumberKind(declared, False, 0, *ends)
-    if decimal := _DECIMAL.fullmatch(declared):
+    if decimal := _DECIMAL_TYPE.fullmatch(declared):
+        # All digits are nines. The ends are counted without the point, as `scale` says.
         most = 10 ** int(decimal[1]) - 1
         return NumberKind(f"DECIMAL({decimal[1]},{decimal[2]})", False, int(decimal[2]), -most, most)
     return None
@@ -115,6 +119,7 @@ def number_column(source: Source, column: str, role: str) -> tuple[int, NumberKi
     """
     index = source.index(column, role)
     declared = list(source.columns.values())[index]
+    # Texts are numbers where a column has no better type: in CSV, and where pandas made texts of numbers.
     kind = number_kind(declared, text=source.inferred or source.kind == "csv", inferred=source.inferred)
     if kind is None:
         raise InvalidParameter(

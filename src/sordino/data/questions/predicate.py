@@ -3,7 +3,7 @@
 What is parsed is written anew as SQL, so that the user's text never reaches the engine. A predicate sees one
 row: its columns, with literals, comparisons and arithmetic. It cannot read another row, a file, a clock or a
 random number. And it cannot fail: arithmetic that overflows, and a value that a comparison cannot take, are
-NULL (`_predicate_sql`). A row for which the predicate is NULL is left out.
+NULL (`render_total`). A row for which the predicate is NULL is left out.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ class _Parser:
         if self._next.kind != "end":
             raise self._refusal()
 
+    # From the loosest to the tightest: OR, AND, NOT, comparison, sum, product, atom. Each calls the next.
     def disjunction(self) -> Node:
         operands = [self._conjunction()]
         while self._accept("OR"):
@@ -127,6 +128,7 @@ class _Parser:
         return self._connected("AND", operands)
 
     def _connected(self, operator: str, operands: Sequence[Node]) -> Node:
+        # A single operand is no chain: it needs no node around it.
         return self._sized(Connected(operator, tuple(operands))) if len(operands) > 1 else operands[0]
 
     def _negation(self) -> Node:
@@ -209,6 +211,7 @@ class _Parser:
         word = self._next
         if self._accept("NULL"):
             return Constant("null", "NULL")
+        # What stands in double quotes is a column, even if it is spelled like a keyword.
         if word.kind == "quoted":
             return self._column(self._take().text[1:-1].replace('""', '"'))
         if word.kind == "word" and word.text.upper() not in KEYWORDS | RESERVED:
@@ -254,14 +257,16 @@ class _Parser:
         name = self._take()
         kind = name.text.upper()
         if name.kind != "word":
-            raise refuse(_shown(name), name.position)
+            raise refuse(_describe_token(name), name.position)
         if kind in {"DECIMAL", "NUMERIC"}:
             self._expect("(")
+            # Decimals of the embedded engine have at most 38 digits.
             width, scale = self._digits(38), 0
             if self._accept(","):
                 scale = self._digits(width)
             self._expect(")")
             return f"DECIMAL({max(width, 1)}, {scale})"
+        # A list of what is allowed: a type that a later version of the engine adds is refused.
         if kind not in TYPES:
             raise UnsafePredicate(
                 f"TRY_CAST must name one of DECIMAL(p, s), {', '.join(sorted(TYPES))}; "
@@ -272,7 +277,7 @@ class _Parser:
     def _digits(self, most: int) -> int:
         word = self._take()
         if word.kind != "number" or not re.fullmatch("[0-9]{1,2}", word.text) or int(word.text) > most:
-            raise refuse(_shown(word), word.position)
+            raise refuse(_describe_token(word), word.position)
         return int(word.text)
 
     def _deeper(self, parse_rest: Callable[[], Node]) -> Node:
@@ -300,6 +305,7 @@ class _Parser:
 
     def _accept(self, text: str) -> bool:
         word = self._next
+        # Keywords are known in any case. A quoted column or a text is never one of them.
         if word.kind in {"word", "symbol"} and word.text.upper() == text:
             self._at += 1
             return True
@@ -310,10 +316,10 @@ class _Parser:
             raise self._refusal()
 
     def _refusal(self) -> UnsafePredicate:
-        return refuse(_shown(self._next), self._next.position)
+        return refuse(_describe_token(self._next), self._next.position)
 
 
-def _shown(word: Token) -> str:
+def _describe_token(word: Token) -> str:
     return word.text if word.kind == "end" else ascii(word.text[:20])
 
 
@@ -382,6 +388,7 @@ def tokens(predicate: str) -> list[Token]:
     UnsafePredicate
         At the first character that starts no allowed word.
     """
+    # Before anything is split into words, so that no time is spent on what is refused.
     if len(predicate) > LONGEST:
         raise UnsafePredicate(f"A predicate must have at most {LONGEST} characters; got {len(predicate)}.")
     found: list[Token] = []
@@ -425,12 +432,12 @@ def tokens(predicate: str) -> list[Token]:
 def render_total(condition: Node) -> str:
     """Return SQL that is true or false for every row, and never fails."""
     # NULL counts as false, so that whether a row is kept is never left open.
-    return f"COALESCE({_as_condition(condition, _tried)}, FALSE)"
+    return f"COALESCE({_render_truth(condition, _write_in_try)}, FALSE)"
 
 
 def render_plain(condition: Node) -> str:
     """Return SQL without any TRY: what does not fit the declared types is an error there."""
-    return _rendered(condition, _plain)
+    return _render_node(condition, _write_without_try)
 
 
 def render_operands(condition: Node) -> list[str]:
@@ -439,19 +446,21 @@ def render_operands(condition: Node) -> list[str]:
     That is an operand of AND, OR or NOT, or the whole predicate.
     """
     values = [
-        _rendered(node, _plain) for node in (condition, *_operands_inside(condition)) if _is_value(node)
+        _render_node(node, _write_without_try)
+        for node in (condition, *_walk_condition_operands(condition))
+        if _is_value(node)
     ]
     return list(dict.fromkeys(values))
 
 
-def _operands_inside(node: Node) -> Iterator[Node]:
+def _walk_condition_operands(node: Node) -> Iterator[Node]:
     """Yield what AND, OR and NOT connect, anywhere in a tree."""
     if isinstance(node, Connected):
         yield from node.operands
     elif isinstance(node, Not):
         yield node.operand
     for part in parts_of(node):
-        yield from _operands_inside(part)
+        yield from _walk_condition_operands(part)
 
 
 def _is_value(node: Node) -> bool:
@@ -461,31 +470,31 @@ def _is_value(node: Node) -> bool:
     return isinstance(node, Column | Negative | Arithmetic | TryCast)
 
 
-def _tried(operator: str) -> str:
+def _write_in_try(operator: str) -> str:
     return f"TRY{operator}"
 
 
-def _plain(operator: str) -> str:
+def _write_without_try(operator: str) -> str:
     return operator
 
 
-def _as_condition(node: Node, attempt: Callable[[str], str]) -> str:
+def _render_truth(node: Node, attempt: Callable[[str], str]) -> str:
     """Return SQL for an operand of AND, OR or NOT."""
-    sql = _rendered(node, attempt)
+    sql = _render_node(node, attempt)
     return attempt(f"(CAST({sql} AS BOOLEAN))") if _is_value(node) else sql
 
 
-def _rendered(node: Node, attempt: Callable[[str], str]) -> str:
+def _render_node(node: Node, attempt: Callable[[str], str]) -> str:
     """Return SQL for a node; `attempt` is handed each operator that can fail, in parentheses."""
 
     def inside(part: Node) -> str:
-        return _rendered(part, attempt)
+        return _render_node(part, attempt)
 
     match node:
         case Column():
             sql = f"c{node.index}"
         case Constant():
-            sql = _literal(node)
+            sql = _render_constant(node)
         case Negative():
             # The blank keeps two minus signs from becoming a comment.
             sql = attempt(f"(- {inside(node.operand)})")
@@ -501,15 +510,15 @@ def _rendered(node: Node, attempt: Callable[[str], str]) -> str:
         case IsNull():
             sql = f"({inside(node.operand)} IS NULL)"
         case Not():
-            sql = f"(NOT {_as_condition(node.operand, attempt)})"
+            sql = f"(NOT {_render_truth(node.operand, attempt)})"
         case Connected():
             sql = (
-                f"({f' {node.operator} '.join(_as_condition(operand, attempt) for operand in node.operands)})"
+                f"({f' {node.operator} '.join(_render_truth(operand, attempt) for operand in node.operands)})"
             )
     return sql
 
 
-def _literal(constant: Constant) -> str:
+def _render_constant(constant: Constant) -> str:
     if constant.kind == "text":
         return literal(constant.text)
     # In parentheses: a sign in front of a number must not meet the operator before it.

@@ -68,12 +68,13 @@ class RecordQuestion:
         DataSourceError
             If anything fails, always with the same message.
         """
+        # Only a unit column has a bound (`check_unit`). Without one each record is a unit, and all count.
         rows = None if self.unit.max_rows is None else UnitRows(self.unit.max_rows)
-        reader = _reader(self.source)
+        reader = _find_ordered_reader(self.source)
         yield from (
             self._table(rows, progress)
             if self.fields is None
-            else _lines(reader, self.fields, rows, progress)
+            else _read_record_files(reader, self.fields, rows, progress)
         )
         if progress is not None:
             progress(100.0)
@@ -83,7 +84,10 @@ class RecordQuestion:
 
             def begin(announce: Any) -> Engine:
                 # Ordered, because the order of records is part of the answer.
-                opened = stack.enter_context(scanning(_reader(self.source), self.indices, ordered=True))
+                opened = stack.enter_context(
+                    scanning(_find_ordered_reader(self.source), self.indices, ordered=True)
+                )
+                # Announced first, so that an interrupt reaches a query that is just beginning.
                 announce(opened)
                 opened.begin(self.sql)
                 return opened
@@ -96,22 +100,25 @@ class RecordQuestion:
                 return opened.more(ROWS)
 
             while found := after_charge(more):
+                # All rows have a number here: what is missing was made NaN by the query.
                 values = np.fromiter((row[0] for row in found), dtype=np.float64, count=len(found))
                 yield values if rows is None else rows.kept(values, (row[1] for row in found))
                 if progress is not None:
                     progress(opened.progress())
 
 
-def _reader(source: Source) -> Any:
+def _find_ordered_reader(source: Source) -> Any:
     """Return the reader of a source whose rows have an order of their own; None if they have none."""
+    # Relations and servers promise no order of rows (docs/proofs/reports.md).
     if source.kind == "relation" or not isinstance(source.backend, ReaderBackend):
         return None
     return source.backend.reader
 
 
-def _lines(
+def _read_record_files(
     reader: CsvReader, fields: Fields, rows: UnitRows | None, progress: Progress | None
 ) -> Iterator[Values]:
+    # Sizes are for the progress alone. They are asked for inside `try`, because a file may be gone.
     form, total, done = reader.format, 1, 0
     try:
         total = max(1, sum(path.stat().st_size for path in reader.files))
@@ -154,12 +161,13 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
         If the question cannot be asked; nothing has been read.
     """
     check_unit(unit)
+    # Where one row decides whether there is another, neighbors differ in the number of records.
     if source.computed:
         raise InvalidParameter(
             "randomize needs a source whose number of rows is public: stored rows; got a view, a relation or "
             "a lazy frame, where one row may decide whether there is another one. Store the rows first."
         )
-    reader = _reader(source)
+    reader = _find_ordered_reader(source)
     if reader is None:
         raise InvalidParameter(
             "randomize needs a source whose rows have an order: files or a "
@@ -167,12 +175,14 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
         )
     place, kind = number_column(source, column, "column")
     owner = None if unit.column is None else source.label_index(unit.column, "PrivacyUnit.column")
+    # Which records are of one unit is public, and numbers are private: one column cannot be both.
     if owner == place:
         raise InvalidParameter(f"column must be another one than that of the unit; got {column!r} for both.")
-    # Lines of CSV are read by `_record_lines`: the usual reader drops some, but here every line is a record.
+    # Lines of CSV are read by `record_lines`: the usual reader drops some, but here every line is a record.
     fields = fields_of(list(source.columns), column, unit.column) if isinstance(reader, CsvReader) else None
     kinds = list(source.columns.values())
     owners = "" if owner is None else f", {EMBEDDED.words.label(owner, kinds[owner])} AS unit"
+    # Reports are made of floats. `TRY_CAST`, so that no number can make the query fail.
     number = f"TRY_CAST({EMBEDDED.number(place, kind)} AS DOUBLE)"
     # A missing number becomes NaN: its record must stay, because the number of records is public.
     sql = f"SELECT coalesce({number}, CAST('nan' AS DOUBLE)) AS x{owners} FROM rows"
@@ -188,6 +198,7 @@ def check_unit(unit: PrivacyUnit) -> None:
             "randomize needs a unit with adjacency 'replace-one', because the number of records and their "
             f"order are public; got {unit.adjacency!r}."
         )
+    # A unit pays for at most M records (docs/proofs/reports.md): without M there is nothing to charge.
     if unit.column is not None and unit.max_rows is None:
         raise UnboundedContribution(
             "randomize must have a bound on the records of one unit; got a unit column without one. "
@@ -205,6 +216,7 @@ def open_record_lines(file: BinaryIO, form: CsvFormat, unit: PrivacyUnit, *, col
     InvalidParameter, DataSourceError
         If there is no such column, or no header.
     """
+    # All that is read of the pipe before the charge. What comes behind the header line is private.
     names = list(header_names(first_line(file, form.encoding), form, "standard input"))
     owner = () if unit.column is None else (("PrivacyUnit.column", unit.column),)
     for role, name in (("column", column), *owner):

@@ -1,8 +1,9 @@
 """Reads files of scores, or of counts, that somebody else computed.
 
-Every line of such a CSV file is a candidate, and only some of its fields are private. A private field is a
-decimal number, quoted or not; anything else counts as no number, in silence. A line with fewer delimiters
-than its public fields need is refused by its line number. What else stands in it is private.
+Every line of such a CSV file is a candidate (an empty one only where all columns are private), and only some
+of its fields are private. A private field is a decimal number, quoted or not; anything else counts as no
+number, in silence. A line with fewer delimiters than its public fields need is refused by its line number.
+What else stands in it is private.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from sordino.remnants import no_remnants
 class Scores:
     """Private scores with the public labels of their candidates."""
 
+    # Not in the `repr`: private values are never printed.
     values: NDArray[np.float64] = field(repr=False)
     labels: tuple[str, ...] | None = field(repr=False)
 
@@ -47,7 +49,8 @@ class ScoreFile:
         DataSourceError
             If a line breaks a rule about public things, or there is no candidate.
         """
-        labels, [values] = _columns(self.fields)
+        # `no_remnants`: exact scores stand in this frame when an error leaves it.
+        labels, [values] = _read_labels_and_columns(self.fields)
         return Scores(values, labels)
 
 
@@ -59,6 +62,7 @@ class MarkerCounts:
     NaN stands where there was no number.
     """
 
+    # Private, so not in the `repr`, as with scores.
     b: NDArray[np.float64] = field(repr=False)
     c: NDArray[np.float64] = field(repr=False)
     labels: tuple[str, ...] | None = field(repr=False)
@@ -81,12 +85,14 @@ class MarkerFile:
         DataSourceError
             If a line breaks a rule about public things, or there is no marker.
         """
-        labels, [first, second] = _columns(self.fields)
+        labels, [first, second] = _read_labels_and_columns(self.fields)
         # The file has its columns in one order, and `b` and `c` may have been named in the other one.
         return MarkerCounts(*((second, first) if self.swapped else (first, second)), labels)
 
 
-def _columns(fields: PrivateFields) -> tuple[tuple[str, ...] | None, list[NDArray[np.float64]]]:
+def _read_labels_and_columns(
+    fields: PrivateFields,
+) -> tuple[tuple[str, ...] | None, list[NDArray[np.float64]]]:
     """Return the labels, and the numbers of each private column."""
     columns: list[list[float]] = [[] for _ in range(fields.count)]
     labels: list[str] = []
@@ -96,6 +102,7 @@ def _columns(fields: PrivateFields) -> tuple[tuple[str, ...] | None, list[NDArra
             column.append(number(raw))
         if label is not None:
             labels.append(label)
+    # How many candidates there are is public, so it may be said that there are none.
     if not columns[0]:
         raise DataSourceError(f"A file of scores must have one candidate or more; {fields.path} has none.")
     return tuple(labels) if fields.label is not None else None, [
@@ -127,6 +134,7 @@ def open_markers(path: Path, *, b: str, c: str, label: str | None = None, form: 
         If there is no such column, two are one, `b` and `c` do not stand side by side, or the delimiter could
         stand in a number.
     """
+    # One column cannot be both counts: each marker would have as many of the one allele as of the other.
     if b == c:
         raise InvalidParameter(f"--c must be another column than --b; got {shown(c)} for both.")
     fields = open_private(path, private={"--b": b, "--c": c}, label=("--snp", label), form=form)

@@ -38,6 +38,7 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
     UnboundedContribution
         If rows are counted and nothing bounds how many rows one unit has.
     """
+    # An item, a unit, or a row that is a unit counts once or not at all.
     bound = 1
     if kind == "rows" and unit.column is not None:
         if unit.max_rows is None:
@@ -46,13 +47,14 @@ def each_answer(kind: Kind, unit: PrivacyUnit) -> Sensitivity:
                 "Give PrivacyUnit.max_rows (--max-rows), or count distinct units instead."
             )
         bound = unit.max_rows
-    return Sensitivity(bound=bound, monotone=_monotone(unit), adjacency=unit.adjacency, step=1)
+    return Sensitivity(bound=bound, monotone=_is_monotone(unit), adjacency=unit.adjacency, step=1)
 
 
 def together(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
     """Return how far `k` counts released together move between neighbors, in L1."""
     k = COUNT("k", k)
     each = each_answer(kind, unit)
+    # A unit may have some items only. But a count of rows or of units it moves each time that it is asked.
     if kind != "items":
         return each.over(k)
     # Each of the k counts moves by at most 1, so k is a bound in any case.
@@ -62,10 +64,10 @@ def together(kind: Kind, unit: PrivacyUnit, k: int) -> Sensitivity:
         # A replaced unit takes its items away and brings others: twice as many counts can move.
         most = min(k, cap if unit.adjacency == "add-remove" else 2 * cap)
     return Sensitivity(
-        bound=most, monotone=_monotone(unit), adjacency=unit.adjacency, norm="l1", step=1, size=k
+        bound=most, monotone=_is_monotone(unit), adjacency=unit.adjacency, norm="l1", step=1, size=k
     )
 
 
-def _monotone(unit: PrivacyUnit) -> bool:
+def _is_monotone(unit: PrivacyUnit) -> bool:
     # A unit that is added lowers no count. A replaced one can lower one count and raise another.
     return unit.adjacency == "add-remove"

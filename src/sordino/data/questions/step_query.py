@@ -23,7 +23,7 @@ from sordino.grid import CLAMP
 DIGITS = 18
 """Decimals have at most so many digits after the point: 2^53 steps, times 10^18, fit into 128 bits."""
 
-_HUGE = 1 << 127
+_BEYOND_HUGEINT = 1 << 127
 
 
 @final
@@ -52,6 +52,7 @@ class StepRange:
         step = POWER_OF_TWO("StepRange.step", self.step)
         if max(step.numerator, step.denominator).bit_length() > 901:
             raise InvalidParameter(f"StepRange.step must be from 2^-900 to 2^900; got {shown(step)}.")
+        # With this bound the products of `_write_whole_steps` fit into 128 bits (docs/proofs/numbers.md, 3).
         if not -CLAMP <= self.low <= self.high <= CLAMP:
             raise InvalidParameter(
                 f"StepRange needs -2^52 <= low <= high <= 2^52; got {shown(self.low)} and {shown(self.high)}."
@@ -74,7 +75,7 @@ def step_query(kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped
 
     Sums are texts, because they may have 128 bits. `rows` has a number `x` and, in groups, its group `grp`.
     """
-    return added_up(partial(_steps, kind), ranges, rows, grouped)
+    return added_up(partial(_write_steps, kind), ranges, rows, grouped)
 
 
 def added_up(
@@ -102,40 +103,44 @@ def added_up(
     )
 
 
-def _steps(kind: NumberKind, ends: StepRange) -> str:
+def _write_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return the steps of `x`, a BIGINT; NULL if it is missing."""
     least, most = (kind.cut(end * ends.step) for end in (ends.low, ends.high))
-    above = f" WHEN x >= {_typed(most, kind)} THEN {_whole(ends.high)}" if most is not None else ""
+    above = f" WHEN x >= {_cast_end(most, kind)} THEN {_cast_whole(ends.high)}" if most is not None else ""
     # No value of the kind reaches the lower end: all of them are clipped to it.
     if least is None:
         inside = ""
     elif kind.scale is None:
-        inside = f" WHEN x >= {_typed(least, kind)} THEN {_float_steps(ends.step)}"
+        # Between the ends now: the quotient is within 2^52, so its cast to BIGINT does not fail.
+        inside = f" WHEN x >= {_cast_end(least, kind)} THEN {_write_float_steps(ends.step)}"
     else:
-        inside = f" WHEN x >= {_typed(least, kind)} THEN {_whole_steps(kind, ends)}"
-    return f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_whole(ends.low)} END"
+        inside = f" WHEN x >= {_cast_end(least, kind)} THEN {_write_whole_steps(kind, ends)}"
+    # What is missing comes first: it is no number below the lower end, and adds nothing.
+    return f"CASE WHEN x IS NULL THEN NULL{above}{inside} ELSE {_cast_whole(ends.low)} END"
 
 
-def _typed(text: str, kind: NumberKind) -> str:
+def _cast_end(text: str, kind: NumberKind) -> str:
     return f"CAST('{text}' AS {kind.name})"
 
 
-def _whole(number: int, kind: str = "BIGINT") -> str:
+def _cast_whole(number: int, kind: str = "BIGINT") -> str:
     return f"CAST('{number}' AS {kind})"
 
 
-def _float_steps(step: Fraction) -> str:
+def _write_float_steps(step: Fraction) -> str:
     """Return floor(x / step) of a float inside the ends.
 
     A number that is smaller than a step is not divided: the quotient might underflow to 0.
     """
     # The step is a power of two, so the product with its inverse is the exact quotient.
     one, per = (f"CAST('{float(number)!r}' AS DOUBLE)" for number in (step, 1 / step))
-    near = f"WHEN x >= 0 AND x < {one} THEN {_whole(0)} WHEN x < 0 AND x >= -{one} THEN {_whole(-1)}"
+    near = (
+        f"WHEN x >= 0 AND x < {one} THEN {_cast_whole(0)} WHEN x < 0 AND x >= -{one} THEN {_cast_whole(-1)}"
+    )
     return f"CASE {near} ELSE TRY_CAST(floor(x * {per}) AS BIGINT) END"
 
 
-def _whole_steps(kind: NumberKind, ends: StepRange) -> str:
+def _write_whole_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return floor(u / (10^scale step)) of u = 10^scale x, a whole number, for values inside the ends."""
     scale = kind.scale or 0
     top = 10**scale
@@ -144,23 +149,26 @@ def _whole_steps(kind: NumberKind, ends: StepRange) -> str:
         for end in (ends.low, ends.high)
     )
     # Moved into the public ends before it is multiplied, so that the product fits into 128 bits.
-    unscaled = f"least(greatest({_unscaled(scale)}, {_whole(low, 'HUGEINT')}), {_whole(high, 'HUGEINT')})"
+    unscaled = (
+        f"least(greatest({_write_unscaled_number(scale)}, {_cast_whole(low, 'HUGEINT')}),"
+        f" {_cast_whole(high, 'HUGEINT')})"
+    )
     # The step is a power of two, so its numerator or its denominator is 1.
     factor, divisor = ends.step.denominator, ends.step.numerator * top
-    if factor > 1 and factor * max(abs(low), abs(high)) >= _HUGE:
+    if factor > 1 and factor * max(abs(low), abs(high)) >= _BEYOND_HUGEINT:
         # Such ends are less than one unscaled whole number away from 0, because 2^52 steps are at most
         # 2^112 / factor: only 0 lies between them.
-        return _whole(0)
+        return _cast_whole(0)
     # A step is larger than every value of the type, so the sign decides.
-    if divisor >= _HUGE:
-        return f"CASE WHEN {unscaled} >= 0 THEN {_whole(0)} ELSE {_whole(-1)} END"
-    product = f"({unscaled} * {_whole(factor, 'HUGEINT')})" if factor > 1 else unscaled
+    if divisor >= _BEYOND_HUGEINT:
+        return f"CASE WHEN {unscaled} >= 0 THEN {_cast_whole(0)} ELSE {_cast_whole(-1)} END"
+    product = f"({unscaled} * {_cast_whole(factor, 'HUGEINT')})" if factor > 1 else unscaled
     # The division cuts off toward zero, so a negative remainder takes one off.
-    by = _whole(divisor, "HUGEINT")
+    by = _cast_whole(divisor, "HUGEINT")
     return f"CAST({product} // {by} - CASE WHEN {product} % {by} < 0 THEN 1 ELSE 0 END AS BIGINT)"
 
 
-def _unscaled(scale: int) -> str:
+def _write_unscaled_number(scale: int) -> str:
     """Return 10^scale x as a whole number of 128 bits.
 
     The digits are read as a text: a product of decimals might not fit into a decimal.

@@ -69,6 +69,7 @@ class NumberQuestion:
         """The groups as the column writes them: a range may have other names for them."""
         if self.domain is None or self.domain.numbered is None:
             return self.groups
+        # Rows hold the numbers themselves. What `Domain.indexed` calls them is for releases only.
         start = self.domain.numbered.start
         return [str(number) for number in range(start, start + self.domain.size)]
 
@@ -212,6 +213,7 @@ def prepare_numbers(
         raise InvalidParameter(f"unit must be a PrivacyUnit; got {shown(unit)}.")
     if not isinstance(grid, BucketGrid):
         raise InvalidParameter(f"grid must be a BucketGrid; got {shown(grid)}.")
+    # All checks see declared types and parameters: no row has been read.
     index, kind = number_column(source, column, "column")
     if (kind.scale or 0) > DIGITS:
         raise InvalidParameter(
@@ -230,6 +232,7 @@ def prepare_numbers(
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
     known, groups = grouping(source, unit, grid, by=by, domain=domain, groups_per_unit=groups_per_unit)
     if by is not None:
+        # Labels of groups are compared as text, as items and units are (docs/proofs/counts.md).
         columns["item"] = source.label_index(by, "by")
     predicate = None if where is None else source.predicate(where)
     indices = {index, *columns.values()} | (predicate.indices if predicate is not None else frozenset())
@@ -274,11 +277,11 @@ def prepare_numbers(
         words=words,
         rows=rows,
     )
-    _rehearse(question)
+    _rehearse_numbers(question)
     return question
 
 
-def _rehearse(question: NumberQuestion) -> None:
+def _rehearse_numbers(question: NumberQuestion) -> None:
     """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
     # All queries are asked, also those that are seldom needed:
     # after the charge none of them may fail for its plan.
@@ -325,6 +328,7 @@ def bounded(
         Whether the numbers are floats. Floats that are whole numbers get the text of whole numbers, because
         other rows may decide which of the two types a frame has.
     """
+    # Every row is a unit: all of them count, in the one group that each is in (docs/proofs/numbers.md, 1).
     if rows is None:
         return kept
     names = "grp, item, " if grouped else ""

@@ -70,6 +70,7 @@ class PrivacyUnit:
     @property
     def identity(self) -> str:
         """The text that a ledger stores: who is protected by its account."""
+        # With the word `column` in front, so that no name of a column reads as the unit "each row".
         return "each row" if self.column is None else f'column "{self.column}"'
 
     def to_dict(self) -> dict[str, Any]:

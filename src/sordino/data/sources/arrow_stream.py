@@ -1,7 +1,8 @@
 """Hands columns of texts to the engine through the Arrow C stream interface.
 
 This needs a few structs and function pointers of `ctypes`, and no Arrow library. A stream lends the engine
-the memory of bytes and arrays that Python made. They stay in `_LENT` until the engine calls `release`.
+the memory of bytes and arrays that Python made. They stay in `_LENT_OBJECTS` until the engine calls
+`release`.
 """
 
 from __future__ import annotations
@@ -14,49 +15,51 @@ from typing import Any
 from sordino.data.csv.lines import Batch
 
 
-class _Schema(ctypes.Structure):
+class _ArrowSchema(ctypes.Structure):
     pass
 
 
-class _Array(ctypes.Structure):
+class _ArrowArray(ctypes.Structure):
     pass
 
 
-class _Stream(ctypes.Structure):
+class _ArrowStream(ctypes.Structure):
     pass
 
 
-_ReleaseSchema = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Schema))
-_ReleaseArray = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Array))
-_ReleaseStream = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Stream))
-_GetSchema = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Schema))
-_GetNext = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Array))
-_GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Stream))
+_ReleaseSchema = ctypes.CFUNCTYPE(None, ctypes.POINTER(_ArrowSchema))
+_ReleaseArray = ctypes.CFUNCTYPE(None, ctypes.POINTER(_ArrowArray))
+_ReleaseStream = ctypes.CFUNCTYPE(None, ctypes.POINTER(_ArrowStream))
+_GetSchema = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_ArrowStream), ctypes.POINTER(_ArrowSchema))
+_GetNext = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_ArrowStream), ctypes.POINTER(_ArrowArray))
+_GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_ArrowStream))
 
-_Schema._fields_ = [
+# The fields as the Arrow C interface lays them out, in its order. They are given after all three classes,
+# because the structs and the function pointers refer to each other.
+_ArrowSchema._fields_ = [
     ("format", ctypes.c_char_p),
     ("name", ctypes.c_char_p),
     ("metadata", ctypes.c_char_p),
     ("flags", ctypes.c_int64),
     ("n_children", ctypes.c_int64),
-    ("children", ctypes.POINTER(ctypes.POINTER(_Schema))),
-    ("dictionary", ctypes.POINTER(_Schema)),
+    ("children", ctypes.POINTER(ctypes.POINTER(_ArrowSchema))),
+    ("dictionary", ctypes.POINTER(_ArrowSchema)),
     ("release", _ReleaseSchema),
     ("private_data", ctypes.c_void_p),
 ]
-_Array._fields_ = [
+_ArrowArray._fields_ = [
     ("length", ctypes.c_int64),
     ("null_count", ctypes.c_int64),
     ("offset", ctypes.c_int64),
     ("n_buffers", ctypes.c_int64),
     ("n_children", ctypes.c_int64),
     ("buffers", ctypes.POINTER(ctypes.c_void_p)),
-    ("children", ctypes.POINTER(ctypes.POINTER(_Array))),
-    ("dictionary", ctypes.POINTER(_Array)),
+    ("children", ctypes.POINTER(ctypes.POINTER(_ArrowArray))),
+    ("dictionary", ctypes.POINTER(_ArrowArray)),
     ("release", _ReleaseArray),
     ("private_data", ctypes.c_void_p),
 ]
-_Stream._fields_ = [
+_ArrowStream._fields_ = [
     ("get_schema", _GetSchema),
     ("get_next", _GetNext),
     ("get_last_error", _GetLastError),
@@ -66,15 +69,15 @@ _Stream._fields_ = [
 
 # An error of the stream is a number and one constant text: what went wrong may depend on private rows.
 _EIO = 5
-_FAILED = ctypes.create_string_buffer(b"reading failed")
-_LENT: dict[int, Any] = {}
-_KEYS = count(1)
+_FAILURE_TEXT = ctypes.create_string_buffer(b"reading failed")
+_LENT_OBJECTS: dict[int, Any] = {}
+_LOAN_KEYS = count(1)
 
 
 def _lend(*things: Any) -> int:
     """Keep things alive that the engine points to, and return the number under which they are released."""
-    key = next(_KEYS)
-    _LENT[key] = things
+    key = next(_LOAN_KEYS)
+    _LENT_OBJECTS[key] = things
     return key
 
 
@@ -82,38 +85,39 @@ def _lend(*things: Any) -> int:
 # inside others have no key of their own, so releasing them lets go of nothing.
 @_ReleaseSchema  # type: ignore[untyped-decorator]
 def _release_schema(schema: Any) -> None:
-    _LENT.pop(schema.contents.private_data or 0, None)
+    _LENT_OBJECTS.pop(schema.contents.private_data or 0, None)
     schema.contents.release = _ReleaseSchema()
 
 
 @_ReleaseArray  # type: ignore[untyped-decorator]
 def _release_array(array: Any) -> None:
-    _LENT.pop(array.contents.private_data or 0, None)
+    _LENT_OBJECTS.pop(array.contents.private_data or 0, None)
     array.contents.release = _ReleaseArray()
 
 
 @_ReleaseStream  # type: ignore[untyped-decorator]
 def _release_stream(stream: Any) -> None:
-    _LENT.pop(stream.contents.private_data or 0, None)
+    _LENT_OBJECTS.pop(stream.contents.private_data or 0, None)
     stream.contents.release = _ReleaseStream()
 
 
 @_GetSchema  # type: ignore[untyped-decorator]
 def _get_schema(stream: Any, out: Any) -> int:
-    name, width, _ = _LENT[stream.contents.private_data]
+    # Private data of a stream is the number under which its name, width and batches are kept.
+    name, width, _ = _LENT_OBJECTS[stream.contents.private_data]
     # In the interface "u" means texts with 32-bit offsets, "+w:N" arrays of N values, and "+s" a table.
-    text = _Schema(format=b"u", name=name, release=_release_schema)
-    texts = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(text))
+    text = _ArrowSchema(format=b"u", name=name, release=_release_schema)
+    texts = (ctypes.POINTER(_ArrowSchema) * 1)(ctypes.pointer(text))
     form = f"+w:{width}".encode()
     row = (
         text
         if width == 1
-        else _Schema(format=form, name=name, n_children=1, children=texts, release=_release_schema)
+        else _ArrowSchema(format=form, name=name, n_children=1, children=texts, release=_release_schema)
     )
-    rows = (ctypes.POINTER(_Schema) * 1)(ctypes.pointer(row))
+    rows = (ctypes.POINTER(_ArrowSchema) * 1)(ctypes.pointer(row))
     # Only the outermost schema has a key: its release frees all of the others at once.
     key = _lend(text, texts, form, row, rows)
-    out[0] = _Schema(
+    out[0] = _ArrowSchema(
         format=b"+s", name=b"", n_children=1, children=rows, release=_release_schema, private_data=key
     )
     return 0
@@ -122,10 +126,10 @@ def _get_schema(stream: Any, out: Any) -> int:
 @_GetNext  # type: ignore[untyped-decorator]
 def _get_next(stream: Any, out: Any) -> int:
     try:
-        _, width, batches = _LENT[stream.contents.private_data]
+        _, width, batches = _LENT_OBJECTS[stream.contents.private_data]
         batch = next(batches, None)
         # An array without `release` ends the stream.
-        out[0] = _Array() if batch is None else _lent_array(batch, width)
+        out[0] = _ArrowArray() if batch is None else _lend_array(batch, width)
     # Whatever it is must not leave a callback: Python would print the error, and with it private values.
     except BaseException:  # noqa: BLE001 - see above
         return _EIO
@@ -134,33 +138,34 @@ def _get_next(stream: Any, out: Any) -> int:
 
 @_GetLastError  # type: ignore[untyped-decorator]
 def _get_last_error(_stream: Any) -> int:
-    return ctypes.addressof(_FAILED)
+    return ctypes.addressof(_FAILURE_TEXT)
 
 
-def _lent_array(batch: Batch, width: int) -> _Array:
+def _lend_array(batch: Batch, width: int) -> _ArrowArray:
     buffers = (ctypes.c_void_p * 3)(
         None, batch.offsets.ctypes.data, ctypes.cast(ctypes.c_char_p(batch.data), ctypes.c_void_p).value
     )
     # A null pointer where the list of missing values would be: no text and no row is NULL.
     none = (ctypes.c_void_p * 1)(None)
-    text = _Array(length=batch.size * width, n_buffers=3, buffers=buffers, release=_release_array)
-    texts = (ctypes.POINTER(_Array) * 1)(ctypes.pointer(text))
-    row = text if width == 1 else _nested(batch.size, none, texts)
-    rows = (ctypes.POINTER(_Array) * 1)(ctypes.pointer(row))
-    table = _nested(batch.size, none, rows)
+    text = _ArrowArray(length=batch.size * width, n_buffers=3, buffers=buffers, release=_release_array)
+    texts = (ctypes.POINTER(_ArrowArray) * 1)(ctypes.pointer(text))
+    row = text if width == 1 else _make_nested_array(batch.size, none, texts)
+    rows = (ctypes.POINTER(_ArrowArray) * 1)(ctypes.pointer(row))
+    table = _make_nested_array(batch.size, none, rows)
     # Only the table has a key: everything the engine may read is held until it releases the table.
     table.private_data = _lend(batch, buffers, none, text, texts, row, rows)
     return table
 
 
-def _nested(size: int, none: Any, children: Any) -> _Array:
+def _make_nested_array(size: int, none: Any, children: Any) -> _ArrowArray:
     """Return an array of lists or structs. Its only buffer, the list of missing values, is absent."""
-    return _Array(
+    return _ArrowArray(
         length=size, n_buffers=1, n_children=1, buffers=none, children=children, release=_release_array
     )
 
 
 _new_capsule = ctypes.pythonapi.PyCapsule_New
+# Without these, `ctypes` would take results and arguments for numbers of 32 bits, and cut off pointers.
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
@@ -183,13 +188,13 @@ class TextStream:
         self._width = width
         self._start = start
         # A capsule points into these structs, so they have to live as long as this object.
-        self._streams: list[_Stream] = []
+        self._streams: list[_ArrowStream] = []
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return a capsule with a new stream, as the Arrow PyCapsule interface wants it."""
         del requested_schema
         key = _lend(self._name, self._width, self._start())
-        stream = _Stream(
+        stream = _ArrowStream(
             get_schema=_get_schema,
             get_next=_get_next,
             get_last_error=_get_last_error,
@@ -197,4 +202,5 @@ class TextStream:
             private_data=key,
         )
         self._streams.append(stream)
+        # No function that frees the struct: it belongs to this object, and the engine calls its `release`.
         return _new_capsule(ctypes.addressof(stream), b"arrow_array_stream", None)

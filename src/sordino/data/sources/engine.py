@@ -92,11 +92,13 @@ class Scan(Protocol):
 
 def quoted(name: str) -> str:
     """Return an identifier for our own SQL."""
+    # A name from a file or a frame may hold quotes. Doubled, they stay part of the name.
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
     """Return a string literal for our own SQL."""
+    # Doubling is enough: a backslash means itself, on a server by the setting `standard_conforming_strings`.
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -154,11 +156,11 @@ class Engine:
         tables = f"WITH rows AS ({self.rows})"
         if labels is not None:
             # Made once, because the engine asks for the stream several times.
-            batch = _numbered(labels)
+            batch = _number_labels(labels)
             self.connection.register("label_text", TextStream("line", lambda: iter([batch])))
             tables += (
-                f", labels AS (SELECT CAST(left(line, {_WIDTH}) AS BIGINT) AS position,"
-                f" substr(line, {_WIDTH + 1}) AS label FROM label_text)"
+                f", labels AS (SELECT CAST(left(line, {_POSITION_DIGITS}) AS BIGINT) AS position,"
+                f" substr(line, {_POSITION_DIGITS + 1}) AS label FROM label_text)"
             )
         return self.connection.execute(f"{tables} {question}").fetchnumpy()
 
@@ -168,6 +170,7 @@ class Engine:
 
     def more(self, size: int) -> list[tuple[Any, ...]]:
         """Return at most so many rows of the answer, and none at its end."""
+        # Piece by piece, so that there is never a list of all rows in Python.
         found: list[tuple[Any, ...]] = self.connection.fetchmany(size)
         return found
 
@@ -202,13 +205,13 @@ class Engine:
 
 
 # How many digits the position of a label has in front of its text.
-_WIDTH = 12
+_POSITION_DIGITS = 12
 
 
-def _numbered(labels: Sequence[str]) -> Batch:
+def _number_labels(labels: Sequence[str]) -> Batch:
     """Return labels as one column of texts, each with its position in front."""
     # Positions are written down, because the engine need not keep the order of rows.
-    texts = [f"{position:0{_WIDTH}d}{label}" for position, label in enumerate(labels)]
+    texts = [f"{position:0{_POSITION_DIGITS}d}{label}" for position, label in enumerate(labels)]
     data = "".join(texts).encode()
     # Sizes are those of the bytes. If all texts are ASCII, the lengths of the texts will do, which is faster.
     sizes = map(len, texts if len(data) == sum(map(len, texts)) else map(str.encode, texts))
@@ -277,6 +280,7 @@ def rehearsed(columns: Mapping[int, str], asked: Sequence[tuple[str, Sequence[st
     DataSourceError
         If the engine cannot plan one of them.
     """
+    # A table needs a column, also where the question uses none.
     listed = ", ".join(f"CAST(NULL AS {kind}) AS c{index}" for index, kind in columns.items()) or "1"
     # In a thread of its own: signals are heard in this one. An error that a signal raises inside a callback
     # of the engine could only be ignored there.
@@ -305,6 +309,7 @@ def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress
     scans: list[Scan] = []
     results: list[T] = []
 
+    # Not handed back by the thread: an error in it would be printed, and its words may be private.
     def target() -> None:
         try:
             results.append(work(scans.append))
@@ -320,6 +325,7 @@ def after_charge(work: Callable[[Callable[[Scan], None]], T], progress: Progress
     try:
         while not done.wait(POLL):
             if progress is not None and scans:
+                # The last scan is the one that is being read: work may need several, one after the other.
                 progress(scans[-1].progress())
     finally:
         # If the work is still running, the wait was interrupted (keyboard), or `progress` failed. An

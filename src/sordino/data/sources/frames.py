@@ -35,7 +35,7 @@ from sordino.data.sources.source import SUPPORTED, UNUSABLE
 from sordino.data.sources.words import float_text
 from sordino.errors import DataSourceError, UnsupportedBackend
 
-_SIMPLE: dict[Any, str] = {
+_SIMPLE_TYPES: dict[Any, str] = {
     nw.String: "VARCHAR",
     nw.Categorical: "VARCHAR",
     nw.Enum: "VARCHAR",
@@ -59,8 +59,8 @@ _SIMPLE: dict[Any, str] = {
 }
 # The type of a column in which no row has a value: it can be a unit, a label and a number, as any can be into
 # which one value more would turn it.
-_NOTHING = "INTEGER"
-_CLOCKS = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
+_TYPE_OF_NO_VALUES = "INTEGER"
+_TIMESTAMP_TYPES = {"s": "TIMESTAMP_S", "ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
 
 
 @final
@@ -83,40 +83,43 @@ class FrameReader:
 
         # A table without columns has no height in Arrow, so only the number of rows is sent.
         if not indices:
-            height = len(self.frame) if _is_pandas(self.frame) else _height(self.frame)
+            height = len(self.frame) if _is_pandas(self.frame) else _count_frame_rows(self.frame)
             return f"SELECT 1 FROM range({height})"
         names = [self.types[index][0] for index in indices]
         if _is_pandas(self.frame):
             arrays = [_pandas_column(self.frame[name], pa) for name in names]
         else:
-            table = _collected(self.frame, indices)
+            table = _collect_columns(self.frame, indices)
             arrays = [table.column(position) for position in range(len(names))]
-        sent = pa.table([_lent(array, pa) for array in arrays], names=[f"c{index}" for index in indices])
+        sent = pa.table(
+            [_convert_for_engine(array, pa) for array in arrays], names=[f"c{index}" for index in indices]
+        )
         engine.lend(lambda: sent)
         columns = [
-            _received(f"c{index}", self.types[index][1], sent.schema.field(f"c{index}").type, pa)
+            _write_received_column(f"c{index}", self.types[index][1], sent.schema.field(f"c{index}").type, pa)
             for index in indices
         ]
         return f"SELECT {', '.join(columns)} FROM lent"
 
 
-def _lent(array: Any, pa: Any) -> Any:
+def _convert_for_engine(array: Any, pa: Any) -> Any:
     """Return a column in a form in which the engine takes each value by itself, whatever other rows hold."""
     if pa.types.is_dictionary(array.type):
-        array = _decoded(array, pa)
+        array = _decode_dictionary(array, pa)
     kind = array.type
     if pa.types.is_null(kind):
         return array.cast(pa.int32())
-    # Whether a text is valid is decided for each row in the engine (`_received`). Arrow does not check it.
+    # Whether a text is valid is decided for each row in the engine (`_write_received_column`).
+    # Arrow does not check it.
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return array.cast(pa.large_binary())
     # The engine has no floats of 16 bits, and every such float is one of 32 bits.
     if pa.types.is_float16(kind):
         return array.cast(pa.float32())
-    return _within_precision(array, pa) if pa.types.is_decimal128(kind) else array
+    return _drop_beyond_precision(array, pa) if pa.types.is_decimal128(kind) else array
 
 
-def _within_precision(array: Any, pa: Any) -> Any:
+def _drop_beyond_precision(array: Any, pa: Any) -> Any:
     """Return decimals; those that have more digits than their type are missing.
 
     Arrow lets such values be: a cast that is not safe leaves them, and so may whoever wrote a file. The
@@ -127,12 +130,13 @@ def _within_precision(array: Any, pa: Any) -> Any:
 
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     limit = 10**array.type.precision
+    # Missing, and not an error: whether some row has such a value is private.
     nothing = pa.scalar(None, array.type)
     kept = [if_else(pa.array(_is_below(chunk, limit)), chunk, nothing) for chunk in chunks]
     return pa.chunked_array(kept, type=array.type)
 
 
-_HALVES = np.dtype([("low", "<u8"), ("high", "<i8")])
+_HALVES_OF_128_BITS = np.dtype([("low", "<u8"), ("high", "<i8")])
 
 
 def _is_below(decimals: Any, limit: int) -> NDArray[np.bool_]:
@@ -143,7 +147,12 @@ def _is_below(decimals: Any, limit: int) -> NDArray[np.bool_]:
     memory = decimals.buffers()[1]
     if memory is None or not len(decimals):
         return np.ones(len(decimals), dtype=bool)
-    halves = np.frombuffer(memory, _HALVES, count=len(decimals), offset=decimals.offset * _HALVES.itemsize)
+    halves = np.frombuffer(
+        memory,
+        _HALVES_OF_128_BITS,
+        count=len(decimals),
+        offset=decimals.offset * _HALVES_OF_128_BITS.itemsize,
+    )
     low, high = halves["low"], halves["high"]
     # NumPy has no whole numbers of 128 bits. So the limit and its negative are split into two halves as well:
     # the upper one with a sign, the lower one without.
@@ -154,7 +163,7 @@ def _is_below(decimals: Any, limit: int) -> NDArray[np.bool_]:
     return within
 
 
-def _decoded(array: Any, pa: Any) -> Any:
+def _decode_dictionary(array: Any, pa: Any) -> Any:
     """Return a dictionary-encoded column as the values that it stands for.
 
     Texts become bytes with 64-bit offsets, because together they may be long.
@@ -173,10 +182,11 @@ def _decoded(array: Any, pa: Any) -> Any:
     return pa.chunked_array(plain, type=wanted)
 
 
-def _received(name: str, declared: str, sent: Any, pa: Any) -> str:
+def _write_received_column(name: str, declared: str, sent: Any, pa: Any) -> str:
     """Return the column in its declared type; a value that does not fit is NULL, not an error."""
     # `decode` fails on bytes that are no UTF-8. Each operator that
     # can fail has a TRY of its own (docs/proofs/predicates.md).
+    # Texts were sent as bytes. Bytes that were declared as such stay bytes.
     if pa.types.is_large_binary(sent) and declared != "BLOB":
         text = f"TRY(decode({name}))"
         return (
@@ -218,12 +228,12 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
         raise UnsupportedBackend(
             "Tables in memory are handed over as Arrow; install pyarrow (pip install 'sordino[frames]')."
         )
-    types = {name: _declared(kind) for name, kind in _schema(frame, value).items()}
+    types = {name: _translate_frame_type(kind) for name, kind in _read_frame_schema(frame, value).items()}
     if frame.implementation is nw.Implementation.PYARROW:
         types |= _arrow_types({field.name: field.type for field in value.schema})
     if frame.implementation is nw.Implementation.POLARS:
         empty = [name for name, kind in value.collect_schema().items() if str(kind) == "Null"]
-        types |= dict.fromkeys(empty, _NOTHING)
+        types |= dict.fromkeys(empty, _TYPE_OF_NO_VALUES)
     if _is_pandas(value):
         names = [str(name) for name in value.columns]
         if len(set(names)) != len(names):
@@ -232,7 +242,7 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
     return FrameReader(value, tuple(types.items()), isinstance(frame, nw.LazyFrame)), types
 
 
-def _schema(frame: Any, value: Any) -> Mapping[str, Any]:
+def _read_frame_schema(frame: Any, value: Any) -> Mapping[str, Any]:
     """Return names and types of the columns, as narwhals says them.
 
     Raises
@@ -274,20 +284,20 @@ def _arrow_types(kinds: Mapping[str, Any]) -> dict[str, str]:
     held = {name: kind.value_type for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
     columns = {name: pa.array([], kind) for name, kind in held.items()}
     schema = nw.from_native(pa.table(columns)).collect_schema() if columns else {}
-    types = {name: _declared(kind) for name, kind in schema.items()}
+    types = {name: _translate_frame_type(kind) for name, kind in schema.items()}
     empty = [name for name, kind in {**kinds, **held}.items() if pa.types.is_null(kind)]
-    return types | dict.fromkeys(empty, _NOTHING)
+    return types | dict.fromkeys(empty, _TYPE_OF_NO_VALUES)
 
 
 # How a plan of Polars names what it reads, with lines and
 # blanks of the drawn tree in front: "CSV SCAN", "PARQUET SCAN".
-_READ = re.compile(r"^[\s\u2500-\u257f]*([A-Za-z]+) SCAN\b", re.MULTILINE)
+_SCANNED_KIND = re.compile(r"^[\s\u2500-\u257f]*([A-Za-z]+) SCAN\b", re.MULTILINE)
 # Kinds of files that declare the types of their columns.
-_TYPED = frozenset({"parquet", "ipc", "delta"})
+_TYPED_KINDS = frozenset({"parquet", "ipc", "delta"})
 # The files that a plan scans, as its line lists them. Their names may hold brackets, commas and blanks.
-_FILES = re.compile(r"^[\s\u2500-\u257f]*[A-Za-z]+ SCAN\b(.*)$", re.MULTILINE)
+_SCANNED_FILES = re.compile(r"^[\s\u2500-\u257f]*[A-Za-z]+ SCAN\b(.*)$", re.MULTILINE)
 # A folder called NAME=VALUE: some file has a separator behind a sign of equality.
-_FOLDER = re.compile(r"=.*[/\\]")
+_NAME_VALUE_FOLDER = re.compile(r"=.*[/\\]")
 
 
 def _check_plan(value: Any) -> None:
@@ -299,7 +309,7 @@ def _check_plan(value: Any) -> None:
         If its plan scans anything but files that declare their types.
     """
     plan = value.explain(optimized=False)
-    guessing = sorted({word for word in _READ.findall(plan) if word.lower() not in _TYPED})
+    guessing = sorted({word for word in _SCANNED_KIND.findall(plan) if word.lower() not in _TYPED_KINDS})
     if guessing:
         raise UnsupportedBackend(
             "A lazy frame must read files that declare the types of their columns, such as Parquet, because "
@@ -319,9 +329,12 @@ def _check_folders(value: Any) -> None:
     UnsupportedBackend
         If a file that its plan scans lies in a folder `NAME=VALUE`.
     """
-    listed = _FILES.findall(value.explain(optimized=False))
+    listed = _SCANNED_FILES.findall(value.explain(optimized=False))
     # A line that does not end with the list has a name with a line break in it: what follows cannot be read.
-    if any(_FOLDER.search(line) or not (line.startswith(" [") and line.endswith("]")) for line in listed):
+    if any(
+        _NAME_VALUE_FOLDER.search(line) or not (line.startswith(" [") and line.endswith("]"))
+        for line in listed
+    ):
         raise UnsupportedBackend(
             "A lazy frame must not scan folders called NAME=VALUE, such as year=2026, because all of these "
             "names together decide what type the column NAME has. Open the files by a pattern of paths, for "
@@ -329,13 +342,13 @@ def _check_folders(value: Any) -> None:
         )
 
 
-def _declared(kind: Any) -> str:
+def _translate_frame_type(kind: Any) -> str:
     if isinstance(kind, nw.Datetime):
-        return _CLOCKS[kind.time_unit] if kind.time_zone is None else "TIMESTAMP WITH TIME ZONE"
+        return _TIMESTAMP_TYPES[kind.time_unit] if kind.time_zone is None else "TIMESTAMP WITH TIME ZONE"
     if isinstance(kind, nw.Decimal):
         precision, scale = getattr(kind, "precision", None), getattr(kind, "scale", None)
         return f"DECIMAL({precision},{scale})" if precision is not None and scale is not None else UNUSABLE
-    return next((name for known, name in _SIMPLE.items() if isinstance(kind, known)), UNUSABLE)
+    return next((name for known, name in _SIMPLE_TYPES.items() if isinstance(kind, known)), UNUSABLE)
 
 
 def _pandas_type(frame: Any, name: str, types: dict[str, str]) -> str:
@@ -356,12 +369,12 @@ def _is_pandas(value: Any) -> bool:
     return bool(nw.dependencies.is_pandas_dataframe(value))
 
 
-def _height(frame: Any) -> int:
+def _count_frame_rows(frame: Any) -> int:
     lazy = nw.from_native(frame).lazy()
     return int(lazy.select(nw.len()).collect().item())
 
 
-def _collected(frame: Any, indices: Sequence[int]) -> Any:
+def _collect_columns(frame: Any, indices: Sequence[int]) -> Any:
     # Columns are taken by their places: Polars takes a name
     # such as `*` or `^x.*$` for a pattern, and returns others.
     chosen: Any = nw.from_native(frame).select(nw.nth(*indices))
@@ -392,7 +405,7 @@ def _pandas_column(series: Any, pa: Any) -> Any:
 
 
 # Python writes numbers of up to 640 digits, whatever limit its settings have (`sys.set_int_max_str_digits`).
-_MOST_WHOLE = 10**640
+_WHOLE_TEXT_LIMIT = 10**640
 
 
 def as_text(value: object) -> str | None:
@@ -423,7 +436,7 @@ def _text_of_number(value: object, *, foreign: bool) -> str | None:
     # IntEnum is its number, as is the text that stands for it in a file.
     if isinstance(value, int) or (foreign and isinstance(value, numbers.Integral)):
         number = int.__int__(value) if isinstance(value, int) else int(value)
-        return str(number) if abs(number) < _MOST_WHOLE else None
+        return str(number) if abs(number) < _WHOLE_TEXT_LIMIT else None
     if isinstance(value, float):
         return float_text(float.__float__(value))
     if isinstance(value, Decimal):

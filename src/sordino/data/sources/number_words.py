@@ -38,7 +38,7 @@ class NumberWords:
     steps: Callable[[NumberKind, Sequence[StepRange], str, bool], str]
 
 
-def _number(index: int, kind: NumberKind) -> str:
+def _write_embedded_number(index: int, kind: NumberKind) -> str:
     """Return the number of the column c<index>.
 
     Floats are without NaN and with one zero, before anything compares or ranks them.
@@ -46,6 +46,7 @@ def _number(index: int, kind: NumberKind) -> str:
     # A cast to its own type, or of a truth value: neither can fail.
     if kind.scale is not None:
         return f"CAST(c{index} AS {kind.name})"
+    # A text that is no number is NULL, and so ends no query.
     value = f"TRY_CAST(c{index} AS DOUBLE)"
     # Truth values among other values are texts by now. They count as they do in a column of truth values.
     if kind.text and kind.truth:
@@ -53,12 +54,13 @@ def _number(index: int, kind: NumberKind) -> str:
             # pandas reads them in any case, and keeps the spelling where one other text makes texts of them.
             f"CASE lower(c{index}) WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE {value} END"
         )
+    # NaN and the two zeros go here, at the start: what ranks or compares later never meets them.
     return EMBEDDED_WORDS.number.format(value)
 
 
 EMBEDDED = NumberWords(
     words=EMBEDDED_WORDS,
-    number=_number,
+    number=_write_embedded_number,
     buckets=bucket_queries,
     steps=step_query,
 )

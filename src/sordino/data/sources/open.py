@@ -65,6 +65,7 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
         raise InvalidParameter(f"csv must be a CsvFormat; got {shown(csv)}.")
     if name is not None:
         text(name, "name")
+    # A text is always a path or an address, never data.
     if isinstance(source, str | os.PathLike):
         if name is not None:
             raise InvalidParameter(
@@ -79,6 +80,7 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     # Imported here, because narwhals is needed for tables in memory only.
     from sordino.data.sources.frames import open_frame  # noqa: PLC0415
 
+    # Only types are read here. A lazy frame is computed after the charge.
     reader, columns = open_frame(source)
     kind = "lazy frame" if reader.lazy else "frame"
     return Source(
@@ -94,7 +96,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         file, hash_sign, table = rest.rpartition("#")
         if not (hash_sign and file and table):
             raise InvalidParameter(f"A DuckDB source must be written duckdb:FILE#TABLE; got {shown(path)}.")
-        where = Path(_absolute(file))
+        where = Path(_make_absolute(file))
         database, columns = open_database(where, table)
         identity = f"duckdb:{where}#{duckdb_table(table)}"
         return Source(
@@ -106,6 +108,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             computed=database.is_view,
         )
     if path.startswith("postgresql://"):
+        # The server says which table it is, because an address has many spellings (docs/decisions/0016).
         server, columns, identity = open_postgres(path)
         return Source(
             "postgres", identity, columns, (), server, computed=server.computed, legible=server.legible
@@ -115,8 +118,9 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
             f"{SUPPORTED}; got an address with {scheme}://. Write the table to a file first."
         )
     # What is opened is what the ledger calls it, also where `..` stands behind a link.
-    path = _absolute(path)
-    files = _expanded(path)
+    path = _make_absolute(path)
+    files = _expand_pattern(path)
+    # The names of the files decide how they are read. What stands in them is never looked at for that.
     kinds = {file.suffix.lower() for file in files}
     if kinds <= PARQUET:
         parquet, columns = open_parquet(files)
@@ -130,11 +134,12 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
     )
 
 
-def _absolute(path: str) -> str:
+def _make_absolute(path: str) -> str:
+    # Links are not followed: a link is one source, whatever file it leads to (docs/decisions/0016).
     return os.path.normpath(Path(path).absolute())
 
 
-def _expanded(path: str) -> list[Path]:
+def _expand_pattern(path: str) -> list[Path]:
     """Return the files of a path or pattern, sorted; a file with several names counts once."""
     # A file that exists is meant by its name, even if the name looks
     # like a pattern. Not `Path.glob`: it takes no absolute pattern.

@@ -32,7 +32,7 @@ from sordino.server_tables import connected, identify, parts, reaching
 if TYPE_CHECKING:
     from sordino.server_tables import Connection
 
-_KINDS = {
+_ENGINE_TYPES = {
     "smallint": "SMALLINT",
     "integer": "INTEGER",
     "bigint": "BIGINT",
@@ -45,10 +45,10 @@ _KINDS = {
     "numeric": "NUMERIC",
 }
 # The numbers by which the server knows the types bigint, smallint and integer.
-_WHOLE = frozenset({20, 21, 23})
-_CHARACTERS = re.compile(r"character(?: varying)?(?:\(\d+\))?")
-_NUMERIC = re.compile(r"numeric\((\d+),(-?\d+)\)")
-_SCHEMA = (
+_WHOLE_TYPE_NUMBERS = frozenset({20, 21, 23})
+_CHARACTER_TYPE = re.compile(r"character(?: varying)?(?:\(\d+\))?")
+_NUMERIC_TYPE = re.compile(r"numeric\((\d+),(-?\d+)\)")
+_SCHEMA_QUERY = (
     "SELECT a.attname, format_type(a.atttypid, a.atttypmod), t.typtype = 'e', a.attgenerated = 'v'"
     " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
     " WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
@@ -58,10 +58,10 @@ LEGIBLE = frozenset(
     {f"LATIN{number}" for number in (1, 2, 4, 5, 6, 7, 8, 9, 10)}
     | {"UTF8", "ISO_8859_5", "WIN1256", "WIN866", "KOI8R", "KOI8U"}
 )
-# Whether the table holds its rows itself, and shows them to every user alike (without row-level security).
-# A table is stored if it shows everybody the same rows, and so are all of its parts: a partition may be a
-# foreign table, which is computed elsewhere.
-_STORED = (
+# Whether the table is stored: it holds its rows itself, and shows them to every user alike (there is no
+# row-level security). The same must be true of all of its parts, because a partition may be a foreign table,
+# which is computed elsewhere.
+_STORED_QUERY = (
     "WITH RECURSIVE parts (oid) AS (SELECT %s::oid UNION"
     " SELECT i.inhrelid FROM pg_inherits i JOIN parts p ON i.inhparent = p.oid)"
     " SELECT bool_and(c.relkind IN ('r', 'p') AND NOT c.relrowsecurity)"
@@ -69,7 +69,7 @@ _STORED = (
 )
 # These settings decide how a value is written, how a name is understood and what can fail. So they are set
 # here, and not left to the server, the role or the address. A comment says what another value would do.
-_VALUES = {
+_SETTING_VALUES = {
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",  # writes dates as another text
     "extra_float_digits": "1",  # writes two floats as one text
@@ -92,13 +92,13 @@ _VALUES = {
     "idle_in_transaction_session_timeout": "0",
     "lock_timeout": "0",
 }
-_LISTED = ", ".join(f"('{name}', '{value}')" for name, value in _VALUES.items())
+_SETTING_ROWS = ", ".join(f"('{name}', '{value}')" for name, value in _SETTING_VALUES.items())
 # One snapshot for the whole transaction, which can write nothing. The search path is set first and by a
 # command, so that no function or table of somebody else is in the way. Some settings are new in a version:
 # what a server does not know is left out.
-_SETTINGS = (
+_SETTINGS_COMMANDS = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp;"
-    f" SELECT set_config(ours.name, ours.value, true) FROM (VALUES {_LISTED}) AS ours (name, value)"
+    f" SELECT set_config(ours.name, ours.value, true) FROM (VALUES {_SETTING_ROWS}) AS ours (name, value)"
     " JOIN pg_settings AS known ON lower(known.name) = lower(ours.name)"
 )
 
@@ -117,14 +117,14 @@ class PostgresBackend:
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Ask the server; the transaction is over when the scan is."""
-        return _scan(self, indices)
+        return _scan_server(self, indices)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
         """Ask the server the questions over none of its rows."""
         import psycopg  # noqa: PLC0415
 
         try:
-            with _transaction(self.address) as connection:
+            with _open_reading_transaction(self.address) as connection:
                 # This also finds out whether we may read these columns.
                 scan = _ServerScan(connection, f"{self.rows(list(columns))} WHERE FALSE")
                 for question, labels in asked:
@@ -147,20 +147,21 @@ class PostgresBackend:
 
 
 @contextmanager
-def _scan(backend: PostgresBackend, indices: Sequence[int]) -> Iterator[Scan]:
-    with _transaction(backend.address) as connection:
+def _scan_server(backend: PostgresBackend, indices: Sequence[int]) -> Iterator[Scan]:
+    with _open_reading_transaction(backend.address) as connection:
         yield _ServerScan(connection, backend.rows(indices))
 
 
 @contextmanager
-def _transaction(address: str) -> Iterator[Connection]:
+def _open_reading_transaction(address: str) -> Iterator[Connection]:
     with connected(address) as connection, connection.transaction():
         # The settings come first, and they hold for this transaction only.
-        connection.execute(_SETTINGS.encode())
+        connection.execute(_SETTINGS_COMMANDS.encode())
         yield connection
 
 
 class _ServerScan:
+    # The rows are a SELECT and no table of their own: they stay on the server, and it answers the question.
     def __init__(self, connection: Connection, rows: str) -> None:
         self._connection, self._rows = connection, rows
 
@@ -180,7 +181,7 @@ class _ServerScan:
         # are empty, with the types that the server declares.
         columns = list(zip(*cursor.fetchall(), strict=True))
         named = [
-            (column.name, np.int64 if column.type_code in _WHOLE else object)
+            (column.name, np.int64 if column.type_code in _WHOLE_TYPE_NUMBERS else object)
             for column in cursor.description or ()
         ]
         return {
@@ -212,14 +213,15 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
         If the server cannot be reached, there is no such table, or the server does not say which one it is.
     """
     address, schema, name = parts(path)
-    with reaching(path), _transaction(address) as connection:
+    with reaching(path), _open_reading_transaction(address) as connection:
         identity, oid = identify(connection, path)
-        columns = connection.execute(_SCHEMA.encode(), [oid]).fetchall()
-        [(stored,)] = connection.execute(_STORED.encode(), [oid]).fetchall()
+        columns = connection.execute(_SCHEMA_QUERY.encode(), [oid]).fetchall()
+        [(stored,)] = connection.execute(_STORED_QUERY.encode(), [oid]).fetchall()
+        # Whether every text of the server is one in Unicode depends on the database, and not on rows.
         [(encoding,)] = connection.execute(b"SELECT getdatabaseencoding()").fetchall()
     # A column that is computed when it is read may fail on one row, so no question can use it.
     declared = {
-        str(column): UNUSABLE if computed else _declared(str(kind), enumerated=bool(labels))
+        str(column): UNUSABLE if computed else _translate_server_type(str(kind), enumerated=bool(labels))
         for column, kind, labels, computed in columns
     }
     listed = frozenset(str(column) for column, _, labels, _ in columns if labels)
@@ -237,18 +239,18 @@ def open_postgres(path: str) -> tuple[PostgresBackend, dict[str, str], ServerTab
     )
 
 
-def _declared(kind: str, *, enumerated: bool) -> str:
+def _translate_server_type(kind: str, *, enumerated: bool) -> str:
     """Return a type of the server in the words of the embedded engine."""
     if enumerated:
         return "ENUM()"
     # In full: somebody's own type may have a name that begins like this one.
-    if _CHARACTERS.fullmatch(kind):
+    if _CHARACTER_TYPE.fullmatch(kind):
         return "VARCHAR"
-    if numeric := _NUMERIC.fullmatch(kind):
+    if numeric := _NUMERIC_TYPE.fullmatch(kind):
         # The server also allows negative scales and more digits than the embedded engine knows.
         width, scale = int(numeric[1]), int(numeric[2])
         return f"DECIMAL({width},{scale})" if 0 <= scale <= width <= 38 else "NUMERIC"
-    return _KINDS.get(kind, UNUSABLE)
+    return _ENGINE_TYPES.get(kind, UNUSABLE)
 
 
 # ---- numbers -----------------------------------------------------------------------------------------------
@@ -260,7 +262,7 @@ def _declared(kind: str, *, enumerated: bool) -> str:
 # nothing may depend on that.
 
 
-def _number(index: int, kind: NumberKind) -> str:
+def _write_server_number(index: int, kind: NumberKind) -> str:
     """Return the number of the column c<index>, without NaN and with one zero.
 
     This comes before anything compares or ranks it.
@@ -272,11 +274,11 @@ def _number(index: int, kind: NumberKind) -> str:
     return SERVER.number.format(f"CAST(c{index} AS float8)")
 
 
-def _type(kind: NumberKind) -> str:
+def _server_number_type(kind: NumberKind) -> str:
     return "float8" if kind.scale is None else "numeric"
 
 
-def _literal(number: float | Fraction, kind: NumberKind) -> str:
+def _write_server_literal(number: float | Fraction, kind: NumberKind) -> str:
     """Return a public number as the text of a value of the kind, with all its digits."""
     if kind.scale is None:
         return repr(float(number))
@@ -293,11 +295,11 @@ def _literal(number: float | Fraction, kind: NumberKind) -> str:
     )
 
 
-def _buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
+def _write_server_buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
     """Return the query in which the server finds the bucket by comparisons with a sorted array of edges."""
-    cuts = tuple(_literal(edge, kind) for edge in grid.edges.tolist())
+    cuts = tuple(_write_server_literal(edge, kind) for edge in grid.edges.tolist())
     edges = (
-        f"ARRAY(SELECT CAST(label AS {_type(kind)}) FROM labels WHERE position < {len(cuts)}"
+        f"ARRAY(SELECT CAST(label AS {_server_number_type(kind)}) FROM labels WHERE position < {len(cuts)}"
         " ORDER BY position)"
     )
     # The bucket of what is missing is said here, because `width_bucket` of NULL is NULL.
@@ -309,21 +311,22 @@ def _buckets(kind: NumberKind, grid: BucketGrid) -> tuple[BucketQuery]:
     return (BucketQuery(cuts, np.arange(grid.size + 1), sql),)
 
 
-def _steps(kind: NumberKind, ends: StepRange) -> str:
+def _write_server_steps(kind: NumberKind, ends: StepRange) -> str:
     """Return the steps of `x`; NULL if it is missing."""
     least, most = (
-        f"CAST('{_literal(end * ends.step, kind)}' AS {_type(kind)})" for end in (ends.low, ends.high)
+        f"CAST('{_write_server_literal(end * ends.step, kind)}' AS {_server_number_type(kind)})"
+        for end in (ends.low, ends.high)
     )
     # Values beyond the ends are sorted out first by comparison,
     # so they never enter the arithmetic, which could fail.
-    inside = (_float_steps if kind.scale is None else _numeric_steps)(ends.step)
+    inside = (_write_server_float_steps if kind.scale is None else _write_server_numeric_steps)(ends.step)
     return (
         f"CASE WHEN x IS NULL THEN NULL WHEN x >= {most} THEN CAST({ends.high} AS bigint) "
         f"WHEN x >= {least} THEN {inside} ELSE CAST({ends.low} AS bigint) END"
     )
 
 
-def _float_steps(step: Fraction) -> str:
+def _write_server_float_steps(step: Fraction) -> str:
     """Return floor(x / step) of a float inside the ends.
 
     A number that is smaller than a step is not divided: the quotient might underflow, which is an error.
@@ -336,7 +339,7 @@ def _float_steps(step: Fraction) -> str:
     )
 
 
-def _numeric_steps(step: Fraction) -> str:
+def _write_server_numeric_steps(step: Fraction) -> str:
     """Return floor(x / step) of an exact number inside the ends: a product, or a whole-number division."""
     if step.numerator == 1:
         return f"CAST(floor(x * CAST('{step.denominator}' AS numeric)) AS bigint)"
@@ -346,13 +349,15 @@ def _numeric_steps(step: Fraction) -> str:
     return f"CAST(div(floor(x), {by}) - CASE WHEN mod(floor(x), {by}) < 0 THEN 1 ELSE 0 END AS bigint)"
 
 
-def _added(kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool) -> str:
-    return added_up(partial(_steps, kind), ranges, rows, grouped).replace("AS VARCHAR", "AS text")
+def _write_server_totals(kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool) -> str:
+    return added_up(partial(_write_server_steps, kind), ranges, rows, grouped).replace(
+        "AS VARCHAR", "AS text"
+    )
 
 
 POSTGRES = NumberWords(
     words=SERVER,
-    number=_number,
-    buckets=_buckets,
-    steps=_added,
+    number=_write_server_number,
+    buckets=_write_server_buckets,
+    steps=_write_server_totals,
 )

@@ -44,7 +44,7 @@ Asked = Sequence[tuple[str, Sequence[str] | None]]
 """Questions with their labels."""
 
 
-_UNTRIED = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
+_TYPES_BEYOND_TRY = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
 """Types on some values of which the engine fails in a way that TRY does not catch, or ends the process."""
 
 
@@ -63,11 +63,12 @@ class Backend(Protocol):
 class ReaderBackend:
     """Sources whose rows become a table of our own engine."""
 
+    # A fresh engine for each scan: nothing that one reading leaves behind can meet another one.
     reader: Reader
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
-        return _scan(self.reader, indices)
+        return _scan_in_engine(self.reader, indices)
 
     def rehearse(self, columns: Mapping[int, str], asked: Asked) -> None:
         """Ask a fresh engine."""
@@ -75,7 +76,7 @@ class ReaderBackend:
 
 
 @contextmanager
-def _scan(reader: Reader, indices: Sequence[int]) -> Iterator[Scan]:
+def _scan_in_engine(reader: Reader, indices: Sequence[int]) -> Iterator[Scan]:
     with scanning(reader, indices) as opened:
         yield opened
 
@@ -137,12 +138,13 @@ class Source:
         same = [name for name in names if any_case and name.lower() == column.lower()]
         if len(same) == 1:
             return names.index(same[0])
+        # Names of columns are public, so the message may help with them.
         near = difflib.get_close_matches(column.lower(), [name.lower() for name in names], n=3)
         meant = [name for name in names if name.lower() in near]
         hint = (
             f"Did you mean {' or '.join(map(repr, meant))}?"
             if meant
-            else f"The columns are {_listed(names)}."
+            else f"The columns are {_list_column_names(names)}."
         )
         raise InvalidParameter(f"{role} must be a column of the source; got {shown(column)}. {hint}")
 
@@ -156,6 +158,7 @@ class Source:
         """
         index = self.index(column, role)
         kind = list(self.columns.values())[index]
+        # Refused by the declared type alone: a value without a text must not be what ends the question.
         if not AS_LABELS.fullmatch(kind):
             raise InvalidParameter(
                 f"{role} must be a column of texts, numbers, dates or booleans, "
@@ -174,6 +177,7 @@ class Source:
         InvalidParameter
             If it names an unknown column, does not fit the declared types or is no condition.
         """
+        # All that is refused here is public: the predicate, the kind of source and the declared types.
         if not isinstance(where, str):
             raise InvalidParameter(f"{role} must be a text; got {shown(where)}.")
         if self.kind == "postgres":
@@ -181,14 +185,16 @@ class Source:
                 f"{role} must not be given for a PostgreSQL source, whose server would fail on values that "
                 f"predicates pass over; got {shown(where)}. Name a view that keeps these rows."
             )
+        # In any case, as SQL has it, where one column is meant (`index`).
         predicate = parse(where, lambda name: self.index(name, role, any_case=True))
+        # In the order of their places, so that messages do not depend on the order of a set.
         kinds = {index: list(self.columns.values())[index] for index in sorted(predicate.indices)}
-        if any(_UNTRIED.search(kind) for kind in kinds.values()):
+        if any(_TYPES_BEYOND_TRY.search(kind) for kind in kinds.values()):
             raise InvalidParameter(
                 f"{role} must not use a column of type BIGNUM, GEOMETRY or VARIANT, on some values of which "
                 f"the engine fails; got {shown(where)}. Convert it at its source, for example to a text."
             )
-        if not _binds(predicate, kinds):
+        if not _fits_declared_types(predicate, kinds):
             names = list(self.columns)
             used = (
                 ", ".join(f"{names[index]} {shown(kind)[1:-1]}" for index, kind in kinds.items())
@@ -214,23 +220,26 @@ class Source:
 
     def holds(self, path: Path) -> bool:
         """Tell whether a file is one of those that hold the private rows, under whatever name."""
-        return any(_same_file(path, file) for file in self.files)
+        return any(_is_same_file(path, file) for file in self.files)
 
 
-def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
+def _fits_declared_types(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
     """Plan and run the predicate on one row of nothing but NULL, with and without TRY.
 
     What fails there fails because of public things: the predicate and the declared types.
     """
     table = ", ".join(f"c{index} {kind}" for index, kind in kinds.items()) or "c INTEGER"
     with engine() as opened:
+        # The predicate is the user's: even so this engine can open nothing.
         opened.close_doors(())
         con = opened.connection
         try:
             con.execute(f"CREATE TEMP TABLE nothing ({table})")
+            # One row, so that what fails only when it is evaluated fails here, and not after the charge.
             con.execute("INSERT INTO nothing DEFAULT VALUES")
             # Without TRY, so that what does not fit the declared types fails: as a value and as a condition.
             con.execute(f"SELECT {predicate.sql} FROM nothing WHERE {predicate.sql}").fetchall()
+            # This is the form that rows are asked: it has to be planned before the charge as well.
             con.execute(f"SELECT * FROM nothing WHERE {predicate.total}").fetchall()
             # A text or a number as an operand of AND, OR or NOT: the engine would make a condition of it, and
             # would fail on some of them. So each such value must be a truth value by its type.
@@ -240,10 +249,11 @@ def _binds(predicate: Predicate, kinds: Mapping[int, str]) -> bool:
             ]
         except duckdb.Error:
             return False
+    # `DESCRIBE` has one line for the one column: its name, then its type.
     return all(described[0][1] == "BOOLEAN" for described in types)
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def _is_same_file(one: Path, other: Path) -> bool:
     # By the resolved path and by the file itself, because hard links have different paths.
     try:
         return os.path.realpath(one) == os.path.realpath(other) or one.samefile(other)
@@ -251,7 +261,8 @@ def _same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_column_names(names: Sequence[str]) -> str:
+    # A table may have thousands of columns. A message names the first few.
     return ", ".join(map(repr, names[:12])) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
@@ -264,6 +275,7 @@ def described(opened: Engine, select: str, what: str) -> dict[str, str]:
         If the engine cannot plan it.
     """
     try:
+        # `DESCRIBE` plans the statement and does not run it.
         rows = opened.connection.execute(f"DESCRIBE {select}").fetchall()
     # What the engine says of a file may quote what the file holds, so it is not repeated.
     except duckdb.Error:
@@ -273,7 +285,7 @@ def described(opened: Engine, select: str, what: str) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in rows}
 
 
-_LENT = re.compile(
+_PORTABLE_TYPE = re.compile(
     r"VARCHAR|BLOB|BOOLEAN|U?(?:TINY|SMALL|BIG)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)"
     r"|DATE|TIME|TIMESTAMP(?:_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE"
 )
@@ -281,12 +293,13 @@ _LENT = re.compile(
 
 
 def sent(types: Sequence[str], indices: Sequence[int]) -> str:
-    """Return the columns c<index> as an engine sends them: values of types outside `_LENT` travel as texts.
+    """Return the columns c<index> as an engine sends them.
 
-    Something is sent for each row, even if no column is used.
+    Values of types outside `_PORTABLE_TYPE` travel as texts. Something is sent for each row, even if no
+    column is used.
     """
     columns = (
-        f"c{index}" if _LENT.fullmatch(types[index]) else f"CAST(c{index} AS VARCHAR) AS c{index}"
+        f"c{index}" if _PORTABLE_TYPE.fullmatch(types[index]) else f"CAST(c{index} AS VARCHAR) AS c{index}"
         for index in indices
     )
     return ", ".join(columns) or "1 AS c"
@@ -297,9 +310,10 @@ def received(types: Sequence[str], indices: Sequence[int]) -> str:
 
     A text that is no value of that type is NULL.
     """
+    # `TRY_CAST` gives NULL for texts that are no value of the type, and `TRY` where it fails all the same.
     columns = (
         f"c{index}"
-        if _LENT.fullmatch(types[index])
+        if _PORTABLE_TYPE.fullmatch(types[index])
         else f"TRY(TRY_CAST(c{index} AS {types[index]})) AS c{index}"
         for index in indices
     )

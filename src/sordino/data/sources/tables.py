@@ -1,7 +1,8 @@
 """Reads Parquet files, tables of DuckDB files, and DuckDB relations.
 
 An engine, or the connection of a relation, reads their rows. It takes columns by their places and evaluates
-nothing. What questions compute is computed by another engine, which gets a stream of these rows.
+nothing; it only writes as texts what cannot travel as it is (`sent`). What questions compute is computed by
+another engine, which gets a stream of these rows (docs/decisions/0014).
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ class ParquetReader:
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the files, and return the SELECT over them."""
+        # An engine of its own: what a file says of all rows never reaches the one that evaluates.
         source = engine.open_beside(self.files)
-        rows = _parquet(self.files)
+        rows = _write_read_parquet(self.files)
         _check_unchanged(source, rows, self.schema, str(self.files[0]))
         engine.lend(
             source.select(f"SELECT {sent(self.types, indices)} FROM {rows} AS file({_all(self.types)})")
@@ -40,7 +42,7 @@ class ParquetReader:
         return received(self.types, indices)
 
 
-def _parquet(files: Sequence[Path]) -> str:
+def _write_read_parquet(files: Sequence[Path]) -> str:
     # The files alone say what a column is: nothing comes from
     # the names of folders, or from several schemas put together.
     listed = ", ".join(literal(str(path)) for path in files)
@@ -60,6 +62,7 @@ def _all(types: Sequence[str]) -> str:
 
 def _check_unchanged(source: Engine, rows: str, schema: Mapping[str, str], what: str) -> None:
     """Refuse a table whose columns have changed since it was opened: they are read by their places."""
+    # In order, because another order would give the columns other names.
     if list(described(source, f"SELECT * FROM {rows}", what).items()) != list(schema.items()):
         raise DataSourceError(f"A source must not change while it is open; the columns of {what} have.")
 
@@ -78,16 +81,21 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
         raise DataSourceError(
             f"The name of a Parquet file must not hold *, ? or [; got {strange[0]}. Rename it."
         )
+    # It can open these files and nothing else, and is asked for schemas only.
     with engine() as opened:
         opened.close_doors(files)
-        schemas = [described(opened, f"SELECT * FROM {_parquet([path])}", str(path)) for path in files]
-        names = [_names(opened, path) for path in files]
+        schemas = [
+            described(opened, f"SELECT * FROM {_write_read_parquet([path])}", str(path)) for path in files
+        ]
+        # The engine renames columns. The names that a question uses are those in the files.
+        names = [_read_parquet_names(opened, path) for path in files]
     for path, schema, named in zip(files, schemas, names, strict=True):
         if list(schema.items()) != list(schemas[0].items()) or named != names[0]:
             raise DataSourceError(
                 f"All files of a source must have the same columns and types; {path} differs from {files[0]}."
             )
     types = tuple(schemas[0].values())
+    # Of two columns with one name a question could mean either.
     if len(set(names[0])) != len(types) or len(names[0]) != len(types):
         raise DataSourceError(
             f"The columns of a Parquet file must have different names; those of {files[0]} have not."
@@ -95,7 +103,7 @@ def open_parquet(files: Sequence[Path]) -> tuple[ParquetReader, dict[str, str]]:
     return ParquetReader(tuple(files), types, schemas[0]), dict(zip(names[0], types, strict=True))
 
 
-def _names(opened: Engine, path: Path) -> list[str]:
+def _read_parquet_names(opened: Engine, path: Path) -> list[str]:
     """Return the names of the columns as the file has them.
 
     The engine would call a second `user` `user_1`, also beside `User`.
@@ -132,18 +140,20 @@ class DatabaseReader:
 
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the table, and return the SELECT over them."""
-        source = engine.open_beside(self.paths, attach=_attach(self.file))
-        rows, types = _table(self.table), tuple(self.schema.values())
+        # Attached before the doors close, and read only: nothing in the file is changed.
+        source = engine.open_beside(self.paths, attach=_write_attach(self.file))
+        rows, types = _write_private_table(self.table), tuple(self.schema.values())
         _check_unchanged(source, rows, self.schema, f"table {self.table!r} of {self.file}")
         engine.lend(source.select(f"SELECT {sent(types, indices)} FROM {rows} AS stored({_all(types)})"))
         return received(types, indices)
 
 
-def _attach(file: Path) -> str:
+def _write_attach(file: Path) -> str:
     return f"ATTACH {literal(str(file))} AS private (READ_ONLY)"
 
 
-def _table(name: str) -> str:
+def _write_private_table(name: str) -> str:
+    # From the right: the last part is the table. Without a schema it is `main`, as for the engine itself.
     schema, _, table = name.rpartition(".")
     return f"private.{quoted(schema or 'main')}.{quoted(table)}"
 
@@ -160,16 +170,18 @@ def open_database(file: Path, table: str) -> tuple[DatabaseReader, dict[str, str
         raise DataSourceError(f"A DuckDB source must be an existing file; got {file}.")
     with engine() as opened:
         try:
-            opened.connection.execute(_attach(file))
+            opened.connection.execute(_write_attach(file))
         except duckdb.Error:
             raise DataSourceError(
                 "A DuckDB source must be a database file that no other "
                 f"process writes to; {file} cannot be opened read only."
             ) from None
         opened.close_doors([file])
-        schema = described(opened, f"SELECT * FROM {_table(table)}", f"table {table!r} of {file}")
+        schema = described(
+            opened, f"SELECT * FROM {_write_private_table(table)}", f"table {table!r} of {file}"
+        )
         is_view = _is_view(opened, table)
-        computed = _generated(opened, table)
+        computed = _find_generated_columns(opened, table)
     # Where the engine that makes the rows computes a column, one row may decide about others, or fail.
     usable = {name: UNUSABLE if name in computed else kind for name, kind in schema.items()}
     return DatabaseReader(file, table, schema, is_view), usable
@@ -184,13 +196,14 @@ def _is_view(opened: Engine, table: str) -> bool:
     return (schema.lower() or "main", name.lower()) in {(one.lower(), other.lower()) for one, other in views}
 
 
-def _generated(opened: Engine, table: str) -> set[str]:
+def _find_generated_columns(opened: Engine, table: str) -> set[str]:
     """Return the columns of a table that are computed when they are read."""
     schema, _, name = table.rpartition(".")
     columns = opened.connection.execute(
         "SELECT schema_name, table_name, column_name FROM duckdb_columns()"
         " WHERE database_name = 'private' AND is_generated"
     ).fetchall()
+    # As in `_is_view`: the engine finds a table whatever the case of its name.
     wanted = (schema.lower() or "main", name.lower())
     return {str(column) for one, other, column in columns if (one.lower(), other.lower()) == wanted}
 
@@ -214,22 +227,22 @@ class RelationReader:
     def relation(self, engine: Engine, indices: Sequence[int]) -> str:
         """Lend the columns of the relation, and return the SELECT over them."""
         select = f"SELECT {sent(self.types, indices)} FROM {_VIEW} AS found({_all(self.types)})"
-        engine.lend(lambda: _in_blocks(self.value.query(_VIEW, select)))
+        engine.lend(lambda: _read_in_blocks(self.value.query(_VIEW, select)))
         return received(self.types, indices)
 
 
 # How many rows a block has. The texts of a block are limited
 # together: with larger blocks, less text fits into a row.
-_BLOCK = 2048
+_ROWS_PER_BLOCK = 2048
 
 
-def _in_blocks(rows: Any) -> Any:
+def _read_in_blocks(rows: Any) -> Any:
     """Return a stream in small blocks.
 
     The texts of a block must have less than 2 GiB. Larger blocks would need a setting of the connection, and
     that belongs to somebody else.
     """
-    return rows.to_arrow_reader(_BLOCK) if find_spec("pyarrow") is not None else rows
+    return rows.to_arrow_reader(_ROWS_PER_BLOCK) if find_spec("pyarrow") is not None else rows
 
 
 def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[str, str]]:
@@ -240,6 +253,7 @@ def open_relation(value: duckdb.DuckDBPyRelation) -> tuple[RelationReader, dict[
     InvalidParameter
         If a column name occurs twice.
     """
+    # A relation knows names and types without being run.
     names, types = list(value.columns), tuple(map(str, value.types))
     if len(set(names)) != len(names):
         raise InvalidParameter(

@@ -44,6 +44,7 @@ class Words:
 
     def label(self, index: int, declared: str) -> str:
         """Return the text of the column c<index>, by which labels and units are compared."""
+        # The declared type decides, which is public: so it is the same rule for all rows of a column.
         template = self.float_text if declared in FLOATS else self.text
         return template.format(f"c{index}")
 
@@ -55,31 +56,33 @@ Where a value is missing, frames turn whole numbers into floats: such a number k
 number.
 """
 
-_MOST = 1 << 53
+# Up to here every whole number is a float of 64 bits.
+_LARGEST_EXACT_WHOLE = 1 << 53
 
 
 def float_text(value: float) -> str | None:
     """Return the text of a float, by the rule of `Words.float_text`."""
     if math.isnan(value):
         return None
-    return str(int(value)) if abs(value) <= _MOST and value == int(value) else repr(value)
+    return str(int(value)) if abs(value) <= _LARGEST_EXACT_WHOLE and value == int(value) else repr(value)
 
 
-def _float_text(is_nan: str, whole: str, decimal: str) -> str:
+def _write_float_text(is_nan: str, whole: str, decimal: str) -> str:
     """Return the CASE that gives the text of a float.
 
     It is made of the test for NaN, the text as a whole number and the text as a decimal.
     """
     return (
-        f"(CASE WHEN {is_nan} THEN NULL WHEN abs({{0}}) <= {_MOST} AND {{0}} = floor({{0}}) THEN {whole}"
-        f" ELSE {decimal} END)"
+        f"(CASE WHEN {is_nan} THEN NULL WHEN abs({{0}}) <= {_LARGEST_EXACT_WHOLE} AND {{0}} = floor({{0}})"
+        f" THEN {whole} ELSE {decimal} END)"
     )
 
 
 EMBEDDED = Words(
+    # `TRY`, because a value may have no text: then it is NULL, and the query goes on.
     text="(TRY(CAST({} AS VARCHAR)) COLLATE C)",
     float_text="("
-    + _float_text(
+    + _write_float_text(
         "isnan({0})", "CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR)", "CAST(CAST({0} AS DOUBLE) AS VARCHAR)"
     )
     + " COLLATE C)",
@@ -93,9 +96,12 @@ EMBEDDED = Words(
     ),
 )
 SERVER = Words(
+    # Byte by byte, whatever collation the column carries (docs/proofs/counts.md).
     text='(CAST({} AS text) COLLATE "C")',
     float_text="("
-    + _float_text("{0} = 'NaN'", "CAST(CAST({0} AS bigint) AS text)", "CAST(CAST({0} AS float8) AS text)")
+    + _write_float_text(
+        "{0} = 'NaN'", "CAST(CAST({0} AS bigint) AS text)", "CAST(CAST({0} AS float8) AS text)"
+    )
     + ' COLLATE "C")',
     # PostgreSQL takes NaN to be equal to itself, so a comparison finds it.
     number="CASE WHEN {0} = 'NaN' THEN NULL WHEN {0} = 0 THEN 0 ELSE {0} END",
