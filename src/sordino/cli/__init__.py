@@ -41,6 +41,7 @@ _COMMANDS = {
     "quantile": ("numbers", "Release quantiles of a column of numbers."),
     "sum": ("numbers:total", "Release the sum of a column of numbers."),
     "mean": ("numbers", "Release the mean of a column of numbers."),
+    "variance": ("numbers", "Release the variance and the standard deviation of a column of numbers."),
     "randomize": ("randomize", "Release a noisy report of every row of a column."),
     "select": ("select", "Release the best of some candidates with private scores."),
     "plan": ("plan", "Say what to expect of a release; nothing is read or charged."),

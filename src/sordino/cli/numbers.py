@@ -1,4 +1,4 @@
-"""The commands `sordino quantile`, `sum` and `mean`: figures of a column without a range to guess."""
+"""The commands `sordino quantile`, `sum`, `mean`, `variance`: figures of a column without a range to guess."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ MOVED = (
     "lies in the declared range."
 )
 TOTAL = ("low", "high", "standard_error", "clip_low", "clip_high", "capped")
+DEVIATION = "standard_deviation"
 BY = ("by", "groups_per_unit")
 
 
@@ -153,6 +154,22 @@ def total(source: str, **options: Any) -> None:
 @_COLUMN
 @EPSILON
 @_column_options("0", "1.05")
+@unit_options
+@csv_options
+@release_options
+def variance(source: str, **options: Any) -> None:
+    """Release the variance and the standard deviation of a column of numbers.
+
+    Where to clip is found privately. With --user and --by as for quantile.
+    """
+    _release_figure("variance", source, options | {"bounded": None})
+
+
+@click.command()
+@SOURCE
+@_COLUMN
+@EPSILON
+@_column_options("0", "1.05")
 @BOUNDED
 @unit_options
 @csv_options
@@ -171,7 +188,7 @@ def _release_figure(kind: str, source: str, options: dict[str, Any], **own: Any)
     domain = _choose_group_domain(options)
     asked = own | {name: options[name] for name in ("epsilon", "cap", "growth", "where", *BY)}
     # Only sums and means can be asked for within a declared range.
-    asked |= {} if kind == "quantile" else {"bounds": options["bounded"]}
+    asked |= {"bounds": options["bounded"]} if kind in {"sum", "mean"} else {}
     asked |= {
         "lower": None if options["lower"] == "none" else options["lower"],
         # On the command line a unit is whom the guarantee protects, so this one is called --scale.
@@ -185,6 +202,8 @@ def _release_figure(kind: str, source: str, options: dict[str, Any], **own: Any)
     facts |= {"column": options["column"]}
     grouped, bounds = isinstance(release, Groups), asked.get("bounds")
     columns: tuple[str, ...] = QUANTILE if kind == "quantile" else (kind, *TOTAL)
+    if kind == "variance":
+        columns = (kind, *TOTAL[:3], DEVIATION, *TOTAL[3:])
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED]
     if bounds is not None:
         # All groups have the same range, so the first one speaks for all.
@@ -228,7 +247,7 @@ def _choose_group_domain(options: dict[str, Any]) -> Domain | None:
 
 
 def _figure_rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what was released as rows: one for each quantile, or the one of a sum or mean."""
+    """Return what was released as rows: one for each quantile, or the one of another figure."""
     if kind == "quantile":
         # Several quantiles come as a tuple of values, a single one as itself.
         found = release if isinstance(release, tuple) else (release,)
@@ -244,5 +263,7 @@ def _figure_rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[
         "clip_low": clip_low,
         "clip_high": clip_high,
     }
+    if kind == "variance":
+        ends[DEVIATION] = release.standard_deviation
     capped = {} if options["bounded"] is not None else {"capped": release.capped}
     return [plain({kind: release.value, **ends, **capped})]

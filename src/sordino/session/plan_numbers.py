@@ -1,4 +1,4 @@
-"""Plans quantiles, sums, means and variances of a column: what is asked, what it costs, and how counts are released."""
+"""Plans quantiles, sums, means and variances: what is asked, what it costs, and how counts are released."""
 
 from __future__ import annotations
 

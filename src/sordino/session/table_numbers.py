@@ -15,14 +15,26 @@ from typing import Any, cast, final
 
 from sordino.cost import Cost, Pure, repeat
 from sordino.data import NumberQuestion, StepRange
+from sordino.data.questions.step_query import SquareTotal
 from sordino.entropy import Entropy, fresh_entropy
-from sordino.estimators import BucketCounts, ClippedMean, ClippedSum, ClippedValue, Quantile, Quantiles
+from sordino.estimators import (
+    BucketCounts,
+    ClippedMean,
+    ClippedSum,
+    ClippedValue,
+    ClippedVariance,
+    Quantile,
+    Quantiles,
+    VarianceValue,
+)
+from sordino.estimators.clipped.clip import Clip
+from sordino.estimators.clipped.clipped_steps import Moments
 from sordino.releases import Release, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 from sordino.session.bounded_total import BoundedTotal, Figure
 
-Estimator = Quantile | Quantiles | ClippedSum | ClippedMean
+Estimator = Quantile | Quantiles | ClippedSum | ClippedMean | ClippedVariance
 
 
 @final
@@ -35,8 +47,8 @@ class GroupRow:
     item : str
         The label of the group.
     release : object
-        Its release, as without groups: a `QuantileValue`, a tuple of them, a `ClippedValue` or a
-        `BoundedValue`. Its cost is that of the group alone.
+        Its release, as without groups: a `QuantileValue`, a tuple of them, a `ClippedValue`, a
+        `VarianceValue` or a `BoundedValue`. Its cost is that of the group alone.
     """
 
     item: str
@@ -87,7 +99,7 @@ class TableNumbers:
 
     Parameters
     ----------
-    estimator : Quantile, Quantiles, ClippedSum, ClippedMean or BoundedTotal
+    estimator : Quantile, Quantiles, ClippedSum, ClippedMean, ClippedVariance or BoundedTotal
         What is released, about all rows or about each group.
     adjacency : {"add-remove", "replace-one"}
         What neighbors are.
@@ -151,15 +163,22 @@ class TableNumbers:
 
 
 def _release_clipped(
-    estimator: ClippedSum | ClippedMean, numbers: Numbers, entropy: Entropy
-) -> list[ClippedValue]:
-    """Return the sum or mean of each group: find the clips first, then read the rows once more."""
+    estimator: ClippedSum | ClippedMean | ClippedVariance, numbers: Numbers, entropy: Entropy
+) -> list[ClippedValue | VarianceValue]:
+    """Return the figure of each group: find the clips first, then read the rows once more."""
     # Each clip is a private release of its own, so the second read may depend on it.
-    # docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md
+    # docs/proofs/clipped-sum.md, docs/proofs/clipped-mean.md, docs/proofs/clipped-variance.md
     clips = [estimator.clip_from(counts, entropy=entropy) for counts in numbers.counts]
-    totals = numbers.question.totals([StepRange(clip.low, clip.high, clip.step) for clip in clips])
-    found = []
-    for counts, clip, (steps, known) in zip(numbers.counts, clips, totals, strict=True):
+    ranges = [StepRange(clip.low, clip.high, clip.step) for clip in clips]
+    pairs = list(zip(numbers.counts, clips, strict=True))
+    if isinstance(estimator, ClippedVariance):
+        squares = numbers.question.square_totals(ranges)
+        return [
+            estimator.finish(_moments(counts, clip, total), clip, entropy=entropy)
+            for (counts, clip), total in zip(pairs, squares, strict=True)
+        ]
+    found: list[ClippedValue | VarianceValue] = []
+    for (counts, clip), (steps, known) in zip(pairs, numbers.question.totals(ranges), strict=True):
         if isinstance(estimator, ClippedSum):
             found.append(estimator.finish(steps, clip, entropy=entropy))
         elif estimator.size_is_public:
@@ -171,3 +190,13 @@ def _release_clipped(
         else:
             found.append(estimator.finish(steps, known, clip, entropy=entropy))
     return found
+
+
+def _moments(counts: BucketCounts, clip: Clip, total: SquareTotal) -> Moments:
+    """Return what an engine added up as distances from the lower end of the clip."""
+    return Moments(
+        known=total.known,
+        missing=counts.records - total.known,
+        first=total.steps - total.known * clip.low,
+        second=total.squares,
+    )

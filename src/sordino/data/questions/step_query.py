@@ -70,37 +70,67 @@ class Total(NamedTuple):
     known: int
 
 
-def step_query(kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool) -> str:
+class SquareTotal(NamedTuple):
+    """The same, with what the squared distances from the lower end of the range add up to. Private."""
+
+    steps: int
+    known: int
+    squares: int
+
+
+def step_query(
+    kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
+) -> str:
     """Return the query that adds up the steps of each group, and counts the numbers that are not missing.
 
-    Sums are texts, because they may have 128 bits. `rows` has a number `x` and, in groups, its group `grp`.
+    With `squares` it also adds up the squared distances from the lower end. Sums are texts, because they may
+    have 128 bits. `rows` has a number `x` and, in groups, its group `grp`.
     """
-    return added_up(partial(_write_steps, kind), ranges, rows, grouped)
+    return added_up(partial(_write_steps, kind), ranges, rows, grouped, squares=squares)
 
 
 def added_up(
-    steps_of: Callable[[StepRange], str], ranges: Sequence[StepRange], rows: str, grouped: bool
+    steps_of: Callable[[StepRange], str],
+    ranges: Sequence[StepRange],
+    rows: str,
+    grouped: bool,
+    *,
+    squares: bool,
+    text: str = "VARCHAR",
+    wide: str = "HUGEINT",
 ) -> str:
-    """Return the query that adds up what `steps_of` says of each range, the same way for every engine."""
+    """Return the query that adds up what `steps_of` says of each range, the same way for every engine.
+
+    `text` and `wide` are what the engine calls texts, and whole numbers of 128 bits or more.
+    """
     group = "grp, " if grouped else ""
+    steps = f"{_write_by_group(ranges, steps_of)} AS steps"
+    # The sum over no numbers is NULL, and counts as 0.
+    total = f"CAST(coalesce(sum(steps), 0) AS {text}) AS total, count(steps) AS known"
+    if squares:
+        # Clips are narrower than 2^32 steps, so a square has at most 64 digits, and 2^63 of them fit.
+        away = f"(CAST(steps AS {wide}) - low)"
+        total += f", CAST(coalesce(sum({away} * {away}), 0) AS {text}) AS squares"
+        low = _write_by_group(ranges, lambda one: f"CAST('{one.low}' AS {wide})")
+        steps += f", {low} AS low"
+    return (
+        f"SELECT {group}{total} FROM (SELECT {group}{steps} FROM {rows} AS kept) AS counted"
+        + " GROUP BY grp" * grouped
+    )
+
+
+def _write_by_group(ranges: Sequence[StepRange], write: Callable[[StepRange], str]) -> str:
+    """Return the expression that has for each group what `write` says of its range."""
     # Groups with the same range share one expression, so that the query is no longer than it has to be.
     alike: dict[StepRange, list[int]] = {}
     for place, one in enumerate(ranges):
         alike.setdefault(one, []).append(place)
     if len(alike) == 1:
-        steps = steps_of(ranges[0])
-    else:
-        cases = (
-            f"WHEN grp IN ({', '.join(map(str, groups))}) THEN {steps_of(one)}"
-            for one, groups in alike.items()
-        )
-        steps = f"CASE {' '.join(cases)} END"
-    # The sum over no numbers is NULL, and counts as 0.
-    total = "CAST(coalesce(sum(steps), 0) AS VARCHAR) AS total, count(steps) AS known"
-    return (
-        f"SELECT {group}{total} FROM (SELECT {group}{steps} AS steps FROM {rows} AS kept) AS counted"
-        + " GROUP BY grp" * grouped
+        return write(ranges[0])
+    cases = (
+        f"WHEN grp IN ({', '.join(map(str, groups))}) THEN {write(one)}" for one, groups in alike.items()
     )
+    return f"CASE {' '.join(cases)} END"
 
 
 def _write_steps(kind: NumberKind, ends: StepRange) -> str:

@@ -16,7 +16,7 @@ from sordino.constraints import COUNT, shown
 from sordino.data.questions.counts import SALT
 from sordino.data.questions.domain import Domain
 from sordino.data.questions.numbers import NumberKind, number_column
-from sordino.data.questions.step_query import DIGITS, StepRange, Total
+from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.engine import Progress, Scan, after_charge, literal
 from sordino.data.sources.number_words import EMBEDDED, NumberWords
@@ -113,10 +113,26 @@ class NumberQuestion:
         DataSourceError
             If anything fails, always with the same message.
         """
+        return tuple(
+            Total(one.steps, one.known) for one in self._totals(ranges, squares=False, progress=progress)
+        )
+
+    def square_totals(
+        self, ranges: Sequence[StepRange], *, progress: Progress | None = None
+    ) -> tuple[SquareTotal, ...]:
+        """Read the rows, once, and add up their steps as `totals` does, and squares of them.
+
+        Only a question that was prepared with `squares` can be asked that.
+        """
+        return self._totals(ranges, squares=True, progress=progress)
+
+    def _totals(
+        self, ranges: Sequence[StepRange], *, squares: bool, progress: Progress | None
+    ) -> tuple[SquareTotal, ...]:
         wanted = max(1, len(self.groups))
         if len(ranges) != wanted:
             raise InvalidParameter(f"totals.ranges must be {wanted}, one for each group; got {len(ranges)}.")
-        return after_charge(lambda announce: self._add_up(ranges, announce), progress)
+        return after_charge(lambda announce: self._add_up(ranges, squares, announce), progress)
 
     def _count(self, announce: Callable[[Scan], None]) -> tuple[BucketCounts, ...]:
         groups = max(1, len(self.groups))
@@ -131,19 +147,20 @@ class NumberQuestion:
                     return tuple(BucketCounts(grid=self.grid, counts=one) for one in counts)
         raise DataSourceError.after_charge()
 
-    def _add_up(self, ranges: Sequence[StepRange], announce: Callable[[Scan], None]) -> tuple[Total, ...]:
+    def _add_up(
+        self, ranges: Sequence[StepRange], squares: bool, announce: Callable[[Scan], None]
+    ) -> tuple[SquareTotal, ...]:
         grouped = self.domain is not None
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            sql = self.words.steps(self.kind, ranges, self.rows(0), grouped)
+            sql = self.words.steps(self.kind, ranges, self.rows(0), grouped, squares)
             answer = scan.ask(sql, self._sent if grouped else None)
         # Groups without rows are not in the answer: their total is 0, and they are released like all others.
-        found = [Total(0, 0)] * len(ranges)
+        found = [SquareTotal(0, 0, 0)] * len(ranges)
         places = answer["grp"].tolist() if grouped else [0]
-        for place, total, known in zip(
-            places, answer["total"].tolist(), answer["known"].tolist(), strict=True
-        ):
-            found[place] = Total(int(total), int(known))
+        names = ("total", "known", "squares") if squares else ("total", "known")
+        for place, *sums in zip(places, *(answer[name].tolist() for name in names), strict=True):
+            found[place] = SquareTotal(*map(int, sums), *([] if squares else [0]))
         return tuple(found)
 
 
@@ -158,6 +175,7 @@ def prepare_numbers(
     by: str | None = None,
     domain: Domain | Iterable[object] | None = None,
     groups_per_unit: int | None = None,
+    squares: bool = False,
 ) -> NumberQuestion:
     """Check a question about a column of numbers against what is public about a source.
 
@@ -182,6 +200,8 @@ def prepare_numbers(
         The groups, with `by`; rows with other labels are dropped.
     groups_per_unit : int, optional
         With `by` and a unit column: a unit counts in at most so many groups, of which the salt decides.
+    squares : bool
+        Whether `square_totals` will be asked, too.
 
     Returns
     -------
@@ -277,11 +297,11 @@ def prepare_numbers(
         words=words,
         rows=rows,
     )
-    _rehearse_numbers(question)
+    _rehearse_numbers(question, squares=squares)
     return question
 
 
-def _rehearse_numbers(question: NumberQuestion) -> None:
+def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     """Ask the question of an empty table of the declared types: what fails here would fail on any rows."""
     # All queries are asked, also those that are seldom needed:
     # after the charge none of them may fail for its plan.
@@ -293,7 +313,7 @@ def _rehearse_numbers(question: NumberQuestion) -> None:
     ]
     asked.append(
         (
-            question.words.steps(question.kind, [ends], question.rows(0), grouped),
+            question.words.steps(question.kind, [ends], question.rows(0), grouped, squares),
             ["group"] if grouped else None,
         )
     )

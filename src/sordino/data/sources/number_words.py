@@ -29,13 +29,14 @@ class NumberWords:
         From a kind and a grid to the queries that count rows in buckets. The first one that succeeds counts,
         and the last one always succeeds.
     steps : callable
-        From a kind, ranges, rows and whether they are grouped to the query that adds up steps.
+        From a kind, ranges, rows, whether they are grouped, and whether squares are wanted, to the query that
+        adds up steps.
     """
 
     words: Words
     number: Callable[[int, NumberKind], str]
     buckets: Callable[[NumberKind, BucketGrid], tuple[BucketQuery, ...]]
-    steps: Callable[[NumberKind, Sequence[StepRange], str, bool], str]
+    steps: Callable[[NumberKind, Sequence[StepRange], str, bool, bool], str]
 
 
 def _write_embedded_number(index: int, kind: NumberKind) -> str:

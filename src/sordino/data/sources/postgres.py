@@ -349,10 +349,11 @@ def _write_server_numeric_steps(step: Fraction) -> str:
     return f"CAST(div(floor(x), {by}) - CASE WHEN mod(floor(x), {by}) < 0 THEN 1 ELSE 0 END AS bigint)"
 
 
-def _write_server_totals(kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool) -> str:
-    return added_up(partial(_write_server_steps, kind), ranges, rows, grouped).replace(
-        "AS VARCHAR", "AS text"
-    )
+def _write_server_totals(
+    kind: NumberKind, ranges: Sequence[StepRange], rows: str, grouped: bool, squares: bool = False
+) -> str:
+    steps_of = partial(_write_server_steps, kind)
+    return added_up(steps_of, ranges, rows, grouped, squares=squares, text="text", wide="numeric")
 
 
 POSTGRES = NumberWords(
