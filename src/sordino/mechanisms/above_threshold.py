@@ -114,8 +114,8 @@ class AboveThreshold(Mechanism):
         """Set what follows from the parameters."""
         name, sensitivity = "AboveThreshold", self.sensitivity
         budget, share = to_fraction(self.epsilon), to_fraction(self.ratio)
-        q = _offset(sensitivity, self.nested, self.offset)
-        unit = budget / _cost(share, Fraction(1), sensitivity, q).pure()  # e2, before rounding
+        q = _nested_offset(sensitivity, self.nested, self.offset)
+        unit = budget / _scan_cost(share, Fraction(1), sensitivity, q).pure()  # e2, before rounding
         bound = to_fraction(sensitivity.bound)
         # Fine enough for the smaller of the two noise scales.
         step = step_for(sensitivity, (bound / (unit * max(share, Fraction(1)))) ** 2, name)
@@ -123,7 +123,7 @@ class AboveThreshold(Mechanism):
         limit, rate = fit_rate(share * unit / moves, name), fit_rate(unit / moves, name)
         self._set(noise=Geometric(rate), threshold_noise=Geometric(limit), step=step)
         self._set(threshold_epsilon=moves * limit, answer_epsilon=moves * rate)
-        self._set(cost=_cost(moves * limit, moves * rate, sensitivity, q))
+        self._set(cost=_scan_cost(moves * limit, moves * rate, sensitivity, q))
         self.scan()  # refuse a threshold beyond the clamp now
 
     def scan(self) -> ThresholdScan:
@@ -176,7 +176,7 @@ class AboveThreshold(Mechanism):
         return FirstAbove(index=found, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
 
-def _offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fraction | None:
+def _nested_offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fraction | None:
     """Return the offset of nested counts, None for answers that are not nested."""
     name = "AboveThreshold"
     if not nested:
@@ -205,16 +205,18 @@ def _offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fr
     return q
 
 
-def _cost(limit: Fraction, unit: Fraction, sensitivity: Sensitivity, offset: Fraction | None) -> Pure | Range:
+def _scan_cost(
+    limit: Fraction, unit: Fraction, sensitivity: Sensitivity, offset: Fraction | None
+) -> Pure | Range:
     """Return the cost where the threshold has e1 = `limit` and the answers e2 = `unit`."""
     if offset is not None:
         return nested_cost(limit, unit, offset)
     return monotone_cost(limit, unit) if sensitivity.monotone else general_cost(limit, unit)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_FOURTHS = Sensitivity(bound=4, monotone=True, adjacency="add-remove", step=1)
-_PAGE = "above-threshold.md"
+_SCAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_COUNTS_IN_FOURTHS = Sensitivity(bound=4, monotone=True, adjacency="add-remove", step=1)
+_PROOF_PAGE = "above-threshold.md"
 CLAIMS = (
     Claim(
         name="AboveThreshold",
@@ -222,10 +224,10 @@ CLAIMS = (
             "The position is private for e1 + 2 e2: the threshold once, the answer that reaches it twice."
         ),
         references=("durfee2023, Cor. A.1",),
-        proof=_PAGE,
+        proof=_PROOF_PAGE,
         neighbours=(
-            (AboveThreshold(threshold=0, epsilon=3, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
-            (AboveThreshold(threshold=0, epsilon=2, sensitivity=_EITHER_WAY, ratio=3), (0, 0), (1, -1)),
+            (AboveThreshold(threshold=0, epsilon=3, sensitivity=_SCAN_EITHER_WAY), (0, 0), (1, -1)),
+            (AboveThreshold(threshold=0, epsilon=2, sensitivity=_SCAN_EITHER_WAY, ratio=3), (0, 0), (1, -1)),
         ),
         tight=True,
     ),
@@ -233,7 +235,7 @@ CLAIMS = (
         name="AboveThreshold",
         statement="For monotone answers its loss lies in [-e2, e1 + e2] or the mirror image.",
         references=("durfee2023, Cor. A.1 and A.2",),
-        proof=_PAGE,
+        proof=_PROOF_PAGE,
         neighbours=(
             (AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 0)),
             (AboveThreshold(threshold=0, epsilon=1.5, sensitivity=COUNTING, ratio=0.5), (0, 0), (1, 0)),
@@ -246,7 +248,7 @@ CLAIMS = (
             "For counts below rising edges under add-remove its loss lies in [-e1, e2] or the mirror image."
         ),
         references=("durfee2023, Lemma B.2",),
-        proof=_PAGE,
+        proof=_PROOF_PAGE,
         neighbours=(
             (AboveThreshold(threshold=1, epsilon=1, sensitivity=COUNTING, nested=True), (0,), (1,)),
             (
@@ -264,22 +266,24 @@ CLAIMS = (
             "mirror image."
         ),
         references=("durfee2023, Lemma B.1",),
-        proof=_PAGE,
+        proof=_PROOF_PAGE,
         neighbours=(
             (
-                AboveThreshold(threshold=4, epsilon=3, sensitivity=_FOURTHS, nested=True, offset=0.5),
+                AboveThreshold(
+                    threshold=4, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=0.5
+                ),
                 (5, 0),
                 (3, 2),
             ),
             (
                 AboveThreshold(
-                    threshold=0, epsilon=3, sensitivity=_FOURTHS, nested=True, ratio=4, offset=0.25
+                    threshold=0, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, ratio=4, offset=0.25
                 ),
                 (0, 0),
                 (3, 3),
             ),
             (
-                AboveThreshold(threshold=1, epsilon=2, sensitivity=_FOURTHS, nested=True, offset=1),
+                AboveThreshold(threshold=1, epsilon=2, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=1),
                 (4, 0),
                 (0, 0),
             ),

@@ -54,13 +54,13 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
-def _branches(name: str, value: Any) -> Any:
+def _check_branches(name: str, value: Any) -> Any:
     """Check branches, and keep them as they were given, a list as a tuple."""
     BRANCHES(name, value)
-    return _as_tuple(name, value)
+    return _list_to_tuple(name, value)
 
 
-def _as_tuple(name: str, value: Any) -> Any:  # noqa: ARG001 - the signature of a check
+def _list_to_tuple(name: str, value: Any) -> Any:  # noqa: ARG001 - the signature of a check
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -99,7 +99,7 @@ class AdaptiveSparseVector(Mechanism):
         default="exponential",
     )
     branches: Converted[int | tuple[int, ...] | list[int], int | tuple[int, ...]] = parameter(
-        _branches,
+        _check_branches,
         (
             "How many branches, 1 to 32, each at half the price of the next; or their prices, rising whole "
             "numbers of one unit: (1, 3) has two branches, the first at a third of the price of the second. "
@@ -121,7 +121,7 @@ class AdaptiveSparseVector(Mechanism):
         default="variance",
     )
     boundaries: Converted[tuple[Number, ...] | list[Number] | None, tuple[Number, ...] | None] = parameter(
-        _as_tuple,
+        _list_to_tuple,
         (
             "How far above the threshold, in the unit of the answers, each branch asks for, none further "
             "than the one before. If not given: 0 for the last; for each before it two standard deviations "
@@ -288,16 +288,16 @@ class AdaptiveSparseVector(Mechanism):
         return Stream(self, entropy)
 
 
-def _small(sensitivity: Sensitivity, epsilon: int, **options: Any) -> AdaptiveSparseVector:
+def _make_enumerable(sensitivity: Sensitivity, epsilon: int, **options: Any) -> AdaptiveSparseVector:
     """Return a mechanism that can be enumerated: its threshold is 1 for counts, 0 for other answers."""
     return AdaptiveSparseVector(
         threshold=int(sensitivity.monotone), at_least=1, epsilon=epsilon, sensitivity=sensitivity, **options
     )
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_MOVED, _FEWER = ((0, 0), (1, -1)), ((0, 0), (1, 0))
-_REFERENCES = ("ding2022, Alg. 1, Thm 2",)
+_ADAPTIVE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_OPPOSITE_NEIGHBORS, _COUNT_NEIGHBORS = ((0, 0), (1, -1)), ((0, 0), (1, 0))
+_ADAPTIVE_REFERENCES = ("ding2022, Alg. 1, Thm 2",)
 CLAIMS = (
     Claim(
         name="AdaptiveSparseVector",
@@ -305,15 +305,15 @@ CLAIMS = (
             "Each transcript, gaps and branches included, is private for what it spent: the threshold and "
             "the branches that fired."
         ),
-        references=_REFERENCES,
+        references=_ADAPTIVE_REFERENCES,
         proof="adaptive-sparse-vector.md",
         neighbours=(
             # The first branch asks for far more than the answers have. Then its failure says next to nothing,
             # and a positive of the last branch loses nearly all of the cost.
-            (_small(COUNTING, 11, boundaries=(4, 0)), *_FEWER),
-            (_small(_EITHER_WAY, 14), *_MOVED),
-            (_small(COUNTING, 10, branches=(2, 3)), *_FEWER),
-            (_small(COUNTING, 10, domain_size=2), *_FEWER),
+            (_make_enumerable(COUNTING, 11, boundaries=(4, 0)), *_COUNT_NEIGHBORS),
+            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 14), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(COUNTING, 10, branches=(2, 3)), *_COUNT_NEIGHBORS),
+            (_make_enumerable(COUNTING, 10, domain_size=2), *_COUNT_NEIGHBORS),
         ),
         tight=True,
     ),
@@ -323,14 +323,17 @@ CLAIMS = (
             "The same with Laplace noise, with three branches, and when cheap positives take the place of a "
             "dear one."
         ),
-        references=_REFERENCES,
+        references=_ADAPTIVE_REFERENCES,
         proof="adaptive-sparse-vector.md",
         neighbours=(
-            (_small(_EITHER_WAY, 24, noise="laplace"), *_MOVED),
-            (_small(_EITHER_WAY, 24, threshold_noise="laplace"), *_MOVED),
-            (_small(_EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"), *_MOVED),
-            (_small(COUNTING, 18, branches=3), *_FEWER),
-            (_small(COUNTING, 14), (0, 0, 0), (1, 0, 0)),
+            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 24, noise="laplace"), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 24, threshold_noise="laplace"), *_OPPOSITE_NEIGHBORS),
+            (
+                _make_enumerable(_ADAPTIVE_EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"),
+                *_OPPOSITE_NEIGHBORS,
+            ),
+            (_make_enumerable(COUNTING, 18, branches=3), *_COUNT_NEIGHBORS),
+            (_make_enumerable(COUNTING, 14), (0, 0, 0), (1, 0, 0)),
         ),
     ),
 )

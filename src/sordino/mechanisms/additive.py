@@ -83,12 +83,12 @@ class LaplaceMechanism(Mechanism):
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, answers, fresh_entropy(entropy, "LaplaceMechanism.release"))
+        return _release_with_noise(self, answers, fresh_entropy(entropy, "LaplaceMechanism.release"))
 
     @property
     def rules(self) -> Rules:
         """How a release is made: noise is added to every answer."""
-        return _rules(self, "l1")
+        return _addition_rules(self, "l1")
 
 
 @final
@@ -136,15 +136,15 @@ class GaussianMechanism(Mechanism):
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, answers, fresh_entropy(entropy, "GaussianMechanism.release"))
+        return _release_with_noise(self, answers, fresh_entropy(entropy, "GaussianMechanism.release"))
 
     @property
     def rules(self) -> Rules:
         """How a release is made: noise is added to every answer."""
-        return _rules(self, "l2")
+        return _addition_rules(self, "l2")
 
 
-def _rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules:
+def _addition_rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules:
     """Return how both mechanisms make a release; their statements are about different norms."""
     owner = type(mechanism).__name__
 
@@ -158,7 +158,7 @@ def _rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules
     )
 
 
-def _released(
+def _release_with_noise(
     mechanism: LaplaceMechanism | GaussianMechanism, answers: Any, entropy: Entropy
 ) -> Value | Values:
     """Return what the mechanism releases for these answers, with fresh noise."""
@@ -181,8 +181,8 @@ def decide(steps: NDArray[np.int64], noise: Steps) -> Steps:
     return add(steps, noise)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
+_ADDITIVE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_ADDITIVE_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="LaplaceMechanism",
@@ -195,8 +195,8 @@ CLAIMS = (
         neighbours=(
             (LaplaceMechanism(epsilon=1, sensitivity=COUNTING), (0,), (1,)),
             (LaplaceMechanism(epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
-            (LaplaceMechanism(epsilon=3, sensitivity=_EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
-            (LaplaceMechanism(epsilon=1, sensitivity=_OFF_GRID), (0.75,), (2.25,)),
+            (LaplaceMechanism(epsilon=3, sensitivity=_ADDITIVE_EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
+            (LaplaceMechanism(epsilon=1, sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
             (LaplaceMechanism(epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING), (0,), (1,)),
         ),
         tight=True,
@@ -211,8 +211,12 @@ CLAIMS = (
         neighbours=(
             (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING), (0,), (1,)),
             (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING.over(2, "l2")), (0, 0), (1, 1)),
-            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_EITHER_WAY.over(2, "l2")), (0, 0), (1, -1)),
-            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_OFF_GRID), (0.75,), (2.25,)),
+            (
+                GaussianMechanism(rho=Fraction(1, 2), sensitivity=_ADDITIVE_EITHER_WAY.over(2, "l2")),
+                (0, 0),
+                (1, -1),
+            ),
+            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
         ),
         tight=True,
     ),

@@ -102,7 +102,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class _StatementCheck:
     """The check of a sensitivity statement; with `each` it must be about each answer."""
 
     says: str
@@ -132,7 +132,7 @@ def one_of_the_laws(*names: str) -> Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class _DomainSize:
+class _DomainSizeCheck:
     """The check of the public size of a domain; None: answers come as a list."""
 
     says: str = "int"
@@ -141,9 +141,9 @@ class _DomainSize:
         return checked_size(value, name.removesuffix(".domain_size"))
 
 
-DOMAIN = _DomainSize()
-ANY_STATEMENT = _Statement("Sensitivity", each=False)
-EACH_ANSWER = _Statement("Sensitivity", each=True)
+DOMAIN = _DomainSizeCheck()
+ANY_STATEMENT = _StatementCheck("Sensitivity", each=False)
+EACH_ANSWER = _StatementCheck("Sensitivity", each=True)
 EACH_ANSWER_MEANS = 'A statement about each answer (norm "each"), such as `COUNTING`.'
 STEP_MEANS = (
     "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of "

@@ -58,7 +58,7 @@ from sordino.sensitivity import COUNTING, Sensitivity
 
 NOISE = one_of("gaussian", "exponential", "laplace")
 Noise = DiscreteGaussian | Geometric | DiscreteLaplace
-_MOST = 4096  # positives whose choices are counted
+_MOST_COUNTED = 4096  # positives whose choices are counted
 
 
 @final
@@ -140,7 +140,9 @@ class GaussianSparseVector(Mechanism):
         )
         kappa = 1 if sensitivity.monotone else 2
         if family == "gaussian":
-            share = _share(c, kappa) if split is None or isinstance(split, str) else to_fraction(split)
+            share = (
+                _threshold_share(c, kappa) if split is None or isinstance(split, str) else to_fraction(split)
+            )
             least = min(
                 bound**2 / (2 * budget * share), c * (kappa * bound) ** 2 / (2 * budget * (1 - share))
             )
@@ -282,7 +284,7 @@ def choices(questions: int, positives: int) -> int:
     return total
 
 
-def _share(positives: int, kappa: int) -> Fraction:
+def _threshold_share(positives: int, kappa: int) -> Fraction:
     """Return the share of the threshold with the least variance: 1/(1 + kappa sqrt(c)).
 
     The root is rounded down to a multiple of 2^-20.
@@ -312,14 +314,16 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
             f"{name}questions must be given with noise='gaussian': answers below are not free, each one "
             "counts."
         )
-    if c > _MOST:
-        raise InvalidParameter(f"{name}positives must be at most {_MOST} with noise='gaussian'; got {c}.")
+    if c > _MOST_COUNTED:
+        raise InvalidParameter(
+            f"{name}positives must be at most {_MOST_COUNTED} with noise='gaussian'; got {c}."
+        )
     if isinstance(split, str):
         one_of("variance")(f"{name}split", split)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_ONE: dict[str, Any] = {"threshold": 1, "positives": 1, "rho": 2}
+_GAUSSIAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_ONE_POSITIVE: dict[str, Any] = {"threshold": 1, "positives": 1, "rho": 2}
 CLAIMS = (
     Claim(
         name="GaussianSparseVector",
@@ -330,12 +334,16 @@ CLAIMS = (
         proof="gaussian-sparse-vector.md",
         neighbours=(
             (
-                GaussianSparseVector(threshold=1, positives=1, rho=1, sensitivity=_EITHER_WAY, questions=1),
+                GaussianSparseVector(
+                    threshold=1, positives=1, rho=1, sensitivity=_GAUSSIAN_EITHER_WAY, questions=1
+                ),
                 (0,),
                 (1,),
             ),
             (
-                GaussianSparseVector(threshold=1, positives=1, rho=2, sensitivity=_EITHER_WAY, questions=2),
+                GaussianSparseVector(
+                    threshold=1, positives=1, rho=2, sensitivity=_GAUSSIAN_EITHER_WAY, questions=2
+                ),
                 (1, 0),
                 (0, 1),
             ),
@@ -356,17 +364,21 @@ CLAIMS = (
         proof="gaussian-sparse-vector.md",
         neighbours=(
             (
-                GaussianSparseVector(epsilon=4, noise="exponential", sensitivity=_EITHER_WAY, **_ONE),
+                GaussianSparseVector(
+                    epsilon=4, noise="exponential", sensitivity=_GAUSSIAN_EITHER_WAY, **_ONE_POSITIVE
+                ),
                 (0, 0),
                 (1, -1),
             ),
             (
-                GaussianSparseVector(epsilon=3, noise="exponential", sensitivity=COUNTING, **_ONE),
+                GaussianSparseVector(epsilon=3, noise="exponential", sensitivity=COUNTING, **_ONE_POSITIVE),
                 (0, 0),
                 (1, 0),
             ),
             (
-                GaussianSparseVector(epsilon=5, noise="laplace", sensitivity=_EITHER_WAY, **_ONE),
+                GaussianSparseVector(
+                    epsilon=5, noise="laplace", sensitivity=_GAUSSIAN_EITHER_WAY, **_ONE_POSITIVE
+                ),
                 (0, 0),
                 (1, -1),
             ),

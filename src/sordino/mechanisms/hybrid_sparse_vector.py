@@ -56,7 +56,7 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 SPLIT = one_of("variance")
-_FAR = 1 << 60
+_SAFE_THRESHOLD = 1 << 60
 
 Found = tuple[NDArray[np.int64], Steps]
 
@@ -242,21 +242,23 @@ def decide(noisy: Steps, threshold: Steps, k: int) -> Found:
     smaller position among equals; after the last one that reaches it there is -1 instead of an item, and 0.
     """
     order = largest(noisy, k)
-    lifts = _above(np.take_along_axis(noisy, order, axis=-1), threshold)
+    lifts = _lifts_above(np.take_along_axis(noisy, order, axis=-1), threshold)
     return np.where(lifts < 0, -1, order), np.where(lifts < 0, 0, lifts)
 
 
-def _above(noisy: Steps, threshold: Steps) -> Steps:
+def _lifts_above(noisy: Steps, threshold: Steps) -> Steps:
     """Return how far noisy values lie above the noisy threshold, exactly.
 
     They are Python integers where 64 bits might not do.
     """
-    near = threshold.dtype != object and threshold.min() > -_FAR and threshold.max() < _FAR
+    near = (
+        threshold.dtype != object and threshold.min() > -_SAFE_THRESHOLD and threshold.max() < _SAFE_THRESHOLD
+    )
     return noisy - threshold if near else noisy.astype(object) - threshold
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_REFERENCES = ("ding2022, Lemma 8",)
+_HYBRID_VECTOR_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_HYBRID_VECTOR_REFERENCES = ("ding2022, Lemma 8",)
 _WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (
     ("laplace", "exponential"),
     ("exponential", "laplace"),
@@ -269,17 +271,25 @@ CLAIMS = (
             "Each release, gaps included, is private for what it spent: the threshold, and each item above "
             "it."
         ),
-        references=_REFERENCES,
+        references=_HYBRID_VECTOR_REFERENCES,
         proof="hybrid-sparse-vector.md",
         neighbours=(
-            (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
             (
-                HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, split=0.25),
+                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY),
                 (0, 0),
                 (1, -1),
             ),
             (
-                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY, domain_size=2),
+                HybridSparseVector(
+                    k=2, threshold=0, epsilon=12, sensitivity=_HYBRID_VECTOR_EITHER_WAY, split=0.25
+                ),
+                (0, 0),
+                (1, -1),
+            ),
+            (
+                HybridSparseVector(
+                    k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY, domain_size=2
+                ),
                 (0, 0),
                 (1, -1),
             ),
@@ -295,12 +305,17 @@ CLAIMS = (
     Claim(
         name="HybridSparseVector",
         statement="The same with Laplace noise.",
-        references=_REFERENCES,
+        references=_HYBRID_VECTOR_REFERENCES,
         proof="hybrid-sparse-vector.md",
         neighbours=tuple(
             (
                 HybridSparseVector(
-                    k=1, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, noise=x, threshold_noise=y
+                    k=1,
+                    threshold=0,
+                    epsilon=12,
+                    sensitivity=_HYBRID_VECTOR_EITHER_WAY,
+                    noise=x,
+                    threshold_noise=y,
                 ),
                 (0, 0),
                 (1, -1),

@@ -248,7 +248,7 @@ def decide(noisy: Steps, k: int) -> Found:
     return np.where(ended, -1, order), np.where(ended & ~here, 0, gaps)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_HYBRID_TOP_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="HybridTopK",
@@ -259,10 +259,14 @@ CLAIMS = (
         references=("ding2022, Lemma 7",),
         proof="hybrid-top-k.md",
         neighbours=(
-            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY), (0, 0), (1, 1)),
-            (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=_EITHER_WAY), (1, 0), (0, 1)),
-            (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=_EITHER_WAY), (1, 0), (0, 1)),
-            (HybridTopK(k=2, threshold=0, epsilon=8, sensitivity=_EITHER_WAY, domain_size=2), (1, 0), (0, 1)),
+            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_HYBRID_TOP_EITHER_WAY), (0, 0), (1, 1)),
+            (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=_HYBRID_TOP_EITHER_WAY), (1, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=_HYBRID_TOP_EITHER_WAY), (1, 0), (0, 1)),
+            (
+                HybridTopK(k=2, threshold=0, epsilon=8, sensitivity=_HYBRID_TOP_EITHER_WAY, domain_size=2),
+                (1, 0),
+                (0, 1),
+            ),
         ),
         tight=True,
     ),
@@ -288,7 +292,7 @@ CLAIMS = (
         proof="hybrid-top-k.md",
         neighbours=(
             (
-                HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY, noise="laplace"),
+                HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_HYBRID_TOP_EITHER_WAY, noise="laplace"),
                 (1, 0),
                 (0, 1),
             ),

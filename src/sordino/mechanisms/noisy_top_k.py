@@ -43,8 +43,12 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Family = Geometric | DiscreteLaplace | Gumbel
-_LAWS: dict[str, type[Family]] = {"exponential": Geometric, "laplace": DiscreteLaplace, "gumbel": Gumbel}
-_WHOLE = Fraction(1)
+_NOISE_LAWS: dict[str, type[Family]] = {
+    "exponential": Geometric,
+    "laplace": DiscreteLaplace,
+    "gumbel": Gumbel,
+}
+_WHOLE_BUDGET = Fraction(1)
 
 
 @final
@@ -108,7 +112,7 @@ class NoisyTopK(Mechanism):
             cost: Cost = repeat(BoundedRange(epsilon=spread * rate), k)
         else:
             cost = Pure(epsilon=k * spread * rate)
-        self._set(noise=_LAWS[family](rate), step=step, cost=cost)
+        self._set(noise=_NOISE_LAWS[family](rate), step=step, cost=cost)
 
     @no_remnants
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> TopK:
@@ -200,8 +204,8 @@ def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
     return order[..., :k], gaps
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
+_TOP_K_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_TOP_K_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="NoisyTopK",
@@ -211,10 +215,10 @@ CLAIMS = (
         references=("ding2022, Thm 3", "mckenna2020, Thm 1"),
         proof="noisy-top-k.md",
         neighbours=(
-            (NoisyTopK(k=1, epsilon=1, sensitivity=_EITHER_WAY), (1, 0, 0), (0, 1, 1)),
+            (NoisyTopK(k=1, epsilon=1, sensitivity=_TOP_K_EITHER_WAY), (1, 0, 0), (0, 1, 1)),
             (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0, 0, 0), (0, 0, 1, 1)),
             (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
-            (NoisyTopK(k=1, epsilon=2, sensitivity=_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
+            (NoisyTopK(k=1, epsilon=2, sensitivity=_TOP_K_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
             (
                 NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING),
                 (0, 0, 0),
@@ -233,7 +237,7 @@ CLAIMS = (
         proof="noisy-top-k.md",
         neighbours=(
             (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING), (0, 0, 0, 0), (1, 0, 1, 1)),
-            (NoisyTopK(k=2, epsilon=8, sensitivity=_EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
+            (NoisyTopK(k=2, epsilon=8, sensitivity=_TOP_K_EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
             (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0), (0, 1)),
         ),
     ),
@@ -243,7 +247,11 @@ CLAIMS = (
         references=("ding2022, Thm 3",),
         proof="noisy-top-k.md",
         neighbours=(
-            (NoisyTopK(k=1, epsilon=1.5, sensitivity=_EITHER_WAY, noise="laplace"), (1, 0, 0), (0, 1, 1)),
+            (
+                NoisyTopK(k=1, epsilon=1.5, sensitivity=_TOP_K_EITHER_WAY, noise="laplace"),
+                (1, 0, 0),
+                (0, 1, 1),
+            ),
             (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING, noise="laplace"), (0, 0, 0, 0), (0, 0, 1, 1)),
         ),
     ),

@@ -108,7 +108,7 @@ def decide(noisy: Steps, turn: Any) -> Any:
     return (counted == wanted[..., None] + 1).argmax(axis=-1)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_FLIP_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="PermuteAndFlip",
@@ -116,7 +116,7 @@ CLAIMS = (
         references=("mckenna2020, Thm 1",),
         proof="permute-and-flip.md",
         neighbours=(
-            (PermuteAndFlip(epsilon=2, sensitivity=_EITHER_WAY), (0, 2, 2), (1, 1, 1)),
+            (PermuteAndFlip(epsilon=2, sensitivity=_FLIP_EITHER_WAY), (0, 2, 2), (1, 1, 1)),
             (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), (0, 1), (1, 1)),
         ),
         tight=True,

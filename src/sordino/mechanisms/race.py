@@ -31,7 +31,7 @@ Arrivals = tuple[NDArray[np.int64], Steps]
 """Places and their excesses, both of shape (m,), in the order in which they arrived."""
 
 TOGETHER = 64  # lists of at most this size are tried as a whole
-_FIRST, _MOST = 16, 1 << 17  # tries in the first block, and in the largest
+_FIRST_TRIES, _MOST_TRIES = 16, 1 << 17  # tries in the first block, and in the largest
 
 
 def decide(steps: Steps, places: NDArray[np.int64], levels: Steps) -> Steps:
@@ -87,14 +87,14 @@ class Race:
 
     def arrivals(self, entropy: Entropy) -> Iterator[Arrivals]:
         """Yield arrivals in blocks, without end; a block may be empty."""
-        tries = _FIRST
+        tries = _FIRST_TRIES
         while True:
             places, levels = self._tries(tries, entropy)
             excess = decide(self.steps, places, levels)
             arrived = np.flatnonzero(excess >= 0)
             yield places[arrived], excess[arrived]
             # Larger blocks for a longer race: fewer calls, and a bounded amount of memory.
-            tries = min(4 * tries, _MOST)
+            tries = min(4 * tries, _MOST_TRIES)
 
     def _tries(self, n: int, entropy: Entropy) -> Arrivals:
         """Return `n` tries, shape (n,) each.

@@ -279,8 +279,8 @@ class SparseVector(Mechanism):
         return Stream(self, entropy)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
+_SPARSE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_SPARSE_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
 CLAIMS = (
     Claim(
         name="SparseVector",
@@ -288,12 +288,18 @@ CLAIMS = (
             "Each transcript, gaps included, is private for what it spent: the thresholds met and the "
             "positives found."
         ),
-        references=_REFERENCES,
+        references=_SPARSE_REFERENCES,
         proof="sparse-vector.md",
         neighbours=(
-            (SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
             (
-                SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=_EITHER_WAY, split=0.25),
+                SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=_SPARSE_EITHER_WAY),
+                (0, 0),
+                (1, -1),
+            ),
+            (
+                SparseVector(
+                    threshold=0, positives=2, epsilon=12, sensitivity=_SPARSE_EITHER_WAY, split=0.25
+                ),
                 (0, 0, 0),
                 (1, -1, -1),
             ),
@@ -316,10 +322,14 @@ CLAIMS = (
             "The same with Laplace noise, with new thresholds after positives, and when answers are asked "
             "again."
         ),
-        references=_REFERENCES,
+        references=_SPARSE_REFERENCES,
         proof="sparse-vector.md",
         neighbours=tuple(
-            (SparseVector(threshold=0, epsilon=epsilon, sensitivity=_EITHER_WAY, **options), (0, 0), (1, -1))
+            (
+                SparseVector(threshold=0, epsilon=epsilon, sensitivity=_SPARSE_EITHER_WAY, **options),
+                (0, 0),
+                (1, -1),
+            )
             for epsilon, options in (
                 (12, {"positives": 1, "noise": "laplace"}),
                 (12, {"positives": 1, "threshold_noise": "laplace"}),

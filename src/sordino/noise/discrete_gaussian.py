@@ -24,8 +24,8 @@ from sordino.grid import Steps
 from sordino.noise.discrete_laplace import DiscreteLaplace
 from sordino.noise.samplers.bernoulli import bernoulli_exp
 
-_WIDE = Fraction(1, 2_000_000)  # sigma from 1000 on: closed forms instead of a table
-_TAIL = 40  # standard deviations beyond which a term is below 1e-340
+_WIDE_RATE = Fraction(1, 2_000_000)  # sigma from 1000 on: closed forms instead of a table
+_TAIL_DEVIATIONS = 40  # standard deviations beyond which a term is below 1e-340
 
 
 @final
@@ -46,7 +46,7 @@ class DiscreteGaussian:
         """Variance, in steps squared; just below 1/(2 rate)."""
         if self.rate < Fraction(1, 50):  # the difference is below 1e-200
             return float(1 / (2 * self.rate))
-        x, weights = _table(self.rate)
+        x, weights = _probability_table(self.rate)
         return float((weights * x.astype(np.float64) ** 2).sum())
 
     def pmf(self, x: Any) -> Any:
@@ -60,15 +60,15 @@ class DiscreteGaussian:
 
     def sf(self, x: Any) -> Any:
         """Probability of more than `x`."""
-        if self.rate < _WIDE:
+        if self.rate < _WIDE_RATE:
             return _wide_sf(float(self.rate), np.asarray(x, dtype=np.float64))
-        points, weights = _table(self.rate)
+        points, weights = _probability_table(self.rate)
         above = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]])
         return above[np.clip(np.asarray(x) + 1 - points[0], 0, points.size)]
 
     def quantile(self, p: float) -> int:
         """Return the smallest `x` with cdf(x) >= p."""
-        high = math.ceil(_TAIL / math.sqrt(2 * float(self.rate))) + 1
+        high = math.ceil(_TAIL_DEVIATIONS / math.sqrt(2 * float(self.rate))) + 1
         low = -high
         while high - low > 1:  # cdf(low) < p <= cdf(high)
             middle = (low + high) // 2
@@ -118,13 +118,13 @@ def _normalizer(rate: Fraction) -> float:
     """
     if rate < Fraction(1, 50):
         return math.sqrt(math.pi / float(rate))
-    reach = math.ceil(_TAIL / math.sqrt(2 * float(rate))) + 1
+    reach = math.ceil(_TAIL_DEVIATIONS / math.sqrt(2 * float(rate))) + 1
     return math.fsum(math.exp(-float(rate) * x * x) for x in range(-reach, reach + 1))
 
 
 @lru_cache(maxsize=8)
-def _table(rate: Fraction) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _probability_table(rate: Fraction) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the points of the law within 40 standard deviations and their probabilities."""
-    reach = math.ceil(_TAIL / math.sqrt(2 * float(rate))) + 1
+    reach = math.ceil(_TAIL_DEVIATIONS / math.sqrt(2 * float(rate))) + 1
     points = np.arange(-reach, reach + 1)
     return points, np.exp(-float(rate) * points.astype(np.float64) ** 2) / _normalizer(rate)

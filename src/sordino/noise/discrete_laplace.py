@@ -90,13 +90,13 @@ class DiscreteLaplace:
     def sample(self, n: int, entropy: Entropy) -> Steps:
         """Return `n` independent draws, shape (n,)."""
         magnitude = Geometric(self.rate).sample(n, entropy)
-        minus = _coins(n, entropy)
+        minus = _fair_coins(n, entropy)
         # 0 would come with both signs, and twice as often as it should.
         again = np.flatnonzero(minus & (magnitude == 0))
         drawn = np.negative(magnitude, out=magnitude, where=minus)
         while again.size:
             redrawn = Geometric(self.rate).sample(again.size, entropy)
-            minus = _coins(again.size, entropy)
+            minus = _fair_coins(again.size, entropy)
             if redrawn.dtype == object:
                 drawn = drawn.astype(object)
             drawn[again] = np.where(minus, -redrawn, redrawn)
@@ -104,6 +104,6 @@ class DiscreteLaplace:
         return drawn
 
 
-def _coins(n: int, entropy: Entropy) -> Any:
+def _fair_coins(n: int, entropy: Entropy) -> Any:
     """Return `n` fair coins, shape (n,)."""
     return np.unpackbits(entropy.words(-(-n // 64)).view(np.uint8), count=n).view(np.bool_)

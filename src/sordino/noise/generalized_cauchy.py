@@ -24,21 +24,21 @@ from sordino.entropy import Entropy
 
 Floats = NDArray[np.float64]
 
-_TERMS = 24
-_CHUNK = 1 << 17
-_FULL = 2.0**53
-_SMALLEST = 2.0**-960
-_ROUNDS, _PARTS = 6, 64
+_SERIES_TERMS = 24
+_PROPOSAL_CHUNK = 1 << 17
+_FULL_DIGITS = 2.0**53
+_SMALLEST_UNIFORM = 2.0**-960
+_PEAK_ROUNDS, _PEAK_PARTS = 6, 64
 
 
-def _power(value: Any) -> Fraction | None:
+def _convert_gamma(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and Fraction(11, 10) <= number <= 100 else None
 
 
 GAMMA = Constraint(
     "a number from 1.1 to 100",
-    _power,
+    _convert_gamma,
     (4, 2, 1.5),
     (1, 0, -2, 1.05, 101, math.nan, math.inf, "4", None, True),
 )
@@ -88,7 +88,7 @@ class GeneralizedCauchy:
     def pdf(self, z: Any) -> Any:
         """Density of the magnitude."""
         z = np.asarray(z, dtype=np.float64)
-        small = _powers(z, self._g)
+        small = _small_powers(z, self._g)
         return np.where(z < 0, 0.0, self.peak * np.where(z <= 1, 1.0, small) / (1 + small))
 
     def cdf(self, z: Any) -> Any:
@@ -120,10 +120,10 @@ class GeneralizedCauchy:
         """Return t, the cdf below 1, the survival function above 1, and the sum of the latter.
 
         t is z^gamma below 1 and z^-gamma above. Cdf and survival function are sums in t, which alternate and
-        converge at once (`_weights`).
+        converge at once (`_series_weights`).
         """
-        small = _powers(z, self._g)
-        inner, outer = _alternating(small, self._g, 1.0, self._g - 1)
+        small = _small_powers(z, self._g)
+        inner, outer = _alternating_sums(small, self._g, 1.0, self._g - 1)
         near, far = (
             self.peak * np.clip(z, 0.0, 1.0) * inner,
             self.peak * np.maximum(z, 1.0) ** (1 - self._g) * outer,
@@ -134,13 +134,13 @@ class GeneralizedCauchy:
     def hazard_peak(self) -> tuple[float, float]:
         """Two places between which the hazard is largest."""
         low, high = 0.0, (self._g - 1) ** (1 / self._g)
-        for _ in range(_ROUNDS):
-            z = np.linspace(low, high, _PARTS + 1)
+        for _ in range(_PEAK_ROUNDS):
+            z = np.linspace(low, high, _PEAK_PARTS + 1)
             # True up to the peak, and nowhere beyond.
             rises = self.hazard(z) > self._g * z ** (self._g - 1) / (1 + z**self._g)
             last = int(rises.sum()) - 1
             # One more on each side, as rounding may sway the comparison.
-            low, high = float(z[max(0, last - 1)]), float(z[min(_PARTS, last + 2)])
+            low, high = float(z[max(0, last - 1)]), float(z[min(_PEAK_PARTS, last + 2)])
         return low, high
 
     @cached_property
@@ -155,7 +155,7 @@ class GeneralizedCauchy:
         drawn = np.empty(n)
         filled = 0
         while filled < n:
-            taken = self._proposed(min(_CHUNK, math.ceil((n - filled) / self._taken) + 8), entropy)[
+            taken = self._proposed(min(_PROPOSAL_CHUNK, math.ceil((n - filled) / self._taken) + 8), entropy)[
                 : n - filled
             ]
             drawn[filled : filled + taken.size] = taken
@@ -198,16 +198,16 @@ def uniform(n: int, entropy: Entropy) -> Floats:
     scale = 2.0**-64
     found = entropy.words(n).astype(np.float64) * scale
     # These have at most 53 digits from their first 1 on, and get the next word as well.
-    short = np.flatnonzero(found < _FULL * scale)
-    while short.size and scale > _SMALLEST:
+    short = np.flatnonzero(found < _FULL_DIGITS * scale)
+    while short.size and scale > _SMALLEST_UNIFORM:
         known = scale
         scale *= 2.0**-64
         found[short] += entropy.words(short.size) * scale
-        short = short[found[short] < _FULL * scale] if known > _SMALLEST else short[:0]
-    return np.maximum(found, _SMALLEST)
+        short = short[found[short] < _FULL_DIGITS * scale] if known > _SMALLEST_UNIFORM else short[:0]
+    return np.maximum(found, _SMALLEST_UNIFORM)
 
 
-def _powers(z: Floats, gamma: float) -> Floats:
+def _small_powers(z: Floats, gamma: float) -> Floats:
     """Return z^gamma where z is at most 1, z^-gamma above: between 0 and 1."""
     size = np.maximum(z, 0.0)
     with np.errstate(divide="ignore"):
@@ -215,27 +215,30 @@ def _powers(z: Floats, gamma: float) -> Floats:
     return small
 
 
-def _weights() -> Floats:
+def _series_weights() -> Floats:
     """Return the weights of the alternating sum.
 
     It errs by less than 1/T_24(3) < 1e-17 of its value, T a Chebyshev polynomial.
     """
     d, before = Fraction(3), Fraction(1)
-    for _ in range(_TERMS - 1):
+    for _ in range(_SERIES_TERMS - 1):
         d, before = 6 * d - before, d
     b, c = Fraction(-1), -d
     weights = []
-    for k in range(_TERMS):
+    for k in range(_SERIES_TERMS):
         c = b - c
         weights.append(float(c / d))
-        b *= Fraction(2 * (k + _TERMS) * (k - _TERMS), (2 * k + 1) * (k + 1))
+        b *= Fraction(2 * (k + _SERIES_TERMS) * (k - _SERIES_TERMS), (2 * k + 1) * (k + 1))
     return np.array(weights)
 
 
-_WEIGHTS = _weights()
+_SERIES_WEIGHTS = _series_weights()
 
 
-def _alternating(t: Floats, gamma: float, *starts: float) -> list[Floats]:
+def _alternating_sums(t: Floats, gamma: float, *starts: float) -> list[Floats]:
     """Return for each start the sum over k of (-t)^k/(gamma k + start), 0 <= t <= 1."""
-    powers = np.vander(t.ravel(), _TERMS, increasing=True)
-    return [(powers @ (_WEIGHTS / (gamma * np.arange(_TERMS) + start))).reshape(t.shape) for start in starts]
+    powers = np.vander(t.ravel(), _SERIES_TERMS, increasing=True)
+    return [
+        (powers @ (_SERIES_WEIGHTS / (gamma * np.arange(_SERIES_TERMS) + start))).reshape(t.shape)
+        for start in starts
+    ]

@@ -22,8 +22,8 @@ from sordino.grid import Steps
 from sordino.noise.probability import Enclosure, Probability, exp_bounds
 from sordino.noise.samplers.bernoulli import below, bernoulli
 
-_CHUNK = 1 << 15
-_HIGH = 8  # the digits from rate * 2^L >= 8 on are drawn together: all 0 but once in 2,981 draws
+_DRAWS_AT_ONCE = 1 << 15
+_HIGH_RATE = 8  # the digits from rate * 2^L >= 8 on are drawn together: all 0 but once in 2,981 draws
 _WORD_LIMIT = 1 << 61  # twice as much fits: the difference of two draws, each with an answer
 
 
@@ -75,12 +75,12 @@ class Geometric:
 
         They are int64, or Python integers if one passes 2^61 (probability below n e^(-2^21)).
         """
-        level = max(0, math.ceil(math.log2(_HIGH / self.rate))) if self.rate < _HIGH else 0
-        digits, carry = _digits(self.rate, level)
+        level = max(0, math.ceil(math.log2(_HIGH_RATE / self.rate))) if self.rate < _HIGH_RATE else 0
+        digits, carry = _digit_chances(self.rate, level)
         drawn = np.zeros(n, dtype=np.int64)
         risen = [
-            start + _draw(drawn[start : start + _CHUNK], digits, carry, entropy)
-            for start in range(0, n, _CHUNK)
+            start + _draw_low_digits(drawn[start : start + _DRAWS_AT_ONCE], digits, carry, entropy)
+            for start in range(0, n, _DRAWS_AT_ONCE)
         ]
         high = np.concatenate(risen) if risen else np.zeros(0, dtype=np.intp)
         return self._raised(drawn, high, level, entropy) if high.size else drawn
@@ -91,7 +91,7 @@ class Geometric:
         They are one more than a geometric variable of rate * 2^level.
         """
         above = np.ones(high.size, dtype=np.int64)
-        _, carry = _digits(self.rate, level)
+        _, carry = _digit_chances(self.rate, level)
         going = np.arange(high.size)
         while going.size:  # each further carry comes with probability at most e^-8
             going = going[bernoulli(carry, going.size, entropy)]
@@ -104,14 +104,14 @@ class Geometric:
 
 
 @lru_cache(maxsize=1024)
-def _digits(rate: Fraction, level: int) -> tuple[tuple[Probability, ...], Probability]:
+def _digit_chances(rate: Fraction, level: int) -> tuple[tuple[Probability, ...], Probability]:
     """Return the probabilities that the digits below `level` are 1, and that of a carry to those above."""
     return tuple(Probability.logistic(rate * (1 << i)) for i in range(level)), Probability.exp(
         rate * (1 << level)
     )
 
 
-def _draw(out: Any, digits: tuple[Probability, ...], carry: Probability, entropy: Entropy) -> Any:
+def _draw_low_digits(out: Any, digits: tuple[Probability, ...], carry: Probability, entropy: Entropy) -> Any:
     """Write the low digits of each draw into `out` and return the positions where a higher digit is 1."""
     n = out.size
     stride = -(-n // 4) * 4

@@ -65,12 +65,12 @@ class Probability:
     @classmethod
     def exp(cls, x: Fraction) -> Probability:
         """Return e^-x for a rational x >= 0."""
-        return _exp(x)
+        return _exp_probability(x)
 
     @classmethod
     def logistic(cls, x: Fraction) -> Probability:
         """Return 1/(1 + e^x) for a rational x >= 0."""
-        return _logistic(x)
+        return _logistic_probability(x)
 
     def bits(self, b: int) -> int:
         """Return floor(p * 2^b), exactly; `b` >= 1, and p = 1 gives 2^b."""
@@ -102,7 +102,7 @@ class Probability:
 
 
 @lru_cache(maxsize=4096)
-def _exp(x: Fraction) -> Probability:
+def _exp_probability(x: Fraction) -> Probability:
     return (
         Probability(lambda digits: exp_bounds(x, digits))
         if x
@@ -111,7 +111,7 @@ def _exp(x: Fraction) -> Probability:
 
 
 @lru_cache(maxsize=4096)
-def _logistic(x: Fraction) -> Probability:
+def _logistic_probability(x: Fraction) -> Probability:
     return (
         Probability(lambda digits: logistic_bounds(x, digits))
         if x

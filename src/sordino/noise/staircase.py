@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise.discrete_laplace import _coins
+from sordino.noise.discrete_laplace import _fair_coins
 from sordino.noise.geometric import Geometric
 from sordino.noise.probability import Bounds, Probability, contexts, exp_bounds
 from sordino.noise.samplers.bernoulli import bernoulli
@@ -61,7 +61,8 @@ class Staircase:
         """Variance, in steps squared."""
         r, rest, n = self._ratio, self._rest, float(self.period)
         zeroth, first, second = (
-            _sum(k, self.flat) + r * (_sum(k, self.period) - _sum(k, self.flat)) for k in (0, 1, 2)
+            _sum_of_powers(k, self.flat) + r * (_sum_of_powers(k, self.period) - _sum_of_powers(k, self.flat))
+            for k in (0, 1, 2)
         )
         sums = n**2 * zeroth * r * (1 + r) / rest**3 + 2 * n * first * r / rest**2 + second / rest
         return 2 * sums / self._whole
@@ -110,12 +111,12 @@ class Staircase:
     def sample(self, n: int, entropy: Entropy) -> Steps:
         """Return `n` independent draws, shape (n,)."""
         drawn = self._magnitudes(n, entropy)
-        minus = _coins(n, entropy)
+        minus = _fair_coins(n, entropy)
         # 0 would come with both signs, and twice as often as it should.
         again = np.flatnonzero(minus & (drawn == 0))
         drawn = np.where(minus, -drawn, drawn)
         while again.size:
-            redrawn, minus = self._magnitudes(again.size, entropy), _coins(again.size, entropy)
+            redrawn, minus = self._magnitudes(again.size, entropy), _fair_coins(again.size, entropy)
             if redrawn.dtype == object:
                 drawn = drawn.astype(object)
             drawn[again] = np.where(minus, -redrawn, redrawn)
@@ -128,7 +129,9 @@ class Staircase:
         place = uniform_below(self.flat, n, entropy)
         if self.flat < self.period:
             lower = self.flat + uniform_below(self.period - self.flat, n, entropy)
-            place = np.where(bernoulli(_lower(self.rate, self.period, self.flat), n, entropy), lower, place)
+            place = np.where(
+                bernoulli(_lower_step_chance(self.rate, self.period, self.flat), n, entropy), lower, place
+            )
         # Python integers, so that nothing is cut where 64 bits would not do.
         if n and int(periods.max()) > (1 << 61) // self.period:
             periods = periods.astype(object)
@@ -136,7 +139,7 @@ class Staircase:
 
 
 @lru_cache(maxsize=256)
-def _lower(rate: Fraction, period: int, flat: int) -> Probability:
+def _lower_step_chance(rate: Fraction, period: int, flat: int) -> Probability:
     """Return the probability of a place above `flat`.
 
     It is (period - flat) r / (flat + (period - flat) r), rising with r.
@@ -163,6 +166,6 @@ def best_flat(rate: Fraction, period: int) -> int:
     return min(range(low, high + 1), key=lambda flat: Staircase(rate, period, flat).variance)
 
 
-def _sum(power: int, n: int) -> float:
+def _sum_of_powers(power: int, n: int) -> float:
     """Return the sum of i^power over i < n, power 0, 1 or 2."""
     return float((n, n * (n - 1) // 2, n * (n - 1) * (2 * n - 1) // 6)[power])

@@ -26,7 +26,7 @@ from sordino.mechanisms.bounded.perturbation import Cells
 from sordino.mechanisms.bounded.random_rounding import round_at_random
 from sordino.sensitivity import Sensitivity
 
-_FARTHEST = 1 << 900
+_RANGE_LIMIT = 1 << 900
 
 
 class CellNoise(Protocol):
@@ -167,7 +167,7 @@ def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, o
     low, high = to_fraction(lower), to_fraction(upper)
     if high <= low:
         raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}; got {shown(high)}.")
-    if max(abs(low), abs(high)) > _FARTHEST or (high - low) * _FARTHEST < 1:
+    if max(abs(low), abs(high)) > _RANGE_LIMIT or (high - low) * _RANGE_LIMIT < 1:
         raise InvalidParameter(
             f"{owner} needs a range within 2^900, at least 2^-900 wide. Change the unit of the values."
         )

@@ -23,7 +23,7 @@ from sordino.sensitivity import Sensitivity
 
 Noise = Geometric | DiscreteLaplace
 LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {"exponential": Geometric, "laplace": DiscreteLaplace}
-_MOST = 32  # branches; a branch has at most 2^32 tokens
+_MOST_BRANCHES = 32  # branches; a branch has at most 2^32 tokens
 
 
 def family_of(noise: Any) -> Family:
@@ -32,7 +32,7 @@ def family_of(noise: Any) -> Family:
     return family
 
 
-def _tokens(value: Any) -> tuple[int, ...] | None:
+def _convert_branches(value: Any) -> tuple[int, ...] | None:
     """Return the tokens of each branch, or None if the value does not name any.
 
     They are 1, 2, 4, ... for a number of branches, else as they are given, if they rise.
@@ -40,15 +40,17 @@ def _tokens(value: Any) -> tuple[int, ...] | None:
     if isinstance(value, list | tuple):
         listed = tuple(COUNT.convert(each) for each in value)
         rising = listed and None not in listed and all(a < b for a, b in pairwise(listed))
-        return listed if rising and listed[-1] <= 1 << _MOST and len(listed) <= _MOST else None
+        return (
+            listed if rising and listed[-1] <= 1 << _MOST_BRANCHES and len(listed) <= _MOST_BRANCHES else None
+        )
     count = COUNT.convert(value)
-    return tuple(1 << j for j in range(count)) if count is not None and count <= _MOST else None
+    return tuple(1 << j for j in range(count)) if count is not None and count <= _MOST_BRANCHES else None
 
 
 BRANCHES = Constraint(
-    f"a whole number from 1 to {_MOST}, or rising whole numbers of tokens up to 2^{_MOST}, one for each "
-    "branch",
-    _tokens,
+    f"a whole number from 1 to {_MOST_BRANCHES}, or rising whole numbers of tokens up to 2^{_MOST_BRANCHES}, "
+    "one for each branch",
+    _convert_branches,
     (1, 2, 5, (1, 3)),
     (0, -1, 1.5, True, None, 33, (), (2, 1), (1, 1), (0, 1), ("1",)),
 )

@@ -27,8 +27,8 @@ from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.releases import Verdict, pictured
 from sordino.remnants import no_remnants
 
-_FIRST, _MOST = 64, 4096
-_CLOSED = "This stream is closed; open another one, at its own cost. Nothing was answered."
+_FIRST_DRAWS, _MOST_DRAWS = 64, 4096
+_CLOSED_MESSAGE = "This stream is closed; open another one, at its own cost. Nothing was answered."
 BUSY = "This stream is answering a question; a signal handler cannot ask it, too. Nothing was answered."
 
 
@@ -79,11 +79,11 @@ class Stream:
 
     def __init__(self, mechanism: Branching, entropy: Entropy) -> None:
         self.mechanism = mechanism
-        self._step = _InSteps(mechanism.step)
+        self._step = _StepConverter(mechanism.step)
         self._common = cuts_of(mechanism, mechanism.threshold)
         self._prices = mechanism.branch_tokens
         self._thresholds = Ahead(mechanism.threshold_noise, entropy, 1, 1)
-        self._noise = [Ahead(law, entropy, _FIRST, _MOST) for law in mechanism.branch_noise]
+        self._noise = [Ahead(law, entropy, _FIRST_DRAWS, _MOST_DRAWS) for law in mechanism.branch_noise]
         self._simulated = entropy.simulated
         # What a verdict adds to what was spent: by the branch that fired (the last row: none), and by whether
         # it is the first to meet its threshold.
@@ -194,7 +194,7 @@ class Stream:
         """Return the branch that fired and its lift (or None), and whether the threshold was a new one."""
         open_ = self._open()
         if not open_:
-            raise StreamClosed(_CLOSED)
+            raise StreamClosed(_CLOSED_MESSAGE)
         state = self._state
         first = state.threshold is None
         if first:
@@ -245,7 +245,7 @@ class Stream:
     def _check_open(self) -> None:
         self._check_process()
         if self.closed:
-            raise StreamClosed(_CLOSED)
+            raise StreamClosed(_CLOSED_MESSAGE)
 
     def _open(self) -> int:
         """Return how many branches may be asked.
@@ -256,7 +256,7 @@ class Stream:
 
 
 @final
-class _InSteps:
+class _StepConverter:
     """`grid.to_steps` for one answer, quick for floats and integers of 64 bits."""
 
     __slots__ = ("_exponent", "_inverse", "_limit", "_step")

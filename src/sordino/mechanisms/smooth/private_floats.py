@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
 from sordino.grid import _array as as_array
-from sordino.mechanisms.randomized_response import _as_float as as_float
+from sordino.mechanisms.randomized_response import _nearest_float as as_float
 
 
 def floats_of(scores: Any, size: int, owner: str) -> NDArray[np.float64]:

@@ -70,11 +70,11 @@ def bernoulli_exp(
     coins: NDArray[np.bool_] = uniform < guess * (1 - slack) - 2.0**-62
     undecided = np.flatnonzero(~coins & (uniform <= guess * (1 + slack) + 2.0**-62))
     for i in undecided.tolist():
-        coins[i] = _decide(int(words[i]), Probability.exp(exact(i)), entropy)
+        coins[i] = _decide_below(int(words[i]), Probability.exp(exact(i)), entropy)
     return coins
 
 
-def _decide(word: int, p: Probability, entropy: Entropy) -> bool:
+def _decide_below(word: int, p: Probability, entropy: Entropy) -> bool:
     """Return whether a uniform number that begins with the 64 digits of `word` lies below `p`."""
     depth = 64
     while word == p.bits(depth):

@@ -12,7 +12,7 @@ from decimal import Context, Decimal
 from sordino.entropy import Entropy
 from sordino.noise.probability import Enclosure, contexts
 
-_BITS = 192
+_BITS_AT_ONCE = 192
 
 
 def binomial(n: int, p: Enclosure, entropy: Entropy) -> int:
@@ -22,14 +22,14 @@ def binomial(n: int, p: Enclosure, entropy: Entropy) -> int:
     """
     word, length = 0, 0
     while True:
-        for extra in entropy.words(_BITS // 64).tolist():
+        for extra in entropy.words(_BITS_AT_ONCE // 64).tolist():
             word, length = (word << 64) | extra, length + 64
-        found = _inverted(n, p, word, length)
+        found = _invert_cdf(n, p, word, length)
         if found is not None:
             return found
 
 
-def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
+def _invert_cdf(n: int, p: Enclosure, word: int, length: int) -> int | None:
     """Return the j with C(j-1) <= U < C(j) for every U that begins with these digits.
 
     None if they are too few to tell.
@@ -42,7 +42,7 @@ def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
     p_low = max(p_low, Decimal(0))
     at_least = down.divide(Decimal(word), Decimal(1 << length))
     at_most = up.divide(Decimal(word + 1), Decimal(1 << length))
-    low, high = _none(n, p_high, down), _none(n, p_low, up)
+    low, high = _chance_of_none(n, p_high, down), _chance_of_none(n, p_low, up)
     odds_low = down.divide(p_low, up.subtract(1, p_low))
     odds_high = up.divide(p_high, down.subtract(1, p_high))
     sum_low, sum_high = low, high
@@ -58,7 +58,7 @@ def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
     return n
 
 
-def _none(n: int, p: Decimal, context: Context) -> Decimal:
+def _chance_of_none(n: int, p: Decimal, context: Context) -> Decimal:
     """Return (1-p)^n rounded the way `context` rounds.
 
     ln and exp are correct to the last digit, so one step beyond is safe.

@@ -49,16 +49,18 @@ def first_success(
     depths, lengths = depths[:runs], lengths[:runs]
     end = int(lengths.sum()) if sure.size else None
     uniform = LazyUniform(int(entropy.words(1)[0]), entropy)
-    found = _proposed(depths, lengths, rate, uniform.first)
+    found = _propose_position(depths, lengths, rate, uniform.first)
     while found is None:
-        found = _located(depths, lengths, rate, uniform)
+        found = _locate_position(depths, lengths, rate, uniform)
         if found is None:
             uniform.extend()
     return end if found < 0 else found
 
 
-def _proposed(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, word: int) -> int | None:
-    """Return what `_located` would, from floats, or None if their error leaves it open."""
+def _propose_position(
+    depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, word: int
+) -> int | None:
+    """Return what `_locate_position` would, from floats, or None if their error leaves it open."""
     x = exponents(depths, rate)
     hazard = logarithms(*(np.concatenate(pair) for pair in zip(chances(x), uniforms([word]), strict=True)))
     wanted, hazard = float(hazard[-1]), hazard[:-1]
@@ -82,7 +84,7 @@ def _proposed(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fract
     return int(lengths[:run].sum()) + first if first == last < lengths[run] else None
 
 
-def _located(
+def _locate_position(
     depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, uniform: LazyUniform
 ) -> int | None:
     """Return where the hazards of the trials, all deeper than 0, exceed -ln U.

@@ -22,13 +22,13 @@ UNIT = 2.0**-53
 DEEP = 500.0
 """From this x on e^-x is proposed as 0; it is below 2^-721."""
 
-_LN2 = float.fromhex("0x1.62e42fefa39efp-1")
+_LN2_NEAREST = float.fromhex("0x1.62e42fefa39efp-1")
 # 32 digits: its products with whole numbers below 2^21 are exact.
 _LN2_HIGH = float.fromhex("0x1.62e42feep-1")
 _LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 _TAYLOR = [1 / math.factorial(n) for n in range(13, 0, -1)]  # (e^r - 1)/r
 _ATANH = [1 / (2 * n + 1) for n in range(9, -1, -1)]  # atanh(s)/s, in s^2
-_SHORT = 1 << 32  # a shorter word decides little: once in 2^32 draws
+_SHORT_WORD = 1 << 32  # a shorter word decides little: once in 2^32 draws
 _ROOT_HALF = np.float64(0.7071067811865476).view(np.int64)
 
 
@@ -56,7 +56,7 @@ def chances(x: Floats) -> tuple[Floats, Floats]:
     The first is right to a relative (4 x + 16) UNIT, the second to a relative 32 UNIT; both with the error of
     x. Beyond `DEEP` they are 0 and 1.
     """
-    k = np.rint(x * (1 / _LN2))
+    k = np.rint(x * (1 / _LN2_NEAREST))
     # In two parts, because k times the high one is exact.
     r = (k * _LN2_HIGH - x) + k * _LN2_LOW
     grown = _polynomial(_TAYLOR, r)
@@ -82,7 +82,7 @@ def logarithms(p: Floats, q: Floats) -> Floats:
     value = _polynomial(_ATANH, s * s)
     value *= s
     value += value
-    value -= shift * _LN2
+    value -= shift * _LN2_NEAREST
     return value
 
 
@@ -108,7 +108,7 @@ def widened(value: float, word: int) -> tuple[float, float]:
 
     `value` is what `logarithms` says of `uniforms`.
     """
-    if word < _SHORT:
+    if word < _SHORT_WORD:
         return 22.0, math.inf  # U < 2^-32
     margin = 64 * UNIT * value + 2 / word
     return value - margin, value + margin
