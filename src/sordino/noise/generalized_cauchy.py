@@ -24,10 +24,15 @@ from sordino.entropy import Entropy
 
 Floats = NDArray[np.float64]
 
+# With so many terms the weights of `_series_weights` leave out less than 1e-17.
 _SERIES_TERMS = 24
+# How many proposals are drawn at once: a bound of the memory.
 _PROPOSAL_CHUNK = 1 << 17
+# A word of at least this has as many digits from its first 1 on as a float can hold.
 _FULL_DIGITS = 2.0**53
+# Smaller uniform numbers are taken for this one, with a probability of about 2^-960.
 _SMALLEST_UNIFORM = 2.0**-960
+# The peak of the hazard is searched on six grids, each within three cells of the one before.
 _PEAK_ROUNDS, _PEAK_PARTS = 6, 64
 
 
@@ -88,6 +93,7 @@ class GeneralizedCauchy:
     def pdf(self, z: Any) -> Any:
         """Density of the magnitude."""
         z = np.asarray(z, dtype=np.float64)
+        # Above 1 density and 1 are both divided by z^gamma, which could overflow.
         small = _small_powers(z, self._g)
         return np.where(z < 0, 0.0, self.peak * np.where(z <= 1, 1.0, small) / (1 + small))
 
@@ -111,6 +117,7 @@ class GeneralizedCauchy:
     def tail(self, z: Any) -> tuple[Any, Any]:
         """Return survival function and hazard, z >= 0; the hazard also where its parts leave the floats."""
         z = np.asarray(z, dtype=np.float64)
+        # Beyond 1 the powers of z cancel in density over survival function: (1 + t) z times the sum is left.
         small, near, far, outer = self._parts(z)
         return np.where(z > 1, far, 1 - near), 1 / (
             (1 + small) * np.where(z > 1, z * outer, (1 - near) / self.peak)
@@ -155,6 +162,7 @@ class GeneralizedCauchy:
         drawn = np.empty(n)
         filled = 0
         while filled < n:
+            # As many as are needed on average, and a few more.
             taken = self._proposed(min(_PROPOSAL_CHUNK, math.ceil((n - filled) / self._taken) + 8), entropy)[
                 : n - filled
             ]
@@ -165,6 +173,7 @@ class GeneralizedCauchy:
     def sample_signed(self, n: int, entropy: Entropy) -> Floats:
         """Return `n` independent draws of Z, shape (n,): magnitudes with fair signs."""
         magnitudes = self.sample(n, entropy)
+        # The first digit of a fresh word is the sign: fair, and independent of the magnitude.
         return np.where(entropy.words(n) >> 63 == 0, magnitudes, -magnitudes)
 
     @property
@@ -179,13 +188,17 @@ class GeneralizedCauchy:
         z^-gamma)(gamma - 1)/gamma. It is taken with probability 1/(1 + t), where t = z^gamma below 1 and t =
         z^-gamma = U/z above.
         """
+        # Of each proposal: where it is, on which side of 1, and whether it is taken. All three are
+        # independent.
         u = uniform(n, entropy)
         words = entropy.words(2 * n).astype(np.float64) * 2.0**-64
+        # The part below 1 weighs (gamma - 1)/gamma.
         inner = words[:n] * self._g < self._g - 1
         z = u.copy()
         outer = np.flatnonzero(~inner)
         z[outer] = u[outer] ** (-1 / (self._g - 1))
         t = np.where(inner, u, 0.0) ** self._g
+        # Above 1 t = z^-gamma is U/z, without another power.
         t[outer] = u[outer] / z[outer]
         return z[words[n:] * (1 + t) < 1]
 
@@ -204,6 +217,7 @@ def uniform(n: int, entropy: Entropy) -> Floats:
         scale *= 2.0**-64
         found[short] += entropy.words(short.size) * scale
         short = short[found[short] < _FULL_DIGITS * scale] if known > _SMALLEST_UNIFORM else short[:0]
+    # Never 0, because negative powers of it are taken.
     return np.maximum(found, _SMALLEST_UNIFORM)
 
 
@@ -221,8 +235,10 @@ def _series_weights() -> Floats:
     It errs by less than 1/T_24(3) < 1e-17 of its value, T a Chebyshev polynomial.
     """
     d, before = Fraction(3), Fraction(1)
+    # d becomes T_24(3), by T_(k+1)(3) = 6 T_k(3) - T_(k-1)(3).
     for _ in range(_SERIES_TERMS - 1):
         d, before = 6 * d - before, d
+    # In fractions, so that each weight is rounded once.
     b, c = Fraction(-1), -d
     weights = []
     for k in range(_SERIES_TERMS):

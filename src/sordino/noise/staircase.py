@@ -49,6 +49,7 @@ class Staircase:
 
     @property
     def _rest(self) -> float:
+        # 1 - r by `expm1`: at small rates the difference would lose its digits.
         return -math.expm1(-self.rate)
 
     @property
@@ -60,11 +61,14 @@ class Staircase:
     def variance(self) -> float:
         """Variance, in steps squared."""
         r, rest, n = self._ratio, self._rest, float(self.period)
+        # Sums of i^k over one period, with weight 1 below `flat` and r from there on.
         zeroth, first, second = (
             _sum_of_powers(k, self.flat) + r * (_sum_of_powers(k, self.period) - _sum_of_powers(k, self.flat))
             for k in (0, 1, 2)
         )
+        # (n p + i)^2, multiplied out and summed over all periods p with weight r^p.
         sums = n**2 * zeroth * r * (1 + r) / rest**3 + 2 * n * first * r / rest**2 + second / rest
+        # Twice for the two signs; the magnitude 0 adds nothing.
         return 2 * sums / self._whole
 
     def pmf(self, x: Any) -> Any:
@@ -78,6 +82,7 @@ class Staircase:
 
     def cdf(self, x: Any) -> Any:
         """Probability of at most `x`."""
+        # By symmetry: at most x is as likely as at least -x.
         return self.sf(-1 - np.asarray(x))
 
     def sf(self, x: Any) -> Any:
@@ -90,6 +95,7 @@ class Staircase:
     def _tail(self, least: NDArray[Any]) -> NDArray[Any]:
         """Return the probability of at least this, from 1 on."""
         r, s = self._ratio, least % self.period
+        # What is left of this period, and then all periods beyond.
         here = np.maximum(self.flat - s, 0) + r * (self.period - np.maximum(s, self.flat))
         beyond = r * (self.flat + (self.period - self.flat) * r) / self._rest
         tail: NDArray[Any] = (
@@ -99,6 +105,7 @@ class Staircase:
 
     def quantile(self, p: float) -> int:
         """Return the smallest `x` with cdf(x) >= p."""
+        # Doubled until the quantile lies between -high and high.
         high = 1
         while float(self.cdf(high)) < p or float(self.cdf(-high)) >= p:
             high *= 2
@@ -117,6 +124,7 @@ class Staircase:
         drawn = np.where(minus, -drawn, drawn)
         while again.size:
             redrawn, minus = self._magnitudes(again.size, entropy), _fair_coins(again.size, entropy)
+            # A new draw may need more than 64 bits where none of the first did.
             if redrawn.dtype == object:
                 drawn = drawn.astype(object)
             drawn[again] = np.where(minus, -redrawn, redrawn)
@@ -127,6 +135,7 @@ class Staircase:
         """Return draws with weights r^level on 0, 1, 2, ...: periods, then a place below `flat` or above."""
         periods = Geometric(self.rate).sample(n, entropy)
         place = uniform_below(self.flat, n, entropy)
+        # Without a lower step there is no coin to throw.
         if self.flat < self.period:
             lower = self.flat + uniform_below(self.period - self.flat, n, entropy)
             place = np.where(
@@ -148,6 +157,7 @@ def _lower_step_chance(rate: Fraction, period: int, flat: int) -> Probability:
     def bounds(digits: int) -> Bounds:
         down, up = contexts(digits)
         low, high = exp_bounds(rate, digits)
+        # x/(flat + x) rises with x, so the lower bound of r gives the lower bound of the probability.
         low, high = down.multiply(period - flat, low), up.multiply(period - flat, high)
         return down.divide(low, up.add(flat, low)), up.divide(high, down.add(flat, high))
 
@@ -158,6 +168,7 @@ def best_flat(rate: Fraction, period: int) -> int:
     """Return the `flat` with the least variance, which falls and then rises in it."""
     low, high = 1, period
     while high - low > 2:
+        # The variance falls and then rises: the third next to the worse of two places is cut off.
         third = (high - low) // 3
         if Staircase(rate, period, low + third).variance <= Staircase(rate, period, high - third).variance:
             high -= third
