@@ -115,11 +115,13 @@ class AboveThreshold(Mechanism):
         name, sensitivity = "AboveThreshold", self.sensitivity
         budget, share = to_fraction(self.epsilon), to_fraction(self.ratio)
         q = _nested_offset(sensitivity, self.nested, self.offset)
+        # Each cost grows in proportion to both rates, so the cost for e2 = 1 tells which e2 the budget buys.
         unit = budget / _scan_cost(share, Fraction(1), sensitivity, q).pure()  # e2, before rounding
         bound = to_fraction(sensitivity.bound)
         # Fine enough for the smaller of the two noise scales.
         step = step_for(sensitivity, (bound / (unit * max(share, Fraction(1)))) ** 2, name)
         moves = bound_in_steps(sensitivity, step, name)
+        # Rounded down where they need too many digits; what follows is stated for the rounded rates.
         limit, rate = fit_rate(share * unit / moves, name), fit_rate(unit / moves, name)
         self._set(noise=Geometric(rate), threshold_noise=Geometric(limit), step=step)
         self._set(threshold_epsilon=moves * limit, answer_epsilon=moves * rate)
@@ -172,6 +174,7 @@ class AboveThreshold(Mechanism):
             If the answers are not a list of at least one number.
         """
         fresh_entropy(entropy, "AboveThreshold.release")
+        # None: every answer is tested once.
         found = self.scan().first(self.steps(answers), None, entropy)
         return FirstAbove(index=found, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
@@ -190,6 +193,7 @@ def _nested_offset(sensitivity: Sensitivity, nested: bool, offset: Number | None
             f"{name}.sensitivity must be monotone under add-remove, with a step that the answers are "
             "multiples of, such as COUNTING, where nested=True: it is about the counts themselves."
         )
+    # How many steps one unit adds to a count.
     whole = FINITE("bound", sensitivity.bound) / FINITE("step", sensitivity.step)
     if q and whole.denominator > 1:
         raise InvalidParameter(
@@ -211,9 +215,12 @@ def _scan_cost(
     """Return the cost where the threshold has e1 = `limit` and the answers e2 = `unit`."""
     if offset is not None:
         return nested_cost(limit, unit, offset)
+    # The lines of the table on the proof page.
     return monotone_cost(limit, unit) if sensitivity.monotone else general_cost(limit, unit)
 
 
+# One unit moves each answer by a step, up or down; and counts of fourths, for offsets of a quarter and a
+# half.
 _SCAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _COUNTS_IN_FOURTHS = Sensitivity(bound=4, monotone=True, adjacency="add-remove", step=1)
 _PROOF_PAGE = "above-threshold.md"

@@ -192,6 +192,7 @@ class AdaptiveSparseVector(Mechanism):
         prices = BRANCHES("AdaptiveSparseVector.branches", self.branches)
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        # Answers that move both ways have twice the spread, and each token pays for it.
         k, kappa = self.at_least, 1 if self.sensitivity.monotone else 2
         # The first branch has the noise of a sparse vector with so many positives, rounded up [ding2022,
         # Sec. 5.1, with their square as 16 k^2].
@@ -205,6 +206,7 @@ class AdaptiveSparseVector(Mechanism):
         laws = tuple(LAWS[query](fit_rate(price * rate, "AdaptiveSparseVector")) for price in prices)
         if added is None:
             threshold_scale = step / threshold_rate
+            # Each branch has noise of its own, so each has a best correction of its own.
             extra = tuple(
                 plan.best_correction((query, step / law.rate), (limit, threshold_scale)) for law in laws
             )
@@ -225,6 +227,7 @@ class AdaptiveSparseVector(Mechanism):
             branch_noise=laws,
             branch_corrections=tuple(a + b for a, b in zip(given, extra, strict=True)),
         )
+        # The most that can be spent: the threshold and all tokens.
         self._set(cost=self.spent(self.tokens))
         cuts_of(self, self.threshold)  # refuse a threshold beyond the clamp now
 
@@ -283,6 +286,7 @@ class AdaptiveSparseVector(Mechanism):
             If the mechanism has a domain size.
         """
         fresh_entropy(entropy, "AdaptiveSparseVector.open")
+        # A stream asks one answer after the other, so there are no zeros to skip.
         if self.domain_size is not None:
             raise InvalidParameter("AdaptiveSparseVector.open needs a mechanism without a domain size.")
         return Stream(self, entropy)
@@ -295,7 +299,9 @@ def _make_enumerable(sensitivity: Sensitivity, epsilon: int, **options: Any) -> 
     )
 
 
+# One unit moves each answer by a step, up or down: the spread is two steps.
 _ADAPTIVE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+# Two answers that move in opposite directions, and two counts of which one falls to the neighbor without it.
 _OPPOSITE_NEIGHBORS, _COUNT_NEIGHBORS = ((0, 0), (1, -1)), ((0, 0), (1, 0))
 _ADAPTIVE_REFERENCES = ("ding2022, Alg. 1, Thm 2",)
 CLAIMS = (

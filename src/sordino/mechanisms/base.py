@@ -138,6 +138,7 @@ class _DomainSizeCheck:
     says: str = "int"
 
     def __call__(self, name: str, value: Any, /) -> int | None:
+        # The constraint takes the name of the mechanism, and adds that of the parameter itself.
         return checked_size(value, name.removesuffix(".domain_size"))
 
 
@@ -200,6 +201,7 @@ def choice_rate(
     InvalidParameter
         If the grid or the rate would be far from ideal.
     """
+    # The noise has the scale spread/budget: its square chooses how fine the grid is.
     step = step_for(sensitivity, (sensitivity.spread / budget) ** 2, owner)
     bound = bound_in_steps(sensitivity, step, owner)
     # Answers that all move in one direction move apart by at most the bound, others by twice the bound.

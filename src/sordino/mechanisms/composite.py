@@ -173,6 +173,7 @@ class CompositeMechanism(Mechanism):
             else to_fraction(self.tuned_for),
             width=None if self.width is None else to_fraction(self.width),
         )
+        # No ratio of whole weights exceeds e^epsilon, so the cost is what was asked for.
         self._set(noise=noise, cost=Pure(epsilon=budget))
 
     @cached_property
@@ -321,6 +322,7 @@ class CompositeNoise:
         variance.
         """
         gain = self.bump.gain
+        # The second moment of an output rises with the square of the input: "Variance" on the proof page.
         near = self.bump.spread / gain**2 + (1 / gain - 1) * (square + rounding)
         far = 1 / self.far.gain**2 - (square + rounding)
         return self.share * near + (1 - self.share) * far + rounding
@@ -357,6 +359,7 @@ class CompositeNoise:
     @property
     def heads(self) -> int:
         """How many of the 2^32 sides of a coin stand for base and bump."""
+        # The share is a multiple of 2^-32, so nothing is rounded here.
         return int(self.share * (1 << _COIN_BITS))
 
     @property
@@ -417,6 +420,7 @@ def designed(
     bump = Perturbation(
         reach=REACH, width=int(widths[place]), floor=floor, peak=peak, activation=shape, hump=hump
     )
+    # Rounded down to a side of the coin: what is stated is what is drawn.
     return CompositeNoise(bump=bump, share=Fraction(math.floor(share * (1 << _COIN_BITS)), 1 << _COIN_BITS))
 
 
@@ -479,6 +483,7 @@ def variances(activation: str, hump: float, epsilon: float, m: Floats) -> Parabo
     base, second = (8 * hump + 2) / 5, 8 * hump / 21 + 2 / 7  # of 1 + (hump - 1)(1 - x^4)
     total = base + area * height * m
     mass = area * height * m / total
+    # Inputs reach as far as the bump fits, and outputs are divided by the gain.
     inputs = mass * (1 - m / 2)
     return Parabola((second / total + mass * scatter * m**2) / inputs**2, 1 / mass - 1)
 
@@ -515,6 +520,7 @@ def best_mixture(epsilon: float, tuned_for: float | None, m: Floats) -> tuple[in
     best share is that one, 0 or 1.
     """
     one, other = variances("rectangle", 1.0, epsilon, m), two_points(epsilon, m)
+    # The last of the three is the share at which the variance is the same for every input.
     shares = np.stack([np.ones_like(m), np.zeros_like(m), 1 / (1 + one.slope)])
     found = np.stack([objective(mixed(one, other, share), tuned_for) for share in shares])
     which, place = np.unravel_index(int(np.argmin(found)), found.shape)

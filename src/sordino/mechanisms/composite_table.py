@@ -244,6 +244,7 @@ class TableNoise:
 
     @cached_property
     def _variances(self) -> tuple[Fraction, ...]:
+        # In fractions of whole weights, so that what is published is exact.
         squares = [output**2 for output in self.outputs]
         inputs = range(-self.inputs, self.inputs + 1)
         return tuple(sum(map(Fraction.__mul__, self.law(c), squares), Fraction(0)) - c**2 for c in inputs)
@@ -253,6 +254,7 @@ class TableNoise:
 
         That of rounding to them at random is included.
         """
+        # The upper end has no next input: it counts as the end of the cell before it.
         low = min(math.floor(place), self.inputs - 1)
         here, there = self._variances[low + self.inputs : low + self.inputs + 2]
         return between(here, there, place - low)
@@ -313,6 +315,7 @@ def designed_table(epsilon: Fraction, inputs: int) -> TableNoise:
     UnsupportedBackend
         If scipy, which solves the linear programs, is not installed.
     """
+    # A little less than epsilon, so that rounding to whole weights stays within it.
     budget = float(epsilon) * (1 - _TABLE_SLACK)
     least = 1 / math.tanh(budget / 2)  # of two points, in halves of the range
     gains = [Fraction(round(OUTPUTS / (least * float(far)) * 1024), 1024) for far in _REACH_FACTORS]
@@ -339,6 +342,8 @@ def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[
             "CompositeTable solves linear programs: install scipy (pip install 'sordino[tables]')."
         ) from None
     places, rows = np.arange(-reach, reach + 1), inputs + 1
+    # The variables: a row of probabilities for each input, the least of each output, and the largest
+    # variance.
     width, free = places.size, (inputs + 1) * places.size
     size = free + reach + 2
 
@@ -372,6 +377,7 @@ def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[
             mean = (1 - share) * c**2 + share * (c + 1) ** 2
             below.append((made, gain**2 * (mean - share * (1 - share))))
     cost = np.zeros(size)
+    # What is made least is the largest variance, the last variable.
     cost[-1] = 1
     found = linprog(
         cost,
@@ -381,6 +387,7 @@ def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[
         b_eq=[target for _, target in equal],
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
+    # No table has outputs so near: this size loses against every other one.
     if found.status:
         return math.inf, np.zeros((rows, width))
     return float(found.fun) / gain**2, found.x[:free].reshape(rows, width)

@@ -85,6 +85,7 @@ class ExponentialMechanism(Mechanism):
     def derive(self) -> None:
         """Set what follows from the parameters."""
         step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "ExponentialMechanism")
+        # With the lead, the loss of one and the same winner runs from nearly -spent to nearly spent.
         cost = Pure(epsilon=spent) if self.gap else BoundedRange(epsilon=spent)
         self._set(step=step, rate=rate, cost=cost)
 
@@ -112,6 +113,7 @@ class ExponentialMechanism(Mechanism):
         fresh_entropy(entropy, "ExponentialMechanism.release")
         steps = np.atleast_1d(to_steps(answers, self.step, "ExponentialMechanism"))
         lead: int | None = None
+        # Nothing is chosen and nobody is led by: no noise is drawn, and no gap is released.
         if steps.size == 1:
             index = 0
         elif self.gap:
@@ -203,6 +205,7 @@ def _handicap(steps: NDArray[np.int64], best: int, rate: Fraction) -> int:
     return int(least) - math.floor(others / float(rate))
 
 
+# One unit moves each answer by a step, up or down: the spread is two steps.
 _EXPONENTIAL_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(

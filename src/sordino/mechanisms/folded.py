@@ -36,6 +36,7 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Family = DiscreteLaplace | Staircase
+# Public constants are computed to so many digits before they become floats.
 _MEAN_DIGITS = 40
 _NEGLIGIBLE_RATE = 2000  # e^-2000 steps are no float, whatever the step
 
@@ -128,6 +129,7 @@ class FoldedMechanism(Mechanism):
                 "the range is wide."
             )
         step = step_for(self.sensitivity, (bound / budget) ** 2, "FoldedMechanism")
+        # One step below the clamp, because the ends are rounded outward to the grid.
         if max(abs(low), abs(high)) > (CLAMP - 1) * step:
             raise InvalidParameter(
                 f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and "
@@ -141,6 +143,7 @@ class FoldedMechanism(Mechanism):
         # How far a folded answer may lie beyond an end, and then the constant that is added there.
         excess = step * (_period(law) - 1 + _mean_tail(law))
         outer_low, outer_high = math.floor(low / step) * step, math.ceil(high / step) * step
+        # In a list each answer may move by the bound, or by the whole range where that is less.
         least = float(min(bound, high - low) * _mean_of_geometric(budget))
         self._check_margin(excess + max(low - outer_low, outer_high - high), least)
         self._set(
@@ -199,7 +202,9 @@ class FoldedMechanism(Mechanism):
             )
         place = answer / self.step
         whole = math.floor(place)
+        # With a step answers are rounded down to it, and the rest of a step says nothing.
         part = 0.0 if self.sensitivity.step is not None else float(place - whole)
+        # Exactly on the grid, as at the upper end, nothing is rounded and no next step is needed.
         here, there = (_folded_variance(self.noise, whole + i, *self.ends) for i in (0, 1 if part else 0))
         return float(self.step) ** 2 * between(here, there, part)
 
@@ -231,9 +236,11 @@ class FoldedMechanism(Mechanism):
         folded = self.rules.play(inside, inside.size, entropy)
         released = np.asarray(from_steps(folded, self.step), dtype=np.float64)
         # At the ends and beyond, the mean of what folding took away is put back: that removes the bias.
+        # A period of different outputs on each side at most, so there are few rounds.
         for output in set(folded[(folded <= low) | (folded >= high)].tolist()):
             released[folded == output] = self._moved(output)
         common: dict[str, Any] = {"mechanism": self, "cost": self.cost, "simulated": entropy.simulated}
+        # The largest over the range: the one at the answer would tell where the answer lies.
         error = math.sqrt(self._largest_variance)
         if steps.ndim == 0:
             return Value(value=float(released[0]), standard_error=error, **common)
@@ -264,6 +271,7 @@ class FoldedMechanism(Mechanism):
     def _largest_variance(self) -> float:
         """The largest variance of a release: in the middle of the range, or between two steps there."""
         low, high = self.ends
+        # The variance is concave and symmetric in the answer: "Variance" on the proof page.
         here, there = (_folded_variance(self.noise, low + (high - low) // 2 + i, low, high) for i in (0, 1))
         return float(self.step) ** 2 * (
             largest_between(here, there) if self.sensitivity.step is None else here
@@ -277,6 +285,7 @@ def decide(noisy: Steps, low: int, high: int, period: int) -> Steps:
     is released for such answers lies farther out, by the mean of the geometric number of periods that was
     taken away.
     """
+    # Whole periods are taken away, so what is left is the place within a period.
     below = low - (low - noisy) % period
     above = high + (noisy - high) % period
     folded: Steps = np.where(noisy <= low, below, np.where(noisy >= high, above, noisy))
@@ -305,6 +314,7 @@ def _fit_noise(name: str, budget: Fraction, bound: Fraction) -> tuple[Family, Fr
     if name == "laplace":
         rate = fit_rate(budget / bound, "FoldedMechanism")
         return DiscreteLaplace(rate), bound * rate
+    # The bound is at most one period, and the staircase falls by one rate in each: a move costs one rate.
     rate, period = fit_rate(budget, "FoldedMechanism", stepped=False), math.ceil(bound)
     return Staircase(rate, period, best_flat(rate, period)), rate
 
@@ -337,6 +347,7 @@ def _folded_variance(law: Family, x: int, low: int, high: int) -> float:
     return law.variance - folded * _period(law) ** 2 * math.exp(-law.rate) / math.expm1(-law.rate) ** 2
 
 
+# More than one step, so that a staircase is not the same as Laplace noise.
 _FOLDED_TWO_STEPS = Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(

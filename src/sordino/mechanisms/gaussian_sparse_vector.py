@@ -138,6 +138,7 @@ class GaussianSparseVector(Mechanism):
             to_fraction(self.rho),
             to_fraction(self.sensitivity.bound),
         )
+        # Answers that move both ways have twice the spread, and each positive pays for it.
         kappa = 1 if sensitivity.monotone else 2
         if family == "gaussian":
             share = (
@@ -152,6 +153,7 @@ class GaussianSparseVector(Mechanism):
         # The smaller of the two noise scales, squared, chooses the grid.
         step = step_for(sensitivity, least, "GaussianSparseVector")
         moves = bound_in_steps(sensitivity, step, "GaussianSparseVector")
+        # The threshold moves by the bound: its noise costs the rate times the squared bound.
         limit = fit_rate(budget * share / moves**2, "GaussianSparseVector", RATE_DENOMINATOR**2)
         law: Noise
         if family == "gaussian":
@@ -166,6 +168,7 @@ class GaussianSparseVector(Mechanism):
                 RDP(rho=moves**2 * limit + c * (kappa * moves) ** 2 * rate, choices=choices(n or 1, c)),
             )
         else:
+            # Pure noise of the questions has a budget of its own, the constant of the curve.
             rate = fit_rate(pure / (c * kappa * moves), "GaussianSparseVector")
             law = Geometric(rate) if family == "exponential" else DiscreteLaplace(rate)
             cost = RDP(rho=moves**2 * limit, constant=c * kappa * moves * rate)
@@ -209,6 +212,7 @@ class GaussianSparseVector(Mechanism):
         fresh_entropy(entropy, "GaussianSparseVector.release")
         heights = self.heights(answers, thresholds)
         places, asked = self.rules.play(heights, heights.size, entropy)
+        # The whole cost whatever was found: the bound is about the whole law, not about a transcript.
         return quiet_positives(self, places, asked, self.cost, simulated=entropy.simulated)
 
     @property
@@ -222,6 +226,7 @@ class GaussianSparseVector(Mechanism):
             steps=self.heights,
             decide=lambda heights, entropy, limit, law: play(heights, limit, law, self.positives, entropy),
             walks=True,
+            # How many were asked, then the places: nothing else is released.
             written=lambda found: (found[1], *found[0].tolist()),
         )
 
@@ -258,6 +263,7 @@ def play(
 
     There is one noisy threshold and fresh noise for each question. The lifts are dropped.
     """
+    # One branch, and a token for each positive: the rules of the adaptive sparse vector do for this one.
     found = crossings(
         [heights],
         thresholds=threshold,
@@ -289,6 +295,7 @@ def _threshold_share(positives: int, kappa: int) -> Fraction:
 
     The root is rounded down to a multiple of 2^-20.
     """
+    # An integer root, so that no float enters the cost.
     return 1 / (1 + Fraction(isqrt(positives * kappa**2 << 40), 1 << 20))
 
 
@@ -322,6 +329,7 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
         one_of("variance")(f"{name}split", split)
 
 
+# One unit moves each answer by a step, up or down: the spread is two steps.
 _GAUSSIAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _ONE_POSITIVE: dict[str, Any] = {"threshold": 1, "positives": 1, "rho": 2}
 CLAIMS = (

@@ -50,6 +50,7 @@ _FIRST_QUESTIONS, _MOST_QUESTIONS = (
 _LARGEST_EXPONENT = (
     80.0  # e^80 questions of height 0: no uniform number with 64 digits but 0 stays below one so high
 )
+# More than the exponentials of a sum can be off by: "Floats" on the proof page.
 _SUM_BAND = 2.0**-38
 
 
@@ -222,6 +223,7 @@ def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
     The sum rises with m. Floats find where it may pass, and exact bounds decide between what floats leave
     open.
     """
+    # U is known to its first 64 digits: it lies between these two.
     low, high = u.word * 2.0**-64, (u.word + 1) * 2.0**-64
     total, at, window = 1.0, 0, _FIRST_QUESTIONS
     while at < heights.size:
@@ -285,6 +287,7 @@ def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -
     return low, high
 
 
+# One unit moves each answer by a step, up or down: the spread is two steps.
 _GUMBEL_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(

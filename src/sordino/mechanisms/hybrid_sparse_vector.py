@@ -56,6 +56,7 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 SPLIT = one_of("variance")
+# Less a threshold within this, what fits 64 bits with room to spare still fits.
 _SAFE_THRESHOLD = 1 << 60
 
 Found = tuple[NDArray[np.int64], Steps]
@@ -126,6 +127,7 @@ class HybridSparseVector(Mechanism):
         checked_size(self.domain_size, "HybridSparseVector", self.k)
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        # Answers that move both ways have twice the spread, and each item pays for it.
         k, kappa = self.k, 1 if self.sensitivity.monotone else 2
         plan = Plan.checked("HybridSparseVector", self.split, None, None, None)
         share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
@@ -137,6 +139,7 @@ class HybridSparseVector(Mechanism):
             threshold_epsilon=moves * threshold_rate,
             positive_epsilon=kappa * moves * rate,
         )
+        # k items at most; an empty release still costs the threshold.
         self._set(cost=self.spent(k))
         # Refuse a threshold beyond the clamp now, not at the first release.
         _ = self._cut
@@ -177,8 +180,10 @@ class HybridSparseVector(Mechanism):
         fresh_entropy(entropy, "HybridSparseVector.release")
         rules = self.rules
         steps = rules.steps(answers, positions)
+        # Every answer is looked at, so the number of items is what was asked: it is public.
         asked = self.domain_size or steps.size
         items, lifts = rules.play(steps, asked, entropy)
+        # After the last item that reaches the threshold there is -1.
         kept = [(item, lift) for item, lift in zip(items.tolist(), lifts.tolist(), strict=True) if item >= 0]
         # The gap has the noise of the item less that of the threshold: estimates subtract the public mean.
         center = (self.noise.mean - self.threshold_noise.mean) * float(self.step)
@@ -199,6 +204,7 @@ class HybridSparseVector(Mechanism):
         """How a release is made: one noisy threshold, and the largest noisy answers that reach it."""
 
         def draws(n: int) -> Draws:
+            # One noisy threshold for all answers, and fresh noise for each of them.
             return ((self.threshold_noise, 1), (self.noise, n))
 
         if self.domain_size is not None:
@@ -226,6 +232,7 @@ class HybridSparseVector(Mechanism):
         steps, positions = given
         size = cast("int", self.domain_size)
         threshold = self._cut.steps + limit.sample(1, entropy)
+        # Only the k largest can be released: no other noise is drawn.
         noisy, places = noisy_domain(steps, positions, size, law, min(self.k, size), entropy)
         items, lifts = decide(noisy, threshold, self.k)
         return np.where(items < 0, -1, places[items]), lifts
@@ -241,6 +248,7 @@ def decide(noisy: Steps, threshold: Steps, k: int) -> Found:
     Both have shape (..., k). Noisy values have shape (..., n), the threshold (..., 1). Best first, the
     smaller position among equals; after the last one that reaches it there is -1 instead of an item, and 0.
     """
+    # Sorted first, so that those below the threshold come last.
     order = largest(noisy, k)
     lifts = _lifts_above(np.take_along_axis(noisy, order, axis=-1), threshold)
     return np.where(lifts < 0, -1, order), np.where(lifts < 0, 0, lifts)
@@ -257,6 +265,7 @@ def _lifts_above(noisy: Steps, threshold: Steps) -> Steps:
     return noisy - threshold if near else noisy.astype(object) - threshold
 
 
+# One unit moves each answer by a step, up or down: the spread is two steps.
 _HYBRID_VECTOR_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _HYBRID_VECTOR_REFERENCES = ("ding2022, Lemma 8",)
 _WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (

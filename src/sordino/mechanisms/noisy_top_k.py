@@ -103,6 +103,7 @@ class NoisyTopK(Mechanism):
                 f"NoisyTopK.domain_size must be None with Gumbel noise; got {self.domain_size}. Use "
                 "noise='exponential'."
             )
+        # k spreads share the budget: the noise has the scale k spread/budget, whose square chooses the grid.
         step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "NoisyTopK")
         bound = bound_in_steps(self.sensitivity, step, "NoisyTopK")
         spread = bound if self.sensitivity.monotone else 2 * bound
@@ -137,6 +138,7 @@ class NoisyTopK(Mechanism):
         rules = self.rules
         steps = rules.steps(answers, positions)
         if isinstance(self.noise, Gumbel):
+            # A race has no noisy answers, so there are no gaps to release.
             indices, gaps = select(steps, self.k, self.noise.rate, entropy), np.zeros(0)
         else:
             indices, gaps = rules.play(steps, self.domain_size or steps.size, entropy)
@@ -204,7 +206,9 @@ def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
     return order[..., :k], gaps
 
 
+# One unit moves each answer by a step, up or down: the spread is two steps.
 _TOP_K_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+# Answers between two steps: a bound of a step and a half counts as two.
 _TOP_K_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
@@ -220,6 +224,7 @@ CLAIMS = (
             (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
             (NoisyTopK(k=1, epsilon=2, sensitivity=_TOP_K_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
             (
+                # A rate with too many digits is rounded down, and the cost is that of the rounded one.
                 NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING),
                 (0, 0, 0),
                 (0, 1, 1),

@@ -168,6 +168,7 @@ def select(steps: NDArray[np.int64], k: int, rate: Fraction, entropy: Entropy) -
     left = np.arange(steps.size)
     chosen = np.empty(k, dtype=np.int64)
     for turn in range(k):
+        # A race of its own among those that are left, so that no place is drawn twice.
         at, _ = Race(steps[left], rate).first(entropy)
         chosen[turn] = left[at]
         left = np.delete(left, at)

@@ -60,6 +60,7 @@ class RandomizedResponse(Mechanism):
         """Set what follows from the parameters."""
         # The largest answer stands one step above the others, so the rate a step is epsilon itself.
         rate = fit_rate(to_fraction(self.epsilon), "RandomizedResponse", stepped=False)
+        # Pure: the loss of an output is the rate, 0 or minus the rate, so its range is twice that.
         self._set(rate=rate, cost=Pure(epsilon=rate))
 
     def truthful(self, n: int) -> float:
@@ -89,6 +90,7 @@ class RandomizedResponse(Mechanism):
             If the answers are not a list of at least one number.
         """
         fresh_entropy(entropy, "RandomizedResponse.release")
+        # Of the answers the race sees nothing but which one is the largest.
         index, _ = Race(standing(answers), self.rate).first(entropy)
         return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
@@ -100,6 +102,7 @@ def standing(answers: Any) -> NDArray[np.int64]:
     if array.dtype == object:
         array = np.array([_nearest_float(value) for value in array.tolist()])
     stands = np.zeros(array.size, dtype=np.int64)
+    # `argmax` would take NaN for the largest of all.
     stands[(np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array).argmax()] = 1
     return stands
 

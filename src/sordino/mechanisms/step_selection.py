@@ -78,9 +78,13 @@ class StepSelection(Mechanism):
         """Set what follows from the parameters."""
         # A rate a window, not a step: two answers move apart by at most one window, which costs epsilon.
         rate = fit_rate(to_fraction(self.epsilon), "StepSelection", stepped=False)
+        # Noise comes in whole windows, so a window is its scale, whatever epsilon is.
         step = step_for(self.sensitivity, self.sensitivity.spread**2, "StepSelection")
         bound = int(bound_in_steps(self.sensitivity, step, "StepSelection"))
+        # Two answers move apart by the bound if all move one way, else by twice the bound. Flooring keeps
+        # both.
         window = bound if self.sensitivity.monotone else 2 * bound
+        # One level more makes up for a window: that costs one rate, and nothing else does.
         self._set(noise=Geometric(rate), window=window, step=step, cost=Pure(epsilon=rate))
 
     def success(self, answers: Any) -> float:
@@ -155,6 +159,7 @@ def decide(steps: NDArray[np.int64], windows: Steps, window: int) -> Any:
     return add(steps, windows * window).argmax(axis=-1)
 
 
+# Windows of two steps: of answers that move by a step either way, and of counts that rise by up to two.
 _STEP_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _WINDOW_OF_TWO = Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1)
 CLAIMS = (

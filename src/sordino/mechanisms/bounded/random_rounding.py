@@ -37,6 +37,7 @@ def round_at_random(
     """
     flat = array.ravel()
     words = entropy.words(flat.size)
+    # Python's own numbers may be no floats at all: fractions decide about each.
     if flat.dtype == object:
         found, close = np.zeros(flat.size, dtype=np.int64), np.arange(flat.size)
     else:
@@ -76,6 +77,7 @@ def _propose_rounding(
 
     There p + U is too close to a whole number.
     """
+    # Infinities and NaN come through without a warning, which would tell that they are there.
     with np.errstate(all="ignore"):
         # Rounding keeps the order, and what is rounded is within the band or beyond an end.
         wide = values.astype(np.float64)
@@ -111,6 +113,7 @@ def reaches(word: int, least: Fraction, entropy: Entropy) -> bool:
     while True:
         least *= _WORD
         digits = math.floor(least)
+        # The first digits that differ decide, and so does a `least` that has no digits left.
         if word != digits or least == digits:
             return word >= digits
         least -= digits

@@ -26,6 +26,7 @@ from sordino.mechanisms.bounded.perturbation import Cells
 from sordino.mechanisms.bounded.random_rounding import round_at_random
 from sordino.sensitivity import Sensitivity
 
+# Ends beyond this, or a range below its inverse, might leave the floats.
 _RANGE_LIMIT = 1 << 900
 
 
@@ -112,6 +113,7 @@ class RangeGrid:
     @cached_property
     def standard_error(self) -> float:
         """The largest standard deviation of a release, in the unit of the values."""
+        # The largest over the range: the one at the value would tell where the value lies.
         return math.sqrt(self.noise.largest_variance) * float(self.step)
 
     def variance(self, at: Any, owner: str) -> float:
@@ -133,6 +135,7 @@ class RangeGrid:
         part, here = place - whole, self.noise.law(whole - self.noise.inputs)
         if not part:
             return here
+        # Rounding at random mixes the laws of the two next inputs.
         return [
             (1 - part) * p + part * q
             for p, q in zip(here, self.noise.law(whole + 1 - self.noise.inputs), strict=True)
@@ -154,7 +157,9 @@ class RangeGrid:
 
     def _drawn(self, array: NDArray[Any], entropy: Entropy) -> NDArray[np.float64]:
         inputs = self.noise.inputs
+        # Cells are counted from the lower end, inputs from the middle.
         cells = round_at_random(array, self.low, self.step, 2 * inputs, entropy) - inputs
+        # Looked up in the public list, so that nothing else can come out.
         released: NDArray[np.float64] = self.outputs[self.noise.sample(cells, entropy)]
         return released
 
