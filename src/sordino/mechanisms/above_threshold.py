@@ -219,8 +219,7 @@ def _scan_cost(
     return monotone_cost(limit, unit) if sensitivity.monotone else general_cost(limit, unit)
 
 
-# One unit moves each answer by a step, up or down; and counts of fourths, for offsets of a quarter and a
-# half.
+# One unit moves each answer by a step, up or down; and counts times four, for offsets in quarters.
 _SCAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _COUNTS_IN_FOURTHS = Sensitivity(bound=4, monotone=True, adjacency="add-remove", step=1)
 _PROOF_PAGE = "above-threshold.md"

@@ -301,7 +301,7 @@ def _make_enumerable(sensitivity: Sensitivity, epsilon: int, **options: Any) -> 
 
 # One unit moves each answer by a step, up or down: the spread is two steps.
 _ADAPTIVE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-# Two answers that move in opposite directions, and two counts of which one falls to the neighbor without it.
+# Two answers that move in opposite directions, and two counts of which one rises.
 _OPPOSITE_NEIGHBORS, _COUNT_NEIGHBORS = ((0, 0), (1, -1)), ((0, 0), (1, 0))
 _ADAPTIVE_REFERENCES = ("ding2022, Alg. 1, Thm 2",)
 CLAIMS = (

@@ -138,7 +138,7 @@ class _DomainSizeCheck:
     says: str = "int"
 
     def __call__(self, name: str, value: Any, /) -> int | None:
-        # The constraint takes the name of the mechanism, and adds that of the parameter itself.
+        # `checked_size` takes the name of the mechanism, and adds that of the parameter itself.
         return checked_size(value, name.removesuffix(".domain_size"))
 
 

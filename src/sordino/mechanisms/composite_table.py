@@ -387,7 +387,7 @@ def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[
         b_eq=[target for _, target in equal],
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    # No table has outputs so near: this size loses against every other one.
+    # No such table was found: this size loses against every other one.
     if found.status:
         return math.inf, np.zeros((rows, width))
     return float(found.fun) / gain**2, found.x[:free].reshape(rows, width)

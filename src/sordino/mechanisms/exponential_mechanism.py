@@ -85,7 +85,8 @@ class ExponentialMechanism(Mechanism):
     def derive(self) -> None:
         """Set what follows from the parameters."""
         step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "ExponentialMechanism")
-        # With the lead, the loss of one and the same winner runs from nearly -spent to nearly spent.
+        # With the lead, the loss of one and the same winner runs from nearly -spent to nearly spent: that is
+        # no bounded range.
         cost = Pure(epsilon=spent) if self.gap else BoundedRange(epsilon=spent)
         self._set(step=step, rate=rate, cost=cost)
 

@@ -56,7 +56,7 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 SPLIT = one_of("variance")
-# Less a threshold within this, what fits 64 bits with room to spare still fits.
+# Noisy answers of 64 bits lie within about 2^61 steps: their difference from such a threshold fits, too.
 _SAFE_THRESHOLD = 1 << 60
 
 Found = tuple[NDArray[np.int64], Steps]

@@ -61,7 +61,7 @@ class PermuteAndFlip(Mechanism):
     def derive(self) -> None:
         """Set the grid, the noise and the cost."""
         step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "PermuteAndFlip")
-        # Pure, because no smaller range of the loss is proved: "The better score" on the proof page.
+        # Pure, because the range of the loss is not bounded by epsilon: "The better score" on the proof page.
         self._set(noise=Geometric(rate), step=step, cost=Pure(epsilon=spent))
 
     @no_remnants

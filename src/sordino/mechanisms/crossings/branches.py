@@ -38,12 +38,14 @@ def _convert_branches(value: Any) -> tuple[int, ...] | None:
     They are 1, 2, 4, ... for a number of branches, else as they are given, if they rise.
     """
     if isinstance(value, list | tuple):
+        # Rising prices: the branches that can be paid for are then always the first ones.
         listed = tuple(COUNT.convert(each) for each in value)
         rising = listed and None not in listed and all(a < b for a, b in pairwise(listed))
         return (
             listed if rising and listed[-1] <= 1 << _MOST_BRANCHES and len(listed) <= _MOST_BRANCHES else None
         )
     count = COUNT.convert(value)
+    # Each branch costs half as much as the next.
     return tuple(1 << j for j in range(count)) if count is not None and count <= _MOST_BRANCHES else None
 
 
@@ -160,6 +162,7 @@ def divided(
     InvalidParameter
         If there is no grid, or no noise, for such a budget.
     """
+    # Answers that move both ways have twice the spread, and the questions pay for it.
     bound, kappa = POSITIVE("Sensitivity.bound", sensitivity.bound), 1 if sensitivity.monotone else 2
     scale = min(bound * stages / (budget * share), kappa * bound * positives / (budget * (1 - share)))
     # The smaller of the scales of threshold and questions chooses the grid: fine enough for both.
@@ -205,6 +208,7 @@ def far(law: Noise, last: Noise) -> int:
 def checked_boundaries(name: str, boundaries: Any, n: int) -> tuple[Fraction, ...]:
     """Return the boundaries exactly, if they are n finite numbers that do not rise."""
     listed = [exact(value) for value in boundaries] if isinstance(boundaries, list | tuple) else []
+    # What is no finite number has no exact value: then too few are left.
     found = tuple(value for value in listed if value is not None)
     if len(listed) != n or len(found) != n or any(a < b for a, b in pairwise(found)):
         raise InvalidParameter(

@@ -15,6 +15,7 @@ from typing import Literal
 
 Family = Literal["exponential", "laplace"]
 
+# Sections in this ratio let each step of the search reuse one of its two values.
 _GOLDEN_SECTION = (math.sqrt(5) - 1) / 2
 # A Laplace variable is an exponential one of random sign.
 _SIGNS: dict[str, tuple[int, ...]] = {"exponential": (1,), "laplace": (1, -1)}
@@ -43,12 +44,15 @@ def _tail_of_difference(z: float, s: float, b: float) -> float:
 
     A scale below 0 changes the sign of its variable.
     """
+    # Both parts are negative: minus the sum of two exponential variables.
     if s < 0 < b:
         return 1 - _tail_of_sum(-z, -s, b)
+    # Both parts are positive: their sum.
     if b < 0 < s:
         return _tail_of_sum(z, s, -b)
     if s < 0:  # F' - E' of the turned ones
         s, b = -b, -s
+    # A difference has exponential tails on both sides, each with the scale of its own variable.
     return s / (s + b) * math.exp(-z / s) if z >= 0 else 1 - b / (s + b) * math.exp(z / b)
 
 
@@ -99,6 +103,7 @@ def best_correction(
 
     def value(r: float) -> float:
         below, above = stays(r + margin, query, threshold), reaches(r - margin, query, threshold)
+        # As a logarithm, so that a long run does not underflow.
         return run * math.log(below) + math.log(above) if below > 0 and above > 0 else -math.inf
 
     return highest(value, -margin - 9 * scale, max(crossing, 0.0) + margin + scale)
@@ -107,12 +112,14 @@ def best_correction(
 def _find_root(falling: Callable[[float], float], scale: float) -> float:
     """Return where a falling function is 0, to the last digits."""
     low = high = 0.0
+    # Outward, twice as far each time, until the root lies between.
     while falling(low) < 0:
         low = 2 * low - scale
     while falling(high) > 0:
         high = 2 * high + scale
     while True:
         middle = (low + high) / 2
+        # No float lies between the two: these are the last digits.
         if not low < middle < high:
             return middle
         low, high = (middle, high) if falling(middle) > 0 else (low, middle)
@@ -124,6 +131,7 @@ def highest(value: Callable[[float], float], low: float, high: float, tolerance:
     a, b = high - _GOLDEN_SECTION * (high - low), low + _GOLDEN_SECTION * (high - low)
     at_a, at_b = value(a), value(b)
     while high - low > width:
+        # Where both values are -inf the search moves to the right.
         if at_a >= at_b and not at_a == at_b == -math.inf:
             high, b, at_b = b, a, at_a
             a = high - _GOLDEN_SECTION * (high - low)

@@ -125,6 +125,7 @@ class CountedStream:
             mechanism.threshold_noise,
             mechanism.step,
         )
+        # The stream within decides; what this one adds is the count of questions and the cost.
         self._stream = Stream(cast("Any", plain), entropy)
         self._busy = False
         # Reentrant, so that a signal handler in the middle of a question does not wait for itself.

@@ -24,10 +24,13 @@ from sordino.grid import Steps, add
 from sordino.mechanisms.crossings.ahead import Ahead
 from sordino.noise import Sampler
 
+# How many questions get their noise together; any number gives the same law.
 _QUESTION_BLOCK = 1 << 16
 # With a new threshold after each positive, so many are searched first.
 _FIRST_WINDOW = 1 << 10
+# How many thresholds are drawn ahead, at most.
 _THRESHOLDS_AHEAD = 1 << 12
+# Numbers within this can be added or subtracted once and still fit 64 bits.
 _SAFE_STEPS = 1 << 60
 
 
@@ -114,6 +117,7 @@ def lifted(
 
     They are Python integers where 64 bits might not do.
     """
+    # Python integers wherever a difference might not fit 64 bits.
     wide = abs(threshold) >= _SAFE_STEPS or any(values.dtype == object for values in noisy)
     values = np.zeros(places.size, dtype=object if wide else np.int64)
     for branch in range(len(noisy)):

@@ -83,6 +83,7 @@ def noisy_domain(
     """
     steps, positions = distinct(steps, positions, size)
     if size <= DENSE:
+        # A small domain is drawn item by item: there is nothing to gain by skipping.
         dense = np.zeros(size, dtype=np.int64)
         dense[positions] = steps
         return add(dense, law.sample(size, entropy)), np.arange(size)
@@ -107,6 +108,7 @@ def distinct(
         if not _is_increasing(ordered):
             ordered, order = np.unique(positions, return_index=True)
         steps, positions = steps[order], ordered
+    # In order by now, so what lies outside the domain stands at the two ends.
     start, end = np.searchsorted(positions, [0, size])
     return steps[start:end], positions[start:end]
 
@@ -215,6 +217,7 @@ def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy
         # band, where it does not fit either.
         offsets[missing] = np.minimum(geometric.sample(missing.size, entropy), above - level)
         missing = missing[offsets[missing] >= above - level]
+    # Below 0 two-sided noise falls away from 0: offsets are counted down from the upper end of the band.
     return level + offsets if level >= 0 else above - 1 - offsets
 
 
@@ -272,10 +275,12 @@ def _prefer_first_hits(p: Enclosure | None, rest: int, m: int) -> bool:
 
 def _hit_block(p: Enclosure | None, m: int) -> int:
     """Return how many items to look at together for `m` hits; any number gives the same law."""
+    # As many as give m hits on average; the limits keep the divisor above 0 and the length within 64 bits.
     return min(math.ceil(m / max(_approximate_chance(p), 2.0**-60)), 1 << 60)
 
 
 def _approximate_chance(p: Enclosure | None) -> float:
+    # Twenty digits are enough, because it only decides what is faster.
     return 1.0 if p is None else float(p(20)[0])
 
 

@@ -21,6 +21,7 @@ from sordino.errors import InvalidParameter
 from sordino.mechanisms.crossings.correction import Family, best_correction, highest
 
 _UNIT_VARIANCE = {"exponential": 1.0, "laplace": 2.0}  # of noise with scale 1
+# A share keeps its first 20 binary digits.
 _SHARE_BITS = 20
 _MOST_SCALES = Fraction(1 << 60)
 
@@ -93,6 +94,7 @@ class Plan(NamedTuple):
             return self.split, fixed
         if self.split == "variance":
             return _shorten_share(variance_share(task)), fixed
+        # In units of bound/epsilon the best share depends on the task alone.
         best, correction = success_share(
             task._replace(run=self.run, margin=_clip_to_float(self.margin / unit)),
             None if fixed is None else _clip_to_float(fixed / unit),
@@ -151,6 +153,7 @@ def success_share(task: Task, correction: float | None) -> tuple[float, float]:
             else (log_success(task, share, correction), correction)
         )
 
+    # From the share with the least variance on, in even steps of the log odds.
     start = math.log(1 / variance_share(task) - 1)
     grid = [start + 0.5 * i for i in range(-6, 13)]
     peak = max(grid, key=lambda log_w: best(log_w)[0])
@@ -161,6 +164,7 @@ def success_share(task: Task, correction: float | None) -> tuple[float, float]:
 def best_success(task: Task, share: float) -> tuple[float, float]:
     """Return the largest log probability of success at this share, and the correction that reaches it."""
     s, b = scales(task, share)
+    # A grid first, then a search around its best point.
     step = (s + b) / 4
     grid = np.arange(-4 * s, s * (math.log(task.run + 1) + 6), step).tolist()
     peak = max(grid, key=lambda r: log_success(task, share, r))
@@ -188,9 +192,11 @@ def log_success(task: Task, share: float, r: float) -> float:
     inside = np.full(rho.shape, -math.inf)
     below, _ = _log_probabilities(task.query, (r + rho + task.margin) / s)
     _, above = _log_probabilities(task.query, (r + rho - task.margin) / s)
+    # Where an answer below would be found for certain, all of the task fails.
     possible = np.isfinite(below)
     inside[possible] = task.run * below[possible] + above[possible]
     stages = 1 if task.resample else task.positives
+    # Given the noise of the threshold the questions are independent, so their logs add up.
     terms = stages * inside + np.log(weight)
     # The largest term is taken out before the sum, so that small probabilities do not underflow.
     top = float(terms.max())

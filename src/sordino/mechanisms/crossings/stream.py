@@ -263,8 +263,10 @@ class _StepConverter:
 
     def __init__(self, unit: Fraction) -> None:
         self._step = unit
+        # The step is a power of two, so that dividing by it only changes an exponent.
         self._exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
         self._inverse = math.ldexp(1.0, -self._exponent)
+        # Answers within this are not clamped.
         self._limit = math.ldexp(float(CLAMP), self._exponent)
 
     def of(self, answer: Any) -> int:
@@ -279,6 +281,7 @@ class _StepConverter:
             # NaN is not above 0, so it becomes the lowest value.
             return CLAMP if answer > 0 else -CLAMP
         if kind is int or kind is np.int64:
+            # Shifting a whole number rounds it down, exactly.
             whole = int(answer)
             return max(
                 -CLAMP,

@@ -172,6 +172,7 @@ def released(
 
 
 _MOST_LISTED = 1 << 16  # at most so many listed items in a run, which a new threshold may make draw again
+# How many thresholds are drawn ahead, at most.
 _DOMAIN_THRESHOLDS_AHEAD = 1 << 12
 _WANTED_HITS = 64  # about so many crossings in a run
 
@@ -225,6 +226,7 @@ def domain_crossings(
             _choose_run_length(law, cut + threshold, size - start, 1 if resample else left)
             for cut, law in branches
         )
+        # The listed items of the run are those between its ends.
         low, high = (int(x) for x in np.searchsorted(positions, [start, end]))
         if high - low > _MOST_LISTED:
             high, end = low + _MOST_LISTED, int(positions[low + _MOST_LISTED])

@@ -65,6 +65,7 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
         return max(_clamp_bound(value, floor, ceiling) for value in bounds.tolist())
     with np.errstate(over="ignore"):
         # NaN if there is one: then the ceiling counts.
+        # The largest of several smooth bounds is a smooth bound of all of them.
         largest = float(bounds.astype(np.float64).max())
     return _clamp_bound(largest, floor, ceiling)
 
@@ -72,6 +73,7 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
 def _clamp_bound(value: Any, floor: Fraction, ceiling: Fraction) -> Fraction:
     """Return one bound between the ends; it never raises."""
     bound = number_of(value)
+    # The safe side, and a rule of this value alone.
     if bound is None:
         return ceiling
     if isinstance(bound, int | Fraction):

@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+# The place of a supremum is known to this much of ln z.
 _HALVING_WIDTH = 1e-7
+# Ten times what a function is assumed to err by.
 _LOSS_ERROR = 1e-13
 _MOST_BUDGET = 600.0
 """Budgets beyond buy no less noise: powers would leave the floats."""
@@ -36,7 +38,9 @@ def _loss_supremum(alpha: float, ratio: float, gamma: float) -> float:
     Here w = s z + shift and ratio = ln s. The derivative by z has the sign of
     s - (z/w)^(gamma - 1) - shift z^(gamma - 1), which changes once. Everything is a logarithm here.
     """
+    # e^shift is how far w exceeds s z: alpha, or alpha s where the scale is smaller.
     power, shift = gamma - 1, math.log(alpha) + min(0.0, ratio)
+    # The derivative changes its sign between these two: "What is lost" on the proof page.
     low, high = (ratio - _log_sum(shift, -power * shift)) / power, (ratio - shift) / power
     while high - low > _HALVING_WIDTH:
         z = (low + high) / 2
@@ -82,6 +86,7 @@ def largest_alpha(epsilon: float, beta: float, gamma: float) -> float:
     if budget <= power_loss(beta, gamma):
         return 0.0
     if gamma == 2:
+        # A closed form, lowered by more than its roundings.
         return cauchy_alpha(budget, beta) * (1 - 1e-12)
     slope = math.exp(math.log(gamma - 1) * (gamma - 1) / gamma)
     # This alpha is safe: it pays for the shift and for the scale one after the other.
@@ -109,5 +114,6 @@ def cauchy_alpha(epsilon: float, beta: float) -> float:
     min(2 sinh(epsilon/2), sqrt(2 e^beta (cosh epsilon - cosh beta))): the second one counts beyond beta =
     ln(2 cosh epsilon - 1).
     """
+    # cosh epsilon - cosh beta as a product, because the difference would lose its digits.
     scales = math.sqrt(math.sinh((epsilon + beta) / 2)) * math.sqrt(math.sinh((epsilon - beta) / 2))
     return 2 * min(math.sinh(epsilon / 2), math.exp(beta / 2) * scales)

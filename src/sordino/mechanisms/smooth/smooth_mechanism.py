@@ -144,6 +144,7 @@ class SmoothMechanism(Mechanism):
                 f"of which {self.law} noise loses {power_loss(steep, float(power)):.6g} of epsilon "
                 f"{shown(budget)}. Lower beta, or raise epsilon."
             )
+        # The largest scale of the noise, which has to be a float.
         if high / Fraction(alpha) > MOST_BOUND**2:
             raise InvalidParameter(
                 "SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change the unit."
@@ -159,6 +160,7 @@ class SmoothMechanism(Mechanism):
                 # The caller of the constructor, which calls the check of a declared object, which calls this.
                 stacklevel=4,
             )
+        # A whole number of steps up to here is a float, exactly.
         end = float(CLAMP * step)
         self._set(
             alpha=alpha,
@@ -214,6 +216,7 @@ class SmoothMechanism(Mechanism):
 def decide(noisy: float, step: float, ends: tuple[float, float]) -> float:
     """Return the multiple of the step that is nearest to a noisy number, between the ends."""
     inside = min(max(noisy, ends[0]), ends[1])
+    # The step is a power of two: nothing but the rounding to a whole number changes the value.
     return round(inside / step) * step
 
 

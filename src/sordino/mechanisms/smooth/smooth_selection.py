@@ -360,6 +360,7 @@ def dilation(beta: float, candidates: int, law: GeneralizedCauchy) -> tuple[floa
     """
     most = d_m(candidates, law) * beta
     all_of_them = math.log(candidates)
+    # The losers never cost more than ln m: a factor that reaches that is small enough.
     if most <= all_of_them:
         return math.exp(-beta) * (1 + _LOG_ERROR), most * (1 + _LOG_ERROR)
     return math.exp(-all_of_them / d_m(candidates, law)) * (1 + _LOG_ERROR), all_of_them * (1 + _LOG_ERROR)
@@ -373,7 +374,9 @@ def d_m(candidates: int, law: GeneralizedCauchy) -> float:
     if candidates == 1:
         return 0.0
     g = float(law.gamma)
+    # The line without a constant part, by (e) of the proof page.
     chord = math.log(candidates) / -math.log1p(-1 / g)
+    # Each of the three is a bound, so the least of them is one.
     return min((candidates - 1) * mean_elasticity(law), chord, _least_line_bound(candidates, law)) * (
         1 + _LOG_ERROR
     )
@@ -415,6 +418,7 @@ def _elasticities(law: GeneralizedCauchy) -> tuple[Floats, Floats]:
 
     At the left end psi is largest, at the right end -ln F is smallest.
     """
+    # The ends of the cells, from near 0 to far out in the tail.
     u = np.arange(1, _ELASTICITY_CELLS) / _ELASTICITY_CELLS
     z = u * (1 - u) ** (-1 / (float(law.gamma) - 1))
     below = law.cdf(z)
@@ -447,6 +451,7 @@ def loss_bound(
     accounting : str
         "tight" or "published". Two-sided noise has one accounting only.
     """
+    # One candidate is released whatever happens, and is accounted for like two.
     m = max(2, candidates)
     if accounting == "tight" and sided == "one" and law.gamma >= 2:
         factor, losers = dilation(beta, m, law)
@@ -497,6 +502,7 @@ def largest_alpha(
         factor, losers = dilation(beta, m, law)
         shifts = largest_shift(law, beta, epsilon), largest_shift(law, 0.0, epsilon - losers) / factor
         return min(shifts) / 2 * (1 - _LOG_ERROR)
+    # What the change of the scale leaves for the scores.
     left = epsilon - dilations(beta, m, law, sided, accounting)
     if left <= 0:
         return 0.0

@@ -240,6 +240,7 @@ class SmoothStepSelection(Mechanism):
 def _split_budget(budget: Fraction, candidates: int, ratio: Fraction) -> Shares:
     """Return the shares of the budget, or raise `InvalidParameter` if a release would need too many atoms."""
     if ratio == 1:
+        # The scale is one public number, so that the losers cost nothing.
         return Shares(fit_rate(budget, _OWNER, stepped=False), Fraction(0))
     # A smaller rate needs more levels. Where all of the budget needs too many, it is not divided: it would
     # take long.
@@ -337,6 +338,8 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
     InvalidParameter
         If the rate would be below 2^-30, or above 2^40.
     """
+    # Nobody loses: the noise gets all of the budget, and what rounding its rate leaves is stated as the
+    # losers'.
     if candidates == 1:
         rate = fit_rate(budget, owner, stepped=False)
         return Shares(rate, budget - rate)

@@ -55,7 +55,9 @@ def ratio_for(beta: Fraction, floor: Fraction, ceiling: Fraction) -> Fraction:
 def heights(ratio: Fraction) -> Heights:
     """Return the heights of the atoms for this ratio."""
     if ratio == 1:
+        # A public scale: heights are twice the level, in units of 2^-32.
         return lambda levels: [level << DIGITS + 1 for level in levels]
+    # The ratio has 48 binary digits, so nothing is rounded here.
     steps = int(ratio * (1 << _RATIO_DIGITS))
 
     def at(levels: Sequence[int]) -> list[int]:

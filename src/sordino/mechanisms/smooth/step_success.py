@@ -14,7 +14,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+# Levels are added up to here: what is left out has a probability of e^-30 at most.
 _SUCCESS_NATS = 30.0
+# Entries of one matrix of levels and scores, which bounds the memory.
 _CELLS_AT_ONCE = 1 << 20
 _BEYOND_SCORES = 1 << 1000  # a float, and beyond all scores
 _MOST_SUMMED_LEVELS = 1 << 20
@@ -49,10 +51,13 @@ def success(
     for start in range(0, reach, block):
         levels = np.arange(start, min(start + block, reach))
         limits = above[levels][:, None] + depths[None, :]
+        # With how many of its levels another score stays behind the best one, at each level of that.
         counted = np.where(
             strict, np.searchsorted(above, limits, "left"), np.searchsorted(above, limits, "right")
         )
         with np.errstate(divide="ignore"):
+            # Scores are independent, so their logs add up, equal ones at once. Where one cannot stay behind
+            # it is -inf.
             logs = np.log(-np.expm1(-slow * counted)) @ times
         total += float((-np.expm1(-slow) * np.exp(-slow * levels + logs)).sum())
     return total
