@@ -61,6 +61,7 @@ def _check_branches(name: str, value: Any) -> Any:
 
 
 def _list_to_tuple(name: str, value: Any) -> Any:  # noqa: ARG001 - the signature of a check
+    """Return a list as a tuple, and anything else as it is."""
     return tuple(value) if isinstance(value, list) else value
 
 

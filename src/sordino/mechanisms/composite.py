@@ -42,6 +42,7 @@ _MOMENTS = {"center": Fraction(0), "worst": None, "uniform": Fraction(1, 3)}
 
 
 def _convert_tuning(value: Any) -> str | Fraction | None:
+    """Return a word that is known as it is and a number in [0, 1] as a fraction, else None."""
     if isinstance(value, str):
         return value if value in _MOMENTS else None
     return _conversion_within(0, 1, 0, 1)(value)

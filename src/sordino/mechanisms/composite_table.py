@@ -43,6 +43,7 @@ from sordino.remnants import no_remnants
 
 
 def _convert_budget(value: Any) -> Fraction | None:
+    """Return a number from 0.1 to 5 as a fraction, else None."""
     number = exact(value)
     return number if number is not None and Fraction(1, 10) <= number <= 5 else None
 
@@ -244,6 +245,7 @@ class TableNoise:
 
     @cached_property
     def _variances(self) -> tuple[Fraction, ...]:
+        """The variance for each input, in cells squared."""
         # In fractions of whole weights, so that what is published is exact.
         squares = [output**2 for output in self.outputs]
         inputs = range(-self.inputs, self.inputs + 1)
@@ -266,6 +268,7 @@ class TableNoise:
 
     @cached_property
     def _edges(self) -> Cells:
+        """The running sums of the weights, one row for each input."""
         return read_only(np.cumsum(np.array(self.rows, dtype=np.int64), axis=1))
 
     def decide(self, inputs: Cells, turns: Cells) -> Cells:

@@ -47,7 +47,7 @@ _FIRST_QUESTIONS, _MOST_QUESTIONS = (
     1 << 10,
     1 << 16,
 )  # how many questions are looked at together, first and at most
-_LARGEST_EXPONENT = (
+_EXPONENT_CAP = (
     80.0  # e^80 questions of height 0: no uniform number with 64 digits but 0 stays below one so high
 )
 # More than the exponentials of a sum can be off by: "Floats" on the proof page.
@@ -229,7 +229,7 @@ def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
     while at < heights.size:
         # A larger exponent could overflow. e^80 is enough for every U of at least 2^-64 to pass; whether a
         # smaller U passes is left to `passes`.
-        exponents = np.minimum(float(rate) * heights[at : at + window].astype(np.float64), _LARGEST_EXPONENT)
+        exponents = np.minimum(float(rate) * heights[at : at + window].astype(np.float64), _EXPONENT_CAP)
         sums = total + np.cumsum(np.exp(exponents))
         # All rounding of so many terms stays within the slack: before `maybe` no place passes, whatever the
         # digits of U that were not drawn yet.

@@ -62,10 +62,12 @@ class Race:
 
     @cached_property
     def _near(self) -> NDArray[np.intp]:
+        """Return the places that are at most `_edge` steps below the best one."""
         return np.flatnonzero(self.steps >= int(self.steps.max()) - self._edge)
 
     @cached_property
     def _far(self) -> NDArray[np.intp]:
+        """Return the places that are deeper than that."""
         return np.flatnonzero(self.steps < int(self.steps.max()) - self._edge)
 
     @cached_property

@@ -98,6 +98,7 @@ class DiscreteGaussian:
         return drawn
 
     def _keep(self, proposed: Steps, scale: int, entropy: Entropy) -> NDArray[np.bool_]:
+        """Return which of the proposals are kept."""
         # c of the page: what is kept with probability exp(-rate (|y| - c)^2) has the law.
         center = 1 / (2 * self.rate * scale)
         # |y| is exact and the center good to 2^-53: the exponent errs by at most max(1, exponent) 2^-50.

@@ -40,7 +40,7 @@ class DiscreteLaplace:
 
     @property
     def _both(self) -> float:
-        # All weights together are (1 + r)/(1 - r): this is the numerator.
+        """1 + r: all weights r^|x| together are (1 + r)/(1 - r)."""
         return 1 + math.exp(-self.rate)
 
     def pmf(self, x: Any) -> Any:

@@ -37,6 +37,7 @@ _PEAK_ROUNDS, _PEAK_PARTS = 6, 64
 
 
 def _convert_gamma(value: Any) -> Fraction | None:
+    """Return a number from 1.1 to 100 as a fraction, else None."""
     number = exact(value)
     return number if number is not None and Fraction(11, 10) <= number <= 100 else None
 

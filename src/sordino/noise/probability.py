@@ -107,6 +107,7 @@ class Probability:
 
 @lru_cache(maxsize=4096)
 def _exp_probability(x: Fraction) -> Probability:
+    """Return e^-x, x >= 0: the same object for the same x, so that digits are computed once."""
     # Bounds of e^0 = 1 would never agree on its digits: one of them lies below 1.
     return (
         Probability(lambda digits: exp_bounds(x, digits))
@@ -117,6 +118,7 @@ def _exp_probability(x: Fraction) -> Probability:
 
 @lru_cache(maxsize=4096)
 def _logistic_probability(x: Fraction) -> Probability:
+    """Return 1/(1 + e^x), x >= 0: the same object for the same x, so that digits are computed once."""
     return (
         Probability(lambda digits: logistic_bounds(x, digits))
         if x

@@ -45,10 +45,12 @@ class Staircase:
 
     @property
     def _ratio(self) -> float:
+        """The factor r = e^-rate from one period to the next."""
         return math.exp(-self.rate)
 
     @property
     def _rest(self) -> float:
+        """1 - r."""
         # 1 - r by `expm1`: at small rates the difference would lose its digits.
         return -math.expm1(-self.rate)
 

@@ -124,6 +124,7 @@ class Perturbation:
 
     @cached_property
     def _edges(self) -> Cells:
+        """The running sums of the weights of base and bump."""
         return read_only(np.cumsum(np.concatenate([self.base, self.bump])))
 
     def decide(self, inputs: Cells, turns: Cells) -> Cells:

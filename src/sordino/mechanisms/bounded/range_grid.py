@@ -156,6 +156,7 @@ class RangeGrid:
         return self._drawn(np.atleast_1d(as_array(values, owner)), entropy), self.standard_error
 
     def _drawn(self, array: NDArray[Any], entropy: Entropy) -> NDArray[np.float64]:
+        """Return one release for each value of an array, shape (n,)."""
         inputs = self.noise.inputs
         # Cells are counted from the lower end, inputs from the middle.
         cells = round_at_random(array, self.low, self.step, 2 * inputs, entropy) - inputs

@@ -114,6 +114,7 @@ def distinct(
 
 
 def _is_increasing(positions: NDArray[np.int64]) -> bool:
+    """Return whether each position is above the one before."""
     return bool((positions[1:] > positions[:-1]).all())
 
 
@@ -280,6 +281,7 @@ def _hit_block(p: Enclosure | None, m: int) -> int:
 
 
 def _approximate_chance(p: Enclosure | None) -> float:
+    """Return a probability as a float, just below it; None stands for 1."""
     # Twenty digits are enough, because it only decides what is faster.
     return 1.0 if p is None else float(p(20)[0])
 

@@ -241,4 +241,5 @@ def _threshold_nodes(
 
 @lru_cache(maxsize=1)
 def _gauss_rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the eight nodes and weights of Gauss and Legendre on [-1, 1]."""
     return np.polynomial.legendre.leggauss(8)

@@ -236,6 +236,7 @@ class Stream:
             self._thresholds.wipe()
 
     def _check_process(self) -> None:
+        """Raise `StreamClosed` in any process but the one that opened the stream."""
         if self._process != os.getpid():
             raise StreamClosed(
                 "This stream belongs to the process that opened it, not to a fork of it. Nothing was "
@@ -243,6 +244,7 @@ class Stream:
             )
 
     def _check_open(self) -> None:
+        """Raise `StreamClosed` unless a question may be asked."""
         self._check_process()
         if self.closed:
             raise StreamClosed(_CLOSED_MESSAGE)

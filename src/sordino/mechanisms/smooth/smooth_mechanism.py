@@ -39,7 +39,7 @@ _LAW_POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
 _MOST_NATS = Fraction(1000)
 _INFLATION = 1 + 2.0**-40
 """Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
-_BETA_ROUNDING = 2.0**-40
+_BETA_ALLOWANCE = 2.0**-40
 """What is added to beta, for the roundings of whoever computed the bound."""
 
 
@@ -230,11 +230,12 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction) -> float:
     ratio = high / low
     return (
         min(float(min(beta, _MOST_NATS)), math.log(ratio.numerator) - math.log(ratio.denominator))
-        + _BETA_ROUNDING
+        + _BETA_ALLOWANCE
     )
 
 
 def _build_example(beta: float, law: Literal["cauchy", "quartic"]) -> SmoothMechanism:
+    """Return a mechanism for the claims below, without the warning about heavy tails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeavyTailWarning)
         return SmoothMechanism(epsilon=1, beta=beta, ceiling=8, floor=Fraction(1, 8), law=law)

@@ -294,6 +294,7 @@ class _Nodes:
 
     @classmethod
     def of(cls, law: GeneralizedCauchy, beta: float, shift: float, z: Floats) -> _Nodes:
+        """Return the nodes at the places `z`."""
         y = math.exp(beta) * z + shift
         both = np.stack([z, y])
         survival, hazard = law.tail(both)

@@ -385,7 +385,7 @@ def affordable(rate: Fraction, spare: Fraction, candidates: int) -> bool:
 
 
 def _level_values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[Decimal, Decimal]:
-    """Return lower bounds of both v_k."""
+    """Return lower bounds of both v_k of `affordable`, for one level k."""
     down, up = contexts(_COST_DIGITS)
     two, three = _hazard_of_level(rate, k + 2), _hazard_of_level(rate, k + 3)
     # rho_k. `exp` is rounded to nearest in any context, so the next decimal below is taken.
@@ -412,7 +412,7 @@ def _level_values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[
 
 @lru_cache(maxsize=1 << 14)
 def _hazard_of_level(rate: Fraction, j: int) -> Bounds:
-    """Return bounds of -ln(1 - q^j), j >= 1."""
+    """Return bounds of l_j = -ln(1 - q^j), minus the log of the probability of a level below j, j >= 1."""
     down, up = contexts(_COST_DIGITS)
     low, high = exp_bounds(rate * j, _COST_DIGITS)
     most, least = up.next_plus(up.ln(up.subtract(1, low))), down.next_minus(down.ln(down.subtract(1, high)))
@@ -421,7 +421,7 @@ def _hazard_of_level(rate: Fraction, j: int) -> Bounds:
 
 @lru_cache(maxsize=512)
 def _group_levels(rate: float, candidates: int) -> tuple[int, ...]:
-    """Return the first levels of the groups, from 0 on."""
+    """Return the first level of each group of levels, from 0 on; the last group has no end."""
     last = math.ceil((_COVERED_NATS + math.log(candidates)) / rate)
     if last <= _DENSE_LEVELS:
         return tuple(range(last + 1))
