@@ -43,13 +43,10 @@ from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
-_FIRST_QUESTIONS, _MOST_QUESTIONS = (
-    1 << 10,
-    1 << 16,
-)  # how many questions are looked at together, first and at most
-_EXPONENT_CAP = (
-    80.0  # e^80 questions of height 0: no uniform number with 64 digits but 0 stays below one so high
-)
+# How many questions are looked at together, first and at most.
+_FIRST_QUESTIONS, _MOST_QUESTIONS = 1 << 10, 1 << 16
+# Larger weights count as e^80, which is enough: of all uniform numbers with 64 digits only 0 stays below.
+_EXPONENT_CAP = 80.0
 # More than the exponentials of a sum can be off by: "Floats" on the proof page.
 _SUM_BAND = 2.0**-38
 

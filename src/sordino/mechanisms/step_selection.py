@@ -84,7 +84,7 @@ class StepSelection(Mechanism):
         # Two answers move apart by the bound if all move one way, else by twice the bound. Flooring keeps
         # both.
         window = bound if self.sensitivity.monotone else 2 * bound
-        # One level more makes up for a window: that costs one rate, and nothing else does.
+        # One level more makes up for a window: it costs one rate, however many answers there are.
         self._set(noise=Geometric(rate), window=window, step=step, cost=Pure(epsilon=rate))
 
     def success(self, answers: Any) -> float:

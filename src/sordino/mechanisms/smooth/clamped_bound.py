@@ -64,8 +64,8 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
     if bounds.dtype == object:
         return max(_clamp_bound(value, floor, ceiling) for value in bounds.tolist())
     with np.errstate(over="ignore"):
-        # NaN if there is one: then the ceiling counts.
         # The largest of several smooth bounds is a smooth bound of all of them.
+        # It is NaN if one of them is: then the ceiling counts.
         largest = float(bounds.astype(np.float64).max())
     return _clamp_bound(largest, floor, ceiling)
 
