@@ -231,8 +231,8 @@ def test_what_a_reader_sees_of_a_stream_loses_what_it_costs(told, noise_of, monk
     """Answers on standard input that move both ways; an answer that is no number is the lowest one."""
     either_way = Sensitivity(bound=1, monotone=False, adjacency="add-remove")
     m = SparseVector(threshold=0, positives=1, epsilon=4, sensitivity=either_way)
-    monkeypatch.setattr(stream, "_FIRST", 1)
-    monkeypatch.setattr(stream, "_MOST", 1)
+    monkeypatch.setattr(stream, "_FIRST_DRAWS", 1)
+    monkeypatch.setattr(stream, "_MOST_DRAWS", 1)
     arguments = (
         "above",
         "-",

@@ -195,14 +195,14 @@ def test_a_table_reaches_as_far_as_it_has_weights():
 
 def test_what_a_program_finds_is_mended_until_it_is_a_table():
     gain, ratio = Fraction(5), Fraction(math.e)
-    variance, found = composite_table._solved(math.exp(0.9999), 1, 12, float(gain))
+    variance, found = composite_table._solve_program(math.exp(0.9999), 1, 12, float(gain))
     assert variance < 6
     chance = np.random.default_rng(4)
     rough = np.clip(
         found + 1e-10 * chance.standard_normal(found.shape), 0, 1
     )  # neither sums nor means nor ratios are right
     assert (found == 0).any(), "where one row has nothing, no other may have anything"
-    mended = composite_table.checked(composite_table._whole(rough, gain, ratio), ratio)
+    mended = composite_table.checked(composite_table._make_weights_whole(rough, gain, ratio), ratio)
     assert [float(p) for p in mended.law(1)] == pytest.approx(found[1].tolist(), abs=1e-8)
 
 

@@ -192,16 +192,16 @@ def test_ties_at_the_lowest_level_have_the_law_of_the_full_computation(sparse, m
     # the bands are one step wide and hold many hits; only the first m of them are listed
     begin_at(2, monkeypatch)
     monkeypatch.setattr(
-        implicit_zeros, "_first_suffice", lambda *_: True
+        implicit_zeros, "_prefer_first_hits", lambda *_: True
     )  # a matter of speed only: the law must stay
-    monkeypatch.setattr(implicit_zeros, "_block", lambda *_: 3)
+    monkeypatch.setattr(implicit_zeros, "_hit_block", lambda *_: 3)
     for law, name in ((Geometric(Fraction(1)), "exponential"), (DiscreteLaplace(Fraction(1)), "laplace")):
         assert fits(draws(law, 1, 150), name, 1, Fraction(1)) > 1e-8
 
 
 @pytest.mark.slow
 def test_the_first_hits_are_independent_coins_in_turn(monkeypatch):
-    monkeypatch.setattr(implicit_zeros, "_block", lambda *_: 4)  # several of them
+    monkeypatch.setattr(implicit_zeros, "_hit_block", lambda *_: 4)  # several of them
     entropy = Seeded(6)
     used = np.array([5, 1])  # in the order in which they were found
     chance = Probability.exp(Fraction(1, 2))._enclosure

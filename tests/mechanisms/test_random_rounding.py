@@ -102,7 +102,7 @@ def test_next_to_a_whole_number_fractions_decide_and_floats_alone_would_be_wrong
     low, step, cells = Fraction(-17, 3), Fraction(3, 7), 61
     values, words, wanted = next_to_a_whole_number(low, step, cells, kind, 500)
     assert round_at_random(values, low, step, cells, Each(words)).tolist() == wanted
-    monkeypatch.setattr(random_rounding, "_ROUNDED", 2.0**-60)
+    monkeypatch.setattr(random_rounding, "_PLACE_ERROR", 2.0**-60)
     assert round_at_random(values, low, step, cells, Each(words)).tolist() != wanted
 
 

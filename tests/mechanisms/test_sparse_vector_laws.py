@@ -325,8 +325,8 @@ def test_blocks_are_only_a_matter_of_speed(monkeypatch, options):
         )
         found = []
         for size in (1 << 16, 7, 1):
-            monkeypatch.setattr(crossings, "_BLOCK", size)
-            monkeypatch.setattr(crossings, "_WINDOW", max(1, size // 3))
+            monkeypatch.setattr(crossings, "_QUESTION_BLOCK", size)
+            monkeypatch.setattr(crossings, "_FIRST_WINDOW", max(1, size // 3))
             found.append(played(q, rules, rho, xi))
         assert found[0] == found[1] == found[2]
         assert found[0][0]

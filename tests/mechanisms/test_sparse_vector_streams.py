@@ -21,7 +21,7 @@ from sordino.cost import Pure
 from sordino.grid import to_steps
 from sordino.mechanisms import Stream
 from sordino.mechanisms.crossings.ahead import Ahead
-from sordino.mechanisms.crossings.stream import _InSteps
+from sordino.mechanisms.crossings.stream import _StepConverter
 from sordino.noise import Geometric
 from support.sparse_vectors import Handed, Rules, box, played
 
@@ -188,7 +188,7 @@ numbers = st.one_of(
 @pytest.mark.slow
 def test_one_answer_is_converted_as_lists_are(value, power):
     unit = Fraction(2) ** power
-    assert _InSteps(unit).of(value) == to_steps([value], unit, "x")[0]
+    assert _StepConverter(unit).of(value) == to_steps([value], unit, "x")[0]
 
 
 @pytest.mark.parametrize("power", [-900, -53, 0, 53, 900])
@@ -202,9 +202,9 @@ def test_the_edges_of_the_clamp_are_converted_alike(power):
                 math.nextafter(float(exactly), 0),
                 math.nextafter(float(exactly), math.inf),
             ):
-                assert _InSteps(unit).of(value) == to_steps([value], unit, "x")[0]
+                assert _StepConverter(unit).of(value) == to_steps([value], unit, "x")[0]
             if exactly.denominator == 1:
-                assert _InSteps(unit).of(int(exactly)) == to_steps([int(exactly)], unit, "x")[0]
+                assert _StepConverter(unit).of(int(exactly)) == to_steps([int(exactly)], unit, "x")[0]
 
 
 def test_thresholds_of_their_own():

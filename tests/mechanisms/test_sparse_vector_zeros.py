@@ -78,7 +78,9 @@ CASES = [
 @pytest.mark.parametrize(("kind", "rate", "options"), CASES)
 def test_the_sparse_law_is_the_dense_law(sparse, monkeypatch, kind, rate, options, length):
     if length is not None:  # runs of any length give the same law
-        monkeypatch.setattr(transcripts_module, "_length", lambda law, level, rest, most: min(rest, length))
+        monkeypatch.setattr(
+            transcripts_module, "_choose_run_length", lambda law, level, rest, most: min(rest, length)
+        )
     law = FAMILIES[kind](rate)
     ratio = math.exp(-rate)
     seen = draws(law, Geometric(Fraction(1)), 1500, **options)
@@ -174,10 +176,12 @@ def test_how_many_of_a_million_cross_is_binomial():
 @pytest.mark.parametrize("resample", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 100])
 def test_the_zero_items_of_a_run_stand_where_nothing_is_listed(sparse, monkeypatch, length, resample):
-    monkeypatch.setattr(transcripts_module, "_length", lambda law, level, rest, most: min(rest, length))
+    monkeypatch.setattr(
+        transcripts_module, "_choose_run_length", lambda law, level, rest, most: min(rest, length)
+    )
     monkeypatch.setattr(
         transcripts_module,
-        "_zero_hits",
+        "_draw_zero_hits",
         lambda n, *_: Part(np.arange(n), np.zeros(n, dtype=np.intp), np.zeros(n)),
     )
     at = np.array([1, 2, 6, 9, 10, 17])  # far below the threshold, so that the zero items alone are above
@@ -226,7 +230,7 @@ def test_a_threshold_that_every_zero_reaches():
 
 
 def test_many_listed_items_and_many_positives(monkeypatch):
-    monkeypatch.setattr(transcripts_module, "_LISTED", 100)
+    monkeypatch.setattr(transcripts_module, "_MOST_LISTED", 100)
     n = 5000
     m = SparseVector(threshold=500, positives=n, epsilon=10**6, sensitivity=COUNTING, domain_size=10**9)
     release = m.release(np.full(n, 900), positions=np.arange(n) * 1000 + 3)

@@ -104,9 +104,9 @@ def test_every_boundary_is_exactly_where_the_law_has_it(name, apart):
 )
 def test_floats_propose_what_decimals_decide(pairs, rate, word):
     depths, lengths = runs(*pairs) if pairs else (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    proposed = module._proposed(depths, lengths, rate, word)
+    proposed = module._propose_position(depths, lengths, rate, word)
     uniform = module.LazyUniform(word, Seeded(1))
-    while (decided := module._located(depths, lengths, rate, uniform)) is None:
+    while (decided := module._locate_position(depths, lengths, rate, uniform)) is None:
         uniform.extend()
     assert proposed in {None, decided}
 
@@ -120,7 +120,7 @@ def test_a_band_of_no_width_is_convicted(monkeypatch):
             for i in range(1, 60):
                 place = 17 * i * (1 << 32)
                 words = words_near(survival(depths, lengths, rate, place), 1)
-                proposed = module._proposed(depths, lengths, rate, words[0])
+                proposed = module._propose_position(depths, lengths, rate, words[0])
                 wrong[which] += proposed not in {None, place - 1}
             monkeypatch.setattr(module, "UNIT", 0.0)
             monkeypatch.setattr(module, "widened", lambda value, word: (value, value))

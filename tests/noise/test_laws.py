@@ -101,7 +101,7 @@ def test_samples_fit_and_the_wrong_scale_is_convicted(law):
 
 def test_a_truncated_sampler_is_convicted(monkeypatch):
     monkeypatch.setattr(
-        geometric_module, "_HIGH", Fraction(1)
+        geometric_module, "_HIGH_RATE", Fraction(1)
     )  # fewer digits below, but the rest is still drawn: same law
     assert_fits(Geometric(Fraction(1, 50)), Geometric(Fraction(1, 50)).sample(60_000, Seeded(5)))
     monkeypatch.setattr(
@@ -237,13 +237,13 @@ def test_binomial_asks_for_more_when_the_digits_do_not_tell():
 def test_a_wide_enclosure_decides_nothing():
     from decimal import Decimal
 
-    from sordino.noise.samplers.binomial import _inverted
+    from sordino.noise.samplers.binomial import _invert_cdf
 
     wide = lambda _digits: (Decimal("0.2"), Decimal("0.3"))  # noqa: E731
     middle = 1 << 190  # U = 0.25: below C(0) = 0.8^5 = 0.33 for the one end, above 0.7^5 = 0.17 for the other
-    assert _inverted(5, wide, middle, 192) is None
-    assert _inverted(5, wide, 1 << 180, 192) == 0
-    assert _inverted(5, lambda _digits: (Decimal("0.9"), Decimal(1)), middle, 192) is None
+    assert _invert_cdf(5, wide, middle, 192) is None
+    assert _invert_cdf(5, wide, 1 << 180, 192) == 0
+    assert _invert_cdf(5, lambda _digits: (Decimal("0.9"), Decimal(1)), middle, 192) is None
 
 
 def test_gaussian_draws_that_only_the_exact_exponent_decides(monkeypatch):

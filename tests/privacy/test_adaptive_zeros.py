@@ -115,7 +115,7 @@ def test_transcripts_have_the_law_of_the_dense_computation(enumerated, options, 
         return (*zip(*events, strict=True), found.asked) if events else (found.asked,)
 
     limit = mechanism.threshold_noise
-    parts = {} if length is None else {"_length": lambda law, level, rest, most: min(rest, length)}
+    parts = {} if length is None else {"_choose_run_length": lambda law, level, rest, most: min(rest, length)}
     found, cut = enumerated(program, limit, **parts)
     q = [answers.get(i, 0) for i in range(3)]
     expected = dense(q, mechanism, noise(limit, 0, 0))

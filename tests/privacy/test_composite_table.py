@@ -101,12 +101,14 @@ def test_a_wrong_table_is_refused():
 
 
 def test_no_table_is_used_unchecked(monkeypatch):
-    monkeypatch.setattr(composite_table, "_solved", lambda *_: (1.0, None))
+    monkeypatch.setattr(composite_table, "_solve_program", lambda *_: (1.0, None))
     for rows, right in (
         (SMALL.rows, True),
         (((5, 2, 3), (4, 2, 4), (3, 2, 5)), False),
     ):  # the second says that its gain is 3/10
-        monkeypatch.setattr(composite_table, "_whole", lambda *_, rows=rows: replace(SMALL, rows=rows))
+        monkeypatch.setattr(
+            composite_table, "_make_weights_whole", lambda *_, rows=rows: replace(SMALL, rows=rows)
+        )
         made = composite_table.designed_table.__wrapped__
         if right:
             assert made(Fraction(1), 1) == SMALL
@@ -118,8 +120,8 @@ def test_no_table_is_used_unchecked(monkeypatch):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(5)])
 def test_tables_are_held_against_the_budget_itself(epsilon, monkeypatch):
     held = []
-    monkeypatch.setattr(composite_table, "_solved", lambda *_: (1.0, None))
-    monkeypatch.setattr(composite_table, "_whole", lambda *_: SMALL)
+    monkeypatch.setattr(composite_table, "_solve_program", lambda *_: (1.0, None))
+    monkeypatch.setattr(composite_table, "_make_weights_whole", lambda *_: SMALL)
     monkeypatch.setattr(composite_table, "checked", lambda _, ratio: held.append(ratio))
     composite_table.designed_table.__wrapped__(epsilon, 1)
     with localcontext() as context:

@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from sordino import COUNTING, FoldedMechanism, InvalidParameter, LaplaceMechanism, Seeded, Sensitivity, audit
 from sordino.audit.enumeration.bounded import staircase
 from sordino.cost import Pure
-from sordino.mechanisms.folded import _variance, decide
+from sordino.mechanisms.folded import _folded_variance, decide
 from sordino.noise import DiscreteLaplace, Staircase
 from support.fit import LEVEL
 
@@ -169,7 +169,7 @@ def test_a_folded_staircase_is_private_unbiased_and_better_than_the_staircase(pe
         assert sum(p * values[o] for o, p in found.items()) == x
         variance = sum(p * (values[o] - x) ** 2 for o, p in found.items())
         assert float(variance) < law.variance
-        assert float(variance) == pytest.approx(_variance(law, x, 0, N))
+        assert float(variance) == pytest.approx(_folded_variance(law, x, 0, N))
         stated = dict(staircase(law, x, 0, N))
         assert all(low <= high for low, high in stated.values())
         assert [float(low) for low, _ in stated.values()] == pytest.approx([float(found[o]) for o in stated])

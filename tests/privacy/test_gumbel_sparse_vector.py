@@ -119,8 +119,8 @@ def test_a_uniform_number_of_zeros_passes_nothing_that_is_not_certain():
 def test_windows_are_only_a_matter_of_speed(monkeypatch, size):
     heights = np.random.default_rng(2).integers(-12, -2, 400)
     whole = [select(heights, ONE, 9, Seeded(seed)) for seed in range(20)]
-    monkeypatch.setattr(gumbel_sparse_vector, "_WINDOW", size)
-    monkeypatch.setattr(gumbel_sparse_vector, "_MOST", size)
+    monkeypatch.setattr(gumbel_sparse_vector, "_FIRST_QUESTIONS", size)
+    monkeypatch.setattr(gumbel_sparse_vector, "_MOST_QUESTIONS", size)
     for seed, (places, asked) in enumerate(whole):
         found, again = select(heights, ONE, 9, Seeded(seed))
         assert (found.tolist(), again) == (places.tolist(), asked)
@@ -130,7 +130,7 @@ def test_windows_are_only_a_matter_of_speed(monkeypatch, size):
 def test_decimals_decide_as_floats_do(monkeypatch, band):
     heights = np.random.default_rng(3).integers(-6, 1, 60)
     plain = [select(heights, HALF, 5, Seeded(seed)) for seed in range(20)]
-    monkeypatch.setattr(gumbel_sparse_vector, "_BAND", band)
+    monkeypatch.setattr(gumbel_sparse_vector, "_SUM_BAND", band)
     for seed, (places, asked) in enumerate(plain):
         found, again = select(heights, HALF, 5, Seeded(seed))
         assert (found.tolist(), again) == (places.tolist(), asked)

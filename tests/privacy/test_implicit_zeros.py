@@ -47,7 +47,7 @@ def enumerated(monkeypatch):
         for module, name in product((implicit_zeros, transcripts), parts):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, parts[name])
-        monkeypatch.setattr(implicit_zeros, "_between", until_too_low(implicit_zeros._between))
+        monkeypatch.setattr(implicit_zeros, "_chance_between", until_too_low(implicit_zeros._chance_between))
         monkeypatch.setattr(implicit_zeros, "_complement", cache(implicit_zeros._complement))
         for kind in (Geometric, DiscreteLaplace):
             monkeypatch.setattr(kind, "sample", sample)
@@ -170,7 +170,11 @@ def test_the_largest_have_the_law_of_the_dense_computation(enumerated, case, kin
 @pytest.mark.parametrize("rate", [HALF, ONE])  # levels two steps apart, and one
 def test_items_that_are_looked_at_in_turn_have_the_law_of_the_dense_computation(enumerated, rate):
     for kind in (Geometric, DiscreteLaplace):
-        parts = {"_first_level": lambda *_: 2, "_first_suffice": lambda *_: True, "_block": lambda *_: 2}
+        parts = {
+            "_first_level": lambda *_: 2,
+            "_prefer_first_hits": lambda *_: True,
+            "_hit_block": lambda *_: 2,
+        }
         found, _ = enumerated(largest({1: 1}, 4, kind(rate), 2), **parts)
         distance, mass = compared(found, law_of_largest({1: 1}, 4, kind(rate), 2))
         assert distance < ENOUGH
@@ -192,7 +196,7 @@ def never_conditioned(law, level, _):
 
 
 def test_wrong_chances_are_convicted(enumerated):
-    parts = {"_first_level": lambda *_: 3, "_between": never_conditioned}
+    parts = {"_first_level": lambda *_: 3, "_chance_between": never_conditioned}
     found, _ = enumerated(largest({1: 1}, 3, Geometric(ONE), 2), **parts)
     assert compared(found, law_of_largest({1: 1}, 3, Geometric(ONE), 2))[0] > 0.01
     found, _ = enumerated(largest({1: 1}, 3, Geometric(ONE), 2))
@@ -263,7 +267,7 @@ def test_transcripts_have_the_law_of_the_dense_computation(
         return tuple(found.indices.tolist()), tuple(found.gaps.tolist()), found.asked
 
     spans = {mechanism.threshold_noise: (0, 0), mechanism.noise: (0, HIGHEST + 2)}
-    parts = {} if length is None else {"_length": lambda law, level, rest, most: min(rest, length)}
+    parts = {} if length is None else {"_choose_run_length": lambda law, level, rest, most: min(rest, length)}
     found, cut = enumerated(program, spans, **parts)
     q = [answers.get(i, 0) for i in range(size)]
     expected = law_of_transcripts(q, mechanism, noise(mechanism.threshold_noise, 0, 0))

@@ -136,7 +136,7 @@ SEARCHES = [
 @pytest.mark.parametrize(("r", "q", "begun"), SEARCHES)
 def test_every_way_to_a_lead_has_its_probability(monkeypatch, r, q, begun, least):
     rate = Fraction(-math.log(r))
-    monkeypatch.setattr(exponential_mechanism, "_PATIENCE", (0, 0))
+    monkeypatch.setattr(exponential_mechanism, "_SHORT_LEADS", (0, 0))
     if begun is not None:
         monkeypatch.setattr(exponential_mechanism, "_handicap", lambda *_: begun)
     chances = Chances(r, Decimal(least), 20)

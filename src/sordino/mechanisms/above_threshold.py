@@ -114,16 +114,18 @@ class AboveThreshold(Mechanism):
         """Set what follows from the parameters."""
         name, sensitivity = "AboveThreshold", self.sensitivity
         budget, share = to_fraction(self.epsilon), to_fraction(self.ratio)
-        q = _offset(sensitivity, self.nested, self.offset)
-        unit = budget / _cost(share, Fraction(1), sensitivity, q).pure()  # e2, before rounding
+        q = _nested_offset(sensitivity, self.nested, self.offset)
+        # Each cost grows in proportion to both rates, so the cost for e2 = 1 tells which e2 the budget buys.
+        unit = budget / _scan_cost(share, Fraction(1), sensitivity, q).pure()  # e2, before rounding
         bound = to_fraction(sensitivity.bound)
         # Fine enough for the smaller of the two noise scales.
         step = step_for(sensitivity, (bound / (unit * max(share, Fraction(1)))) ** 2, name)
         moves = bound_in_steps(sensitivity, step, name)
+        # Rounded down where they need too many digits; what follows is stated for the rounded rates.
         limit, rate = fit_rate(share * unit / moves, name), fit_rate(unit / moves, name)
         self._set(noise=Geometric(rate), threshold_noise=Geometric(limit), step=step)
         self._set(threshold_epsilon=moves * limit, answer_epsilon=moves * rate)
-        self._set(cost=_cost(moves * limit, moves * rate, sensitivity, q))
+        self._set(cost=_scan_cost(moves * limit, moves * rate, sensitivity, q))
         self.scan()  # refuse a threshold beyond the clamp now
 
     def scan(self) -> ThresholdScan:
@@ -172,11 +174,12 @@ class AboveThreshold(Mechanism):
             If the answers are not a list of at least one number.
         """
         fresh_entropy(entropy, "AboveThreshold.release")
+        # None: every answer is tested once.
         found = self.scan().first(self.steps(answers), None, entropy)
         return FirstAbove(index=found, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
 
-def _offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fraction | None:
+def _nested_offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fraction | None:
     """Return the offset of nested counts, None for answers that are not nested."""
     name = "AboveThreshold"
     if not nested:
@@ -190,6 +193,7 @@ def _offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fr
             f"{name}.sensitivity must be monotone under add-remove, with a step that the answers are "
             "multiples of, such as COUNTING, where nested=True: it is about the counts themselves."
         )
+    # How many steps one unit adds to a count.
     whole = FINITE("bound", sensitivity.bound) / FINITE("step", sensitivity.step)
     if q and whole.denominator > 1:
         raise InvalidParameter(
@@ -205,16 +209,20 @@ def _offset(sensitivity: Sensitivity, nested: bool, offset: Number | None) -> Fr
     return q
 
 
-def _cost(limit: Fraction, unit: Fraction, sensitivity: Sensitivity, offset: Fraction | None) -> Pure | Range:
+def _scan_cost(
+    limit: Fraction, unit: Fraction, sensitivity: Sensitivity, offset: Fraction | None
+) -> Pure | Range:
     """Return the cost where the threshold has e1 = `limit` and the answers e2 = `unit`."""
     if offset is not None:
         return nested_cost(limit, unit, offset)
+    # The lines of the table on the proof page.
     return monotone_cost(limit, unit) if sensitivity.monotone else general_cost(limit, unit)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_FOURTHS = Sensitivity(bound=4, monotone=True, adjacency="add-remove", step=1)
-_PAGE = "above-threshold.md"
+# One unit moves each answer by a step, up or down; and counts times four, for offsets in quarters.
+_SCAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_COUNTS_IN_FOURTHS = Sensitivity(bound=4, monotone=True, adjacency="add-remove", step=1)
+_PROOF_PAGE = "above-threshold.md"
 CLAIMS = (
     Claim(
         name="AboveThreshold",
@@ -222,10 +230,10 @@ CLAIMS = (
             "The position is private for e1 + 2 e2: the threshold once, the answer that reaches it twice."
         ),
         references=("durfee2023, Cor. A.1",),
-        proof=_PAGE,
+        proof=_PROOF_PAGE,
         neighbours=(
-            (AboveThreshold(threshold=0, epsilon=3, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
-            (AboveThreshold(threshold=0, epsilon=2, sensitivity=_EITHER_WAY, ratio=3), (0, 0), (1, -1)),
+            (AboveThreshold(threshold=0, epsilon=3, sensitivity=_SCAN_EITHER_WAY), (0, 0), (1, -1)),
+            (AboveThreshold(threshold=0, epsilon=2, sensitivity=_SCAN_EITHER_WAY, ratio=3), (0, 0), (1, -1)),
         ),
         tight=True,
     ),
@@ -233,7 +241,7 @@ CLAIMS = (
         name="AboveThreshold",
         statement="For monotone answers its loss lies in [-e2, e1 + e2] or the mirror image.",
         references=("durfee2023, Cor. A.1 and A.2",),
-        proof=_PAGE,
+        proof=_PROOF_PAGE,
         neighbours=(
             (AboveThreshold(threshold=0, epsilon=2, sensitivity=COUNTING), (0, 0), (1, 0)),
             (AboveThreshold(threshold=0, epsilon=1.5, sensitivity=COUNTING, ratio=0.5), (0, 0), (1, 0)),
@@ -246,7 +254,7 @@ CLAIMS = (
             "For counts below rising edges under add-remove its loss lies in [-e1, e2] or the mirror image."
         ),
         references=("durfee2023, Lemma B.2",),
-        proof=_PAGE,
+        proof=_PROOF_PAGE,
         neighbours=(
             (AboveThreshold(threshold=1, epsilon=1, sensitivity=COUNTING, nested=True), (0,), (1,)),
             (
@@ -264,22 +272,24 @@ CLAIMS = (
             "mirror image."
         ),
         references=("durfee2023, Lemma B.1",),
-        proof=_PAGE,
+        proof=_PROOF_PAGE,
         neighbours=(
             (
-                AboveThreshold(threshold=4, epsilon=3, sensitivity=_FOURTHS, nested=True, offset=0.5),
+                AboveThreshold(
+                    threshold=4, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=0.5
+                ),
                 (5, 0),
                 (3, 2),
             ),
             (
                 AboveThreshold(
-                    threshold=0, epsilon=3, sensitivity=_FOURTHS, nested=True, ratio=4, offset=0.25
+                    threshold=0, epsilon=3, sensitivity=_COUNTS_IN_FOURTHS, nested=True, ratio=4, offset=0.25
                 ),
                 (0, 0),
                 (3, 3),
             ),
             (
-                AboveThreshold(threshold=1, epsilon=2, sensitivity=_FOURTHS, nested=True, offset=1),
+                AboveThreshold(threshold=1, epsilon=2, sensitivity=_COUNTS_IN_FOURTHS, nested=True, offset=1),
                 (4, 0),
                 (0, 0),
             ),

@@ -54,13 +54,14 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
-def _branches(name: str, value: Any) -> Any:
+def _check_branches(name: str, value: Any) -> Any:
     """Check branches, and keep them as they were given, a list as a tuple."""
     BRANCHES(name, value)
-    return _as_tuple(name, value)
+    return _list_to_tuple(name, value)
 
 
-def _as_tuple(name: str, value: Any) -> Any:  # noqa: ARG001 - the signature of a check
+def _list_to_tuple(name: str, value: Any) -> Any:  # noqa: ARG001 - the signature of a check
+    """Return a list as a tuple, and anything else as it is."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -99,7 +100,7 @@ class AdaptiveSparseVector(Mechanism):
         default="exponential",
     )
     branches: Converted[int | tuple[int, ...] | list[int], int | tuple[int, ...]] = parameter(
-        _branches,
+        _check_branches,
         (
             "How many branches, 1 to 32, each at half the price of the next; or their prices, rising whole "
             "numbers of one unit: (1, 3) has two branches, the first at a third of the price of the second. "
@@ -121,7 +122,7 @@ class AdaptiveSparseVector(Mechanism):
         default="variance",
     )
     boundaries: Converted[tuple[Number, ...] | list[Number] | None, tuple[Number, ...] | None] = parameter(
-        _as_tuple,
+        _list_to_tuple,
         (
             "How far above the threshold, in the unit of the answers, each branch asks for, none further "
             "than the one before. If not given: 0 for the last; for each before it two standard deviations "
@@ -192,6 +193,7 @@ class AdaptiveSparseVector(Mechanism):
         prices = BRANCHES("AdaptiveSparseVector.branches", self.branches)
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        # Answers that move both ways have twice the spread, and each token pays for it.
         k, kappa = self.at_least, 1 if self.sensitivity.monotone else 2
         # The first branch has the noise of a sparse vector with so many positives, rounded up [ding2022,
         # Sec. 5.1, with their square as 16 k^2].
@@ -205,6 +207,7 @@ class AdaptiveSparseVector(Mechanism):
         laws = tuple(LAWS[query](fit_rate(price * rate, "AdaptiveSparseVector")) for price in prices)
         if added is None:
             threshold_scale = step / threshold_rate
+            # Each branch has noise of its own, so each has a best correction of its own.
             extra = tuple(
                 plan.best_correction((query, step / law.rate), (limit, threshold_scale)) for law in laws
             )
@@ -225,6 +228,7 @@ class AdaptiveSparseVector(Mechanism):
             branch_noise=laws,
             branch_corrections=tuple(a + b for a, b in zip(given, extra, strict=True)),
         )
+        # The most that can be spent: the threshold and all tokens.
         self._set(cost=self.spent(self.tokens))
         cuts_of(self, self.threshold)  # refuse a threshold beyond the clamp now
 
@@ -283,21 +287,24 @@ class AdaptiveSparseVector(Mechanism):
             If the mechanism has a domain size.
         """
         fresh_entropy(entropy, "AdaptiveSparseVector.open")
+        # A stream asks one answer after the other, so there are no zeros to skip.
         if self.domain_size is not None:
             raise InvalidParameter("AdaptiveSparseVector.open needs a mechanism without a domain size.")
         return Stream(self, entropy)
 
 
-def _small(sensitivity: Sensitivity, epsilon: int, **options: Any) -> AdaptiveSparseVector:
+def _make_enumerable(sensitivity: Sensitivity, epsilon: int, **options: Any) -> AdaptiveSparseVector:
     """Return a mechanism that can be enumerated: its threshold is 1 for counts, 0 for other answers."""
     return AdaptiveSparseVector(
         threshold=int(sensitivity.monotone), at_least=1, epsilon=epsilon, sensitivity=sensitivity, **options
     )
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_MOVED, _FEWER = ((0, 0), (1, -1)), ((0, 0), (1, 0))
-_REFERENCES = ("ding2022, Alg. 1, Thm 2",)
+# One unit moves each answer by a step, up or down: the spread is two steps.
+_ADAPTIVE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+# Two answers that move in opposite directions, and two counts of which one rises.
+_OPPOSITE_NEIGHBORS, _COUNT_NEIGHBORS = ((0, 0), (1, -1)), ((0, 0), (1, 0))
+_ADAPTIVE_REFERENCES = ("ding2022, Alg. 1, Thm 2",)
 CLAIMS = (
     Claim(
         name="AdaptiveSparseVector",
@@ -305,15 +312,15 @@ CLAIMS = (
             "Each transcript, gaps and branches included, is private for what it spent: the threshold and "
             "the branches that fired."
         ),
-        references=_REFERENCES,
+        references=_ADAPTIVE_REFERENCES,
         proof="adaptive-sparse-vector.md",
         neighbours=(
             # The first branch asks for far more than the answers have. Then its failure says next to nothing,
             # and a positive of the last branch loses nearly all of the cost.
-            (_small(COUNTING, 11, boundaries=(4, 0)), *_FEWER),
-            (_small(_EITHER_WAY, 14), *_MOVED),
-            (_small(COUNTING, 10, branches=(2, 3)), *_FEWER),
-            (_small(COUNTING, 10, domain_size=2), *_FEWER),
+            (_make_enumerable(COUNTING, 11, boundaries=(4, 0)), *_COUNT_NEIGHBORS),
+            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 14), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(COUNTING, 10, branches=(2, 3)), *_COUNT_NEIGHBORS),
+            (_make_enumerable(COUNTING, 10, domain_size=2), *_COUNT_NEIGHBORS),
         ),
         tight=True,
     ),
@@ -323,14 +330,17 @@ CLAIMS = (
             "The same with Laplace noise, with three branches, and when cheap positives take the place of a "
             "dear one."
         ),
-        references=_REFERENCES,
+        references=_ADAPTIVE_REFERENCES,
         proof="adaptive-sparse-vector.md",
         neighbours=(
-            (_small(_EITHER_WAY, 24, noise="laplace"), *_MOVED),
-            (_small(_EITHER_WAY, 24, threshold_noise="laplace"), *_MOVED),
-            (_small(_EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"), *_MOVED),
-            (_small(COUNTING, 18, branches=3), *_FEWER),
-            (_small(COUNTING, 14), (0, 0, 0), (1, 0, 0)),
+            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 24, noise="laplace"), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 24, threshold_noise="laplace"), *_OPPOSITE_NEIGHBORS),
+            (
+                _make_enumerable(_ADAPTIVE_EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"),
+                *_OPPOSITE_NEIGHBORS,
+            ),
+            (_make_enumerable(COUNTING, 18, branches=3), *_COUNT_NEIGHBORS),
+            (_make_enumerable(COUNTING, 14), (0, 0, 0), (1, 0, 0)),
         ),
     ),
 )

@@ -67,6 +67,7 @@ class LaplaceMechanism(Mechanism):
     def derive(self) -> None:
         """Set the grid, the noise and the cost."""
         epsilon = to_fraction(self.epsilon)
+        # The scale of the noise, in the unit of the answers; its square chooses how fine the grid is.
         scale = to_fraction(self.sensitivity.bound) / epsilon
         step = step_for(self.sensitivity, scale**2, "LaplaceMechanism")
         bound = bound_in_steps(self.sensitivity, step, "LaplaceMechanism")
@@ -83,12 +84,12 @@ class LaplaceMechanism(Mechanism):
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, answers, fresh_entropy(entropy, "LaplaceMechanism.release"))
+        return _release_with_noise(self, answers, fresh_entropy(entropy, "LaplaceMechanism.release"))
 
     @property
     def rules(self) -> Rules:
         """How a release is made: noise is added to every answer."""
-        return _rules(self, "l1")
+        return _addition_rules(self, "l1")
 
 
 @final
@@ -120,6 +121,7 @@ class GaussianMechanism(Mechanism):
     def derive(self) -> None:
         """Set the grid, the noise and the cost."""
         rho = to_fraction(self.rho)
+        # sigma^2 = bound^2/(2 rho), in squared units of the answers, before the rate is rounded.
         variance = to_fraction(self.sensitivity.bound) ** 2 / (2 * rho)
         step = step_for(self.sensitivity, variance, "GaussianMechanism")
         bound = bound_in_steps(self.sensitivity, step, "GaussianMechanism")
@@ -136,21 +138,22 @@ class GaussianMechanism(Mechanism):
         InvalidParameter
             If the shape is another one, or the statement does not cover n answers.
         """
-        return _released(self, answers, fresh_entropy(entropy, "GaussianMechanism.release"))
+        return _release_with_noise(self, answers, fresh_entropy(entropy, "GaussianMechanism.release"))
 
     @property
     def rules(self) -> Rules:
         """How a release is made: noise is added to every answer."""
-        return _rules(self, "l2")
+        return _addition_rules(self, "l2")
 
 
-def _rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules:
+def _addition_rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules:
     """Return how both mechanisms make a release; their statements are about different norms."""
     owner = type(mechanism).__name__
 
     def draws(n: int) -> Draws:
         # Several numbers are one release: the statement must bound how far they move together.
         whole_vector(mechanism.sensitivity, norm, n, owner)
+        # Independent noise on each number, so that the losses (or divergences) of the numbers add up.
         return ((mechanism.noise, n),)
 
     return Rules(
@@ -158,7 +161,7 @@ def _rules(mechanism: LaplaceMechanism | GaussianMechanism, norm: Norm) -> Rules
     )
 
 
-def _released(
+def _release_with_noise(
     mechanism: LaplaceMechanism | GaussianMechanism, answers: Any, entropy: Entropy
 ) -> Value | Values:
     """Return what the mechanism releases for these answers, with fresh noise."""
@@ -166,6 +169,7 @@ def _released(
     steps = rules.steps(answers)
     # To floats only after the noise was added in whole numbers.
     noisy = from_steps(rules.play(steps.reshape(-1), steps.size, entropy), mechanism.step)
+    # The same whatever the answers are: it tells nothing about them.
     error = math.sqrt(mechanism.noise.variance) * float(mechanism.step)
     common: dict[str, Any] = {"mechanism": mechanism, "cost": mechanism.cost, "simulated": entropy.simulated}
     if steps.ndim == 0:
@@ -181,8 +185,10 @@ def decide(steps: NDArray[np.int64], noise: Steps) -> Steps:
     return add(steps, noise)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
+# One unit moves each answer by a step, up or down.
+_ADDITIVE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+# Answers between two steps: a bound of a step and a half counts as two.
+_ADDITIVE_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="LaplaceMechanism",
@@ -195,8 +201,9 @@ CLAIMS = (
         neighbours=(
             (LaplaceMechanism(epsilon=1, sensitivity=COUNTING), (0,), (1,)),
             (LaplaceMechanism(epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
-            (LaplaceMechanism(epsilon=3, sensitivity=_EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
-            (LaplaceMechanism(epsilon=1, sensitivity=_OFF_GRID), (0.75,), (2.25,)),
+            (LaplaceMechanism(epsilon=3, sensitivity=_ADDITIVE_EITHER_WAY.over(3)), (0, 0, 0), (1, -1, 1)),
+            (LaplaceMechanism(epsilon=1, sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
+            # A rate with too many digits is rounded down, and the cost is that of the rounded one.
             (LaplaceMechanism(epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING), (0,), (1,)),
         ),
         tight=True,
@@ -211,8 +218,12 @@ CLAIMS = (
         neighbours=(
             (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING), (0,), (1,)),
             (GaussianMechanism(rho=Fraction(1, 2), sensitivity=COUNTING.over(2, "l2")), (0, 0), (1, 1)),
-            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_EITHER_WAY.over(2, "l2")), (0, 0), (1, -1)),
-            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_OFF_GRID), (0.75,), (2.25,)),
+            (
+                GaussianMechanism(rho=Fraction(1, 2), sensitivity=_ADDITIVE_EITHER_WAY.over(2, "l2")),
+                (0, 0),
+                (1, -1),
+            ),
+            (GaussianMechanism(rho=Fraction(1, 2), sensitivity=_ADDITIVE_OFF_GRID), (0.75,), (2.25,)),
         ),
         tight=True,
     ),

@@ -102,7 +102,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class _StatementCheck:
     """The check of a sensitivity statement; with `each` it must be about each answer."""
 
     says: str
@@ -132,18 +132,19 @@ def one_of_the_laws(*names: str) -> Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class _DomainSize:
+class _DomainSizeCheck:
     """The check of the public size of a domain; None: answers come as a list."""
 
     says: str = "int"
 
     def __call__(self, name: str, value: Any, /) -> int | None:
+        # `checked_size` takes the name of the mechanism, and adds that of the parameter itself.
         return checked_size(value, name.removesuffix(".domain_size"))
 
 
-DOMAIN = _DomainSize()
-ANY_STATEMENT = _Statement("Sensitivity", each=False)
-EACH_ANSWER = _Statement("Sensitivity", each=True)
+DOMAIN = _DomainSizeCheck()
+ANY_STATEMENT = _StatementCheck("Sensitivity", each=False)
+EACH_ANSWER = _StatementCheck("Sensitivity", each=True)
 EACH_ANSWER_MEANS = 'A statement about each answer (norm "each"), such as `COUNTING`.'
 STEP_MEANS = (
     "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of "
@@ -200,6 +201,7 @@ def choice_rate(
     InvalidParameter
         If the grid or the rate would be far from ideal.
     """
+    # The noise has the scale spread/budget: its square chooses how fine the grid is.
     step = step_for(sensitivity, (sensitivity.spread / budget) ** 2, owner)
     bound = bound_in_steps(sensitivity, step, owner)
     # Answers that all move in one direction move apart by at most the bound, others by twice the bound.

@@ -41,13 +41,14 @@ from sordino.sensitivity import Sensitivity
 _MOMENTS = {"center": Fraction(0), "worst": None, "uniform": Fraction(1, 3)}
 
 
-def _tuned(value: Any) -> str | Fraction | None:
+def _convert_tuning(value: Any) -> str | Fraction | None:
+    """Return a word that is known as it is and a number in [0, 1] as a fraction, else None."""
     if isinstance(value, str):
         return value if value in _MOMENTS else None
-    return _within(0, 1, 0, 1)(value)
+    return _conversion_within(0, 1, 0, 1)(value)
 
 
-def _within(low: int, high: int, *ends: int) -> Callable[[Any], Fraction | None]:
+def _conversion_within(low: int, high: int, *ends: int) -> Callable[[Any], Fraction | None]:
     """Return the conversion of numbers strictly between `low` and `high`, or equal to one of `ends`."""
 
     def convert(value: Any) -> Fraction | None:
@@ -59,20 +60,20 @@ def _within(low: int, high: int, *ends: int) -> Callable[[Any], Fraction | None]
 
 BUDGET = Constraint(
     "a number in (0, 20], beyond which the grid would decide how accurate a release is",
-    _within(0, 20, 20),
+    _conversion_within(0, 20, 20),
     (1, 0.1, 20),
     (0, -1, 21, math.nan),
 )
 TUNED = Constraint(
     "'center', 'worst', 'uniform' or a number in [0, 1]",
-    _tuned,
+    _convert_tuning,
     ("worst", "uniform", 0.5),
     ("best", -1, 2, math.nan, None),
 )
-WIDTH = Constraint("a number in (0, 2)", _within(0, 2), (1, 0.5), (0, 2, -1, math.nan, "1"))
+WIDTH = Constraint("a number in (0, 2)", _conversion_within(0, 2), (1, 0.5), (0, 2, -1, math.nan, "1"))
 # The hump of a quartic base, unless another one is given.
-_HUMP = Fraction(11, 10)
-HUMP = Constraint("a number in [1, 16]", _within(1, 16, 1, 16), (1, 1.5), (0.5, 17, math.nan, "1"))
+_DEFAULT_HUMP = Fraction(11, 10)
+HUMP = Constraint("a number in [1, 16]", _conversion_within(1, 16, 1, 16), (1, 1.5), (0.5, 17, math.nan, "1"))
 
 
 @final
@@ -162,7 +163,7 @@ class CompositeMechanism(Mechanism):
             )
         if self.base == "quartic" and self.activation == "mixture":
             raise InvalidParameter("CompositeMechanism.base must be 'constant' in a mixture; got 'quartic'.")
-        quartic = _HUMP if self.hump is None else to_fraction(self.hump)
+        quartic = _DEFAULT_HUMP if self.hump is None else to_fraction(self.hump)
         budget = to_fraction(self.epsilon)
         noise = designed(
             self.activation,
@@ -173,6 +174,7 @@ class CompositeMechanism(Mechanism):
             else to_fraction(self.tuned_for),
             width=None if self.width is None else to_fraction(self.width),
         )
+        # No ratio of whole weights exceeds e^epsilon, so the cost is what was asked for.
         self._set(noise=noise, cost=Pure(epsilon=budget))
 
     @cached_property
@@ -258,9 +260,9 @@ class CompositeMechanism(Mechanism):
 REACH = 1000
 """Outputs are -REACH..REACH cells of the grid of outputs."""
 
-_BITS = 61  # all weights together lie below 2^61, which one word holds
-_COIN = 32
-_DIGITS = 60
+_WEIGHT_BITS = 61  # all weights together lie below 2^61, which one word holds
+_COIN_BITS = 32
+_RATIO_DECIMALS = 60
 
 
 @final
@@ -321,6 +323,7 @@ class CompositeNoise:
         variance.
         """
         gain = self.bump.gain
+        # The second moment of an output rises with the square of the input: "Variance" on the proof page.
         near = self.bump.spread / gain**2 + (1 / gain - 1) * (square + rounding)
         far = 1 / self.far.gain**2 - (square + rounding)
         return self.share * near + (1 - self.share) * far + rounding
@@ -347,7 +350,7 @@ class CompositeNoise:
         """Return the number of one output for each input, shape (n,)."""
         if self.share == 1:
             return self.bump.sample(inputs, entropy) + self.bump.reach
-        coins = (entropy.words(inputs.size) >> np.uint64(64 - _COIN)).astype(np.int64)
+        coins = (entropy.words(inputs.size) >> np.uint64(64 - _COIN_BITS)).astype(np.int64)
         heads, near, far = coins < self.heads, np.zeros_like(inputs), np.zeros_like(inputs)
         # Each part is drawn only where the coin chose it.
         near[heads] = self.bump.sample(inputs[heads], entropy) + self.bump.reach
@@ -357,7 +360,8 @@ class CompositeNoise:
     @property
     def heads(self) -> int:
         """How many of the 2^32 sides of a coin stand for base and bump."""
-        return int(self.share * (1 << _COIN))
+        # The share is a multiple of 2^-32, so nothing is rounded here.
+        return int(self.share * (1 << _COIN_BITS))
 
     @property
     def shape(self) -> dict[str, float]:
@@ -405,9 +409,9 @@ def designed(
     InvalidParameter
         If epsilon is so small that whole weights cannot tell inputs apart.
     """
-    floor, peak = _weights(epsilon, hump)
+    floor, peak = _floor_and_peak(epsilon, hump)
     # Odd widths only: the bump must be symmetric around its input.
-    widths = np.arange(1, 2 * REACH, 2) if width is None else np.array([_outputs(width)])
+    widths = np.arange(1, 2 * REACH, 2) if width is None else np.array([_odd_width(width)])
     m, moment = 2.0 * widths / (2 * REACH + 1), None if tuned_for is None else float(tuned_for)
     if activation == "mixture":
         place, share = best_mixture(float(epsilon), moment, m)
@@ -417,27 +421,28 @@ def designed(
     bump = Perturbation(
         reach=REACH, width=int(widths[place]), floor=floor, peak=peak, activation=shape, hump=hump
     )
-    return CompositeNoise(bump=bump, share=Fraction(math.floor(share * (1 << _COIN)), 1 << _COIN))
+    # Rounded down to a side of the coin: what is stated is what is drawn.
+    return CompositeNoise(bump=bump, share=Fraction(math.floor(share * (1 << _COIN_BITS)), 1 << _COIN_BITS))
 
 
-def _outputs(width: Fraction) -> int:
+def _odd_width(width: Fraction) -> int:
     """Return the odd number of outputs whose width is next to this one."""
     return min(2 * REACH - 1, 2 * math.floor(width * (2 * REACH + 1) / 4) + 1)
 
 
-def _weights(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
+def _floor_and_peak(epsilon: Fraction, hump: Fraction) -> tuple[int, int]:
     """Return the least and the largest weight: whole numbers whose ratio is next to e^epsilon, from below."""
-    down, _ = contexts(_DIGITS)
+    down, _ = contexts(_RATIO_DECIMALS)
     # Rounded down from an upper bound of e^-epsilon, so it is at most e^epsilon for certain.
-    ratio = Fraction(down.divide(1, exp_bounds(epsilon, _DIGITS)[1]))
+    ratio = Fraction(down.divide(1, exp_bounds(epsilon, _RATIO_DECIMALS)[1]))
     # As large as possible with all weights together below 2^61.
-    floor = 1 << (_BITS - ((2 * REACH + 1) * math.ceil(ratio + hump) * 2).bit_length())
+    floor = 1 << (_WEIGHT_BITS - ((2 * REACH + 1) * math.ceil(ratio + hump) * 2).bit_length())
     peak = math.floor(floor * ratio)
     # Rounding to whole weights may cost no more than a thousandth of epsilon.
     if math.log1p((peak - floor) / floor) < KEPT * epsilon:
         raise InvalidParameter(
-            f"CompositeMechanism.epsilon must be so large that whole weights below 2^{_BITS} can tell inputs "
-            f"apart, about 1e-10; got {float(epsilon):.3g}. Raise epsilon."
+            f"CompositeMechanism.epsilon must be so large that whole weights below 2^{_WEIGHT_BITS} can tell "
+            f"inputs apart, about 1e-10; got {float(epsilon):.3g}. Raise epsilon."
         )
     return floor, peak
 
@@ -479,6 +484,7 @@ def variances(activation: str, hump: float, epsilon: float, m: Floats) -> Parabo
     base, second = (8 * hump + 2) / 5, 8 * hump / 21 + 2 / 7  # of 1 + (hump - 1)(1 - x^4)
     total = base + area * height * m
     mass = area * height * m / total
+    # Inputs reach as far as the bump fits, and outputs are divided by the gain.
     inputs = mass * (1 - m / 2)
     return Parabola((second / total + mass * scatter * m**2) / inputs**2, 1 / mass - 1)
 
@@ -515,6 +521,7 @@ def best_mixture(epsilon: float, tuned_for: float | None, m: Floats) -> tuple[in
     best share is that one, 0 or 1.
     """
     one, other = variances("rectangle", 1.0, epsilon, m), two_points(epsilon, m)
+    # The last of the three is the share at which the variance is the same for every input.
     shares = np.stack([np.ones_like(m), np.zeros_like(m), 1 / (1 + one.slope)])
     found = np.stack([objective(mixed(one, other, share), tuned_for) for share in shares])
     which, place = np.unravel_index(int(np.argmin(found)), found.shape)

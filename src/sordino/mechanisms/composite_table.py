@@ -42,12 +42,13 @@ from sordino.releases import Value, Values
 from sordino.remnants import no_remnants
 
 
-def _budget(value: Any) -> Fraction | None:
+def _convert_budget(value: Any) -> Fraction | None:
+    """Return a number from 0.1 to 5 as a fraction, else None."""
     number = exact(value)
     return number if number is not None and Fraction(1, 10) <= number <= 5 else None
 
 
-BUDGET = Constraint("a number in [0.1, 5]", _budget, (1, 0.1, 5), (0, 0.05, 6, -1, "1", None))
+BUDGET = Constraint("a number in [0.1, 5]", _convert_budget, (1, 0.1, 5), (0, 0.05, 6, -1, "1", None))
 INPUTS = Constraint(
     "5 or 9",
     lambda value: int(value) if isinstance(value, Integral) and value in (5, 9) else None,
@@ -189,11 +190,11 @@ class CompositeTable(Mechanism):
 Floats = NDArray[np.float64]
 
 OUTPUTS = 6  # of the largest output, for each input above the middle
-_BITS = 40
-_DIGITS = 60
-_SLACK = 1.05e-4  # share of epsilon that is left for rounding to whole weights
-_SHARES = (0.0, 0.25, 0.5, 0.75)
-_FARTHEST = np.linspace(1.01, 3, 24)  # of the largest output, in units of the least one that is possible
+_TABLE_BITS = 40
+_TABLE_DECIMALS = 60
+_TABLE_SLACK = 1.05e-4  # share of epsilon that is left for rounding to whole weights
+_PARTS_OF_A_CELL = (0.0, 0.25, 0.5, 0.75)
+_REACH_FACTORS = np.linspace(1.01, 3, 24)  # of the largest output, in units of the least one that is possible
 
 
 @final
@@ -244,6 +245,8 @@ class TableNoise:
 
     @cached_property
     def _variances(self) -> tuple[Fraction, ...]:
+        """The variance for each input, in cells squared."""
+        # In fractions of whole weights, so that what is published is exact.
         squares = [output**2 for output in self.outputs]
         inputs = range(-self.inputs, self.inputs + 1)
         return tuple(sum(map(Fraction.__mul__, self.law(c), squares), Fraction(0)) - c**2 for c in inputs)
@@ -253,6 +256,7 @@ class TableNoise:
 
         That of rounding to them at random is included.
         """
+        # The upper end has no next input: it counts as the end of the cell before it.
         low = min(math.floor(place), self.inputs - 1)
         here, there = self._variances[low + self.inputs : low + self.inputs + 2]
         return between(here, there, place - low)
@@ -264,6 +268,7 @@ class TableNoise:
 
     @cached_property
     def _edges(self) -> Cells:
+        """The running sums of the weights, one row for each input."""
         return read_only(np.cumsum(np.array(self.rows, dtype=np.int64), axis=1))
 
     def decide(self, inputs: Cells, turns: Cells) -> Cells:
@@ -313,18 +318,21 @@ def designed_table(epsilon: Fraction, inputs: int) -> TableNoise:
     UnsupportedBackend
         If scipy, which solves the linear programs, is not installed.
     """
-    budget = float(epsilon) * (1 - _SLACK)
+    # A little less than epsilon, so that rounding to whole weights stays within it.
+    budget = float(epsilon) * (1 - _TABLE_SLACK)
     least = 1 / math.tanh(budget / 2)  # of two points, in halves of the range
-    gains = [Fraction(round(OUTPUTS / (least * float(far)) * 1024), 1024) for far in _FARTHEST]
-    solved = [(gain, *_solved(math.exp(budget), inputs, OUTPUTS * inputs, float(gain))) for gain in gains]
+    gains = [Fraction(round(OUTPUTS / (least * float(far)) * 1024), 1024) for far in _REACH_FACTORS]
+    solved = [
+        (gain, *_solve_program(math.exp(budget), inputs, OUTPUTS * inputs, float(gain))) for gain in gains
+    ]
     gain, _, weights = min(solved, key=lambda one: one[1])
-    down, _ = contexts(_DIGITS)
+    down, _ = contexts(_TABLE_DECIMALS)
     # Rounded down from an upper bound of e^-epsilon, so it is at most e^epsilon for certain.
-    ratio = Fraction(down.divide(1, exp_bounds(epsilon, _DIGITS)[1]))
-    return checked(_whole(weights, gain, ratio), ratio)
+    ratio = Fraction(down.divide(1, exp_bounds(epsilon, _TABLE_DECIMALS)[1]))
+    return checked(_make_weights_whole(weights, gain, ratio), ratio)
 
 
-def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, Floats]:
+def _solve_program(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, Floats]:
     """Return the least largest variance, and probabilities for the inputs 0..inputs, one row each.
 
     The variance is inf where there is no table. Variables: the probabilities, the least of each output over
@@ -337,6 +345,8 @@ def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, 
             "CompositeTable solves linear programs: install scipy (pip install 'sordino[tables]')."
         ) from None
     places, rows = np.arange(-reach, reach + 1), inputs + 1
+    # The variables: a row of probabilities for each input, the least of each output, and the largest
+    # variance.
     width, free = places.size, (inputs + 1) * places.size
     size = free + reach + 2
 
@@ -363,13 +373,14 @@ def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, 
                 below.append((made, 0))
     for c in range(rows):
         # Also at places between two inputs, where rounding adds a variance of its own.
-        for share in _SHARES if c < inputs else (0.0,):
+        for share in _PARTS_OF_A_CELL if c < inputs else (0.0,):
             parts = {f"p{c}": (1 - share) * places**2} | ({f"p{c + 1}": share * places**2} if share else {})
             made = row(**parts)
             made[-1] = -1
             mean = (1 - share) * c**2 + share * (c + 1) ** 2
             below.append((made, gain**2 * (mean - share * (1 - share))))
     cost = np.zeros(size)
+    # What is made least is the largest variance, the last variable.
     cost[-1] = 1
     found = linprog(
         cost,
@@ -379,18 +390,19 @@ def _solved(ratio: float, inputs: int, reach: int, gain: float) -> tuple[float, 
         b_eq=[target for _, target in equal],
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
+    # No such table was found: this size loses against every other one.
     if found.status:
         return math.inf, np.zeros((rows, width))
     return float(found.fun) / gain**2, found.x[:free].reshape(rows, width)
 
 
-def _whole(weights: Floats, gain: Fraction, ratio: Fraction) -> TableNoise:
+def _make_weights_whole(weights: Floats, gain: Fraction, ratio: Fraction) -> TableNoise:
     """Return whole weights next to these.
 
     They are cut where they exceed what the ratio allows, then moved between two heavy outputs of each row.
     The cut and the move are some 1e-9 of the total, the slack of the heavy outputs a thousand times that.
     """
-    reach, scale = weights.shape[1] // 2, 1 << _BITS
+    reach, scale = weights.shape[1] // 2, 1 << _TABLE_BITS
     upper = [[max(0, round(float(x) * scale)) for x in row] for row in weights]
     # The row of the middle input stays its own mirror image.
     upper[0] = [min(pair) for pair in zip(upper[0], upper[0][::-1], strict=True)]
@@ -398,7 +410,7 @@ def _whole(weights: Floats, gain: Fraction, ratio: Fraction) -> TableNoise:
     rows = [row[::-1] for row in upper[:0:-1]] + upper
     least = [min(column) for column in zip(*rows, strict=True)]
     upper = [[min(x, math.floor(ratio * m)) for x, m in zip(row, least, strict=True)] for row in upper]
-    pairs = [_pair(least, c) for c in range(len(upper))]
+    pairs = [_heavy_pair(least, c) for c in range(len(upper))]
     # All weights are multiplied by this number, so that the moves below are whole.
     times = math.lcm(gain.denominator, 2, *(b - a for a, b in pairs))
     total = times * scale
@@ -415,7 +427,7 @@ def _whole(weights: Floats, gain: Fraction, ratio: Fraction) -> TableNoise:
     return TableNoise(tuple(tuple(row) for row in [*(row[::-1] for row in moved[:0:-1]), *moved]), gain)
 
 
-def _pair(least: list[int], c: int) -> tuple[int, int]:
+def _heavy_pair(least: list[int], c: int) -> tuple[int, int]:
     """Return the two outputs that weights are moved between.
 
     They are heavy for every input. For the middle input they are each other's mirror image.
@@ -426,7 +438,7 @@ def _pair(least: list[int], c: int) -> tuple[int, int]:
     return (min(first, second), max(first, second))
 
 
-_SMALL = (
+_TABLE_NEIGHBORS = (
     (CompositeTable(lower=-1, upper=1, epsilon=1, inputs=5), (-1,), (1,)),
     (CompositeTable(lower=0, upper=10, epsilon=2), (0,), (10,)),
 )
@@ -437,6 +449,6 @@ CLAIMS = (
         references=("duchi2018",),
         proof="composite-table.md",
         # Without scipy there are no tables, and the audit says that it saw none.
-        neighbours=_SMALL if find_spec("scipy") else (),
+        neighbours=_TABLE_NEIGHBORS if find_spec("scipy") else (),
     ),
 )

@@ -35,7 +35,7 @@ from sordino.sensitivity import COUNTING, Sensitivity
 # Up to leads of so many nats `decide` alone finds the lead: first in lists that are tried as a whole, then in
 # longer ones. At these leads it takes about as long as the search for a long lead, so that neighbors on both
 # sides of the line take about the same time.
-_PATIENCE = (3.0, 6.0)
+_SHORT_LEADS = (3.0, 6.0)
 
 
 @final
@@ -85,6 +85,8 @@ class ExponentialMechanism(Mechanism):
     def derive(self) -> None:
         """Set what follows from the parameters."""
         step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "ExponentialMechanism")
+        # With the lead, the loss of one and the same winner runs from nearly -spent to nearly spent: that is
+        # no bounded range.
         cost = Pure(epsilon=spent) if self.gap else BoundedRange(epsilon=spent)
         self._set(step=step, rate=rate, cost=cost)
 
@@ -112,6 +114,7 @@ class ExponentialMechanism(Mechanism):
         fresh_entropy(entropy, "ExponentialMechanism.release")
         steps = np.atleast_1d(to_steps(answers, self.step, "ExponentialMechanism"))
         lead: int | None = None
+        # Nothing is chosen and nobody is led by: no noise is drawn, and no gap is released.
         if steps.size == 1:
             index = 0
         elif self.gap:
@@ -155,21 +158,21 @@ def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tup
     best = int(steps.argmax())
     below = _handicap(steps, best, rate)
     # Floats are allowed here: either way the law is the same, only the time differs.
-    if below <= 0 or below * float(rate) <= _PATIENCE[steps.size > TOGETHER]:
+    if below <= 0 or below * float(rate) <= _SHORT_LEADS[steps.size > TOGETHER]:
         return decide(Race(steps, rate).arrivals(entropy))
 
     def arrivals(handicap: int) -> Iterator[Arrivals]:
-        return Race(_lowered(steps, best, handicap), rate).arrivals(entropy)
+        return Race(_lower_best(steps, best, handicap), rate).arrivals(entropy)
 
     def wins(handicap: int) -> bool:
-        return Race(_lowered(steps, best, handicap), rate).first(entropy)[0] == best
+        return Race(_lower_best(steps, best, handicap), rate).first(entropy)[0] == best
 
     # The numbered steps are those of the proof page, "A long lead". 1: is the lead at least `below`?
     winner, more = decide(arrivals(below))
     if winner == best:
         return best, below + more
     # 2: given that it is shorter, it is `below - 1` exactly with the probability of this event.
-    winner, excess = Race(_lowered(steps, best, below - 1), rate).first(entropy)
+    winner, excess = Race(_lower_best(steps, best, below - 1), rate).first(entropy)
     if winner == best and excess == 0:
         return best, below - 1
     # 3: a geometric proposal below that, kept with the product of two chances, each decided by a fresh race.
@@ -186,7 +189,7 @@ def with_lead(steps: NDArray[np.int64], rate: Fraction, entropy: Entropy) -> tup
     return decide(chain([begun], arrivals(0)))
 
 
-def _lowered(steps: NDArray[np.int64], best: int, handicap: int) -> NDArray[np.int64]:
+def _lower_best(steps: NDArray[np.int64], best: int, handicap: int) -> NDArray[np.int64]:
     """Return the scores with the best one lower by so many steps (higher, where they are negative)."""
     lowered = steps.copy()
     lowered[best] -= handicap
@@ -203,7 +206,8 @@ def _handicap(steps: NDArray[np.int64], best: int, rate: Fraction) -> int:
     return int(least) - math.floor(others / float(rate))
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+# One unit moves each answer by a step, up or down: the spread is two steps.
+_EXPONENTIAL_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="ExponentialMechanism",
@@ -214,7 +218,11 @@ CLAIMS = (
         references=("mcsherry2007, Thm 6", "dong2020"),
         proof="exponential-mechanism.md",
         neighbours=(
-            (ExponentialMechanism(epsilon=2, sensitivity=_EITHER_WAY, gap=False), (-16, 0, 0), (-15, -1, -1)),
+            (
+                ExponentialMechanism(epsilon=2, sensitivity=_EXPONENTIAL_EITHER_WAY, gap=False),
+                (-16, 0, 0),
+                (-15, -1, -1),
+            ),
             (ExponentialMechanism(epsilon=1, sensitivity=COUNTING, gap=False), (-16, 0, 0), (-16, 1, 1)),
         ),
         tight=True,
@@ -227,7 +235,7 @@ CLAIMS = (
         references=("ding2022, Alg 6",),
         proof="exponential-mechanism.md",
         neighbours=(
-            (ExponentialMechanism(epsilon=2, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
+            (ExponentialMechanism(epsilon=2, sensitivity=_EXPONENTIAL_EITHER_WAY), (0, 0), (1, -1)),
             (ExponentialMechanism(epsilon=1, sensitivity=COUNTING), (2, 0, 0), (2, 1, 1)),
         ),
         tight=True,

@@ -36,8 +36,9 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Family = DiscreteLaplace | Staircase
-_DIGITS = 40
-_NOTHING = 2000  # e^-2000 steps are no float, whatever the step
+# Public constants are computed to so many digits before they become floats.
+_MEAN_DIGITS = 40
+_NEGLIGIBLE_RATE = 2000  # e^-2000 steps are no float, whatever the step
 
 
 @final
@@ -120,7 +121,7 @@ class FoldedMechanism(Mechanism):
                 f"FoldedMechanism.upper must be above lower, {shown(low)}; got {shown(high)}."
             )
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
-        answers = _about(self.sensitivity)
+        answers = _count_of_answers(self.sensitivity)
         if answers is not None and bound > (high - low) * answers:
             raise InvalidParameter(
                 "FoldedMechanism.sensitivity must have a bound of at most upper - lower, "
@@ -128,12 +129,13 @@ class FoldedMechanism(Mechanism):
                 "the range is wide."
             )
         step = step_for(self.sensitivity, (bound / budget) ** 2, "FoldedMechanism")
+        # One step below the clamp, because the ends are rounded outward to the grid.
         if max(abs(low), abs(high)) > (CLAMP - 1) * step:
             raise InvalidParameter(
                 f"FoldedMechanism needs ends within 2^52 steps of {float(step):.3g}; got {shown(low)} and "
                 f"{shown(high)}. Give Sensitivity(step=), a larger power of two."
             )
-        law, spent = _noise(
+        law, spent = _fit_noise(
             str(self.noise), budget, bound_in_steps(self.sensitivity, step, "FoldedMechanism")
         )
         # A staircase for several answers is refused now, not at the first release.
@@ -141,7 +143,8 @@ class FoldedMechanism(Mechanism):
         # How far a folded answer may lie beyond an end, and then the constant that is added there.
         excess = step * (_period(law) - 1 + _mean_tail(law))
         outer_low, outer_high = math.floor(low / step) * step, math.ceil(high / step) * step
-        least = float(min(bound, high - low) * _geometric_mean(budget))
+        # In a list each answer may move by the bound, or by the whole range where that is less.
+        least = float(min(bound, high - low) * _mean_of_geometric(budget))
         self._check_margin(excess + max(low - outer_low, outer_high - high), least)
         self._set(
             noise=law,
@@ -199,8 +202,10 @@ class FoldedMechanism(Mechanism):
             )
         place = answer / self.step
         whole = math.floor(place)
+        # With a step answers are rounded down to it, and the rest of a step says nothing.
         part = 0.0 if self.sensitivity.step is not None else float(place - whole)
-        here, there = (_variance(self.noise, whole + i, *self.ends) for i in (0, 1 if part else 0))
+        # Exactly on the grid, as at the upper end, nothing is rounded and no next step is needed.
+        here, there = (_folded_variance(self.noise, whole + i, *self.ends) for i in (0, 1 if part else 0))
         return float(self.step) ** 2 * between(here, there, part)
 
     @no_remnants
@@ -231,9 +236,11 @@ class FoldedMechanism(Mechanism):
         folded = self.rules.play(inside, inside.size, entropy)
         released = np.asarray(from_steps(folded, self.step), dtype=np.float64)
         # At the ends and beyond, the mean of what folding took away is put back: that removes the bias.
+        # A period of different outputs on each side at most, so there are few rounds.
         for output in set(folded[(folded <= low) | (folded >= high)].tolist()):
             released[folded == output] = self._moved(output)
         common: dict[str, Any] = {"mechanism": self, "cost": self.cost, "simulated": entropy.simulated}
+        # The largest over the range: the one at the answer would tell where the answer lies.
         error = math.sqrt(self._largest_variance)
         if steps.ndim == 0:
             return Value(value=float(released[0]), standard_error=error, **common)
@@ -264,7 +271,8 @@ class FoldedMechanism(Mechanism):
     def _largest_variance(self) -> float:
         """The largest variance of a release: in the middle of the range, or between two steps there."""
         low, high = self.ends
-        here, there = (_variance(self.noise, low + (high - low) // 2 + i, low, high) for i in (0, 1))
+        # The variance is concave and symmetric in the answer: "Variance" on the proof page.
+        here, there = (_folded_variance(self.noise, low + (high - low) // 2 + i, low, high) for i in (0, 1))
         return float(self.step) ** 2 * (
             largest_between(here, there) if self.sensitivity.step is None else here
         )
@@ -277,6 +285,7 @@ def decide(noisy: Steps, low: int, high: int, period: int) -> Steps:
     is released for such answers lies farther out, by the mean of the geometric number of periods that was
     taken away.
     """
+    # Whole periods are taken away, so what is left is the place within a period.
     below = low - (low - noisy) % period
     above = high + (noisy - high) % period
     folded: Steps = np.where(noisy <= low, below, np.where(noisy >= high, above, noisy))
@@ -293,18 +302,19 @@ def covered(law: Family, sensitivity: Sensitivity, n: int) -> None:
     whole_vector(sensitivity, "l1", n, "FoldedMechanism")
 
 
-def _about(sensitivity: Sensitivity) -> int | None:
+def _count_of_answers(sensitivity: Sensitivity) -> int | None:
     """Return how many answers the statement is about; None if it is about as many as there are."""
     if sensitivity.norm == "each" or (sensitivity.size is None and sensitivity.step is None):
         return 1
     return sensitivity.size
 
 
-def _noise(name: str, budget: Fraction, bound: Fraction) -> tuple[Family, Fraction]:
+def _fit_noise(name: str, budget: Fraction, bound: Fraction) -> tuple[Family, Fraction]:
     """Return the law of the noise for a bound in steps, and what a move by the bound costs."""
     if name == "laplace":
         rate = fit_rate(budget / bound, "FoldedMechanism")
         return DiscreteLaplace(rate), bound * rate
+    # The bound is at most one period, and the staircase falls by one rate in each: a move costs one rate.
     rate, period = fit_rate(budget, "FoldedMechanism", stepped=False), math.ceil(bound)
     return Staircase(rate, period, best_flat(rate, period)), rate
 
@@ -316,28 +326,29 @@ def _period(law: Family) -> int:
 
 def _mean_tail(law: Family) -> Fraction:
     """Return the mean of what is taken away from an answer beyond an end, in steps."""
-    return _period(law) * _geometric_mean(law.rate)
+    return _period(law) * _mean_of_geometric(law.rate)
 
 
 @lru_cache(maxsize=256)
-def _geometric_mean(rate: Fraction) -> Fraction:
+def _mean_of_geometric(rate: Fraction) -> Fraction:
     """Return q/(1 - q), q = e^-rate, to 40 digits: how far a geometric tail reaches on average."""
-    if rate > _NOTHING:
+    if rate > _NEGLIGIBLE_RATE:
         return Fraction(0)
     # So many digits 1 - q loses where q is close to 1.
     lost = math.ceil(max(0.0, -math.log10(rate)))
-    q = Fraction(exp_bounds(rate, _DIGITS + lost)[0])
+    q = Fraction(exp_bounds(rate, _MEAN_DIGITS + lost)[0])
     return q / (1 - q)
 
 
-def _variance(law: Family, x: int, low: int, high: int) -> float:
+def _folded_variance(law: Family, x: int, low: int, high: int) -> float:
     """Return the variance of a folded release whose answer is `x`, in steps squared; all in steps."""
     # The probability of being folded. There the variance of the geometric number of periods is taken away.
     folded = float(law.sf(x - low - 1)) + float(law.sf(high - x - 1))
     return law.variance - folded * _period(law) ** 2 * math.exp(-law.rate) / math.expm1(-law.rate) ** 2
 
 
-_TWO_STEPS = Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=1)
+# More than one step, so that a staircase is not the same as Laplace noise.
+_FOLDED_TWO_STEPS = Sensitivity(bound=2, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="FoldedMechanism",
@@ -349,10 +360,12 @@ CLAIMS = (
         proof="folded.md",
         neighbours=(
             (FoldedMechanism(lower=0, upper=4, epsilon=1, sensitivity=COUNTING), (4,), (3,)),
-            (FoldedMechanism(lower=-1, upper=1, epsilon=2, sensitivity=_TWO_STEPS), (-1,), (1,)),
+            (FoldedMechanism(lower=-1, upper=1, epsilon=2, sensitivity=_FOLDED_TWO_STEPS), (-1,), (1,)),
             (FoldedMechanism(lower=0, upper=3, epsilon=2, sensitivity=COUNTING.over(2)), (0, 0), (1, 1)),
             (
-                FoldedMechanism(lower=-1, upper=4, epsilon=1, sensitivity=_TWO_STEPS, noise="staircase"),
+                FoldedMechanism(
+                    lower=-1, upper=4, epsilon=1, sensitivity=_FOLDED_TWO_STEPS, noise="staircase"
+                ),
                 (-1,),
                 (1,),
             ),

@@ -58,7 +58,7 @@ from sordino.sensitivity import COUNTING, Sensitivity
 
 NOISE = one_of("gaussian", "exponential", "laplace")
 Noise = DiscreteGaussian | Geometric | DiscreteLaplace
-_MOST = 4096  # positives whose choices are counted
+_MOST_COUNTED = 4096  # positives whose choices are counted
 
 
 @final
@@ -138,9 +138,12 @@ class GaussianSparseVector(Mechanism):
             to_fraction(self.rho),
             to_fraction(self.sensitivity.bound),
         )
+        # Answers that move both ways have twice the spread, and each positive pays for it.
         kappa = 1 if sensitivity.monotone else 2
         if family == "gaussian":
-            share = _share(c, kappa) if split is None or isinstance(split, str) else to_fraction(split)
+            share = (
+                _threshold_share(c, kappa) if split is None or isinstance(split, str) else to_fraction(split)
+            )
             least = min(
                 bound**2 / (2 * budget * share), c * (kappa * bound) ** 2 / (2 * budget * (1 - share))
             )
@@ -150,6 +153,7 @@ class GaussianSparseVector(Mechanism):
         # The smaller of the two noise scales, squared, chooses the grid.
         step = step_for(sensitivity, least, "GaussianSparseVector")
         moves = bound_in_steps(sensitivity, step, "GaussianSparseVector")
+        # The threshold moves by the bound: its noise costs the rate times the squared bound.
         limit = fit_rate(budget * share / moves**2, "GaussianSparseVector", RATE_DENOMINATOR**2)
         law: Noise
         if family == "gaussian":
@@ -164,6 +168,7 @@ class GaussianSparseVector(Mechanism):
                 RDP(rho=moves**2 * limit + c * (kappa * moves) ** 2 * rate, choices=choices(n or 1, c)),
             )
         else:
+            # Pure noise of the questions has a budget of its own, the constant of the curve.
             rate = fit_rate(pure / (c * kappa * moves), "GaussianSparseVector")
             law = Geometric(rate) if family == "exponential" else DiscreteLaplace(rate)
             cost = RDP(rho=moves**2 * limit, constant=c * kappa * moves * rate)
@@ -207,6 +212,7 @@ class GaussianSparseVector(Mechanism):
         fresh_entropy(entropy, "GaussianSparseVector.release")
         heights = self.heights(answers, thresholds)
         places, asked = self.rules.play(heights, heights.size, entropy)
+        # The whole cost whatever was found: the bound is about the whole law, not about a transcript.
         return quiet_positives(self, places, asked, self.cost, simulated=entropy.simulated)
 
     @property
@@ -220,6 +226,7 @@ class GaussianSparseVector(Mechanism):
             steps=self.heights,
             decide=lambda heights, entropy, limit, law: play(heights, limit, law, self.positives, entropy),
             walks=True,
+            # How many were asked, then the places: nothing else is released.
             written=lambda found: (found[1], *found[0].tolist()),
         )
 
@@ -256,6 +263,7 @@ def play(
 
     There is one noisy threshold and fresh noise for each question. The lifts are dropped.
     """
+    # One branch, and a token for each positive: the rules of the adaptive sparse vector do for this one.
     found = crossings(
         [heights],
         thresholds=threshold,
@@ -282,11 +290,12 @@ def choices(questions: int, positives: int) -> int:
     return total
 
 
-def _share(positives: int, kappa: int) -> Fraction:
+def _threshold_share(positives: int, kappa: int) -> Fraction:
     """Return the share of the threshold with the least variance: 1/(1 + kappa sqrt(c)).
 
     The root is rounded down to a multiple of 2^-20.
     """
+    # An integer root, so that no float enters the cost.
     return 1 / (1 + Fraction(isqrt(positives * kappa**2 << 40), 1 << 20))
 
 
@@ -312,14 +321,17 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
             f"{name}questions must be given with noise='gaussian': answers below are not free, each one "
             "counts."
         )
-    if c > _MOST:
-        raise InvalidParameter(f"{name}positives must be at most {_MOST} with noise='gaussian'; got {c}.")
+    if c > _MOST_COUNTED:
+        raise InvalidParameter(
+            f"{name}positives must be at most {_MOST_COUNTED} with noise='gaussian'; got {c}."
+        )
     if isinstance(split, str):
         one_of("variance")(f"{name}split", split)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_ONE: dict[str, Any] = {"threshold": 1, "positives": 1, "rho": 2}
+# One unit moves each answer by a step, up or down: the spread is two steps.
+_GAUSSIAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_ONE_POSITIVE: dict[str, Any] = {"threshold": 1, "positives": 1, "rho": 2}
 CLAIMS = (
     Claim(
         name="GaussianSparseVector",
@@ -330,12 +342,16 @@ CLAIMS = (
         proof="gaussian-sparse-vector.md",
         neighbours=(
             (
-                GaussianSparseVector(threshold=1, positives=1, rho=1, sensitivity=_EITHER_WAY, questions=1),
+                GaussianSparseVector(
+                    threshold=1, positives=1, rho=1, sensitivity=_GAUSSIAN_EITHER_WAY, questions=1
+                ),
                 (0,),
                 (1,),
             ),
             (
-                GaussianSparseVector(threshold=1, positives=1, rho=2, sensitivity=_EITHER_WAY, questions=2),
+                GaussianSparseVector(
+                    threshold=1, positives=1, rho=2, sensitivity=_GAUSSIAN_EITHER_WAY, questions=2
+                ),
                 (1, 0),
                 (0, 1),
             ),
@@ -356,17 +372,21 @@ CLAIMS = (
         proof="gaussian-sparse-vector.md",
         neighbours=(
             (
-                GaussianSparseVector(epsilon=4, noise="exponential", sensitivity=_EITHER_WAY, **_ONE),
+                GaussianSparseVector(
+                    epsilon=4, noise="exponential", sensitivity=_GAUSSIAN_EITHER_WAY, **_ONE_POSITIVE
+                ),
                 (0, 0),
                 (1, -1),
             ),
             (
-                GaussianSparseVector(epsilon=3, noise="exponential", sensitivity=COUNTING, **_ONE),
+                GaussianSparseVector(epsilon=3, noise="exponential", sensitivity=COUNTING, **_ONE_POSITIVE),
                 (0, 0),
                 (1, 0),
             ),
             (
-                GaussianSparseVector(epsilon=5, noise="laplace", sensitivity=_EITHER_WAY, **_ONE),
+                GaussianSparseVector(
+                    epsilon=5, noise="laplace", sensitivity=_GAUSSIAN_EITHER_WAY, **_ONE_POSITIVE
+                ),
                 (0, 0),
                 (1, -1),
             ),

@@ -43,9 +43,12 @@ from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
-_WINDOW, _MOST = 1 << 10, 1 << 16  # how many questions are looked at together, first and at most
-_CERTAIN = 80.0  # e^80 questions of height 0: no uniform number with 64 digits but 0 stays below one so high
-_BAND = 2.0**-38
+# How many questions are looked at together, first and at most.
+_FIRST_QUESTIONS, _MOST_QUESTIONS = 1 << 10, 1 << 16
+# Larger weights count as e^80, which is enough: of all uniform numbers with 64 digits only 0 stays below.
+_EXPONENT_CAP = 80.0
+# More than the exponentials of a sum can be off by: "Floats" on the proof page.
+_SUM_BAND = 2.0**-38
 
 
 @final
@@ -217,30 +220,31 @@ def decide(heights: NDArray[np.int64], rate: Fraction, u: Uniform) -> int:
     The sum rises with m. Floats find where it may pass, and exact bounds decide between what floats leave
     open.
     """
+    # U is known to its first 64 digits: it lies between these two.
     low, high = u.word * 2.0**-64, (u.word + 1) * 2.0**-64
-    total, at, window = 1.0, 0, _WINDOW
+    total, at, window = 1.0, 0, _FIRST_QUESTIONS
     while at < heights.size:
         # A larger exponent could overflow. e^80 is enough for every U of at least 2^-64 to pass; whether a
         # smaller U passes is left to `passes`.
-        exponents = np.minimum(float(rate) * heights[at : at + window].astype(np.float64), _CERTAIN)
+        exponents = np.minimum(float(rate) * heights[at : at + window].astype(np.float64), _EXPONENT_CAP)
         sums = total + np.cumsum(np.exp(exponents))
         # All rounding of so many terms stays within the slack: before `maybe` no place passes, whatever the
         # digits of U that were not drawn yet.
-        slack = _BAND + (at + window) * 2.0**-51
+        slack = _SUM_BAND + (at + window) * 2.0**-51
         maybe = int(np.searchsorted(sums * (high * (1 + slack)), 1.0))
         if maybe < sums.size:
             # At `surely` it passes for certain; between the two `passes` decides.
             surely = int(np.searchsorted(sums * (low * (1 - slack)), 1.0, side="right"))
-            found = _first(
+            found = _first_passed(
                 lambda m: passes(heights[: m + 1], rate, u), at + maybe, min(at + surely, heights.size)
             )
             if found < at + sums.size:
                 return found
-        total, at, window = float(sums[-1]), at + sums.size, min(2 * window, _MOST)
+        total, at, window = float(sums[-1]), at + sums.size, min(2 * window, _MOST_QUESTIONS)
     return heights.size
 
 
-def _first(passed: Callable[[int], bool], low: int, high: int) -> int:
+def _first_passed(passed: Callable[[int], bool], low: int, high: int) -> int:
     """Return the first place from `low` on that is passed, or `high` if none before it is.
 
     After a place that is passed all are, so halving finds it.
@@ -280,7 +284,8 @@ def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -
     return low, high
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+# One unit moves each answer by a step, up or down: the spread is two steps.
+_GUMBEL_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="GumbelSparseVector",
@@ -289,12 +294,12 @@ CLAIMS = (
         proof="gumbel-sparse-vector.md",
         neighbours=(
             (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=_EITHER_WAY),
+                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=_GUMBEL_EITHER_WAY),
                 (18, -18),
                 (19, -19),
             ),
             (
-                GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=_EITHER_WAY),
+                GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=_GUMBEL_EITHER_WAY),
                 (13, -13, 13, -13),
                 (14, -14, 14, -14),
             ),

@@ -56,7 +56,8 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 SPLIT = one_of("variance")
-_FAR = 1 << 60
+# Noisy answers of 64 bits lie within about 2^61 steps: their difference from such a threshold fits, too.
+_SAFE_THRESHOLD = 1 << 60
 
 Found = tuple[NDArray[np.int64], Steps]
 
@@ -126,6 +127,7 @@ class HybridSparseVector(Mechanism):
         checked_size(self.domain_size, "HybridSparseVector", self.k)
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        # Answers that move both ways have twice the spread, and each item pays for it.
         k, kappa = self.k, 1 if self.sensitivity.monotone else 2
         plan = Plan.checked("HybridSparseVector", self.split, None, None, None)
         share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
@@ -137,6 +139,7 @@ class HybridSparseVector(Mechanism):
             threshold_epsilon=moves * threshold_rate,
             positive_epsilon=kappa * moves * rate,
         )
+        # k items at most; an empty release still costs the threshold.
         self._set(cost=self.spent(k))
         # Refuse a threshold beyond the clamp now, not at the first release.
         _ = self._cut
@@ -177,8 +180,10 @@ class HybridSparseVector(Mechanism):
         fresh_entropy(entropy, "HybridSparseVector.release")
         rules = self.rules
         steps = rules.steps(answers, positions)
+        # Every answer is looked at, so the number of items is what was asked: it is public.
         asked = self.domain_size or steps.size
         items, lifts = rules.play(steps, asked, entropy)
+        # After the last item that reaches the threshold there is -1.
         kept = [(item, lift) for item, lift in zip(items.tolist(), lifts.tolist(), strict=True) if item >= 0]
         # The gap has the noise of the item less that of the threshold: estimates subtract the public mean.
         center = (self.noise.mean - self.threshold_noise.mean) * float(self.step)
@@ -199,6 +204,7 @@ class HybridSparseVector(Mechanism):
         """How a release is made: one noisy threshold, and the largest noisy answers that reach it."""
 
         def draws(n: int) -> Draws:
+            # One noisy threshold for all answers, and fresh noise for each of them.
             return ((self.threshold_noise, 1), (self.noise, n))
 
         if self.domain_size is not None:
@@ -226,6 +232,7 @@ class HybridSparseVector(Mechanism):
         steps, positions = given
         size = cast("int", self.domain_size)
         threshold = self._cut.steps + limit.sample(1, entropy)
+        # Only the k largest can be released: no other noise is drawn.
         noisy, places = noisy_domain(steps, positions, size, law, min(self.k, size), entropy)
         items, lifts = decide(noisy, threshold, self.k)
         return np.where(items < 0, -1, places[items]), lifts
@@ -241,22 +248,26 @@ def decide(noisy: Steps, threshold: Steps, k: int) -> Found:
     Both have shape (..., k). Noisy values have shape (..., n), the threshold (..., 1). Best first, the
     smaller position among equals; after the last one that reaches it there is -1 instead of an item, and 0.
     """
+    # Sorted first, so that those below the threshold come last.
     order = largest(noisy, k)
-    lifts = _above(np.take_along_axis(noisy, order, axis=-1), threshold)
+    lifts = _lifts_above(np.take_along_axis(noisy, order, axis=-1), threshold)
     return np.where(lifts < 0, -1, order), np.where(lifts < 0, 0, lifts)
 
 
-def _above(noisy: Steps, threshold: Steps) -> Steps:
+def _lifts_above(noisy: Steps, threshold: Steps) -> Steps:
     """Return how far noisy values lie above the noisy threshold, exactly.
 
     They are Python integers where 64 bits might not do.
     """
-    near = threshold.dtype != object and threshold.min() > -_FAR and threshold.max() < _FAR
+    near = (
+        threshold.dtype != object and threshold.min() > -_SAFE_THRESHOLD and threshold.max() < _SAFE_THRESHOLD
+    )
     return noisy - threshold if near else noisy.astype(object) - threshold
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_REFERENCES = ("ding2022, Lemma 8",)
+# One unit moves each answer by a step, up or down: the spread is two steps.
+_HYBRID_VECTOR_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_HYBRID_VECTOR_REFERENCES = ("ding2022, Lemma 8",)
 _WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (
     ("laplace", "exponential"),
     ("exponential", "laplace"),
@@ -269,17 +280,25 @@ CLAIMS = (
             "Each release, gaps included, is private for what it spent: the threshold, and each item above "
             "it."
         ),
-        references=_REFERENCES,
+        references=_HYBRID_VECTOR_REFERENCES,
         proof="hybrid-sparse-vector.md",
         neighbours=(
-            (HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
             (
-                HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, split=0.25),
+                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY),
                 (0, 0),
                 (1, -1),
             ),
             (
-                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_EITHER_WAY, domain_size=2),
+                HybridSparseVector(
+                    k=2, threshold=0, epsilon=12, sensitivity=_HYBRID_VECTOR_EITHER_WAY, split=0.25
+                ),
+                (0, 0),
+                (1, -1),
+            ),
+            (
+                HybridSparseVector(
+                    k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY, domain_size=2
+                ),
                 (0, 0),
                 (1, -1),
             ),
@@ -295,12 +314,17 @@ CLAIMS = (
     Claim(
         name="HybridSparseVector",
         statement="The same with Laplace noise.",
-        references=_REFERENCES,
+        references=_HYBRID_VECTOR_REFERENCES,
         proof="hybrid-sparse-vector.md",
         neighbours=tuple(
             (
                 HybridSparseVector(
-                    k=1, threshold=0, epsilon=12, sensitivity=_EITHER_WAY, noise=x, threshold_noise=y
+                    k=1,
+                    threshold=0,
+                    epsilon=12,
+                    sensitivity=_HYBRID_VECTOR_EITHER_WAY,
+                    noise=x,
+                    threshold_noise=y,
                 ),
                 (0, 0),
                 (1, -1),

@@ -110,6 +110,7 @@ class HybridTopK(Mechanism):
         """Set what follows from the parameters."""
         k, budget = self.k, to_fraction(self.epsilon)
         checked_size(self.domain_size, "HybridTopK", k)
+        # k spreads share the budget: the noise has the scale k spread/budget, whose square chooses the grid.
         step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "HybridTopK")
         spread = bound_in_steps(self.sensitivity, step, "HybridTopK") * (
             1 if self.sensitivity.monotone else 2
@@ -191,6 +192,7 @@ class HybridTopK(Mechanism):
         """
 
         def draws(n: int) -> Draws:
+            # One more for the threshold, which competes like an item.
             return ((self.noise, n + 1),)
 
         def steps(answers: Any, positions: Any = None) -> NDArray[np.int64]:
@@ -222,8 +224,10 @@ class HybridTopK(Mechanism):
         steps, positions = given
         size = cast("int", self.domain_size)
         threshold = self._cut.steps + law.sample(1, entropy)
+        # `decide` looks at k + 1 values at most, so at most k + 1 items of the domain can matter.
         noisy, places = noisy_domain(steps, positions, size, law, min(self.k + 1, size), entropy)
         items, gaps = decide(np.append(noisy, threshold), self.k)
+        # From the threshold on an item is -1, which is no place in `places`.
         return np.where(items < 0, -1, places[items]), gaps
 
     def _spent_by(self, output: Sequence[int]) -> Pure:
@@ -240,6 +244,7 @@ def decide(noisy: Steps, k: int) -> Found:
     item after it, then 0. Of `k` items the last gap is the margin, as in noisy top-k.
     """
     order, gaps = noisy_top_k.decide(noisy, k)
+    # The threshold is the last value of the list.
     here = order == noisy.shape[-1] - 1
     ended = np.logical_or.accumulate(here, axis=-1)
     # The margin of the threshold, which loses all ties: whoever comes next would have won a tie, so one step
@@ -248,7 +253,8 @@ def decide(noisy: Steps, k: int) -> Found:
     return np.where(ended, -1, order), np.where(ended & ~here, 0, gaps)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+# One unit moves each answer by a step, up or down: the spread is two steps.
+_HYBRID_TOP_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="HybridTopK",
@@ -259,10 +265,14 @@ CLAIMS = (
         references=("ding2022, Lemma 7",),
         proof="hybrid-top-k.md",
         neighbours=(
-            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY), (0, 0), (1, 1)),
-            (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=_EITHER_WAY), (1, 0), (0, 1)),
-            (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=_EITHER_WAY), (1, 0), (0, 1)),
-            (HybridTopK(k=2, threshold=0, epsilon=8, sensitivity=_EITHER_WAY, domain_size=2), (1, 0), (0, 1)),
+            (HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_HYBRID_TOP_EITHER_WAY), (0, 0), (1, 1)),
+            (HybridTopK(k=1, threshold=-20, epsilon=4, sensitivity=_HYBRID_TOP_EITHER_WAY), (1, 0), (0, 1)),
+            (HybridTopK(k=2, threshold=0.5, epsilon=8, sensitivity=_HYBRID_TOP_EITHER_WAY), (1, 0), (0, 1)),
+            (
+                HybridTopK(k=2, threshold=0, epsilon=8, sensitivity=_HYBRID_TOP_EITHER_WAY, domain_size=2),
+                (1, 0),
+                (0, 1),
+            ),
         ),
         tight=True,
     ),
@@ -288,7 +298,7 @@ CLAIMS = (
         proof="hybrid-top-k.md",
         neighbours=(
             (
-                HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_EITHER_WAY, noise="laplace"),
+                HybridTopK(k=1, threshold=0, epsilon=4, sensitivity=_HYBRID_TOP_EITHER_WAY, noise="laplace"),
                 (1, 0),
                 (0, 1),
             ),

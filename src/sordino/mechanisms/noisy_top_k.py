@@ -43,8 +43,12 @@ from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Family = Geometric | DiscreteLaplace | Gumbel
-_LAWS: dict[str, type[Family]] = {"exponential": Geometric, "laplace": DiscreteLaplace, "gumbel": Gumbel}
-_WHOLE = Fraction(1)
+_NOISE_LAWS: dict[str, type[Family]] = {
+    "exponential": Geometric,
+    "laplace": DiscreteLaplace,
+    "gumbel": Gumbel,
+}
+_WHOLE_BUDGET = Fraction(1)
 
 
 @final
@@ -99,6 +103,7 @@ class NoisyTopK(Mechanism):
                 f"NoisyTopK.domain_size must be None with Gumbel noise; got {self.domain_size}. Use "
                 "noise='exponential'."
             )
+        # k spreads share the budget: the noise has the scale k spread/budget, whose square chooses the grid.
         step = step_for(self.sensitivity, (k * self.sensitivity.spread / budget) ** 2, "NoisyTopK")
         bound = bound_in_steps(self.sensitivity, step, "NoisyTopK")
         spread = bound if self.sensitivity.monotone else 2 * bound
@@ -108,7 +113,7 @@ class NoisyTopK(Mechanism):
             cost: Cost = repeat(BoundedRange(epsilon=spread * rate), k)
         else:
             cost = Pure(epsilon=k * spread * rate)
-        self._set(noise=_LAWS[family](rate), step=step, cost=cost)
+        self._set(noise=_NOISE_LAWS[family](rate), step=step, cost=cost)
 
     @no_remnants
     def release(self, answers: Any, *, positions: Any = None, entropy: Entropy = SYSTEM) -> TopK:
@@ -133,6 +138,7 @@ class NoisyTopK(Mechanism):
         rules = self.rules
         steps = rules.steps(answers, positions)
         if isinstance(self.noise, Gumbel):
+            # A race has no noisy answers, so there are no gaps to release.
             indices, gaps = select(steps, self.k, self.noise.rate, entropy), np.zeros(0)
         else:
             indices, gaps = rules.play(steps, self.domain_size or steps.size, entropy)
@@ -200,8 +206,10 @@ def decide(noisy: Steps, k: int) -> tuple[NDArray[np.intp], Steps]:
     return order[..., :k], gaps
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
+# One unit moves each answer by a step, up or down: the spread is two steps.
+_TOP_K_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+# Answers between two steps: a bound of a step and a half counts as two.
+_TOP_K_OFF_GRID = Sensitivity(bound=Fraction(3, 2), monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="NoisyTopK",
@@ -211,11 +219,12 @@ CLAIMS = (
         references=("ding2022, Thm 3", "mckenna2020, Thm 1"),
         proof="noisy-top-k.md",
         neighbours=(
-            (NoisyTopK(k=1, epsilon=1, sensitivity=_EITHER_WAY), (1, 0, 0), (0, 1, 1)),
+            (NoisyTopK(k=1, epsilon=1, sensitivity=_TOP_K_EITHER_WAY), (1, 0, 0), (0, 1, 1)),
             (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0, 0, 0), (0, 0, 1, 1)),
             (NoisyTopK(k=1, epsilon=1, sensitivity=COUNTING, domain_size=3), (0, 0, 0), (0, 1, 1)),
-            (NoisyTopK(k=1, epsilon=2, sensitivity=_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
+            (NoisyTopK(k=1, epsilon=2, sensitivity=_TOP_K_OFF_GRID), (2.25, 0.75, 0.75), (0.75, 2.25, 2.25)),
             (
+                # A rate with too many digits is rounded down, and the cost is that of the rounded one.
                 NoisyTopK(k=1, epsilon=Fraction(10**15 + 1, 10**15), sensitivity=COUNTING),
                 (0, 0, 0),
                 (0, 1, 1),
@@ -233,7 +242,7 @@ CLAIMS = (
         proof="noisy-top-k.md",
         neighbours=(
             (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING), (0, 0, 0, 0), (1, 0, 1, 1)),
-            (NoisyTopK(k=2, epsilon=8, sensitivity=_EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
+            (NoisyTopK(k=2, epsilon=8, sensitivity=_TOP_K_EITHER_WAY), (0, 0, 0, 0), (1, -1, -1, -1)),
             (NoisyTopK(k=2, epsilon=2, sensitivity=COUNTING), (0, 0), (0, 1)),
         ),
     ),
@@ -243,7 +252,11 @@ CLAIMS = (
         references=("ding2022, Thm 3",),
         proof="noisy-top-k.md",
         neighbours=(
-            (NoisyTopK(k=1, epsilon=1.5, sensitivity=_EITHER_WAY, noise="laplace"), (1, 0, 0), (0, 1, 1)),
+            (
+                NoisyTopK(k=1, epsilon=1.5, sensitivity=_TOP_K_EITHER_WAY, noise="laplace"),
+                (1, 0, 0),
+                (0, 1, 1),
+            ),
             (NoisyTopK(k=2, epsilon=4, sensitivity=COUNTING, noise="laplace"), (0, 0, 0, 0), (0, 0, 1, 1)),
         ),
     ),

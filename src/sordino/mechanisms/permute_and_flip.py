@@ -61,6 +61,7 @@ class PermuteAndFlip(Mechanism):
     def derive(self) -> None:
         """Set the grid, the noise and the cost."""
         step, rate, spent = choice_rate(to_fraction(self.epsilon), self.sensitivity, "PermuteAndFlip")
+        # Pure, because the range of the loss is not bounded by epsilon: "The better score" on the proof page.
         self._set(noise=Geometric(rate), step=step, cost=Pure(epsilon=spent))
 
     @no_remnants
@@ -86,6 +87,8 @@ class PermuteAndFlip(Mechanism):
         """
         fresh_entropy(entropy, "PermuteAndFlip.release")
         steps = np.atleast_1d(to_steps(answers, self.step, "PermuteAndFlip"))
+        # Items whose sum reaches the best answer are those whose coin says yes: "The same law" on the proof
+        # page.
         noisy = add(steps, self.noise.sample(steps.size, entropy))
         # One whole number, uniform over the items that share the largest noisy value, chooses among them.
         turn = uniform_below(int(np.count_nonzero(noisy == noisy.max())), 1, entropy)
@@ -104,11 +107,13 @@ def decide(noisy: Steps, turn: Any) -> Any:
     best = noisy == noisy.max(axis=-1, keepdims=True)
     counted: NDArray[np.intp] = np.cumsum(best, axis=-1)
     # The last running count is m, the number of equals.
+    # Uniform below m, because the range of `turn` is a multiple of m.
     wanted = np.asarray(turn % counted[..., -1])
     return (counted == wanted[..., None] + 1).argmax(axis=-1)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+# One unit moves each answer by a step, up or down: the spread is two steps.
+_FLIP_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="PermuteAndFlip",
@@ -116,7 +121,7 @@ CLAIMS = (
         references=("mckenna2020, Thm 1",),
         proof="permute-and-flip.md",
         neighbours=(
-            (PermuteAndFlip(epsilon=2, sensitivity=_EITHER_WAY), (0, 2, 2), (1, 1, 1)),
+            (PermuteAndFlip(epsilon=2, sensitivity=_FLIP_EITHER_WAY), (0, 2, 2), (1, 1, 1)),
             (PermuteAndFlip(epsilon=1, sensitivity=COUNTING), (0, 1), (1, 1)),
         ),
         tight=True,

@@ -31,7 +31,7 @@ Arrivals = tuple[NDArray[np.int64], Steps]
 """Places and their excesses, both of shape (m,), in the order in which they arrived."""
 
 TOGETHER = 64  # lists of at most this size are tried as a whole
-_FIRST, _MOST = 16, 1 << 17  # tries in the first block, and in the largest
+_FIRST_TRIES, _MOST_TRIES = 16, 1 << 17  # tries in the first block, and in the largest
 
 
 def decide(steps: Steps, places: NDArray[np.int64], levels: Steps) -> Steps:
@@ -62,10 +62,12 @@ class Race:
 
     @cached_property
     def _near(self) -> NDArray[np.intp]:
+        """Return the places that are at most `_edge` steps below the best one."""
         return np.flatnonzero(self.steps >= int(self.steps.max()) - self._edge)
 
     @cached_property
     def _far(self) -> NDArray[np.intp]:
+        """Return the places that are deeper than that."""
         return np.flatnonzero(self.steps < int(self.steps.max()) - self._edge)
 
     @cached_property
@@ -87,14 +89,14 @@ class Race:
 
     def arrivals(self, entropy: Entropy) -> Iterator[Arrivals]:
         """Yield arrivals in blocks, without end; a block may be empty."""
-        tries = _FIRST
+        tries = _FIRST_TRIES
         while True:
             places, levels = self._tries(tries, entropy)
             excess = decide(self.steps, places, levels)
             arrived = np.flatnonzero(excess >= 0)
             yield places[arrived], excess[arrived]
             # Larger blocks for a longer race: fewer calls, and a bounded amount of memory.
-            tries = min(4 * tries, _MOST)
+            tries = min(4 * tries, _MOST_TRIES)
 
     def _tries(self, n: int, entropy: Entropy) -> Arrivals:
         """Return `n` tries, shape (n,) each.
@@ -168,6 +170,7 @@ def select(steps: NDArray[np.int64], k: int, rate: Fraction, entropy: Entropy) -
     left = np.arange(steps.size)
     chosen = np.empty(k, dtype=np.int64)
     for turn in range(k):
+        # A race of its own among those that are left, so that no place is drawn twice.
         at, _ = Race(steps[left], rate).first(entropy)
         chosen[turn] = left[at]
         left = np.delete(left, at)

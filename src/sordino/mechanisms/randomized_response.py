@@ -27,7 +27,7 @@ from sordino.mechanisms.race import Race
 from sordino.releases import Choice
 from sordino.remnants import no_remnants
 
-_HUGE = 1 << 1023
+_BEYOND_FLOATS = 1 << 1023
 
 
 @final
@@ -60,6 +60,7 @@ class RandomizedResponse(Mechanism):
         """Set what follows from the parameters."""
         # The largest answer stands one step above the others, so the rate a step is epsilon itself.
         rate = fit_rate(to_fraction(self.epsilon), "RandomizedResponse", stepped=False)
+        # Pure: the loss of an output is the rate, 0 or minus the rate, so its range is twice that.
         self._set(rate=rate, cost=Pure(epsilon=rate))
 
     def truthful(self, n: int) -> float:
@@ -89,6 +90,7 @@ class RandomizedResponse(Mechanism):
             If the answers are not a list of at least one number.
         """
         fresh_entropy(entropy, "RandomizedResponse.release")
+        # Of the answers the race sees nothing but which one is the largest.
         index, _ = Race(standing(answers), self.rate).first(entropy)
         return Choice(index=index, mechanism=self, cost=self.cost, simulated=entropy.simulated)
 
@@ -98,20 +100,27 @@ def standing(answers: Any) -> NDArray[np.int64]:
     array = np.atleast_1d(as_array(answers, "RandomizedResponse"))
     # Python objects of mixed types may not compare with each other; their nearest floats do.
     if array.dtype == object:
-        array = np.array([_as_float(value) for value in array.tolist()])
+        array = np.array([_nearest_float(value) for value in array.tolist()])
     stands = np.zeros(array.size, dtype=np.int64)
+    # `argmax` would take NaN for the largest of all.
     stands[(np.where(np.isnan(array), -np.inf, array) if array.dtype.kind == "f" else array).argmax()] = 1
     return stands
 
 
-def _as_float(value: Any) -> float:
+def _nearest_float(value: Any) -> float:
     """Return the float nearest to one Python object, -inf for NaN and what is no number; it never raises."""
     number = number_of(value)
     if number is None:
         return -math.inf
     if isinstance(number, int | Fraction):
         # Beyond the range of floats `float` would raise, and whether it raises would depend on private data.
-        return math.inf if number >= _HUGE else -math.inf if number <= -_HUGE else float(number)
+        return (
+            math.inf
+            if number >= _BEYOND_FLOATS
+            else -math.inf
+            if number <= -_BEYOND_FLOATS
+            else float(number)
+        )
     return float(number)
 
 

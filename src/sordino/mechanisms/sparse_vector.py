@@ -154,16 +154,19 @@ class SparseVector(Mechanism):
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
+        # Runs of zeros are skipped, so nobody knows which of them were below and would be asked again.
         if self.domain_size is not None and self.passes > 1:
             raise InvalidParameter(f"SparseVector.passes must be 1 with a domain size; got {self.passes}.")
         plan = Plan.checked(
             "SparseVector", self.split, self.correction, self.correction_run, self.correction_margin
         )
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
+        # Answers that move both ways have twice the spread, and each positive pays for it.
         c, kappa = self.positives, 1 if self.sensitivity.monotone else 2
         # With `resample` each positive ends a threshold, so that the budget pays for as many thresholds.
         stages = c if self.resample else 1
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
+        # The share for the thresholds; the correction is None if it waits for the rates.
         share, added = plan.share(Task(query, limit, kappa, c, self.resample), bound / budget)
         step, moves, threshold_rate, rate = divided(
             "SparseVector", self.sensitivity, budget, share, c, stages=stages
@@ -180,6 +183,7 @@ class SparseVector(Mechanism):
             positive_epsilon=kappa * moves * rate,
             threshold_correction=added,
         )
+        # The dearest transcript finds all positives and meets all thresholds.
         self._set(cost=self.spent(c, stages))
         self.cut()  # refuse a threshold beyond the clamp now
 
@@ -279,8 +283,9 @@ class SparseVector(Mechanism):
         return Stream(self, entropy)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
+# One unit moves each answer by a step, up or down: the spread is two steps.
+_SPARSE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_SPARSE_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
 CLAIMS = (
     Claim(
         name="SparseVector",
@@ -288,12 +293,18 @@ CLAIMS = (
             "Each transcript, gaps included, is private for what it spent: the thresholds met and the "
             "positives found."
         ),
-        references=_REFERENCES,
+        references=_SPARSE_REFERENCES,
         proof="sparse-vector.md",
         neighbours=(
-            (SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=_EITHER_WAY), (0, 0), (1, -1)),
             (
-                SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=_EITHER_WAY, split=0.25),
+                SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=_SPARSE_EITHER_WAY),
+                (0, 0),
+                (1, -1),
+            ),
+            (
+                SparseVector(
+                    threshold=0, positives=2, epsilon=12, sensitivity=_SPARSE_EITHER_WAY, split=0.25
+                ),
                 (0, 0, 0),
                 (1, -1, -1),
             ),
@@ -316,10 +327,14 @@ CLAIMS = (
             "The same with Laplace noise, with new thresholds after positives, and when answers are asked "
             "again."
         ),
-        references=_REFERENCES,
+        references=_SPARSE_REFERENCES,
         proof="sparse-vector.md",
         neighbours=tuple(
-            (SparseVector(threshold=0, epsilon=epsilon, sensitivity=_EITHER_WAY, **options), (0, 0), (1, -1))
+            (
+                SparseVector(threshold=0, epsilon=epsilon, sensitivity=_SPARSE_EITHER_WAY, **options),
+                (0, 0),
+                (1, -1),
+            )
             for epsilon, options in (
                 (12, {"positives": 1, "noise": "laplace"}),
                 (12, {"positives": 1, "threshold_noise": "laplace"}),

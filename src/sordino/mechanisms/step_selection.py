@@ -32,7 +32,7 @@ from sordino.releases import Choice
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
-_ROOM = 1 << 61  # answers and noise below it add up in 64 bits
+_WORD_ROOM = 1 << 61  # answers and noise below it add up in 64 bits
 
 
 @final
@@ -78,9 +78,13 @@ class StepSelection(Mechanism):
         """Set what follows from the parameters."""
         # A rate a window, not a step: two answers move apart by at most one window, which costs epsilon.
         rate = fit_rate(to_fraction(self.epsilon), "StepSelection", stepped=False)
+        # Noise comes in whole windows, so a window is its scale, whatever epsilon is.
         step = step_for(self.sensitivity, self.sensitivity.spread**2, "StepSelection")
         bound = int(bound_in_steps(self.sensitivity, step, "StepSelection"))
+        # Two answers move apart by the bound if all move one way, else by twice the bound. Flooring keeps
+        # both.
         window = bound if self.sensitivity.monotone else 2 * bound
+        # One level more makes up for a window: it costs one rate, however many answers there are.
         self._set(noise=Geometric(rate), window=window, step=step, cost=Pure(epsilon=rate))
 
     def success(self, answers: Any) -> float:
@@ -150,13 +154,14 @@ def decide(steps: NDArray[np.int64], windows: Steps, window: int) -> Any:
     The numbers of windows may come in rows, shape (..., n).
     """
     # Beyond 64 bits a product would wrap around and change the order: Python integers do not.
-    if windows.dtype == object or window * (int(windows.max()) + 1) >= _ROOM:
+    if windows.dtype == object or window * (int(windows.max()) + 1) >= _WORD_ROOM:
         windows = windows.astype(object)
     return add(steps, windows * window).argmax(axis=-1)
 
 
-_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_TWO_STEPS = Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1)
+# Windows of two steps: of answers that move by a step either way, and of counts that rise by up to two.
+_STEP_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
+_WINDOW_OF_TWO = Sensitivity(bound=2, monotone=True, adjacency="add-remove", step=1)
 CLAIMS = (
     Claim(
         name="StepSelection",
@@ -164,9 +169,9 @@ CLAIMS = (
         references=("yamamoto2024",),
         proof="step-selection.md",
         neighbours=(
-            (StepSelection(epsilon=1, sensitivity=_EITHER_WAY), (0, 0), (-1, 1)),
-            (StepSelection(epsilon=1, sensitivity=_EITHER_WAY), (3, 0, 1), (2, 1, 0)),
-            (StepSelection(epsilon=2, sensitivity=_TWO_STEPS), (0, 0), (0, 2)),
+            (StepSelection(epsilon=1, sensitivity=_STEP_EITHER_WAY), (0, 0), (-1, 1)),
+            (StepSelection(epsilon=1, sensitivity=_STEP_EITHER_WAY), (3, 0, 1), (2, 1, 0)),
+            (StepSelection(epsilon=2, sensitivity=_WINDOW_OF_TWO), (0, 0), (0, 2)),
             (StepSelection(epsilon=1, sensitivity=COUNTING), (1, 0), (1, 1)),
         ),
         tight=True,

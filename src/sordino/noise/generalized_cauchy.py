@@ -24,21 +24,27 @@ from sordino.entropy import Entropy
 
 Floats = NDArray[np.float64]
 
-_TERMS = 24
-_CHUNK = 1 << 17
-_FULL = 2.0**53
-_SMALLEST = 2.0**-960
-_ROUNDS, _PARTS = 6, 64
+# With so many terms the weights of `_series_weights` leave out less than 1e-17.
+_SERIES_TERMS = 24
+# How many proposals are drawn at once: a bound of the memory.
+_PROPOSAL_CHUNK = 1 << 17
+# A word of at least this has as many digits from its first 1 on as a float can hold.
+_FULL_DIGITS = 2.0**53
+# Smaller uniform numbers are taken for this one, with a probability of about 2^-960.
+_SMALLEST_UNIFORM = 2.0**-960
+# The peak of the hazard is searched on six grids, each within three cells of the one before.
+_PEAK_ROUNDS, _PEAK_PARTS = 6, 64
 
 
-def _power(value: Any) -> Fraction | None:
+def _convert_gamma(value: Any) -> Fraction | None:
+    """Return a number from 1.1 to 100 as a fraction, else None."""
     number = exact(value)
     return number if number is not None and Fraction(11, 10) <= number <= 100 else None
 
 
 GAMMA = Constraint(
     "a number from 1.1 to 100",
-    _power,
+    _convert_gamma,
     (4, 2, 1.5),
     (1, 0, -2, 1.05, 101, math.nan, math.inf, "4", None, True),
 )
@@ -88,7 +94,8 @@ class GeneralizedCauchy:
     def pdf(self, z: Any) -> Any:
         """Density of the magnitude."""
         z = np.asarray(z, dtype=np.float64)
-        small = _powers(z, self._g)
+        # Above 1 density and 1 are both divided by z^gamma, which could overflow.
+        small = _small_powers(z, self._g)
         return np.where(z < 0, 0.0, self.peak * np.where(z <= 1, 1.0, small) / (1 + small))
 
     def cdf(self, z: Any) -> Any:
@@ -111,6 +118,7 @@ class GeneralizedCauchy:
     def tail(self, z: Any) -> tuple[Any, Any]:
         """Return survival function and hazard, z >= 0; the hazard also where its parts leave the floats."""
         z = np.asarray(z, dtype=np.float64)
+        # Beyond 1 the powers of z cancel in density over survival function: (1 + t) z times the sum is left.
         small, near, far, outer = self._parts(z)
         return np.where(z > 1, far, 1 - near), 1 / (
             (1 + small) * np.where(z > 1, z * outer, (1 - near) / self.peak)
@@ -120,10 +128,10 @@ class GeneralizedCauchy:
         """Return t, the cdf below 1, the survival function above 1, and the sum of the latter.
 
         t is z^gamma below 1 and z^-gamma above. Cdf and survival function are sums in t, which alternate and
-        converge at once (`_weights`).
+        converge at once (`_series_weights`).
         """
-        small = _powers(z, self._g)
-        inner, outer = _alternating(small, self._g, 1.0, self._g - 1)
+        small = _small_powers(z, self._g)
+        inner, outer = _alternating_sums(small, self._g, 1.0, self._g - 1)
         near, far = (
             self.peak * np.clip(z, 0.0, 1.0) * inner,
             self.peak * np.maximum(z, 1.0) ** (1 - self._g) * outer,
@@ -134,13 +142,13 @@ class GeneralizedCauchy:
     def hazard_peak(self) -> tuple[float, float]:
         """Two places between which the hazard is largest."""
         low, high = 0.0, (self._g - 1) ** (1 / self._g)
-        for _ in range(_ROUNDS):
-            z = np.linspace(low, high, _PARTS + 1)
+        for _ in range(_PEAK_ROUNDS):
+            z = np.linspace(low, high, _PEAK_PARTS + 1)
             # True up to the peak, and nowhere beyond.
             rises = self.hazard(z) > self._g * z ** (self._g - 1) / (1 + z**self._g)
             last = int(rises.sum()) - 1
             # One more on each side, as rounding may sway the comparison.
-            low, high = float(z[max(0, last - 1)]), float(z[min(_PARTS, last + 2)])
+            low, high = float(z[max(0, last - 1)]), float(z[min(_PEAK_PARTS, last + 2)])
         return low, high
 
     @cached_property
@@ -155,7 +163,8 @@ class GeneralizedCauchy:
         drawn = np.empty(n)
         filled = 0
         while filled < n:
-            taken = self._proposed(min(_CHUNK, math.ceil((n - filled) / self._taken) + 8), entropy)[
+            # As many as are needed on average, and a few more.
+            taken = self._proposed(min(_PROPOSAL_CHUNK, math.ceil((n - filled) / self._taken) + 8), entropy)[
                 : n - filled
             ]
             drawn[filled : filled + taken.size] = taken
@@ -165,6 +174,7 @@ class GeneralizedCauchy:
     def sample_signed(self, n: int, entropy: Entropy) -> Floats:
         """Return `n` independent draws of Z, shape (n,): magnitudes with fair signs."""
         magnitudes = self.sample(n, entropy)
+        # The first digit of a fresh word is the sign: fair, and independent of the magnitude.
         return np.where(entropy.words(n) >> 63 == 0, magnitudes, -magnitudes)
 
     @property
@@ -179,13 +189,17 @@ class GeneralizedCauchy:
         z^-gamma)(gamma - 1)/gamma. It is taken with probability 1/(1 + t), where t = z^gamma below 1 and t =
         z^-gamma = U/z above.
         """
+        # Of each proposal: where it is, on which side of 1, and whether it is taken. All three are
+        # independent.
         u = uniform(n, entropy)
         words = entropy.words(2 * n).astype(np.float64) * 2.0**-64
+        # The part below 1 weighs (gamma - 1)/gamma.
         inner = words[:n] * self._g < self._g - 1
         z = u.copy()
         outer = np.flatnonzero(~inner)
         z[outer] = u[outer] ** (-1 / (self._g - 1))
         t = np.where(inner, u, 0.0) ** self._g
+        # Above 1 t = z^-gamma is U/z, without another power.
         t[outer] = u[outer] / z[outer]
         return z[words[n:] * (1 + t) < 1]
 
@@ -198,16 +212,17 @@ def uniform(n: int, entropy: Entropy) -> Floats:
     scale = 2.0**-64
     found = entropy.words(n).astype(np.float64) * scale
     # These have at most 53 digits from their first 1 on, and get the next word as well.
-    short = np.flatnonzero(found < _FULL * scale)
-    while short.size and scale > _SMALLEST:
+    short = np.flatnonzero(found < _FULL_DIGITS * scale)
+    while short.size and scale > _SMALLEST_UNIFORM:
         known = scale
         scale *= 2.0**-64
         found[short] += entropy.words(short.size) * scale
-        short = short[found[short] < _FULL * scale] if known > _SMALLEST else short[:0]
-    return np.maximum(found, _SMALLEST)
+        short = short[found[short] < _FULL_DIGITS * scale] if known > _SMALLEST_UNIFORM else short[:0]
+    # Never 0, because negative powers of it are taken.
+    return np.maximum(found, _SMALLEST_UNIFORM)
 
 
-def _powers(z: Floats, gamma: float) -> Floats:
+def _small_powers(z: Floats, gamma: float) -> Floats:
     """Return z^gamma where z is at most 1, z^-gamma above: between 0 and 1."""
     size = np.maximum(z, 0.0)
     with np.errstate(divide="ignore"):
@@ -215,27 +230,32 @@ def _powers(z: Floats, gamma: float) -> Floats:
     return small
 
 
-def _weights() -> Floats:
+def _series_weights() -> Floats:
     """Return the weights of the alternating sum.
 
     It errs by less than 1/T_24(3) < 1e-17 of its value, T a Chebyshev polynomial.
     """
     d, before = Fraction(3), Fraction(1)
-    for _ in range(_TERMS - 1):
+    # d becomes T_24(3), by T_(k+1)(3) = 6 T_k(3) - T_(k-1)(3).
+    for _ in range(_SERIES_TERMS - 1):
         d, before = 6 * d - before, d
+    # In fractions, so that each weight is rounded once.
     b, c = Fraction(-1), -d
     weights = []
-    for k in range(_TERMS):
+    for k in range(_SERIES_TERMS):
         c = b - c
         weights.append(float(c / d))
-        b *= Fraction(2 * (k + _TERMS) * (k - _TERMS), (2 * k + 1) * (k + 1))
+        b *= Fraction(2 * (k + _SERIES_TERMS) * (k - _SERIES_TERMS), (2 * k + 1) * (k + 1))
     return np.array(weights)
 
 
-_WEIGHTS = _weights()
+_SERIES_WEIGHTS = _series_weights()
 
 
-def _alternating(t: Floats, gamma: float, *starts: float) -> list[Floats]:
+def _alternating_sums(t: Floats, gamma: float, *starts: float) -> list[Floats]:
     """Return for each start the sum over k of (-t)^k/(gamma k + start), 0 <= t <= 1."""
-    powers = np.vander(t.ravel(), _TERMS, increasing=True)
-    return [(powers @ (_WEIGHTS / (gamma * np.arange(_TERMS) + start))).reshape(t.shape) for start in starts]
+    powers = np.vander(t.ravel(), _SERIES_TERMS, increasing=True)
+    return [
+        (powers @ (_SERIES_WEIGHTS / (gamma * np.arange(_SERIES_TERMS) + start))).reshape(t.shape)
+        for start in starts
+    ]

@@ -22,8 +22,9 @@ from sordino.grid import Steps
 from sordino.noise.probability import Enclosure, Probability, exp_bounds
 from sordino.noise.samplers.bernoulli import below, bernoulli
 
-_CHUNK = 1 << 15
-_HIGH = 8  # the digits from rate * 2^L >= 8 on are drawn together: all 0 but once in 2,981 draws
+# Bounds the memory of one call: each digit takes a row of words.
+_DRAWS_AT_ONCE = 1 << 15
+_HIGH_RATE = 8  # the digits from rate * 2^L >= 8 on are drawn together: all 0 but once in 2,981 draws
 _WORD_LIMIT = 1 << 61  # twice as much fits: the difference of two draws, each with an answer
 
 
@@ -48,6 +49,7 @@ class Geometric:
     def pmf(self, x: Any) -> Any:
         """Probability of exactly `x`."""
         x = np.asarray(x)
+        # The exponential of a negative number could overflow, though `where` drops it.
         return np.where(
             x < 0, 0.0, -np.expm1(-float(self.rate)) * np.exp(-float(self.rate) * np.maximum(x, 0))
         )
@@ -64,10 +66,12 @@ class Geometric:
 
     def quantile(self, p: float) -> int:
         """Return the smallest `x` with cdf(x) >= p."""
+        # Solves 1 - e^(-rate (x + 1)) >= p for x.
         return max(0, math.ceil(-math.log1p(-p) / float(self.rate)) - 1)
 
     def at_least(self, h: int) -> Enclosure:
         """Return the probability of `h` or more, as certified bounds."""
+        # Noise is never below 0: there the probability is that of e^0, 1.
         return lambda digits: exp_bounds(self.rate * max(h, 0), digits)
 
     def sample(self, n: int, entropy: Entropy) -> Steps:
@@ -75,12 +79,13 @@ class Geometric:
 
         They are int64, or Python integers if one passes 2^61 (probability below n e^(-2^21)).
         """
-        level = max(0, math.ceil(math.log2(_HIGH / self.rate))) if self.rate < _HIGH else 0
-        digits, carry = _digits(self.rate, level)
+        # From this digit on rate * 2^level is at least 8: a carry comes with probability e^-8 at most.
+        level = max(0, math.ceil(math.log2(_HIGH_RATE / self.rate))) if self.rate < _HIGH_RATE else 0
+        digits, carry = _digit_chances(self.rate, level)
         drawn = np.zeros(n, dtype=np.int64)
         risen = [
-            start + _draw(drawn[start : start + _CHUNK], digits, carry, entropy)
-            for start in range(0, n, _CHUNK)
+            start + _draw_low_digits(drawn[start : start + _DRAWS_AT_ONCE], digits, carry, entropy)
+            for start in range(0, n, _DRAWS_AT_ONCE)
         ]
         high = np.concatenate(risen) if risen else np.zeros(0, dtype=np.intp)
         return self._raised(drawn, high, level, entropy) if high.size else drawn
@@ -90,8 +95,10 @@ class Geometric:
 
         They are one more than a geometric variable of rate * 2^level.
         """
+        # A carry says that the part above is at least 1. It is geometric, so each further 1 has the same
+        # chance.
         above = np.ones(high.size, dtype=np.int64)
-        _, carry = _digits(self.rate, level)
+        _, carry = _digit_chances(self.rate, level)
         going = np.arange(high.size)
         while going.size:  # each further carry comes with probability at most e^-8
             going = going[bernoulli(carry, going.size, entropy)]
@@ -104,17 +111,19 @@ class Geometric:
 
 
 @lru_cache(maxsize=1024)
-def _digits(rate: Fraction, level: int) -> tuple[tuple[Probability, ...], Probability]:
+def _digit_chances(rate: Fraction, level: int) -> tuple[tuple[Probability, ...], Probability]:
     """Return the probabilities that the digits below `level` are 1, and that of a carry to those above."""
     return tuple(Probability.logistic(rate * (1 << i)) for i in range(level)), Probability.exp(
         rate * (1 << level)
     )
 
 
-def _draw(out: Any, digits: tuple[Probability, ...], carry: Probability, entropy: Entropy) -> Any:
+def _draw_low_digits(out: Any, digits: tuple[Probability, ...], carry: Probability, entropy: Entropy) -> Any:
     """Write the low digits of each draw into `out` and return the positions where a higher digit is 1."""
     n = out.size
+    # Four digits of 16 bits come from one word, so a row has a multiple of four.
     stride = -(-n // 4) * 4
+    # A row of fresh words for each digit and one for the carry: the digits are independent of each other.
     words = (
         entropy.words((len(digits) + 1) * stride // 4).view(np.uint16).reshape(len(digits) + 1, stride)[:, :n]
     )

@@ -23,6 +23,7 @@ def contexts(digits: int) -> tuple[Context, Context]:
 
     Exponents are practically unlimited.
     """
+    # Nothing is trapped: an underflow is a value here, not an error.
     down = Context(prec=digits, rounding=ROUND_FLOOR, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
     up = down.copy()
     up.rounding = ROUND_CEILING
@@ -65,12 +66,12 @@ class Probability:
     @classmethod
     def exp(cls, x: Fraction) -> Probability:
         """Return e^-x for a rational x >= 0."""
-        return _exp(x)
+        return _exp_probability(x)
 
     @classmethod
     def logistic(cls, x: Fraction) -> Probability:
         """Return 1/(1 + e^x) for a rational x >= 0."""
-        return _logistic(x)
+        return _logistic_probability(x)
 
     def bits(self, b: int) -> int:
         """Return floor(p * 2^b), exactly; `b` >= 1, and p = 1 gives 2^b."""
@@ -90,19 +91,24 @@ class Probability:
         # 31/100 decimal digits are more than one binary digit; 20 more make a second round rare.
         digits = b * 31 // 100 + 20
         while True:
+            # With so many digits a bound times 2^b is exact.
             down, up = contexts(digits + b * 31 // 100 + 5)
             low, high = self._enclosure(digits)
             scale = Decimal(1 << b)
             floor_low = int(down.multiply(low, scale).to_integral_value(ROUND_FLOOR))
+            # Both ends have the same first digits, hence so has the number between them.
             if floor_low == int(up.multiply(high, scale).to_integral_value(ROUND_FLOOR)):
                 return max(floor_low, 0)
             if low == high:  # a terminating number: the enclosure is exact
                 return floor_low
+            # The bounds lie on two sides of a whole number: tighter ones decide.
             digits *= 2
 
 
 @lru_cache(maxsize=4096)
-def _exp(x: Fraction) -> Probability:
+def _exp_probability(x: Fraction) -> Probability:
+    """Return e^-x, x >= 0: the same object for the same x, so that digits are computed once."""
+    # Bounds of e^0 = 1 would never agree on its digits: one of them lies below 1.
     return (
         Probability(lambda digits: exp_bounds(x, digits))
         if x
@@ -111,7 +117,8 @@ def _exp(x: Fraction) -> Probability:
 
 
 @lru_cache(maxsize=4096)
-def _logistic(x: Fraction) -> Probability:
+def _logistic_probability(x: Fraction) -> Probability:
+    """Return 1/(1 + e^x), x >= 0: the same object for the same x, so that digits are computed once."""
     return (
         Probability(lambda digits: logistic_bounds(x, digits))
         if x

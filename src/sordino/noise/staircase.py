@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sordino.entropy import Entropy
 from sordino.grid import Steps
-from sordino.noise.discrete_laplace import _coins
+from sordino.noise.discrete_laplace import _fair_coins
 from sordino.noise.geometric import Geometric
 from sordino.noise.probability import Bounds, Probability, contexts, exp_bounds
 from sordino.noise.samplers.bernoulli import bernoulli
@@ -45,10 +45,13 @@ class Staircase:
 
     @property
     def _ratio(self) -> float:
+        """The factor r = e^-rate from one period to the next."""
         return math.exp(-self.rate)
 
     @property
     def _rest(self) -> float:
+        """1 - r."""
+        # 1 - r by `expm1`: at small rates the difference would lose its digits.
         return -math.expm1(-self.rate)
 
     @property
@@ -60,10 +63,14 @@ class Staircase:
     def variance(self) -> float:
         """Variance, in steps squared."""
         r, rest, n = self._ratio, self._rest, float(self.period)
+        # Sums of i^k over one period, with weight 1 below `flat` and r from there on.
         zeroth, first, second = (
-            _sum(k, self.flat) + r * (_sum(k, self.period) - _sum(k, self.flat)) for k in (0, 1, 2)
+            _sum_of_powers(k, self.flat) + r * (_sum_of_powers(k, self.period) - _sum_of_powers(k, self.flat))
+            for k in (0, 1, 2)
         )
+        # (n p + i)^2, multiplied out and summed over all periods p with weight r^p.
         sums = n**2 * zeroth * r * (1 + r) / rest**3 + 2 * n * first * r / rest**2 + second / rest
+        # Twice for the two signs; the magnitude 0 adds nothing.
         return 2 * sums / self._whole
 
     def pmf(self, x: Any) -> Any:
@@ -77,6 +84,7 @@ class Staircase:
 
     def cdf(self, x: Any) -> Any:
         """Probability of at most `x`."""
+        # By symmetry: at most x is as likely as at least -x.
         return self.sf(-1 - np.asarray(x))
 
     def sf(self, x: Any) -> Any:
@@ -89,6 +97,7 @@ class Staircase:
     def _tail(self, least: NDArray[Any]) -> NDArray[Any]:
         """Return the probability of at least this, from 1 on."""
         r, s = self._ratio, least % self.period
+        # What is left of this period, and then all periods beyond.
         here = np.maximum(self.flat - s, 0) + r * (self.period - np.maximum(s, self.flat))
         beyond = r * (self.flat + (self.period - self.flat) * r) / self._rest
         tail: NDArray[Any] = (
@@ -98,6 +107,7 @@ class Staircase:
 
     def quantile(self, p: float) -> int:
         """Return the smallest `x` with cdf(x) >= p."""
+        # Doubled until the quantile lies between -high and high.
         high = 1
         while float(self.cdf(high)) < p or float(self.cdf(-high)) >= p:
             high *= 2
@@ -110,12 +120,13 @@ class Staircase:
     def sample(self, n: int, entropy: Entropy) -> Steps:
         """Return `n` independent draws, shape (n,)."""
         drawn = self._magnitudes(n, entropy)
-        minus = _coins(n, entropy)
+        minus = _fair_coins(n, entropy)
         # 0 would come with both signs, and twice as often as it should.
         again = np.flatnonzero(minus & (drawn == 0))
         drawn = np.where(minus, -drawn, drawn)
         while again.size:
-            redrawn, minus = self._magnitudes(again.size, entropy), _coins(again.size, entropy)
+            redrawn, minus = self._magnitudes(again.size, entropy), _fair_coins(again.size, entropy)
+            # A new draw may need more than 64 bits where none of the first did.
             if redrawn.dtype == object:
                 drawn = drawn.astype(object)
             drawn[again] = np.where(minus, -redrawn, redrawn)
@@ -126,9 +137,12 @@ class Staircase:
         """Return draws with weights r^level on 0, 1, 2, ...: periods, then a place below `flat` or above."""
         periods = Geometric(self.rate).sample(n, entropy)
         place = uniform_below(self.flat, n, entropy)
+        # Without a lower step there is no coin to throw.
         if self.flat < self.period:
             lower = self.flat + uniform_below(self.period - self.flat, n, entropy)
-            place = np.where(bernoulli(_lower(self.rate, self.period, self.flat), n, entropy), lower, place)
+            place = np.where(
+                bernoulli(_lower_step_chance(self.rate, self.period, self.flat), n, entropy), lower, place
+            )
         # Python integers, so that nothing is cut where 64 bits would not do.
         if n and int(periods.max()) > (1 << 61) // self.period:
             periods = periods.astype(object)
@@ -136,7 +150,7 @@ class Staircase:
 
 
 @lru_cache(maxsize=256)
-def _lower(rate: Fraction, period: int, flat: int) -> Probability:
+def _lower_step_chance(rate: Fraction, period: int, flat: int) -> Probability:
     """Return the probability of a place above `flat`.
 
     It is (period - flat) r / (flat + (period - flat) r), rising with r.
@@ -145,6 +159,7 @@ def _lower(rate: Fraction, period: int, flat: int) -> Probability:
     def bounds(digits: int) -> Bounds:
         down, up = contexts(digits)
         low, high = exp_bounds(rate, digits)
+        # x/(flat + x) rises with x, so the lower bound of r gives the lower bound of the probability.
         low, high = down.multiply(period - flat, low), up.multiply(period - flat, high)
         return down.divide(low, up.add(flat, low)), up.divide(high, down.add(flat, high))
 
@@ -155,6 +170,7 @@ def best_flat(rate: Fraction, period: int) -> int:
     """Return the `flat` with the least variance, which falls and then rises in it."""
     low, high = 1, period
     while high - low > 2:
+        # The variance falls and then rises: the third next to the worse of two places is cut off.
         third = (high - low) // 3
         if Staircase(rate, period, low + third).variance <= Staircase(rate, period, high - third).variance:
             high -= third
@@ -163,6 +179,6 @@ def best_flat(rate: Fraction, period: int) -> int:
     return min(range(low, high + 1), key=lambda flat: Staircase(rate, period, flat).variance)
 
 
-def _sum(power: int, n: int) -> float:
+def _sum_of_powers(power: int, n: int) -> float:
     """Return the sum of i^power over i < n, power 0, 1 or 2."""
     return float((n, n * (n - 1) // 2, n * (n - 1) * (2 * n - 1) // 6)[power])

@@ -77,6 +77,7 @@ class Perturbation:
         height, turns = self.peak - self.floor, np.arange(self.width)
         if self.activation == "rectangle":
             return read_only(np.full(self.width, height))
+        # A triangle is whole from the start: no float shapes it.
         if self.activation == "triangle":
             return read_only(
                 np.array(
@@ -87,6 +88,7 @@ class Perturbation:
                 )
             )
         arch = np.floor(height * np.sin(np.pi * (turns + 0.5) / self.width)).astype(np.int64)
+        # The smaller of two mirror images, because floats need not come out symmetric.
         return read_only(np.clip(np.minimum(arch, arch[::-1]), 0, height))
 
     @cached_property
@@ -116,11 +118,13 @@ class Perturbation:
         """Return the weights of the outputs -reach..reach for input `c`."""
         found = self.base.copy()
         start = c + self.inputs
+        # The bump fits over every input, so the total is the same for all of them.
         found[start : start + self.width] += self.bump
         return [int(weight) for weight in found]
 
     @cached_property
     def _edges(self) -> Cells:
+        """The running sums of the weights of base and bump."""
         return read_only(np.cumsum(np.concatenate([self.base, self.bump])))
 
     def decide(self, inputs: Cells, turns: Cells) -> Cells:
@@ -138,6 +142,7 @@ class Perturbation:
             return np.where(
                 above < 0, turns // self.floor - self.reach, start + above // (self.peak - self.floor)
             )
+        # Looked up in running sums, an output is met as often as it weighs.
         place = np.searchsorted(self._edges, turns, side="right")
         return np.where(place < outputs, place - self.reach, start + place - outputs)
 
@@ -171,6 +176,7 @@ class TwoPoints:
 
     def weights(self, c: int) -> list[int]:
         """Return the weights of -1 and 1 for input `c`."""
+        # Linear in the input, from `floor` at one end to `peak` at the other: so is the mean.
         up = self.peak * (self.inputs + c) + self.floor * (self.inputs - c)
         return [self.total - up, up]
 

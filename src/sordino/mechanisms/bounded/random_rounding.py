@@ -22,8 +22,8 @@ from sordino.grid import number_of
 
 _WORD = 1 << 64
 # Sixteen times what a subtraction, a division, an addition and their rounded ends can be off.
-_ROUNDED = 2.0**-49
-_DIGITS = 5000  # a decimal with an exponent beyond this is 0 or lies beyond every end
+_PLACE_ERROR = 2.0**-49
+_ANSWER_EXPONENT_LIMIT = 5000  # a decimal with an exponent beyond this is 0 or lies beyond every end
 
 Variance = TypeVar("Variance", float, Fraction)
 
@@ -37,10 +37,13 @@ def round_at_random(
     """
     flat = array.ravel()
     words = entropy.words(flat.size)
+    # Python's own numbers may be no floats at all: fractions decide about each.
     if flat.dtype == object:
         found, close = np.zeros(flat.size, dtype=np.int64), np.arange(flat.size)
     else:
-        found, close = _proposed(flat, words, (float(low), float(low + cells * step)), float(step), cells)
+        found, close = _propose_rounding(
+            flat, words, (float(low), float(low + cells * step)), float(step), cells
+        )
     # Where floats do not decide, fractions do. They use the same word, the first digits of the same U.
     for i in close.tolist():
         place = max(
@@ -67,19 +70,20 @@ def largest_between(here: Variance, there: Variance) -> Variance:
     return between(here, there, min(max((1 + there - here) / 2, kind(0)), kind(1)))
 
 
-def _proposed(
+def _propose_rounding(
     values: NDArray[Any], words: NDArray[np.uint64], ends: tuple[float, float], step: float, cells: int
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """Return floor(p + U) in floats, and the positions where floats do not decide.
 
     There p + U is too close to a whole number.
     """
+    # Infinities and NaN come through without a warning, which would tell that they are there.
     with np.errstate(all="ignore"):
         # Rounding keeps the order, and what is rounded is within the band or beyond an end.
         wide = values.astype(np.float64)
         inside = np.clip(np.where(np.isnan(wide), -np.inf, wide), *ends)
         sums = (inside - ends[0]) / step + words.astype(np.float64) * 2.0**-64
-        band = _ROUNDED * (max(map(abs, ends)) / step + cells + 1)
+        band = _PLACE_ERROR * (max(map(abs, ends)) / step + cells + 1)
         nearest = np.rint(sums)
         # A comparison with NaN is false, so that one would count as close.
         close = np.flatnonzero(~(np.abs(sums - nearest) > band))
@@ -96,7 +100,7 @@ def number(value: Any, low: Fraction, high: Fraction) -> Fraction:
     if math.isinf(exact):
         return high if exact > 0 else low
     # Written out as a fraction it would have as many digits as its exponent says.
-    if isinstance(exact, Decimal) and exact and abs(exact.adjusted()) > _DIGITS:
+    if isinstance(exact, Decimal) and exact and abs(exact.adjusted()) > _ANSWER_EXPONENT_LIMIT:
         return Fraction(0) if exact.adjusted() < 0 else high if exact > 0 else low
     return Fraction(*exact.as_integer_ratio())
 
@@ -109,6 +113,7 @@ def reaches(word: int, least: Fraction, entropy: Entropy) -> bool:
     while True:
         least *= _WORD
         digits = math.floor(least)
+        # The first digits that differ decide, and so does a `least` that has no digits left.
         if word != digits or least == digits:
             return word >= digits
         least -= digits

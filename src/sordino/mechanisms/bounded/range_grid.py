@@ -26,7 +26,8 @@ from sordino.mechanisms.bounded.perturbation import Cells
 from sordino.mechanisms.bounded.random_rounding import round_at_random
 from sordino.sensitivity import Sensitivity
 
-_FARTHEST = 1 << 900
+# Ends beyond this, or a range below its inverse, might leave the floats.
+_RANGE_LIMIT = 1 << 900
 
 
 class CellNoise(Protocol):
@@ -112,6 +113,7 @@ class RangeGrid:
     @cached_property
     def standard_error(self) -> float:
         """The largest standard deviation of a release, in the unit of the values."""
+        # The largest over the range: the one at the value would tell where the value lies.
         return math.sqrt(self.noise.largest_variance) * float(self.step)
 
     def variance(self, at: Any, owner: str) -> float:
@@ -133,6 +135,7 @@ class RangeGrid:
         part, here = place - whole, self.noise.law(whole - self.noise.inputs)
         if not part:
             return here
+        # Rounding at random mixes the laws of the two next inputs.
         return [
             (1 - part) * p + part * q
             for p, q in zip(here, self.noise.law(whole + 1 - self.noise.inputs), strict=True)
@@ -153,8 +156,11 @@ class RangeGrid:
         return self._drawn(np.atleast_1d(as_array(values, owner)), entropy), self.standard_error
 
     def _drawn(self, array: NDArray[Any], entropy: Entropy) -> NDArray[np.float64]:
+        """Return one release for each value of an array, shape (n,)."""
         inputs = self.noise.inputs
+        # Cells are counted from the lower end, inputs from the middle.
         cells = round_at_random(array, self.low, self.step, 2 * inputs, entropy) - inputs
+        # Looked up in the public list, so that nothing else can come out.
         released: NDArray[np.float64] = self.outputs[self.noise.sample(cells, entropy)]
         return released
 
@@ -167,7 +173,7 @@ def check_range(lower: Number, upper: Number, sensitivity: Sensitivity | None, o
     low, high = to_fraction(lower), to_fraction(upper)
     if high <= low:
         raise InvalidParameter(f"{owner}.upper must be above lower, {shown(low)}; got {shown(high)}.")
-    if max(abs(low), abs(high)) > _FARTHEST or (high - low) * _FARTHEST < 1:
+    if max(abs(low), abs(high)) > _RANGE_LIMIT or (high - low) * _RANGE_LIMIT < 1:
         raise InvalidParameter(
             f"{owner} needs a range within 2^900, at least 2^-900 wide. Change the unit of the values."
         )

@@ -34,6 +34,7 @@ class Ahead:
             # Hours may have passed since the last block, and copies of this memory may have been made.
             renew(self._entropy)
             drawn = self._law.sample(self._size, self._entropy)
+            # A view of the array itself, so that wiping it leaves no other copy.
             self._block = drawn.tolist() if drawn.dtype == object else drawn.data
             self._at, self._size = 0, min(2 * self._size, self._most)
         at = self._at

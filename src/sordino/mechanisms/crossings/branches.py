@@ -23,7 +23,7 @@ from sordino.sensitivity import Sensitivity
 
 Noise = Geometric | DiscreteLaplace
 LAWS: dict[str, type[Geometric | DiscreteLaplace]] = {"exponential": Geometric, "laplace": DiscreteLaplace}
-_MOST = 32  # branches; a branch has at most 2^32 tokens
+_MOST_BRANCHES = 32  # branches; a branch has at most 2^32 tokens
 
 
 def family_of(noise: Any) -> Family:
@@ -32,23 +32,27 @@ def family_of(noise: Any) -> Family:
     return family
 
 
-def _tokens(value: Any) -> tuple[int, ...] | None:
+def _convert_branches(value: Any) -> tuple[int, ...] | None:
     """Return the tokens of each branch, or None if the value does not name any.
 
     They are 1, 2, 4, ... for a number of branches, else as they are given, if they rise.
     """
     if isinstance(value, list | tuple):
+        # Rising prices: the branches that can be paid for are then always the first ones.
         listed = tuple(COUNT.convert(each) for each in value)
         rising = listed and None not in listed and all(a < b for a, b in pairwise(listed))
-        return listed if rising and listed[-1] <= 1 << _MOST and len(listed) <= _MOST else None
+        return (
+            listed if rising and listed[-1] <= 1 << _MOST_BRANCHES and len(listed) <= _MOST_BRANCHES else None
+        )
     count = COUNT.convert(value)
-    return tuple(1 << j for j in range(count)) if count is not None and count <= _MOST else None
+    # Each branch costs half as much as the next.
+    return tuple(1 << j for j in range(count)) if count is not None and count <= _MOST_BRANCHES else None
 
 
 BRANCHES = Constraint(
-    f"a whole number from 1 to {_MOST}, or rising whole numbers of tokens up to 2^{_MOST}, one for each "
-    "branch",
-    _tokens,
+    f"a whole number from 1 to {_MOST_BRANCHES}, or rising whole numbers of tokens up to 2^{_MOST_BRANCHES}, "
+    "one for each branch",
+    _convert_branches,
     (1, 2, 5, (1, 3)),
     (0, -1, 1.5, True, None, 33, (), (2, 1), (1, 1), (0, 1), ("1",)),
 )
@@ -158,6 +162,7 @@ def divided(
     InvalidParameter
         If there is no grid, or no noise, for such a budget.
     """
+    # Answers that move both ways have twice the spread, and the questions pay for it.
     bound, kappa = POSITIVE("Sensitivity.bound", sensitivity.bound), 1 if sensitivity.monotone else 2
     scale = min(bound * stages / (budget * share), kappa * bound * positives / (budget * (1 - share)))
     # The smaller of the scales of threshold and questions chooses the grid: fine enough for both.
@@ -203,6 +208,7 @@ def far(law: Noise, last: Noise) -> int:
 def checked_boundaries(name: str, boundaries: Any, n: int) -> tuple[Fraction, ...]:
     """Return the boundaries exactly, if they are n finite numbers that do not rise."""
     listed = [exact(value) for value in boundaries] if isinstance(boundaries, list | tuple) else []
+    # What is no finite number has no exact value: then too few are left.
     found = tuple(value for value in listed if value is not None)
     if len(listed) != n or len(found) != n or any(a < b for a, b in pairwise(found)):
         raise InvalidParameter(

@@ -15,7 +15,8 @@ from typing import Literal
 
 Family = Literal["exponential", "laplace"]
 
-_GOLDEN = (math.sqrt(5) - 1) / 2
+# Sections in this ratio let each step of the search reuse one of its two values.
+_GOLDEN_SECTION = (math.sqrt(5) - 1) / 2
 # A Laplace variable is an exponential one of random sign.
 _SIGNS: dict[str, tuple[int, ...]] = {"exponential": (1,), "laplace": (1, -1)}
 
@@ -27,32 +28,35 @@ def reaches(z: float, query: tuple[Family, float], threshold: tuple[Family, floa
     at a time.
     """
     (x, s), (y, b) = query, threshold
-    terms = [_reaches(z, s * i, b * j) for i in _SIGNS[x] for j in _SIGNS[y]]
+    terms = [_tail_of_difference(z, s * i, b * j) for i in _SIGNS[x] for j in _SIGNS[y]]
     return math.fsum(terms) / len(terms)
 
 
 def stays(z: float, query: tuple[Family, float], threshold: tuple[Family, float]) -> float:
     """Return P(X - Y < z): the same with all signs turned, so that small probabilities keep their digits."""
     (x, s), (y, b) = query, threshold
-    terms = [_reaches(-z, -s * i, -b * j) for i in _SIGNS[x] for j in _SIGNS[y]]
+    terms = [_tail_of_difference(-z, -s * i, -b * j) for i in _SIGNS[x] for j in _SIGNS[y]]
     return math.fsum(terms) / len(terms)
 
 
-def _reaches(z: float, s: float, b: float) -> float:
+def _tail_of_difference(z: float, s: float, b: float) -> float:
     """Return P(E - F >= z), where E / s and F / b are standard exponential.
 
     A scale below 0 changes the sign of its variable.
     """
+    # Both parts are negative: minus the sum of two exponential variables.
     if s < 0 < b:
-        return 1 - _sum_reaches(-z, -s, b)
+        return 1 - _tail_of_sum(-z, -s, b)
+    # Both parts are positive: their sum.
     if b < 0 < s:
-        return _sum_reaches(z, s, -b)
+        return _tail_of_sum(z, s, -b)
     if s < 0:  # F' - E' of the turned ones
         s, b = -b, -s
+    # A difference has exponential tails on both sides, each with the scale of its own variable.
     return s / (s + b) * math.exp(-z / s) if z >= 0 else 1 - b / (s + b) * math.exp(z / b)
 
 
-def _sum_reaches(z: float, s: float, b: float) -> float:
+def _tail_of_sum(z: float, s: float, b: float) -> float:
     """Return P(E + F >= z) for exponential variables of scales s and b, equal or not."""
     if z <= 0:
         return 1.0
@@ -93,26 +97,29 @@ def best_correction(
             return crossing - margin
     else:
         goal = -math.log(run + 1)
-        crossing = _root(lambda z: math.log(reaches(z, query, threshold)) - goal, scale)
+        crossing = _find_root(lambda z: math.log(reaches(z, query, threshold)) - goal, scale)
         if margin == 0:
             return crossing
 
     def value(r: float) -> float:
         below, above = stays(r + margin, query, threshold), reaches(r - margin, query, threshold)
+        # As a logarithm, so that a long run does not underflow.
         return run * math.log(below) + math.log(above) if below > 0 and above > 0 else -math.inf
 
     return highest(value, -margin - 9 * scale, max(crossing, 0.0) + margin + scale)
 
 
-def _root(falling: Callable[[float], float], scale: float) -> float:
+def _find_root(falling: Callable[[float], float], scale: float) -> float:
     """Return where a falling function is 0, to the last digits."""
     low = high = 0.0
+    # Outward, twice as far each time, until the root lies between.
     while falling(low) < 0:
         low = 2 * low - scale
     while falling(high) > 0:
         high = 2 * high + scale
     while True:
         middle = (low + high) / 2
+        # No float lies between the two: these are the last digits.
         if not low < middle < high:
             return middle
         low, high = (middle, high) if falling(middle) > 0 else (low, middle)
@@ -121,15 +128,16 @@ def _root(falling: Callable[[float], float], scale: float) -> float:
 def highest(value: Callable[[float], float], low: float, high: float, tolerance: float = 1e-9) -> float:
     """Return where a function that rises and then falls is highest, by golden sections."""
     width = tolerance * (high - low)
-    a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    a, b = high - _GOLDEN_SECTION * (high - low), low + _GOLDEN_SECTION * (high - low)
     at_a, at_b = value(a), value(b)
     while high - low > width:
+        # Where both values are -inf the search moves to the right.
         if at_a >= at_b and not at_a == at_b == -math.inf:
             high, b, at_b = b, a, at_a
-            a = high - _GOLDEN * (high - low)
+            a = high - _GOLDEN_SECTION * (high - low)
             at_a = value(a)
         else:
             low, a, at_a = a, b, at_b
-            b = low + _GOLDEN * (high - low)
+            b = low + _GOLDEN_SECTION * (high - low)
             at_b = value(b)
     return (low + high) / 2

@@ -23,7 +23,7 @@ from sordino.noise import Sampler
 from sordino.releases import Verdict, pictured
 from sordino.remnants import no_remnants
 
-_NOTHING = Pure(epsilon=0)
+_NO_COST = Pure(epsilon=0)
 
 
 class Counting(Protocol):
@@ -70,7 +70,7 @@ class Counting(Protocol):
 
 
 @dataclass(frozen=True)
-class _Plain:
+class _SingleBranchMechanism:
     """The mechanism as a stream asks it: one branch and one threshold, whose cost is not counted here."""
 
     threshold: Any
@@ -84,7 +84,7 @@ class _Plain:
     exact: ClassVar[bool] = True
 
     def spent(self, tokens: int, thresholds: int = 1) -> Pure:  # noqa: ARG002 - nothing is counted here
-        return _NOTHING
+        return _NO_COST
 
 
 @final
@@ -118,13 +118,14 @@ class CountedStream:
 
     def __init__(self, mechanism: Counting, entropy: Entropy) -> None:
         self.mechanism = mechanism
-        plain = _Plain(
+        plain = _SingleBranchMechanism(
             mechanism.threshold,
             mechanism.positives,
             (mechanism.noise,),
             mechanism.threshold_noise,
             mechanism.step,
         )
+        # The stream within decides; what this one adds is the count of questions and the cost.
         self._stream = Stream(cast("Any", plain), entropy)
         self._busy = False
         # Reentrant, so that a signal handler in the middle of a question does not wait for itself.
@@ -159,7 +160,7 @@ class CountedStream:
     @property
     def spent(self) -> Cost:
         """The whole cost of the mechanism once a question was asked; nothing before."""
-        return self.mechanism.cost if self.asked else _NOTHING
+        return self.mechanism.cost if self.asked else _NO_COST
 
     @property
     def closed(self) -> bool:
@@ -212,7 +213,7 @@ class CountedStream:
                     self._stream.close()
             finally:
                 self._busy = False
-        cost = self.mechanism.cost if first else _NOTHING
+        cost = self.mechanism.cost if first else _NO_COST
         return Verdict(
             above=said.above,
             gap=None,

@@ -24,11 +24,14 @@ from sordino.grid import Steps, add
 from sordino.mechanisms.crossings.ahead import Ahead
 from sordino.noise import Sampler
 
-_BLOCK = 1 << 16
+# How many questions get their noise together; any number gives the same law.
+_QUESTION_BLOCK = 1 << 16
 # With a new threshold after each positive, so many are searched first.
-_WINDOW = 1 << 10
-_AHEAD = 1 << 12
-_FAR = 1 << 60
+_FIRST_WINDOW = 1 << 10
+# How many thresholds are drawn ahead, at most.
+_THRESHOLDS_AHEAD = 1 << 12
+# Numbers within this can be added or subtracted once and still fit 64 bits.
+_SAFE_STEPS = 1 << 60
 
 
 class State(NamedTuple):
@@ -99,7 +102,7 @@ def paid(branches: NDArray[np.intp], prices: Sequence[int], left: int) -> tuple[
         spent = np.cumsum(costs[branches[rest]])
         # Until less is left than the dearest open branch costs, every hit can be paid for. So there is at
         # most one round for each branch.
-        last = int(np.searchsorted(spent, min(left - prices[open_ - 1], _FAR), side="right"))
+        last = int(np.searchsorted(spent, min(left - prices[open_ - 1], _SAFE_STEPS), side="right"))
         now = rest[: last + 1]
         kept.append(now)
         left -= int(spent[now.size - 1])
@@ -114,7 +117,8 @@ def lifted(
 
     They are Python integers where 64 bits might not do.
     """
-    wide = abs(threshold) >= _FAR or any(values.dtype == object for values in noisy)
+    # Python integers wherever a difference might not fit 64 bits.
+    wide = abs(threshold) >= _SAFE_STEPS or any(values.dtype == object for values in noisy)
     values = np.zeros(places.size, dtype=object if wide else np.int64)
     for branch in range(len(noisy)):
         here = branches == branch
@@ -191,19 +195,19 @@ def crossings(
     found: list[Part] = []
     left, asked, stages, n = tokens, 0, 0, heights[0].size
     # Thresholds are drawn a few ahead: each but the last ends with a positive, which costs a token at least.
-    drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _AHEAD)), None
+    drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _THRESHOLDS_AHEAD)), None
     waiting = np.arange(n)
     for number in range(1, passes + 1):
         # Later passes ask only what was below in all passes before.
         rest = heights if number == 1 else [height[waiting] for height in heights]
         fired: list[NDArray[np.int64]] = []
-        for start in range(0, waiting.size, _BLOCK):
-            size = min(_BLOCK, waiting.size - start)
+        for start in range(0, waiting.size, _QUESTION_BLOCK):
+            size = min(_QUESTION_BLOCK, waiting.size - start)
             open_ = affordable(prices, left)
             noisy = [
                 add(rest[j][start : start + size], queries[j].sample(size, entropy)) for j in range(open_)
             ]
-            at, window = 0, _WINDOW if resample else _BLOCK
+            at, window = 0, _FIRST_WINDOW if resample else _QUESTION_BLOCK
             while open_ and at < size:
                 # Only with its first question: a threshold that no question met costs nothing.
                 if threshold is None:
@@ -225,7 +229,7 @@ def crossings(
                 # The answers after the last positive meet the next threshold with the noise they have: it has
                 # decided nothing so far.
                 if hits.size and (resample or not open_):
-                    at, window, threshold = at + int(hits[-1]) + 1, _WINDOW, None
+                    at, window, threshold = at + int(hits[-1]) + 1, _FIRST_WINDOW, None
                 else:
                     at, window = min(at + window, size), 2 * window
             asked += at

@@ -83,14 +83,15 @@ def noisy_domain(
     """
     steps, positions = distinct(steps, positions, size)
     if size <= DENSE:
+        # A small domain is drawn item by item: there is nothing to gain by skipping.
         dense = np.zeros(size, dtype=np.int64)
         dense[positions] = steps
         return add(dense, law.sample(size, entropy)), np.arange(size)
     values = add(steps, law.sample(steps.size, entropy))
     # A listed item with m larger listed ones is not among the m largest of the domain.
     kept = _contenders(values, m)
-    ranks, noise = _zeros_above(size - steps.size, law, m, values[kept], entropy)
-    everywhere = np.concatenate([positions[kept], _places(ranks, positions)])
+    ranks, noise = _draw_zeros_above(size - steps.size, law, m, values[kept], entropy)
+    everywhere = np.concatenate([positions[kept], _unlisted_places(ranks, positions)])
     # In the order of the positions, because the smaller position wins among equals.
     order = np.argsort(everywhere, kind="stable")
     return np.concatenate([values[kept], noise])[order], everywhere[order]
@@ -101,17 +102,19 @@ def distinct(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the listed answers inside the domain in the order of positions, of repeated ones the first."""
     # Sorted positions are not copied; `unique` is slower, and only repeated ones need it.
-    if not _rising(positions):
+    if not _is_increasing(positions):
         order = np.argsort(positions)
         ordered = positions[order]
-        if not _rising(ordered):
+        if not _is_increasing(ordered):
             ordered, order = np.unique(positions, return_index=True)
         steps, positions = steps[order], ordered
+    # In order by now, so what lies outside the domain stands at the two ends.
     start, end = np.searchsorted(positions, [0, size])
     return steps[start:end], positions[start:end]
 
 
-def _rising(positions: NDArray[np.int64]) -> bool:
+def _is_increasing(positions: NDArray[np.int64]) -> bool:
+    """Return whether each position is above the one before."""
     return bool((positions[1:] > positions[:-1]).all())
 
 
@@ -123,7 +126,7 @@ def _contenders(values: Steps, m: int) -> NDArray[np.intp]:
     return np.flatnonzero(values >= np.partition(values, n - m)[n - m])
 
 
-def _places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+def _unlisted_places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the positions of items that are not listed, given how many such items come before each.
 
     The r-th one stands r places after the start, and one more for every listed item before it. The i-th
@@ -139,7 +142,7 @@ def _places(ranks: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[n
     return ranks + before
 
 
-def _zeros_above(
+def _draw_zeros_above(
     zeros: int, law: OneSided, m: int, listed: Steps, entropy: Entropy
 ) -> tuple[NDArray[np.int64], Steps]:
     """Return ranks and noise of all zero items at or above some level that `m` items reach.
@@ -156,13 +159,13 @@ def _zeros_above(
     while True:
         rest = zeros - used.size
         # None: all of the rest, because one-sided noise is never below 0.
-        p = None if isinstance(law, Geometric) and level == 0 else _between(law, level, above)
-        if above is not None and above - level == 1 and _first_suffice(p, rest, m):
+        p = None if isinstance(law, Geometric) and level == 0 else _chance_between(law, level, above)
+        if above is not None and above - level == 1 and _prefer_first_hits(p, rest, m):
             # All hits of a band of one step are equal, so by priority only the first m can matter.
             fresh = _first_hits(zeros, p, used, m, entropy)
             drawn: Steps = np.full(fresh.size, level)
         else:
-            hits = _hits(rest, p, entropy)
+            hits = _count_hits(rest, p, entropy)
             fresh, drawn = (
                 _fresh_ranks(zeros, hits, used, entropy),
                 _noise_between(law, level, above, hits, entropy),
@@ -185,7 +188,7 @@ def _first_level(zeros: int, m: int, rate: float) -> int:
     return max(0, math.ceil(math.log(zeros / (4 * m)) / rate)) if zeros > 4 * m else 0
 
 
-def _between(law: OneSided, level: int, above: int | None) -> Enclosure:
+def _chance_between(law: OneSided, level: int, above: int | None) -> Enclosure:
     """Return P(X >= level | X < above) with certified bounds; `above` None means no condition."""
     lower = law.at_least(level)
     if above is None:
@@ -215,6 +218,7 @@ def _noise_between(law: OneSided, level: int, above: int | None, n: int, entropy
         # band, where it does not fit either.
         offsets[missing] = np.minimum(geometric.sample(missing.size, entropy), above - level)
         missing = missing[offsets[missing] >= above - level]
+    # Below 0 two-sided noise falls away from 0: offsets are counted down from the upper end of the band.
     return level + offsets if level >= 0 else above - 1 - offsets
 
 
@@ -239,7 +243,7 @@ def _fresh_ranks(zeros: int, n: int, used: NDArray[np.int64], entropy: Entropy) 
     return fresh
 
 
-def _hits(n: int, p: Enclosure | None, entropy: Entropy) -> int:
+def _count_hits(n: int, p: Enclosure | None, entropy: Entropy) -> int:
     """Return how many of `n` items hit with probability `p` each (None: all of them).
 
     The misses are counted instead if they are fewer on average. Then a chance next to 1 need only be known as
@@ -247,7 +251,11 @@ def _hits(n: int, p: Enclosure | None, entropy: Entropy) -> int:
     """
     if p is None:
         return n
-    return n - binomial(n, _complement(p), entropy) if _share(p) > 1 / 2 else binomial(n, p, entropy)
+    return (
+        n - binomial(n, _complement(p), entropy)
+        if _approximate_chance(p) > 1 / 2
+        else binomial(n, p, entropy)
+    )
 
 
 def _complement(p: Enclosure) -> Enclosure:
@@ -261,17 +269,20 @@ def _complement(p: Enclosure) -> Enclosure:
     return bounds
 
 
-def _first_suffice(p: Enclosure | None, rest: int, m: int) -> bool:
+def _prefer_first_hits(p: Enclosure | None, rest: int, m: int) -> bool:
     """Tell whether finding the first `m` hits is faster than listing all hits; a matter of speed only."""
-    return rest * _share(p) > 8 * m
+    return rest * _approximate_chance(p) > 8 * m
 
 
-def _block(p: Enclosure | None, m: int) -> int:
+def _hit_block(p: Enclosure | None, m: int) -> int:
     """Return how many items to look at together for `m` hits; any number gives the same law."""
-    return min(math.ceil(m / max(_share(p), 2.0**-60)), 1 << 60)
+    # As many as give m hits on average; the limits keep the divisor above 0 and the length within 64 bits.
+    return min(math.ceil(m / max(_approximate_chance(p), 2.0**-60)), 1 << 60)
 
 
-def _share(p: Enclosure | None) -> float:
+def _approximate_chance(p: Enclosure | None) -> float:
+    """Return a probability as a float, just below it; None stands for 1."""
+    # Twenty digits are enough, because it only decides what is faster.
     return 1.0 if p is None else float(p(20)[0])
 
 
@@ -282,12 +293,12 @@ def _first_hits(
 
     They are fewer if there are no more.
     """
-    free, block, none = zeros - used.size, _block(p, m), np.zeros(0, dtype=np.int64)
+    free, block, none = zeros - used.size, _hit_block(p, m), np.zeros(0, dtype=np.int64)
     found, start = none, 0
     while found.size < m and start < free:
         length = min(block, free - start)
         # The number of hits in a block is binomial; given the number, they are a uniform set.
-        hits = _hits(length, p, entropy)
+        hits = _count_hits(length, p, entropy)
         found = np.concatenate([found, start + np.sort(_fresh_ranks(length, hits, none, entropy))])
         start += length
-    return _places(found[:m], np.sort(used))
+    return _unlisted_places(found[:m], np.sort(used))

@@ -54,8 +54,10 @@ def quiet_heights(mechanism: Quiet, answers: Any, thresholds: Any) -> NDArray[np
     """
     steps = np.atleast_1d(to_steps(answers, mechanism.step, type(mechanism).__name__))
     if thresholds is None:
+        # Both are within 2^52 steps, so the difference fits 64 bits.
         return steps - quiet_cut(mechanism, mechanism.threshold).steps
     what = "release.thresholds"
+    # A threshold for each question, rounded up to the grid like the one of the mechanism.
     cuts = cuts_at(
         f"{type(mechanism).__name__}.{what}",
         thresholds,
@@ -69,6 +71,7 @@ def quiet_positives(
     mechanism: Quiet, places: NDArray[np.int64], asked: int, cost: Cost, *, simulated: bool
 ) -> Positives:
     """Return the release: gaps and estimates are NaN."""
+    # NaN, not 0: no gap was released, and nobody should read one. There is one branch and one pass.
     return Positives(
         indices=places,
         gaps=np.full(places.size, np.nan),

@@ -20,9 +20,10 @@ from sordino.constraints import DOMAIN_SIZE, FINITE, NOT_NEGATIVE, SHARE, one_of
 from sordino.errors import InvalidParameter
 from sordino.mechanisms.crossings.correction import Family, best_correction, highest
 
-_VARIANCE = {"exponential": 1.0, "laplace": 2.0}  # of noise with scale 1
-_DIGITS = 20
-_FAR = Fraction(1 << 60)
+_UNIT_VARIANCE = {"exponential": 1.0, "laplace": 2.0}  # of noise with scale 1
+# A share keeps its first 20 binary digits.
+_SHARE_BITS = 20
+_MOST_SCALES = Fraction(1 << 60)
 
 
 class Task(NamedTuple):
@@ -92,33 +93,36 @@ class Plan(NamedTuple):
         if isinstance(self.split, Fraction):
             return self.split, fixed
         if self.split == "variance":
-            return _tidy(variance_share(task)), fixed
+            return _shorten_share(variance_share(task)), fixed
+        # In units of bound/epsilon the best share depends on the task alone.
         best, correction = success_share(
-            task._replace(run=self.run, margin=_scaled(self.margin / unit)),
-            None if fixed is None else _scaled(fixed / unit),
+            task._replace(run=self.run, margin=_clip_to_float(self.margin / unit)),
+            None if fixed is None else _clip_to_float(fixed / unit),
         )
-        return _tidy(best), fixed if fixed is not None else Fraction(correction) * unit
+        return _shorten_share(best), fixed if fixed is not None else Fraction(correction) * unit
 
     def best_correction(self, query: tuple[Family, Fraction], threshold: tuple[Family, Fraction]) -> Fraction:
         """Return the best correction for noise of these families and scales, in the unit of the answers."""
         unit = query[1]
         scale = float(threshold[1] / unit)
-        found = best_correction(self.run, _scaled(self.margin / unit), (query[0], 1.0), (threshold[0], scale))
+        found = best_correction(
+            self.run, _clip_to_float(self.margin / unit), (query[0], 1.0), (threshold[0], scale)
+        )
         return Fraction(found) * unit
 
 
-def _scaled(number: Fraction) -> float:
+def _clip_to_float(number: Fraction) -> float:
     """Return a public number as a float; beyond 2^60 scales of noise nothing changes any more."""
     # A fraction that is larger still might not fit a float.
-    return float(max(min(number, _FAR), -_FAR))
+    return float(max(min(number, _MOST_SCALES), -_MOST_SCALES))
 
 
-def _tidy(share: float) -> Fraction:
+def _shorten_share(share: float) -> Fraction:
     """Return the share with its first 20 binary digits, in (0, 1)."""
     # A short fraction, because the shares become part of rational rates; never 0 and never 1.
     mantissa, exponent = math.frexp(share)
-    kept = max(1, min((1 << _DIGITS) - 1, round(math.ldexp(mantissa, _DIGITS))))
-    return Fraction(kept, 1 << _DIGITS) * Fraction(2) ** exponent
+    kept = max(1, min((1 << _SHARE_BITS) - 1, round(math.ldexp(mantissa, _SHARE_BITS))))
+    return Fraction(kept, 1 << _SHARE_BITS) * Fraction(2) ** exponent
 
 
 def variance_share(task: Task) -> float:
@@ -128,7 +132,9 @@ def variance_share(task: Task) -> float:
     times as much, with A the variance at scale 1; without c for new thresholds.
     """
     c = 1 if task.resample else task.positives
-    return 1 / (1 + math.cbrt(task.kappa**2 * c**2 * _VARIANCE[task.query] / _VARIANCE[task.threshold]))
+    return 1 / (
+        1 + math.cbrt(task.kappa**2 * c**2 * _UNIT_VARIANCE[task.query] / _UNIT_VARIANCE[task.threshold])
+    )
 
 
 @lru_cache(maxsize=256)
@@ -147,6 +153,7 @@ def success_share(task: Task, correction: float | None) -> tuple[float, float]:
             else (log_success(task, share, correction), correction)
         )
 
+    # From the share with the least variance on, in even steps of the log odds.
     start = math.log(1 / variance_share(task) - 1)
     grid = [start + 0.5 * i for i in range(-6, 13)]
     peak = max(grid, key=lambda log_w: best(log_w)[0])
@@ -157,6 +164,7 @@ def success_share(task: Task, correction: float | None) -> tuple[float, float]:
 def best_success(task: Task, share: float) -> tuple[float, float]:
     """Return the largest log probability of success at this share, and the correction that reaches it."""
     s, b = scales(task, share)
+    # A grid first, then a search around its best point.
     step = (s + b) / 4
     grid = np.arange(-4 * s, s * (math.log(task.run + 1) + 6), step).tolist()
     peak = max(grid, key=lambda r: log_success(task, share, r))
@@ -178,15 +186,17 @@ def log_success(task: Task, share: float, r: float) -> float:
     each time: c such stages.
     """
     s, b = scales(task, share)
-    rho, weight = _nodes(
+    rho, weight = _threshold_nodes(
         b, (-r - task.margin, -r + task.margin), two_sided=task.threshold == "laplace", width=min(s, b) / 4
     )
     inside = np.full(rho.shape, -math.inf)
-    below, _ = _logs(task.query, (r + rho + task.margin) / s)
-    _, above = _logs(task.query, (r + rho - task.margin) / s)
+    below, _ = _log_probabilities(task.query, (r + rho + task.margin) / s)
+    _, above = _log_probabilities(task.query, (r + rho - task.margin) / s)
+    # Where an answer below would be found for certain, all of the task fails.
     possible = np.isfinite(below)
     inside[possible] = task.run * below[possible] + above[possible]
     stages = 1 if task.resample else task.positives
+    # Given the noise of the threshold the questions are independent, so their logs add up.
     terms = stages * inside + np.log(weight)
     # The largest term is taken out before the sum, so that small probabilities do not underflow.
     top = float(terms.max())
@@ -196,7 +206,9 @@ def log_success(task: Task, share: float, r: float) -> float:
     return total * task.positives if task.resample else total
 
 
-def _logs(family: Family, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _log_probabilities(
+    family: Family, x: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the logs of P(X < x) and P(X >= x) for noise of scale 1."""
     with np.errstate(divide="ignore"):
         if family == "exponential":
@@ -208,7 +220,7 @@ def _logs(family: Family, x: NDArray[np.float64]) -> tuple[NDArray[np.float64], 
         return np.where(x < 0, half, rest), np.where(x < 0, rest, half)
 
 
-def _nodes(
+def _threshold_nodes(
     b: float, kinks: tuple[float, ...], *, two_sided: bool, width: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return nodes and weights, density included, of a Gauss rule on panels.
@@ -221,12 +233,13 @@ def _nodes(
     panels = [np.linspace(a, z, max(2, min(257, 2 + math.ceil((z - a) / width)))) for a, z in pairwise(ends)]
     left = np.concatenate([part[:-1] for part in panels])
     right = np.concatenate([part[1:] for part in panels])
-    x, w = _rule()
+    x, w = _gauss_rule()
     rho = (left + right)[:, None] / 2 + (right - left)[:, None] / 2 * x
     weight = (right - left)[:, None] / 2 * w * np.exp(-np.abs(rho) / b) / (2 * b if two_sided else b)
     return rho.ravel(), weight.ravel()
 
 
 @lru_cache(maxsize=1)
-def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _gauss_rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the eight nodes and weights of Gauss and Legendre on [-1, 1]."""
     return np.polynomial.legendre.leggauss(8)

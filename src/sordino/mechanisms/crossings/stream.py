@@ -27,8 +27,8 @@ from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.releases import Verdict, pictured
 from sordino.remnants import no_remnants
 
-_FIRST, _MOST = 64, 4096
-_CLOSED = "This stream is closed; open another one, at its own cost. Nothing was answered."
+_FIRST_DRAWS, _MOST_DRAWS = 64, 4096
+_CLOSED_MESSAGE = "This stream is closed; open another one, at its own cost. Nothing was answered."
 BUSY = "This stream is answering a question; a signal handler cannot ask it, too. Nothing was answered."
 
 
@@ -79,11 +79,11 @@ class Stream:
 
     def __init__(self, mechanism: Branching, entropy: Entropy) -> None:
         self.mechanism = mechanism
-        self._step = _InSteps(mechanism.step)
+        self._step = _StepConverter(mechanism.step)
         self._common = cuts_of(mechanism, mechanism.threshold)
         self._prices = mechanism.branch_tokens
         self._thresholds = Ahead(mechanism.threshold_noise, entropy, 1, 1)
-        self._noise = [Ahead(law, entropy, _FIRST, _MOST) for law in mechanism.branch_noise]
+        self._noise = [Ahead(law, entropy, _FIRST_DRAWS, _MOST_DRAWS) for law in mechanism.branch_noise]
         self._simulated = entropy.simulated
         # What a verdict adds to what was spent: by the branch that fired (the last row: none), and by whether
         # it is the first to meet its threshold.
@@ -194,7 +194,7 @@ class Stream:
         """Return the branch that fired and its lift (or None), and whether the threshold was a new one."""
         open_ = self._open()
         if not open_:
-            raise StreamClosed(_CLOSED)
+            raise StreamClosed(_CLOSED_MESSAGE)
         state = self._state
         first = state.threshold is None
         if first:
@@ -236,6 +236,7 @@ class Stream:
             self._thresholds.wipe()
 
     def _check_process(self) -> None:
+        """Raise `StreamClosed` in any process but the one that opened the stream."""
         if self._process != os.getpid():
             raise StreamClosed(
                 "This stream belongs to the process that opened it, not to a fork of it. Nothing was "
@@ -243,9 +244,10 @@ class Stream:
             )
 
     def _check_open(self) -> None:
+        """Raise `StreamClosed` unless a question may be asked."""
         self._check_process()
         if self.closed:
-            raise StreamClosed(_CLOSED)
+            raise StreamClosed(_CLOSED_MESSAGE)
 
     def _open(self) -> int:
         """Return how many branches may be asked.
@@ -256,15 +258,17 @@ class Stream:
 
 
 @final
-class _InSteps:
+class _StepConverter:
     """`grid.to_steps` for one answer, quick for floats and integers of 64 bits."""
 
     __slots__ = ("_exponent", "_inverse", "_limit", "_step")
 
     def __init__(self, unit: Fraction) -> None:
         self._step = unit
+        # The step is a power of two, so that dividing by it only changes an exponent.
         self._exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
         self._inverse = math.ldexp(1.0, -self._exponent)
+        # Answers within this are not clamped.
         self._limit = math.ldexp(float(CLAMP), self._exponent)
 
     def of(self, answer: Any) -> int:
@@ -279,6 +283,7 @@ class _InSteps:
             # NaN is not above 0, so it becomes the lowest value.
             return CLAMP if answer > 0 else -CLAMP
         if kind is int or kind is np.int64:
+            # Shifting a whole number rounds it down, exactly.
             whole = int(answer)
             return max(
                 -CLAMP,

@@ -24,7 +24,7 @@ from sordino.entropy import Entropy
 from sordino.grid import Steps
 from sordino.noise import Geometric, Probability, bernoulli, first_success
 
-_REACH = 1 << 61
+_NEAR_LIMIT = 1 << 61
 
 
 @final
@@ -59,10 +59,14 @@ class ThresholdScan:
             Where the noise comes from.
         """
         runs = np.ones(answers.size, dtype=np.int64) if lengths is None else lengths
+        # One draw for all tests: given it, they are independent of each other.
         level = self.threshold + int(self.threshold_noise.sample(1, entropy)[0])
         # Both within 2^61 steps, so that their difference fits 64 bits.
-        if level <= _REACH and answers.dtype != object:
+        if level <= _NEAR_LIMIT and answers.dtype != object:
+            # A test is passed if its noise reaches this depth: probability e^(-rate depth), and 1 from 0
+            # down.
             return first_success(level - answers, runs, self.noise.rate, entropy)
+        # Python integers, so that no difference wraps around.
         return self._far([max(level - answer, 0) for answer in answers.tolist()], runs, entropy)
 
     def _far(self, depths: list[int], runs: NDArray[np.int64], entropy: Entropy) -> int | None:
@@ -71,7 +75,7 @@ class ThresholdScan:
         Depths beyond 2^61 steps are cut there. A success at such a depth is kept with the probability
         e^(-rate (what was cut)), else the search goes on after it.
         """
-        near, start = np.array([min(depth, _REACH) for depth in depths], dtype=np.int64), 0
+        near, start = np.array([min(depth, _NEAR_LIMIT) for depth in depths], dtype=np.int64), 0
         ends = np.cumsum(runs)
         while True:
             # Of each run, what comes after the last success that was not kept.
@@ -79,8 +83,10 @@ class ThresholdScan:
             found = first_success(near, left, self.noise.rate, entropy)
             if found is None:
                 return None
+            # Kept or not, this test is done.
             start += found + 1
-            missing = depths[int(ends.searchsorted(start))] - _REACH
+            # P(Z >= depth) is that of the first 2^61 steps, which was met, times e^(-rate (what is missing)).
+            missing = depths[int(ends.searchsorted(start))] - _NEAR_LIMIT
             if missing <= 0 or bernoulli(Probability.exp(self.noise.rate * missing), 1, entropy)[0]:
                 return start - 1
 

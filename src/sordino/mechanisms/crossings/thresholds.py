@@ -32,6 +32,7 @@ class Cut(NamedTuple):
 
         It is a quotient of integers: exact, rounded once.
         """
+        # A common denominator first, so that only the division rounds.
         top = lift * step.numerator * self.above.denominator + self.above.numerator * step.denominator
         return top / (step.denominator * self.above.denominator)
 

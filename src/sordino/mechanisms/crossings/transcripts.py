@@ -98,7 +98,8 @@ def rules_of(mechanism: Branching) -> Rules:
         return ((mechanism.threshold_noise, thresholds), *((law, asked) for law in mechanism.branch_noise))
 
     def spent_by(output: Sequence[int]) -> Pure:
-        # The layout of `_written`: three counts, then three columns of so many positives before the branches.
+        # The layout of `_write_transcript`: three counts, then three columns of so many positives before
+        # the branches.
         branches = output[3 + 3 * output[2] :]
         return mechanism.spent(sum(mechanism.branch_tokens[branch] for branch in branches), output[1])
 
@@ -107,12 +108,12 @@ def rules_of(mechanism: Branching) -> Rules:
         steps=lambda answers, positions=None: prepared(mechanism, answers, None, positions)[0],
         decide=ask_all,
         walks=True,
-        written=_written,
+        written=_write_transcript,
         spent_by=spent_by,
     )
 
 
-def _written(found: Transcript) -> tuple[int, ...]:
+def _write_transcript(found: Transcript) -> tuple[int, ...]:
     """Return a transcript as whole numbers.
 
     They are how many questions were asked, thresholds met and positives found, then the places, lifts, passes
@@ -170,9 +171,10 @@ def released(
 # Floats: only the length of a run (any length is right, a good one is fast).
 
 
-_LISTED = 1 << 16  # at most so many listed items in a run, which a new threshold may make draw again
-_AHEAD = 1 << 12
-_HITS = 64  # about so many crossings in a run
+_MOST_LISTED = 1 << 16  # at most so many listed items in a run, which a new threshold may make draw again
+# How many thresholds are drawn ahead, at most.
+_DOMAIN_THRESHOLDS_AHEAD = 1 << 12
+_WANTED_HITS = 64  # about so many crossings in a run
 
 Law = Geometric | DiscreteLaplace
 
@@ -213,7 +215,7 @@ def domain_crossings(
         return crossings(heights, thresholds=thresholds, queries=queries, passes=1, entropy=entropy, **rules)
     found: list[Part] = []
     left, start, stages = tokens, 0, 0
-    drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _AHEAD)), None
+    drawn, threshold = Ahead(thresholds, entropy, 1, min(tokens, _DOMAIN_THRESHOLDS_AHEAD)), None
     while start < size and (open_ := affordable(prices, left)):
         if threshold is None:
             threshold, stages = drawn.take(), stages + 1
@@ -221,15 +223,17 @@ def domain_crossings(
         # The run ends where the branch that crosses most often is expected to have given enough. Its length
         # is chosen before its noise is drawn, so that the law does not depend on it.
         end = start + min(
-            _length(law, cut + threshold, size - start, 1 if resample else left) for cut, law in branches
+            _choose_run_length(law, cut + threshold, size - start, 1 if resample else left)
+            for cut, law in branches
         )
+        # The listed items of the run are those between its ends.
         low, high = (int(x) for x in np.searchsorted(positions, [start, end]))
-        if high - low > _LISTED:
-            high, end = low + _LISTED, int(positions[low + _LISTED])
+        if high - low > _MOST_LISTED:
+            high, end = low + _MOST_LISTED, int(positions[low + _MOST_LISTED])
         listed = positions[low:high]
         noisy = [add(steps[low:high] - cut, law.sample(high - low, entropy)) for cut, law in branches]
         hits, fired = decide(noisy, threshold)
-        zeros = _zero_hits(end - start - listed.size, threshold, branches, entropy)
+        zeros = _draw_zero_hits(end - start - listed.size, threshold, branches, entropy)
         # The r-th zero item of the run stands r places after its start, and one more for every listed item
         # before it.
         ahead = np.searchsorted(listed - start - np.arange(listed.size), zeros.places, side="right")
@@ -249,15 +253,15 @@ def domain_crossings(
     return Transcript.of(found, start, stages)
 
 
-def _length(law: Law, level: int, rest: int, most: int) -> int:
+def _choose_run_length(law: Law, level: int, rest: int, most: int) -> int:
     """Return how many items to ask together: about twice as many as give what is still wanted."""
     # Any length gives the same law, so floats may choose it. The cap keeps the divisor above 0.
-    wanted = min(2 * most + 8, _HITS)
+    wanted = min(2 * most + 8, _WANTED_HITS)
     chance = math.exp(-min(float(law.rate) * max(level, 0), 700.0))
     return min(rest, math.ceil(wanted / chance) if wanted / chance < rest else rest)
 
 
-def _zero_hits(n: int, threshold: int, branches: Sequence[tuple[int, Law]], entropy: Entropy) -> Part:
+def _draw_zero_hits(n: int, threshold: int, branches: Sequence[tuple[int, Law]], entropy: Entropy) -> Part:
     """Return which of `n` zero items in a row reach the noisy threshold, as ranks below n.
 
     With them come the first branch that each reaches it in, and the lifts.

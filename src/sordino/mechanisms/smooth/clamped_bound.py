@@ -24,7 +24,7 @@ from sordino.grid import number_of
 
 MOST_BOUND = Fraction(1 << 500)
 """No ceiling is larger, and no floor smaller than its inverse: floats hold what is computed with them."""
-_DIGITS = 5000  # a decimal whose exponent lies beyond is 0, or beyond the ceiling
+_BOUND_EXPONENT_LIMIT = 5000  # a decimal whose exponent lies beyond is 0, or beyond the ceiling
 
 
 def checked_limits(floor: Number, ceiling: Number, owner: str, unit_of: str) -> tuple[Fraction, Fraction]:
@@ -62,16 +62,18 @@ def clamped_bound(smooth_bound: Any, size: int, floor: Fraction, ceiling: Fracti
             "got something of another shape or type."
         )
     if bounds.dtype == object:
-        return max(_clamped(value, floor, ceiling) for value in bounds.tolist())
+        return max(_clamp_bound(value, floor, ceiling) for value in bounds.tolist())
     with np.errstate(over="ignore"):
-        # NaN if there is one: then the ceiling counts.
+        # The largest of several smooth bounds is a smooth bound of all of them.
+        # It is NaN if one of them is: then the ceiling counts.
         largest = float(bounds.astype(np.float64).max())
-    return _clamped(largest, floor, ceiling)
+    return _clamp_bound(largest, floor, ceiling)
 
 
-def _clamped(value: Any, floor: Fraction, ceiling: Fraction) -> Fraction:
+def _clamp_bound(value: Any, floor: Fraction, ceiling: Fraction) -> Fraction:
     """Return one bound between the ends; it never raises."""
     bound = number_of(value)
+    # The safe side, and a rule of this value alone.
     if bound is None:
         return ceiling
     if isinstance(bound, int | Fraction):
@@ -79,6 +81,6 @@ def _clamped(value: Any, floor: Fraction, ceiling: Fraction) -> Fraction:
     if math.isinf(bound):
         return ceiling if bound > 0 else floor
     # Written out as a fraction it would have as many digits as its exponent says.
-    if isinstance(bound, Decimal) and bound and abs(bound.adjusted()) > _DIGITS:
+    if isinstance(bound, Decimal) and bound and abs(bound.adjusted()) > _BOUND_EXPONENT_LIMIT:
         return ceiling if bound > 1 else floor
     return max(floor, min(ceiling, Fraction(*bound.as_integer_ratio())))

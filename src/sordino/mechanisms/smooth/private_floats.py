@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
 from sordino.grid import _to_answer_array as as_array
-from sordino.mechanisms.randomized_response import _as_float as as_float
+from sordino.mechanisms.randomized_response import _nearest_float as as_float
 
 
 def floats_of(scores: Any, size: int, owner: str) -> NDArray[np.float64]:
@@ -31,6 +31,7 @@ def floats_of(scores: Any, size: int, owner: str) -> NDArray[np.float64]:
             f"{owner}.release needs {size} scores, one for each candidate; got {array.size}."
         )
     if array.dtype == object:
+        # One by one, so that no value sways another.
         return np.array([as_float(value) for value in array.tolist()])
     # A wider float beyond all floats becomes an infinity, without a warning that would tell.
     with np.errstate(over="ignore"):

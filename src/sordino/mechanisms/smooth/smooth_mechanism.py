@@ -34,12 +34,12 @@ from sordino.noise import GeneralizedCauchy
 from sordino.releases import SmoothValue
 from sordino.remnants import no_remnants
 
-_POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
+_LAW_POWERS = {"cauchy": Fraction(2), "quartic": Fraction(4)}
 # In nats: larger budgets buy no less noise, and no two scales are farther apart.
-_MOST = Fraction(1000)
-_INFLATED = 1 + 2.0**-40
+_MOST_NATS = Fraction(1000)
+_INFLATION = 1 + 2.0**-40
 """Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
-_ROUNDED = 2.0**-40
+_BETA_ALLOWANCE = 2.0**-40
 """What is added to beta, for the roundings of whoever computed the bound."""
 
 
@@ -128,7 +128,7 @@ class SmoothMechanism(Mechanism):
         """Set the scale of the noise, the grid and the cost."""
         budget, smooth = to_fraction(self.epsilon), to_fraction(self.beta)
         low, high = checked_limits(self.floor, self.ceiling, "SmoothMechanism", "number")
-        power = _POWERS[self.law]
+        power = _LAW_POWERS[self.law]
         if smooth == 0 and low < high:
             raise InvalidParameter(
                 "SmoothMechanism.beta must be above 0 unless floor = ceiling: with beta 0 the bound must be "
@@ -137,13 +137,14 @@ class SmoothMechanism(Mechanism):
             )
         steep = steepness(smooth, low, high)
         # Lowered a little, because the budget is rounded to a float.
-        alpha = largest_alpha(float(min(budget, _MOST)) * (1 - 2.0**-50), steep, float(power))
+        alpha = largest_alpha(float(min(budget, _MOST_NATS)) * (1 - 2.0**-50), steep, float(power))
         if alpha <= 0:
             raise InvalidParameter(
                 f"SmoothMechanism.beta must leave a part of epsilon for the number; got {shown(self.beta)}, "
                 f"of which {self.law} noise loses {power_loss(steep, float(power)):.6g} of epsilon "
                 f"{shown(budget)}. Lower beta, or raise epsilon."
             )
+        # The largest scale of the noise, which has to be a float.
         if high / Fraction(alpha) > MOST_BOUND**2:
             raise InvalidParameter(
                 "SmoothMechanism needs a ceiling/alpha of at most 2^1000. Raise epsilon, or change the unit."
@@ -159,6 +160,7 @@ class SmoothMechanism(Mechanism):
                 # The caller of the constructor, which calls the check of a declared object, which calls this.
                 stacklevel=4,
             )
+        # A whole number of steps up to here is a float, exactly.
         end = float(CLAMP * step)
         self._set(
             alpha=alpha,
@@ -199,7 +201,7 @@ class SmoothMechanism(Mechanism):
                 "its own."
             )
         low, high = to_fraction(self.floor), to_fraction(self.ceiling)
-        scale = float(clamped_bound(smooth_bound, 1, low, high, "SmoothMechanism")) * _INFLATED / self.alpha
+        scale = float(clamped_bound(smooth_bound, 1, low, high, "SmoothMechanism")) * _INFLATION / self.alpha
         # Clamping moves no two values apart.
         [inside] = np.clip(floats_of(value, 1, "SmoothMechanism"), *self.output_range)
         with np.errstate(over="ignore"):
@@ -214,6 +216,7 @@ class SmoothMechanism(Mechanism):
 def decide(noisy: float, step: float, ends: tuple[float, float]) -> float:
     """Return the multiple of the step that is nearest to a noisy number, between the ends."""
     inside = min(max(noisy, ends[0]), ends[1])
+    # The step is a power of two: nothing but the rounding to a whole number changes the value.
     return round(inside / step) * step
 
 
@@ -225,10 +228,14 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction) -> float:
     if low == high:
         return 0.0
     ratio = high / low
-    return min(float(min(beta, _MOST)), math.log(ratio.numerator) - math.log(ratio.denominator)) + _ROUNDED
+    return (
+        min(float(min(beta, _MOST_NATS)), math.log(ratio.numerator) - math.log(ratio.denominator))
+        + _BETA_ALLOWANCE
+    )
 
 
-def _at(beta: float, law: Literal["cauchy", "quartic"]) -> SmoothMechanism:
+def _build_example(beta: float, law: Literal["cauchy", "quartic"]) -> SmoothMechanism:
+    """Return a mechanism for the claims below, without the warning about heavy tails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeavyTailWarning)
         return SmoothMechanism(epsilon=1, beta=beta, ceiling=8, floor=Fraction(1, 8), law=law)
@@ -244,8 +251,12 @@ CLAIMS = (
         references=("nissim2007", "yamamoto2024, Thm 1"),
         proof="smooth-mechanism.md",
         neighbours=(
-            (_at(0.5, "cauchy"), (0, 1), (1, 1)),  # noise for the shift, which the scale leaves alone
-            (_at(0.9, "cauchy"), (0, 1), (-1, math.exp(0.9))),  # both change
+            (
+                _build_example(0.5, "cauchy"),
+                (0, 1),
+                (1, 1),
+            ),  # noise for the shift, which the scale leaves alone
+            (_build_example(0.9, "cauchy"), (0, 1), (-1, math.exp(0.9))),  # both change
         ),
         tight=True,
     ),
@@ -254,7 +265,7 @@ CLAIMS = (
         statement="The same holds with noise of density proportional to 1/(1 + z^4).",
         references=("nissim2007", "yamamoto2024, Thm 1"),
         proof="smooth-mechanism.md",
-        neighbours=((_at(0.2, "quartic"), (0, 1), (1, math.exp(0.2))),),
+        neighbours=((_build_example(0.2, "quartic"), (0, 1), (1, math.exp(0.2))),),
         tight=True,
     ),
 )

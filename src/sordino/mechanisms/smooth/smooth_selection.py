@@ -34,8 +34,8 @@ from sordino.remnants import no_remnants
 
 INFLATED = 1 + 2.0**-40
 """Bounds are raised by this factor before they scale noise: by more than all roundings on the way."""
-_CLAMP = 2.0**52
-_HUGE = Fraction(1 << 1000)
+_SCORE_CLAMP = 2.0**52
+_LARGEST_BUDGET = Fraction(1 << 1000)
 """A budget beyond buys no less noise, a beta beyond leaves nothing of any budget."""
 _MOST_CANDIDATES = 1 << 53
 
@@ -127,7 +127,7 @@ class SmoothSelection(Mechanism):
             )
         steep = steepness(smooth, low, high, self.accounting)
         # Lowered a little, because the budget is rounded to a float.
-        most = float(min(budget, _HUGE)) * (1 - 2.0**-50)
+        most = float(min(budget, _LARGEST_BUDGET)) * (1 - 2.0**-50)
         alpha = largest_alpha(most, steep, count, law, self.sided, self.accounting)
         if alpha <= 0:
             least = scale_loss(steep, count, law, self.sided, self.accounting)
@@ -163,7 +163,7 @@ class SmoothSelection(Mechanism):
             If the scores are not `candidates` numbers, or the bound is neither one number nor as many.
         """
         fresh_entropy(entropy, "SmoothSelection.release")
-        end = _CLAMP * float(to_fraction(self.ceiling))
+        end = _SCORE_CLAMP * float(to_fraction(self.ceiling))
         values = np.clip(floats_of(scores, self.candidates, "SmoothSelection"), -end, end)
         scale = scale_of(self, smooth_bound)
         # Of the differences to the largest score: an addend that all scores share then costs no digits.
@@ -195,7 +195,7 @@ def steepness(beta: Fraction, low: Fraction, high: Fraction, accounting: Account
     A clamped bound never differs by more than the factor ceiling/floor. 2^-40 of a nat pays for the roundings
     of whoever computed the bound.
     """
-    steep = float(min(beta, _HUGE)) + 2.0**-40 if beta else 0.0
+    steep = float(min(beta, _LARGEST_BUDGET)) + 2.0**-40 if beta else 0.0
     if accounting == "published":
         return steep
     return min(steep, math.log(high / low) + 2.0**-40) if low < high else 0.0
@@ -217,18 +217,18 @@ Sided = Literal["one", "two"]
 Accounting = Literal["tight", "published"]
 Floats = NDArray[np.float64]
 
-_ERROR = 1e-12
-_CLOSE = 1e-7
+_LOG_ERROR = 1e-12
+_BOUND_GAP = 1e-7
 """How far above a supremum its bound may lie, and a quarter of what may be left of a budget, as a share."""
-_MOST = 100.0
+_LARGEST_LOSS = 100.0
 """Budgets beyond that buy no less noise: survival functions would leave the floats."""
-_LEAST = 1e-4
+_SMALLEST_LOSS = 1e-4
 """Losses below are bounded well enough by the largest hazard, and (g - 1) beta."""
-_START = 1e-6
-_CELL = 0.25
-_SPLIT = 16
-_ROUNDS = 8
-_CELLS = 4096
+_FIRST_NODE = 1e-6
+_CELL_WIDTH = 0.25
+_CELL_PARTS = 16
+_CUT_ROUNDS = 8
+_ELASTICITY_CELLS = 4096
 
 
 def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, float]:
@@ -236,40 +236,40 @@ def sup_loss(law: GeneralizedCauchy, beta: float, shift: float) -> tuple[float, 
 
     The slope is approximate. With y = e^beta z + shift and p(z) = z r(z), which rises (r the hazard), the
     derivative by x = ln z is (1 - shift/y) p(y) - p(z): over a cell it lies between what the ends say. From
-    `_far` on it is negative, and below the first node both survival functions fall.
+    `_end_of_search` on it is negative, and below the first node both survival functions fall.
     """
     # Simple and never too small: the scale costs at most (g - 1) beta, the shift itself times the largest
     # hazard.
     plain = float(law.gamma - 1) * beta + max(0.0, shift) * law.hazard_bound
-    if shift <= 0 or plain < _LEAST:
-        return plain * (1 + _ERROR), law.hazard_bound
-    far = _far(law, beta, shift)
-    nodes = np.append(np.arange(math.log(_START), math.log(far), _CELL), math.log(far))
+    if shift <= 0 or plain < _SMALLEST_LOSS:
+        return plain * (1 + _LOG_ERROR), law.hazard_bound
+    far = _end_of_search(law, beta, shift)
+    nodes = np.append(np.arange(math.log(_FIRST_NODE), math.log(far), _CELL_WIDTH), math.log(far))
     at = _Nodes.of(law, beta, shift, np.exp(nodes))
     start = _Nodes.of(law, beta, shift, np.zeros(1))
     best = max(start.best(), at.best())
     # Below the first node the numerator is at most 1, and the denominator at least its value at the node.
     most = max(best[0], float(at.loss[0] - at.own[0]))
     left, right = at.take(slice(None, -1)), at.take(slice(1, None))
-    for _ in range(_ROUNDS):
+    for _ in range(_CUT_ROUNDS):
         above = _cell_bounds(left, right)
         # Only cells that may hold a value well above the best one found are cut further.
-        open_ = above > best[0] * (1 + _CLOSE) + 2 * _ERROR
+        open_ = above > best[0] * (1 + _BOUND_GAP) + 2 * _LOG_ERROR
         # The others count with their bound.
         most = max(most, float(above[~open_].max(initial=0.0)))
         if not open_.any():
             break
-        ends = np.exp(np.linspace(left.x[open_], right.x[open_], _SPLIT + 1))
+        ends = np.exp(np.linspace(left.x[open_], right.x[open_], _CELL_PARTS + 1))
         at = _Nodes.of(law, beta, shift, ends)
         best = max(best, at.best())
         left, right = at.take(slice(None, -1)), at.take(slice(1, None))
     else:
         # After the last round the cells that are still open count with their bounds, too.
         most = max(most, float(_cell_bounds(left, right).max()))
-    return min(most + _ERROR, plain * (1 + _ERROR)), best[1]
+    return min(most + _LOG_ERROR, plain * (1 + _LOG_ERROR)), best[1]
 
 
-def _far(law: GeneralizedCauchy, beta: float, shift: float) -> float:
+def _end_of_search(law: GeneralizedCauchy, beta: float, shift: float) -> float:
     """Return a place from which on the ratio falls.
 
     There e^beta z^(1 - g) + shift z^-g <= shift, by p(z) >= (g - 1)(1 - z^-g).
@@ -294,6 +294,7 @@ class _Nodes:
 
     @classmethod
     def of(cls, law: GeneralizedCauchy, beta: float, shift: float, z: Floats) -> _Nodes:
+        """Return the nodes at the places `z`."""
         y = math.exp(beta) * z + shift
         both = np.stack([z, y])
         survival, hazard = law.tail(both)
@@ -319,8 +320,8 @@ def _cell_bounds(left: _Nodes, right: _Nodes) -> Floats:
     Through the ends of a cell go two lines that are as steep as the parts allow: they meet above all values.
     """
     width = right.x - left.x
-    up = np.maximum(right.rises - left.falls, 0.0) + _ERROR
-    down = np.maximum(right.falls - left.rises, 0.0) + _ERROR
+    up = np.maximum(right.rises - left.falls, 0.0) + _LOG_ERROR
+    down = np.maximum(right.falls - left.rises, 0.0) + _LOG_ERROR
     meets = np.clip((right.loss - left.loss + down * width) / (up + down), 0.0, width)
     above: Floats = np.maximum(np.maximum(left.loss, right.loss), left.loss + up * meets)
     return above
@@ -360,9 +361,10 @@ def dilation(beta: float, candidates: int, law: GeneralizedCauchy) -> tuple[floa
     """
     most = d_m(candidates, law) * beta
     all_of_them = math.log(candidates)
+    # The losers never cost more than ln m: a factor that reaches that is small enough.
     if most <= all_of_them:
-        return math.exp(-beta) * (1 + _ERROR), most * (1 + _ERROR)
-    return math.exp(-all_of_them / d_m(candidates, law)) * (1 + _ERROR), all_of_them * (1 + _ERROR)
+        return math.exp(-beta) * (1 + _LOG_ERROR), most * (1 + _LOG_ERROR)
+    return math.exp(-all_of_them / d_m(candidates, law)) * (1 + _LOG_ERROR), all_of_them * (1 + _LOG_ERROR)
 
 
 def d_m(candidates: int, law: GeneralizedCauchy) -> float:
@@ -373,11 +375,15 @@ def d_m(candidates: int, law: GeneralizedCauchy) -> float:
     if candidates == 1:
         return 0.0
     g = float(law.gamma)
+    # The line without a constant part, by (e) of the proof page.
     chord = math.log(candidates) / -math.log1p(-1 / g)
-    return min((candidates - 1) * mean_elasticity(law), chord, _under_a_line(candidates, law)) * (1 + _ERROR)
+    # Each of the three is a bound, so the least of them is one.
+    return min((candidates - 1) * mean_elasticity(law), chord, _least_line_bound(candidates, law)) * (
+        1 + _LOG_ERROR
+    )
 
 
-def _under_a_line(candidates: int, law: GeneralizedCauchy) -> float:
+def _least_line_bound(candidates: int, law: GeneralizedCauchy) -> float:
     """Return the least (m - 1) a + b ln m of the lines a + b Lambda that were tried, Lambda = -ln F.
 
     Any line that is nowhere below psi is right. psi and Lambda both fall, so over a cell psi is at most what
@@ -413,7 +419,8 @@ def _elasticities(law: GeneralizedCauchy) -> tuple[Floats, Floats]:
 
     At the left end psi is largest, at the right end -ln F is smallest.
     """
-    u = np.arange(1, _CELLS) / _CELLS
+    # The ends of the cells, from near 0 to far out in the tail.
+    u = np.arange(1, _ELASTICITY_CELLS) / _ELASTICITY_CELLS
     z = u * (1 - u) ** (-1 / (float(law.gamma) - 1))
     below = law.cdf(z)
     psi = np.minimum(z * law.pdf(z) / below, 1.0)
@@ -445,6 +452,7 @@ def loss_bound(
     accounting : str
         "tight" or "published". Two-sided noise has one accounting only.
     """
+    # One candidate is released whatever happens, and is accounted for like two.
     m = max(2, candidates)
     if accounting == "tight" and sided == "one" and law.gamma >= 2:
         factor, losers = dilation(beta, m, law)
@@ -453,7 +461,7 @@ def loss_bound(
     fixed = dilations(beta, m, law, sided, accounting)
     if accounting == "tight" and sided == "one":
         return kappa(law, 2 * alpha) + fixed
-    return 2 * alpha * law.slope * (1 + _ERROR) + fixed
+    return 2 * alpha * law.slope * (1 + _LOG_ERROR) + fixed
 
 
 def dilations(
@@ -465,10 +473,10 @@ def dilations(
     """
     m, g = max(2, candidates), float(law.gamma)
     if sided == "two":
-        return m * max(1.0, g - 1) * beta * (1 + _ERROR)
+        return m * max(1.0, g - 1) * beta * (1 + _LOG_ERROR)
     if accounting == "published":
-        return (m - 1) * max(1.0, g - 1) * beta * (1 + _ERROR)
-    return max(m - 1, g - 1) * beta * (1 + _ERROR)
+        return (m - 1) * max(1.0, g - 1) * beta * (1 + _LOG_ERROR)
+    return max(m - 1, g - 1) * beta * (1 + _LOG_ERROR)
 
 
 def scale_loss(
@@ -490,17 +498,18 @@ def largest_alpha(
     It is 0 if beta leaves nothing.
     """
     m = max(2, candidates)
-    epsilon *= 1 - _ERROR
+    epsilon *= 1 - _LOG_ERROR
     if accounting == "tight" and sided == "one" and law.gamma >= 2:
         factor, losers = dilation(beta, m, law)
         shifts = largest_shift(law, beta, epsilon), largest_shift(law, 0.0, epsilon - losers) / factor
-        return min(shifts) / 2 * (1 - _ERROR)
+        return min(shifts) / 2 * (1 - _LOG_ERROR)
+    # What the change of the scale leaves for the scores.
     left = epsilon - dilations(beta, m, law, sided, accounting)
     if left <= 0:
         return 0.0
     if accounting == "tight" and sided == "one":
-        return largest_shift(law, 0.0, left) / 2 * (1 - _ERROR)
-    return left / (2 * law.slope) * (1 - 2 * _ERROR)
+        return largest_shift(law, 0.0, left) / 2 * (1 - _LOG_ERROR)
+    return left / (2 * law.slope) * (1 - 2 * _LOG_ERROR)
 
 
 def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
@@ -508,14 +517,14 @@ def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
 
     It is found by Newton's steps and secants.
     """
-    budget = min(budget, _MOST, _MOST * float(law.gamma - 1)) * (1 - _ERROR)
+    budget = min(budget, _LARGEST_LOSS, _LARGEST_LOSS * float(law.gamma - 1)) * (1 - _LOG_ERROR)
     # This shift is safe, and `low` is replaced only by shifts whose enclosed loss is within the budget.
     low = (budget - float(law.gamma - 1) * beta) / law.hazard_bound * (1 - 1e-9)
     if low <= 0:
         return 0.0
     (found, slope), high, over = sup_loss(law, beta, low), math.inf, math.inf
     for _ in range(60):
-        if budget - found <= 4 * _CLOSE * budget + 2 * _ERROR or high - low <= 1e-9 * low:
+        if budget - found <= 4 * _BOUND_GAP * budget + 2 * _LOG_ERROR or high - low <= 1e-9 * low:
             break
         tried = low + (budget - found) / slope
         # A step beyond a shift that is known to be too large is replaced by a secant, kept in between.
@@ -529,7 +538,7 @@ def largest_shift(law: GeneralizedCauchy, beta: float, budget: float) -> float:
     return low
 
 
-_PAIR: dict[str, Any] = {"epsilon": 1, "candidates": 2, "ceiling": 8, "floor": 0.125}
+_TWO_CANDIDATES: dict[str, Any] = {"epsilon": 1, "candidates": 2, "ceiling": 8, "floor": 0.125}
 CLAIMS = (
     Claim(
         name="SmoothSelection",
@@ -539,13 +548,15 @@ CLAIMS = (
         ),
         references=("yamamoto2024, Thm 3",),
         proof="smooth-selection.md",
-        neighbours=((SmoothSelection(beta=0.1, **_PAIR), (5, 0, 1), (4, 1, 1.10517)),),
+        neighbours=((SmoothSelection(beta=0.1, **_TWO_CANDIDATES), (5, 0, 1), (4, 1, 1.10517)),),
     ),
     Claim(
         name="SmoothSelection",
         statement="The same holds with signed noise.",
         references=("yamamoto2024, Thm 2",),
         proof="smooth-selection.md",
-        neighbours=((SmoothSelection(beta=0.05, **_PAIR, sided="two"), (0, 12, 1), (-0.95, 12.95, 0.9513)),),
+        neighbours=(
+            (SmoothSelection(beta=0.05, **_TWO_CANDIDATES, sided="two"), (0, 12, 1), (-0.95, 12.95, 0.9513)),
+        ),
     ),
 )

@@ -40,7 +40,7 @@ _OWNER = "SmoothStepSelection"
 _BOUND_ERROR = Fraction(1, 1 << 40)  # the share by which a bound may be too small
 _SCALE_DIGITS = 24
 _UNIT_DIGITS = DIGITS + _SCALE_DIGITS
-_MOST_LEVELS = 1 << 20
+_MOST_ATOMS = 1 << 20
 
 
 @final
@@ -118,7 +118,7 @@ class SmoothStepSelection(Mechanism):
                 "of your bound."
             )
         step = step_for(Sensitivity(bound=low, monotone=False, adjacency="replace-one"), low**2, _OWNER)
-        split = _split(to_fraction(self.epsilon), self.candidates, ratio_for(smooth, low, high))
+        split = _split_budget(to_fraction(self.epsilon), self.candidates, ratio_for(smooth, low, high))
         self._set(
             rate=split.winner,
             noise=Geometric(split.winner),
@@ -237,15 +237,16 @@ class SmoothStepSelection(Mechanism):
         return steps, math.ceil((bound * (1 + _BOUND_ERROR) / self.step + 2) * (1 << _SCALE_DIGITS))
 
 
-def _split(budget: Fraction, candidates: int, ratio: Fraction) -> Shares:
+def _split_budget(budget: Fraction, candidates: int, ratio: Fraction) -> Shares:
     """Return the shares of the budget, or raise `InvalidParameter` if a release would need too many atoms."""
     if ratio == 1:
+        # The scale is one public number, so that the losers cost nothing.
         return Shares(fit_rate(budget, _OWNER, stepped=False), Fraction(0))
     # A smaller rate needs more levels. Where all of the budget needs too many, it is not divided: it would
     # take long.
-    if levels_needed(ratio, budget) <= _MOST_LEVELS:
+    if levels_needed(ratio, budget) <= _MOST_ATOMS:
         split = divided(budget, candidates, _OWNER)
-        if levels_needed(ratio, split.winner) <= _MOST_LEVELS:
+        if levels_needed(ratio, split.winner) <= _MOST_ATOMS:
             return split
     raise InvalidParameter(
         f"{_OWNER}.epsilon must be larger for {candidates} candidates and a bound that moves so little: with "
@@ -308,12 +309,12 @@ def decide(steps: NDArray[np.int64], levels: Steps, scale: int, heights: Heights
 # Floats: they only propose a rate; decimals with directed rounding decide.
 
 
-_DIGITS = 40
+_COST_DIGITS = 40
 # Up to here levels are looked at one by one, beyond in groups, each about 1/128 of what is before it.
-_DENSE = 128
-_NATS = 36.0  # the levels beyond are one group
-_TRIED = 64  # rates that are tried from the budget downwards
-_SLOWEST = 2.0**-30
+_DENSE_LEVELS = 128
+_COVERED_NATS = 36.0  # the levels beyond are one group
+_RATES_TRIED = 64  # rates that are tried from the budget downwards
+_LEAST_RATE = 2.0**-30
 
 Floats = NDArray[np.float64]
 
@@ -337,6 +338,8 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
     InvalidParameter
         If the rate would be below 2^-30, or above 2^40.
     """
+    # Nobody loses: the noise gets all of the budget, and what rounding its rate leaves is stated as the
+    # losers'.
     if candidates == 1:
         rate = fit_rate(budget, owner, stepped=False)
         return Shares(rate, budget - rate)
@@ -346,8 +349,8 @@ def divided(budget: Fraction, candidates: int, owner: str) -> Shares:
         )
     # Floats propose the largest rate. It is lowered by more and more until decimals agree that it is
     # affordable.
-    units, less = math.floor(_proposed(float(budget), candidates) * RATE_DENOMINATOR), 1
-    while units > _SLOWEST * RATE_DENOMINATOR:
+    units, less = math.floor(_propose_rate(float(budget), candidates) * RATE_DENOMINATOR), 1
+    while units > _LEAST_RATE * RATE_DENOMINATOR:
         rate = Fraction(units, RATE_DENOMINATOR)
         if rate < budget and affordable(rate, budget - rate, candidates):
             return Shares(rate, budget - rate)
@@ -366,31 +369,31 @@ def affordable(rate: Fraction, spare: Fraction, candidates: int) -> bool:
     of e^-Y (e^(-psi_k min(Y, n l_(k+3))) - theta) over 0 <= Y <= n l_(k+1), where l_j = -ln(1 - q^j) and
     psi_k = l_(k+2)/l_(k+3) - 1. Both rise with k: a group counts with its first value.
     """
-    down, up = contexts(_DIGITS)
-    losers, theta = candidates - 1, exp_bounds(spare, _DIGITS)[1]
+    down, up = contexts(_COST_DIGITS)
+    losers, theta = candidates - 1, exp_bounds(spare, _COST_DIGITS)[1]
     plain = weighed = Decimal(0)
-    nodes = _nodes(float(rate), candidates)
+    nodes = _group_levels(float(rate), candidates)
     for k, after in zip(nodes, [*nodes[1:], None], strict=True):
-        first = exp_bounds(rate * k, _DIGITS)
-        beyond = (Decimal(0), Decimal(0)) if after is None else exp_bounds(rate * after, _DIGITS)
+        first = exp_bounds(rate * k, _COST_DIGITS)
+        beyond = (Decimal(0), Decimal(0)) if after is None else exp_bounds(rate * after, _COST_DIGITS)
         mass = max(Decimal(0), down.subtract(first[0], beyond[1])), up.subtract(first[1], beyond[0])
-        gain, least = _values(rate, k, losers, theta)
+        gain, least = _level_values(rate, k, losers, theta)
         # The sums are lower bounds: what is negative counts with the larger mass.
         plain = down.add(plain, down.multiply(mass[gain < 0], gain))
         weighed = down.add(weighed, down.multiply(mass[least < 0], least))
     return plain >= 0 or weighed >= 0
 
 
-def _values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[Decimal, Decimal]:
-    """Return lower bounds of both v_k."""
-    down, up = contexts(_DIGITS)
-    two, three = _lost(rate, k + 2), _lost(rate, k + 3)
+def _level_values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[Decimal, Decimal]:
+    """Return lower bounds of both v_k of `affordable`, for one level k."""
+    down, up = contexts(_COST_DIGITS)
+    two, three = _hazard_of_level(rate, k + 2), _hazard_of_level(rate, k + 3)
     # rho_k. `exp` is rounded to nearest in any context, so the next decimal below is taken.
     kept = down.next_minus(down.exp(up.multiply(losers, up.subtract(two[1], three[0])).copy_negate()))
     gain = down.subtract(max(kept, Decimal(0)), theta)
     # Then no Y is worse than the largest.
     if gain >= 0:
-        deep = down.next_minus(down.exp(up.multiply(losers, _lost(rate, k + 1)[1]).copy_negate()))
+        deep = down.next_minus(down.exp(up.multiply(losers, _hazard_of_level(rate, k + 1)[1]).copy_negate()))
         return gain, max(Decimal(0), down.multiply(deep, gain))
     # Beyond all digits: there is nothing to divide by.
     if three[0] <= 0:
@@ -408,27 +411,33 @@ def _values(rate: Fraction, k: int, losers: int, theta: Decimal) -> tuple[Decima
 
 
 @lru_cache(maxsize=1 << 14)
-def _lost(rate: Fraction, j: int) -> Bounds:
-    """Return bounds of -ln(1 - q^j), j >= 1."""
-    down, up = contexts(_DIGITS)
-    low, high = exp_bounds(rate * j, _DIGITS)
+def _hazard_of_level(rate: Fraction, j: int) -> Bounds:
+    """Return bounds of l_j = -ln(1 - q^j), minus the log of the probability of a level below j, j >= 1."""
+    down, up = contexts(_COST_DIGITS)
+    low, high = exp_bounds(rate * j, _COST_DIGITS)
     most, least = up.next_plus(up.ln(up.subtract(1, low))), down.next_minus(down.ln(down.subtract(1, high)))
     return most.copy_negate(), least.copy_negate()
 
 
 @lru_cache(maxsize=512)
-def _nodes(rate: float, candidates: int) -> tuple[int, ...]:
-    """Return the first levels of the groups, from 0 on."""
-    last = math.ceil((_NATS + math.log(candidates)) / rate)
-    if last <= _DENSE:
+def _group_levels(rate: float, candidates: int) -> tuple[int, ...]:
+    """Return the first level of each group of levels, from 0 on; the last group has no end."""
+    last = math.ceil((_COVERED_NATS + math.log(candidates)) / rate)
+    if last <= _DENSE_LEVELS:
         return tuple(range(last + 1))
-    grown = _DENSE * (1 + 1 / _DENSE) ** np.arange(math.ceil(math.log(last / _DENSE) * (_DENSE + 1)) + 1)
-    return (*range(_DENSE), *sorted({math.floor(x) for x in grown.tolist()}))
+    grown = _DENSE_LEVELS * (1 + 1 / _DENSE_LEVELS) ** np.arange(
+        math.ceil(math.log(last / _DENSE_LEVELS) * (_DENSE_LEVELS + 1)) + 1
+    )
+    return (*range(_DENSE_LEVELS), *sorted({math.floor(x) for x in grown.tolist()}))
 
 
-def _likely(rate: float, spare: float, candidates: int) -> bool:
+def _seems_affordable(rate: float, spare: float, candidates: int) -> bool:
     """Return what `affordable` will say, in floats."""
-    k, losers, theta = np.array(_nodes(rate, candidates), dtype=np.float64), candidates - 1, math.exp(-spare)
+    k, losers, theta = (
+        np.array(_group_levels(rate, candidates), dtype=np.float64),
+        candidates - 1,
+        math.exp(-spare),
+    )
     tails = np.exp(-rate * k)
     mass = np.append(-tails[:-1] * np.expm1(-rate * np.diff(k)), tails[-1])
     one, two, three = (-np.log1p(-np.exp(-rate * (k + j))) for j in (1, 2, 3))
@@ -444,26 +453,28 @@ def _likely(rate: float, spare: float, candidates: int) -> bool:
     return float((mass * gain).sum()) >= 0 or float((mass * least).sum()) >= 0
 
 
-def _proposed(budget: float, candidates: int) -> float:
+def _propose_rate(budget: float, candidates: int) -> float:
     """Return about the largest rate that leaves enough: not every smaller one does."""
-    rates = [budget * (1 - i / _TRIED) for i in range(1, _TRIED)]
-    while rates[-1] > _SLOWEST:
+    rates = [budget * (1 - i / _RATES_TRIED) for i in range(1, _RATES_TRIED)]
+    while rates[-1] > _LEAST_RATE:
         rates.append(rates[-1] / 2)
     above = budget
     for rate in rates:
-        if _likely(rate, budget - rate, candidates):
+        if _seems_affordable(rate, budget - rate, candidates):
             break
         above = rate
     else:
         return 0.0
     for _ in range(50):
         middle = (rate + above) / 2
-        rate, above = (middle, above) if _likely(middle, budget - middle, candidates) else (rate, middle)
+        rate, above = (
+            (middle, above) if _seems_affordable(middle, budget - middle, candidates) else (rate, middle)
+        )
     return rate
 
 
-_PUBLIC = [SmoothStepSelection(epsilon=2, beta=0, candidates=n, ceiling=1, floor=1) for n in (2, 3)]
-_PRIVATE = SmoothStepSelection(epsilon=1.125, beta=0.5, candidates=3, ceiling=4, floor=1)
+_PUBLIC_SCALE = [SmoothStepSelection(epsilon=2, beta=0, candidates=n, ceiling=1, floor=1) for n in (2, 3)]
+_PRIVATE_SCALE = SmoothStepSelection(epsilon=1.125, beta=0.5, candidates=3, ceiling=4, floor=1)
 CLAIMS = (
     Claim(
         name="SmoothStepSelection",
@@ -473,8 +484,8 @@ CLAIMS = (
         references=("yamamoto2024",),
         proof="step-selection.md",
         neighbours=(  # scores, and their smooth bound
-            (_PRIVATE, (0, 0, -5.5, 1), (-1, 1, -4.5, 1.5)),
-            (_PRIVATE, (0, 0, 0, 1), (-1, 1, 1, 1.625)),
+            (_PRIVATE_SCALE, (0, 0, -5.5, 1), (-1, 1, -4.5, 1.5)),
+            (_PRIVATE_SCALE, (0, 0, 0, 1), (-1, 1, 1, 1.625)),
         ),
     ),
     Claim(
@@ -482,7 +493,10 @@ CLAIMS = (
         statement="Where the scale is public the winner alone pays, for any number of scores.",
         references=("yamamoto2024",),
         proof="step-selection.md",
-        neighbours=((_PUBLIC[0], (0, 0, 1), (-1, 1, 1)), (_PUBLIC[1], (3, 3, -1, 1), (2, 4, 0, 1))),
+        neighbours=(
+            (_PUBLIC_SCALE[0], (0, 0, 1), (-1, 1, 1)),
+            (_PUBLIC_SCALE[1], (3, 3, -1, 1), (2, 4, 0, 1)),
+        ),
         tight=True,
     ),
 )

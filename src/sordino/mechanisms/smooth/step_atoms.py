@@ -28,9 +28,9 @@ FINE = 1 << 20
 """A scale is at least so many steps of the scores."""
 
 _RATIO_DIGITS = 48
-_PRECISION = 40
+_EXP_DIGITS = 40
 # A level so far above the one below it decides alone, whatever the scores and the scale.
-_STEEP = (2 * CLAMP // FINE + 1) << DIGITS
+_DECISIVE_HEIGHT = (2 * CLAMP // FINE + 1) << DIGITS
 
 Heights = Callable[[Sequence[int]], list[int]]
 """From numbers of levels, any, to heights above 0 in units of 2^-32 scales."""
@@ -47,7 +47,7 @@ def ratio_for(beta: Fraction, floor: Fraction, ceiling: Fraction) -> Fraction:
     widest = ceiling / floor
     # Otherwise e^beta > 2^beta >= ceiling/floor, and e^beta need not be computed.
     if beta < widest.numerator.bit_length() - widest.denominator.bit_length() + 1:
-        widest = min(widest, 1 / Fraction(exp_bounds(beta, _PRECISION)[0]))
+        widest = min(widest, 1 / Fraction(exp_bounds(beta, _EXP_DIGITS)[0]))
     unit = 1 << _RATIO_DIGITS
     return Fraction(-(-widest * (1 + ROOM) * unit // 1), unit)
 
@@ -55,26 +55,31 @@ def ratio_for(beta: Fraction, floor: Fraction, ceiling: Fraction) -> Fraction:
 def heights(ratio: Fraction) -> Heights:
     """Return the heights of the atoms for this ratio."""
     if ratio == 1:
+        # A public scale: heights are twice the level, in units of 2^-32.
         return lambda levels: [level << DIGITS + 1 for level in levels]
+    # The ratio has 48 binary digits, so nothing is rounded here.
     steps = int(ratio * (1 << _RATIO_DIGITS))
 
     def at(levels: Sequence[int]) -> list[int]:
         # Their number is a power of two, so that the cache holds few lists.
-        known = _atoms(steps, 1 << max(levels, default=0).bit_length())
+        known = _first_atoms(steps, 1 << max(levels, default=0).bit_length())
         last = len(known) - 1
-        return [known[level] if level <= last else known[last] + (level - last) * _STEEP for level in levels]
+        return [
+            known[level] if level <= last else known[last] + (level - last) * _DECISIVE_HEIGHT
+            for level in levels
+        ]
 
     return at
 
 
 @lru_cache(maxsize=4)
-def _atoms(ratio: int, count: int) -> tuple[int, ...]:
+def _first_atoms(ratio: int, count: int) -> tuple[int, ...]:
     """Return the first `count` atoms, or fewer: up to the first that a level alone decides about."""
     found, up, two = [0], (1 << _RATIO_DIGITS) - 1, 2 << DIGITS
     while len(found) < count:
         # Each from the rounded one before it, and rounded up: otherwise they might not be far enough apart.
         found.append(((found[-1] * ratio + up) >> _RATIO_DIGITS) + two)
-        if found[-1] - found[-2] >= _STEEP:
+        if found[-1] - found[-2] >= _DECISIVE_HEIGHT:
             break
     return tuple(found)
 

@@ -23,6 +23,7 @@ BAND = 2.0**-38
 
 def halfwords(n: int, entropy: Entropy) -> NDArray[np.uint16]:
     """Return `n` uniform 16-bit words, shape (n,)."""
+    # Each word of 64 bits is cut into four.
     return entropy.words(-(-n // 4)).view(np.uint16)[:n]
 
 
@@ -41,6 +42,7 @@ def below(words: NDArray[np.uint16], p: Probability, entropy: Entropy) -> NDArra
     equal = np.flatnonzero(words == first)
     depth = 16
     while equal.size:
+        # Once in 2^16 draws: 64 more digits of both, and so on without an end, so that the law is exact.
         further = entropy.words(equal.size)
         digits = np.uint64(p.word(depth, 64))
         coins[equal] = further < digits
@@ -70,14 +72,16 @@ def bernoulli_exp(
     coins: NDArray[np.bool_] = uniform < guess * (1 - slack) - 2.0**-62
     undecided = np.flatnonzero(~coins & (uniform <= guess * (1 + slack) + 2.0**-62))
     for i in undecided.tolist():
-        coins[i] = _decide(int(words[i]), Probability.exp(exact(i)), entropy)
+        # The same U with more digits: nothing is drawn anew.
+        coins[i] = _decide_below(int(words[i]), Probability.exp(exact(i)), entropy)
     return coins
 
 
-def _decide(word: int, p: Probability, entropy: Entropy) -> bool:
+def _decide_below(word: int, p: Probability, entropy: Entropy) -> bool:
     """Return whether a uniform number that begins with the 64 digits of `word` lies below `p`."""
     depth = 64
     while word == p.bits(depth):
+        # Equal so far: 64 more digits of both.
         word = (word << 64) | int(entropy.words(1)[0])
         depth += 64
     return word < p.bits(depth)

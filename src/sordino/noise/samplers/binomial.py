@@ -12,7 +12,8 @@ from decimal import Context, Decimal
 from sordino.entropy import Entropy
 from sordino.noise.probability import Enclosure, contexts
 
-_BITS = 192
+# Binary digits of U that are drawn together.
+_BITS_AT_ONCE = 192
 
 
 def binomial(n: int, p: Enclosure, entropy: Entropy) -> int:
@@ -22,18 +23,21 @@ def binomial(n: int, p: Enclosure, entropy: Entropy) -> int:
     """
     word, length = 0, 0
     while True:
-        for extra in entropy.words(_BITS // 64).tolist():
+        for extra in entropy.words(_BITS_AT_ONCE // 64).tolist():
             word, length = (word << 64) | extra, length + 64
-        found = _inverted(n, p, word, length)
+        # All digits so far stay: a longer start of the same U is tried, so the comparison is exact when it is
+        # made.
+        found = _invert_cdf(n, p, word, length)
         if found is not None:
             return found
 
 
-def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
+def _invert_cdf(n: int, p: Enclosure, word: int, length: int) -> int | None:
     """Return the j with C(j-1) <= U < C(j) for every U that begins with these digits.
 
     None if they are too few to tell.
     """
+    # What the binary digits are worth in decimal ones, and some for the roundings of a sum of up to n terms.
     digits = length * 31 // 100 + len(str(n)) + 20
     down, up = contexts(digits)
     p_low, p_high = p(digits)
@@ -42,23 +46,28 @@ def _inverted(n: int, p: Enclosure, word: int, length: int) -> int | None:
     p_low = max(p_low, Decimal(0))
     at_least = down.divide(Decimal(word), Decimal(1 << length))
     at_most = up.divide(Decimal(word + 1), Decimal(1 << length))
-    low, high = _none(n, p_high, down), _none(n, p_low, up)
+    # (1 - p)^n falls with p, while the odds p/(1 - p) rise: each bound takes the end of p that moves it
+    # outward.
+    low, high = _chance_of_none(n, p_high, down), _chance_of_none(n, p_low, up)
     odds_low = down.divide(p_low, up.subtract(1, p_low))
     odds_high = up.divide(p_high, down.subtract(1, p_high))
     sum_low, sum_high = low, high
     for j in range(n):
+        # Certainly below this sum, and, as the loop came here, certainly not below the one before.
         if at_most <= sum_low:
             return j
         # Neither certainly below this sum nor certainly at or above it.
         if at_least < sum_high:
             return None
+        # From P(j) to P(j + 1): times (n - j)/(j + 1) and the odds.
         low = down.multiply(low, down.multiply(odds_low, down.divide(Decimal(n - j), Decimal(j + 1))))
         high = up.multiply(high, up.multiply(odds_high, up.divide(Decimal(n - j), Decimal(j + 1))))
         sum_low, sum_high = down.add(sum_low, low), up.add(sum_high, high)
+    # The sum of all probabilities is 1, which U stays below.
     return n
 
 
-def _none(n: int, p: Decimal, context: Context) -> Decimal:
+def _chance_of_none(n: int, p: Decimal, context: Context) -> Decimal:
     """Return (1-p)^n rounded the way `context` rounds.
 
     ln and exp are correct to the last digit, so one step beyond is safe.

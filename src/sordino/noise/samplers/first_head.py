@@ -46,11 +46,13 @@ def first_head(
     int
         0-based over all candidates of all runs, in their order.
     """
+    # Counted from the best candidate that there is: its coin is then certain.
     depths = depths - depths[lengths > 0].min()
     runs = _Runs(depths, lengths, rate)
     waits: list[LazyUniform] = []
     out: set[tuple[int, int]] = set()
     while True:
+        # One ring with heads: whose it is, how long it took, and whether tails came before.
         pick, wait, coin = (LazyUniform(word, entropy) for word in entropy.words(3).tolist())
         waits.append(wait)
         run = runs.picked(pick)
@@ -61,6 +63,7 @@ def first_head(
         # The coin of one at depth 0 is certain: it has no tails that could have rung before.
         if depths[run] <= 0 or runs.first_ring(run, waits, coin):
             return int(lengths[:run].sum()) + candidate[1]
+        # It has shown tails, so none of its later rings is a first one.
         out.add(candidate)
 
 
@@ -74,11 +77,13 @@ class _Runs:
         p, self.q = chances(self.x)
         weights = lengths * p
         self.sums = np.cumsum(weights)
+        # What running sums of rounded terms may err by: "Sums" on the proof page.
         self.slack = UNIT * (4 * np.cumsum(weights * self.x) + (depths.size + 24) * self.sums)
 
     def picked(self, pick: LazyUniform) -> int:
         """Return a run with probability proportional to its number of candidates times their chance."""
         total, error = float(self.sums[-1]), float(self.slack[-1])
+        # 2^-50 of the total covers the rounding of U, and what lies deeper than `DEEP`.
         place, margin = pick.word * 2.0**-64 * total, error + total * 2.0**-50
         run = int(self.sums.searchsorted(place, side="right"))
         # Floats decide only where the whole margin lies inside the run.
@@ -97,6 +102,7 @@ class _Runs:
         low, high = pick.bounds(digits)
         low, high = down.multiply(low, sums[-1][0]), up.multiply(high, sums[-1][1])
         run = next(j for j, (_, most) in enumerate(sums) if low < most)
+        # Certain only if both ends of U fall into one run.
         return run if (not run or low >= sums[run - 1][1]) and high <= sums[run][0] else None
 
     def first_ring(self, run: int, waits: list[LazyUniform], coin: LazyUniform) -> bool:
@@ -112,6 +118,7 @@ class _Runs:
         if threshold[1] * (total + error) < chance * (1 - 64 * UNIT) * sum(low for low, _ in known):
             return False
         while (found := self._first_ring(run, waits, coin)) is None:
+            # Each number keeps its digits and gets 64 more.
             for uniform in (*waits, coin):
                 uniform.extend()
         return found
@@ -127,6 +134,7 @@ class _Runs:
             part = wait.exponential(digits)
             least, most = down.add(least, part[0]), up.add(most, part[1])
         coin_low, coin_high = coin.exponential(digits)
+        # The lower bound of one side against the upper bound of the other: only that is certain.
         if down.multiply(coin_low, total[0]) > up.multiply(up.subtract(1, low), most):
             return True
         if up.multiply(coin_high, total[1]) < down.multiply(down.subtract(1, high), least):

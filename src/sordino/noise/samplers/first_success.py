@@ -48,17 +48,22 @@ def first_success(
     runs = int(sure[0]) if sure.size else depths.size  # nothing passes a certain success
     depths, lengths = depths[:runs], lengths[:runs]
     end = int(lengths.sum()) if sure.size else None
+    # One U decides all trials: the first i fail with probability e^-(sum of their hazards).
     uniform = LazyUniform(int(entropy.words(1)[0]), entropy)
-    found = _proposed(depths, lengths, rate, uniform.first)
+    # What floats return is what decimals would return, so the law does not depend on them.
+    found = _propose_position(depths, lengths, rate, uniform.first)
     while found is None:
-        found = _located(depths, lengths, rate, uniform)
+        found = _locate_position(depths, lengths, rate, uniform)
         if found is None:
             uniform.extend()
+    # Nowhere before the certain success, so it is that one, if there is one.
     return end if found < 0 else found
 
 
-def _proposed(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, word: int) -> int | None:
-    """Return what `_located` would, from floats, or None if their error leaves it open."""
+def _propose_position(
+    depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, word: int
+) -> int | None:
+    """Return what `_locate_position` would, from floats, or None if their error leaves it open."""
     x = exponents(depths, rate)
     hazard = logarithms(*(np.concatenate(pair) for pair in zip(chances(x), uniforms([word]), strict=True)))
     wanted, hazard = float(hazard[-1]), hazard[:-1]
@@ -72,17 +77,21 @@ def _proposed(depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fract
     # It may belong to an earlier run.
     if low < before:
         return None
+    # Certainly beyond the hazards of all trials.
     if run == depths.size:
         return -1
+    # So short a word sets no upper end to -ln U.
     if high == math.inf:
         return None
+    # 64 for the hazard itself and four roundings, some to spare.
     relative = UNIT * (6 * float(x[run]) + 70)
     first = math.floor((low - before) / (float(hazard[run]) * (1 + relative)))
     last = math.floor((high + before) / (float(hazard[run]) * (1 - relative)))
+    # Both ends of the quotient name one trial of this run: then it is that one.
     return int(lengths[:run].sum()) + first if first == last < lengths[run] else None
 
 
-def _located(
+def _locate_position(
     depths: NDArray[np.int64], lengths: NDArray[np.int64], rate: Fraction, uniform: LazyUniform
 ) -> int | None:
     """Return where the hazards of the trials, all deeper than 0, exceed -ln U.
@@ -94,6 +103,7 @@ def _located(
     wanted_low, wanted_high = uniform.exponential(digits)
     low = high = Decimal(0)
     start = 0
+    # Empty runs have no trials.
     filled = lengths > 0
     for depth, length in zip(depths[filled].tolist(), lengths[filled].tolist(), strict=True):
         hazard_low, hazard_high = hazard_bounds(rate * depth, digits)
@@ -117,6 +127,7 @@ def hazard_bounds(x: Fraction, digits: int) -> Bounds:
     low, high = exp_bounds(x, finer)
     if high.adjusted() < -digits:
         return low, up.divide(high, down.subtract(1, high))  # p <= -ln(1-p) <= p/(1-p)
+    # `ln` is correct to the last digit, so one step further out encloses it.
     return up.next_plus(up.ln(up.subtract(1, low))).copy_negate(), down.next_minus(
         down.ln(down.subtract(1, high))
     ).copy_negate()

@@ -27,6 +27,7 @@ class LazyUniform:
 
     def extend(self) -> None:
         """Draw 64 more digits."""
+        # The known digits stay, so what was decided with them stays true.
         self.word, self.length = (self.word << 64) | int(self._entropy.words(1)[0]), self.length + 64
 
     @property
@@ -42,6 +43,7 @@ class LazyUniform:
     def bounds(self, digits: int) -> Bounds:
         """Return decimals at most and at least U."""
         down, up = contexts(digits)
+        # The digits that are not drawn add between nothing and one to the last known digit.
         scale = Decimal(1 << self.length)
         return down.divide(Decimal(self.word), scale), up.divide(Decimal(self.word + 1), scale)
 

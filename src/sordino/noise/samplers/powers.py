@@ -22,18 +22,19 @@ UNIT = 2.0**-53
 DEEP = 500.0
 """From this x on e^-x is proposed as 0; it is below 2^-721."""
 
-_LN2 = float.fromhex("0x1.62e42fefa39efp-1")
+_LN2_NEAREST = float.fromhex("0x1.62e42fefa39efp-1")
 # 32 digits: its products with whole numbers below 2^21 are exact.
 _LN2_HIGH = float.fromhex("0x1.62e42feep-1")
 _LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 _TAYLOR = [1 / math.factorial(n) for n in range(13, 0, -1)]  # (e^r - 1)/r
 _ATANH = [1 / (2 * n + 1) for n in range(9, -1, -1)]  # atanh(s)/s, in s^2
-_SHORT = 1 << 32  # a shorter word decides little: once in 2^32 draws
+_SHORT_WORD = 1 << 32  # a shorter word decides little: once in 2^32 draws
 _ROOT_HALF = np.float64(0.7071067811865476).view(np.int64)
 
 
 def _polynomial(coefficients: list[float], x: Floats) -> Floats:
     """Return the polynomial whose highest coefficient is the first."""
+    # Horner's rule, one product or sum at a time: the proof counts these roundings.
     value = coefficients[0] * x
     for coefficient in coefficients[1:-1]:
         value += coefficient
@@ -56,7 +57,8 @@ def chances(x: Floats) -> tuple[Floats, Floats]:
     The first is right to a relative (4 x + 16) UNIT, the second to a relative 32 UNIT; both with the error of
     x. Beyond `DEEP` they are 0 and 1.
     """
-    k = np.rint(x * (1 / _LN2))
+    # e^-x = 2^-k e^r, with r between -0.35 and 0.35.
+    k = np.rint(x * (1 / _LN2_NEAREST))
     # In two parts, because k times the high one is exact.
     r = (k * _LN2_HIGH - x) + k * _LN2_LOW
     grown = _polynomial(_TAYLOR, r)
@@ -74,15 +76,17 @@ def logarithms(p: Floats, q: Floats) -> Floats:
     Right to a relative 40 UNIT if p and q are right to a relative UNIT; to a relative (6 x + 64) UNIT if they
     are what `chances` returns.
     """
+    # Split into 2^shift and f by the bits of the float, which rounds nothing.
     bits = q.view(np.int64)
     shift = (bits - _ROOT_HALF) >> 52  # q 2^-shift is in [sqrt 1/2, sqrt 2)
     f = (bits - (shift << 52)).view(np.float64)
     # Close to 1 the numerator is p itself, because 1 - f would lose its digits.
     s = np.where(shift == 0, p, 1 - f) / (1 + f)
+    # -ln q = 2 artanh(s) - shift ln 2.
     value = _polynomial(_ATANH, s * s)
     value *= s
     value += value
-    value -= shift * _LN2
+    value -= shift * _LN2_NEAREST
     return value
 
 
@@ -99,6 +103,7 @@ def uniforms(words: list[int]) -> tuple[Floats, Floats]:
 
     They are right to a relative UNIT if the word is not 0.
     """
+    # A word of 0 has no logarithm: 1 takes its place, and `widened` makes nothing of so short a word.
     p = np.array([float((1 << 64) - word) for word in words])
     return p * 2.0**-64, np.array([float(word or 1) for word in words]) * 2.0**-64
 
@@ -108,8 +113,9 @@ def widened(value: float, word: int) -> tuple[float, float]:
 
     `value` is what `logarithms` says of `uniforms`.
     """
-    if word < _SHORT:
+    if word < _SHORT_WORD:
         return 22.0, math.inf  # U < 2^-32
+    # The proven error, the roundings of those who use it, and the digits that are not drawn.
     margin = 64 * UNIT * value + 2 / word
     return value - margin, value + margin
 

@@ -19,6 +19,7 @@ def uniform_below(n: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
     average).
     """
     n = COUNT("uniform_below.n", n)
+    # The fewest low bits that hold n - 1: more than half of such words fit.
     mask = np.uint64((1 << (n - 1).bit_length()) - 1)
     drawn = np.empty(size, dtype=np.int64)
     missing = np.arange(size)
