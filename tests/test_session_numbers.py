@@ -43,13 +43,14 @@ def ask(s, kind, **options):
     return getattr(s, kind)("x", **given)
 
 
-@pytest.mark.parametrize("kind", ["quantile", "sum", "mean"])
+@pytest.mark.parametrize("kind", ["quantile", "sum", "mean", "variance"])
 @pytest.mark.parametrize("unit", [ROW, REPLACED], ids=["add-remove", "replace-one"])
 def test_a_release_is_that_of_the_estimator_over_the_column(frame, kind, unit):
     released = ask(session(frame, unit), kind)
     entropy = sd.Seeded(7)
     entropy.words(4)  # the salt
-    make = {"quantile": sd.Quantile, "sum": sd.ClippedSum, "mean": sd.ClippedMean}[kind]
+    makers = {"quantile": sd.Quantile, "sum": sd.ClippedSum, "mean": sd.ClippedMean}
+    make = (makers | {"variance": sd.ClippedVariance})[kind]
     alone = make(epsilon=1, adjacency=unit.adjacency, **RANGE, **({"q": 0.5} if kind == "quantile" else {}))
     assert released.to_dict() == alone.release(frame["x"].to_numpy(), entropy=entropy).to_dict()
     assert 0.999 < released.cost.pure() <= 1
@@ -84,7 +85,7 @@ def test_rows_of_units_are_bounded_and_paid_for(frame, adjacency):
     ids=["row", "row replaced", "unit", "unit replaced"],
 )
 def test_groups_share_the_budgets_of_those_that_one_unit_is_in(frame, unit, groups, budgets):
-    for kind in ("quantile", "sum"):
+    for kind in ("quantile", "sum", "variance"):
         released = ask(session(frame, unit), kind, by="g", domain=["c", "a", "none"], groups_per_unit=groups)
         assert isinstance(released, Groups)
         assert [row.item for row in released] == ["a", "c", "none"]
@@ -240,3 +241,16 @@ def test_a_failure_after_the_charge_says_nothing(tmp_path):
         late()
     assert str(caught.value) == sd.DataSourceError.AFTER_CHARGE
     assert caught.value.__cause__ is None
+
+
+def test_the_variance_of_each_group_is_that_of_its_own_rows(frame):
+    released = session(frame).variance("x", epsilon=500, by="g", domain=["a", "b"], cap=1e12)
+    for row in released:
+        clipped = frame.filter(pl.col("g") == row.item)["x"].clip(0, row.release.clip[1])
+        assert row.release.value == pytest.approx(clipped.var(ddof=0), rel=0.02)
+        assert row.release.standard_deviation == pytest.approx(clipped.std(ddof=0), rel=0.02)
+
+
+def test_a_variance_has_no_declared_range(frame):
+    with pytest.raises(TypeError, match="bounds"):
+        session(frame).variance("x", epsilon=1, cap=10, bounds=(0, 1))

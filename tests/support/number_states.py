@@ -8,7 +8,7 @@ import numpy as np
 
 from sordino.data import PrivacyUnit, StepRange, open_source, prepare_numbers
 from sordino.estimators import BucketCounts, BucketGrid
-from sordino.estimators.clipped.clipped_steps import clipped_steps
+from sordino.estimators.clipped.clipped_steps import clipped_moments, clipped_steps
 
 SALT = b"0123456789abcdef"
 GEOMETRIC = BucketGrid.geometric
@@ -73,8 +73,13 @@ def agrees(source, values, grid):
     assert question.run() == (BucketCounts.of(listed, grid=grid),)
     with question.source.backend.scan(question.indices) as scan:  # one engine for all clips
         for clip in STEPS:
-            answer = scan.ask(question.words.steps(question.kind, [clip], question.rows(0), False))
+            narrow = clip.high - clip.low < 1 << 32
+            answer = scan.ask(question.words.steps(question.kind, [clip], question.rows(0), False, narrow))
             total, known = int(answer["total"][0]), int(answer["known"][0])
             assert known == sum(value is not None and value == value for value in values)
             expected = clipped_steps(listed, clip.low, clip.high, clip.step, missing=clip.low)
             assert total + clip.low * (len(values) - known) == expected, clip
+            if narrow:
+                moments = clipped_moments(listed, clip.low, clip.high, clip.step)
+                assert (known, total - known * clip.low) == (moments.known, moments.first), clip
+                assert int(answer["squares"][0]) == moments.second, clip
