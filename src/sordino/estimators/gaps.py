@@ -22,7 +22,7 @@ from sordino.releases import HybridTop, Positives, TopK, Value, Values, pictured
 Selection = TopK | HybridTop | Positives
 Floats = NDArray[np.float64]
 
-_LEAST = 1e-300  # a variance that has underflowed to 0 still divides
+_TINY_VARIANCE = 1e-300  # a variance that has underflowed to 0 still divides
 
 
 @final
@@ -98,8 +98,8 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     >>> bool((sd.combine_gaps(top, fresh).variances < fresh.standard_error**2).all())
     True
     """
-    known = _known(selection)
-    measured, error = _read(measurements)
+    known = _read_gaps(selection)
+    measured, error = _read_measurements(measurements)
     k = known.centers.size
     if measured.shape != (k,):
         raise InvalidParameter(
@@ -116,8 +116,8 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
         or 1.0
     )
     # What is missing has an infinite variance, and so no weight.
-    u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _LEAST))
-    v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _LEAST))
+    u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _TINY_VARIANCE))
+    v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _TINY_VARIANCE))
     values, variances = _least_squares(
         known.centers / scale, u, measured / scale, v, (known.level / scale) ** 2
     )
@@ -125,7 +125,7 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
         return Estimates(values=values * scale, variances=variances * scale * scale)
 
 
-class _Known(NamedTuple):
+class _GapCenters(NamedTuple):
     """What the gaps say of the items.
 
     `centers` are answer plus centered noise less a common unknown level; `deviations` and `level` are the
@@ -137,7 +137,7 @@ class _Known(NamedTuple):
     level: float
 
 
-def _known(selection: Any) -> _Known:
+def _read_gaps(selection: Any) -> _GapCenters:
     """Return what the gaps of a selection say of each item, in the unit of the answers.
 
     A center is NaN where they say nothing.
@@ -158,7 +158,7 @@ def _known(selection: Any) -> _Known:
         # Each positive has met a threshold of its own: nothing is shared.
         if getattr(mechanism, "resample", False):
             variances, level = variances + level, 0.0
-        return _Known(selection.estimates, np.sqrt(variances) * step, math.sqrt(level) * step)
+        return _GapCenters(selection.estimates, np.sqrt(variances) * step, math.sqrt(level) * step)
     if selection.gaps.size < k - 1:
         raise InvalidParameter(
             "combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise."
@@ -167,7 +167,7 @@ def _known(selection: Any) -> _Known:
     # known.
     inner = selection.gaps[: k - 1]
     deviations = np.full(k, math.sqrt(mechanism.noise.variance) * step)
-    return _Known(np.append(np.cumsum(inner[::-1])[::-1], 0.0), deviations, math.inf)
+    return _GapCenters(np.append(np.cumsum(inner[::-1])[::-1], 0.0), deviations, math.inf)
 
 
 def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: float) -> tuple[Floats, Floats]:
@@ -196,7 +196,7 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
     return np.where(some, values, np.nan), np.where(some, 1 / precision + share**2 * spread, np.inf)
 
 
-def _read(measurements: Any) -> tuple[Floats, float]:
+def _read_measurements(measurements: Any) -> tuple[Floats, float]:
     """Return the measured values, shape (n,), and the standard deviation of their noise."""
     if isinstance(measurements, Value | Values):
         values = np.atleast_1d(

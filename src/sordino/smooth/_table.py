@@ -175,13 +175,13 @@ def table(
     (49.0, 4.047, 49.0)
     """
     owner = "smooth.table"
-    rate, listed = checked_beta(beta, owner), _listed(shape, records)
+    rate, listed = checked_beta(beta, owner), _make_tables(shape, records)
     if not callable(statistic):
         raise InvalidParameter(
             f"{owner}.statistic must be a function of an array of tables; got {shown(statistic)}."
         )
     tables = listed.listed()
-    found = _numbers(statistic(tables.reshape(-1, *shape).astype(np.float64)))
+    found = _read_statistics(statistic(tables.reshape(-1, *shape).astype(np.float64)))
     if found.shape != (listed.size,) or not np.isfinite(found).all():
         raise InvalidParameter(
             f"{owner}.statistic must return one finite number for each of {listed.size} tables; got "
@@ -200,17 +200,17 @@ def table(
         ceiling=ceiling,
         _tables=listed,
         _statistics=found,
-        _bounds=outward(_dilated(local, moves, math.exp(-inner(rate))), ceiling),
+        _bounds=outward(_dilate_bounds(local, moves, math.exp(-inner(rate))), ceiling),
     )
 
 
-def _numbers(values: Any) -> Floats:
+def _read_statistics(values: Any) -> Floats:
     """Return what a statistic returned as floats of its shape; none at all if it is no array of numbers."""
     array = np.asarray(values)
     return array.astype(np.float64) if array.dtype.kind in "buif" else np.zeros(0)
 
 
-def _listed(shape: Any, records: Any) -> Tables:
+def _make_tables(shape: Any, records: Any) -> Tables:
     """Return the tables of this shape, if there are not too many."""
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise InvalidParameter(
@@ -235,7 +235,7 @@ def _listed(shape: Any, records: Any) -> Tables:
     return found
 
 
-def _dilated(local: Floats, moves: list[tuple[Counts, Counts]], kept: float) -> Floats:
+def _dilate_bounds(local: Floats, moves: list[tuple[Counts, Counts]], kept: float) -> Floats:
     """Raise each bound to its share of its neighbors' bounds, until no move lowers any by more than that."""
     # A share is lent along a path of several moves, so one pass over the moves may not be enough.
     bounds = local.copy()
@@ -314,12 +314,12 @@ class Tables:
         found = np.empty((self.size, len(self.totals), self.cells), dtype=np.int64)
         places = np.unravel_index(np.arange(self.size), self._sizes)
         for group, total in enumerate(self.totals):
-            found[:, group] = _compositions(total, self.cells)[places[group]]
+            found[:, group] = _list_compositions(total, self.cells)[places[group]]
         return found
 
     def place(self, tables: Counts) -> Counts:
         """Return the position of each table, shape (m, groups, cells), in the list."""
-        places = tuple(_ranks(tables[:, group], total) for group, total in enumerate(self.totals))
+        places = tuple(_composition_ranks(tables[:, group], total) for group, total in enumerate(self.totals))
         found: Counts = np.ravel_multi_index(places, self._sizes).astype(np.int64)
         return found
 
@@ -334,18 +334,18 @@ class Tables:
                 yield start, self.place(moved)
 
 
-def _compositions(total: int, cells: int) -> Counts:
-    """Return all ways to put `total` records into `cells` cells, in the order of `_ranks`."""
+def _list_compositions(total: int, cells: int) -> Counts:
+    """Return all ways to put `total` records into `cells` cells, in the order of `_composition_ranks`."""
     if cells == 1:
         return np.array([[total]])
     parts = []
     for first in range(total + 1):
-        others = _compositions(total - first, cells - 1)
+        others = _list_compositions(total - first, cells - 1)
         parts.append(np.column_stack([np.full(len(others), first), others]))
     return np.concatenate(parts)
 
 
-def _ranks(counts: Counts, total: int) -> Counts:
+def _composition_ranks(counts: Counts, total: int) -> Counts:
     """Return the position of each row of counts, shape (m, cells), among all rows with this total.
 
     That is how many rows have a smaller number where they first differ from it.

@@ -30,8 +30,8 @@ It is that of e^-624 and of a few operations.
 LEAST = 2.0**-900
 """No bound is a smaller share of its ceiling, because floats below that lose digits."""
 
-_STEEPEST = Fraction(1 << 1000)
-_HIGHEST = 1 << 1000
+_STEEPEST_BETA = Fraction(1 << 1000)
+_HIGHEST_CEILING = 1 << 1000
 
 Floats = NDArray[np.float64]
 
@@ -58,13 +58,13 @@ def checked_beta(beta: Number, owner: str) -> Fraction:
     A large one becomes a smaller one, which gives the same floats.
     """
     number: Fraction = NOT_NEGATIVE(f"{owner}.beta", beta)
-    return min(number, _STEEPEST)
+    return min(number, _STEEPEST_BETA)
 
 
 def checked_ceiling(ceiling: Number, owner: str) -> float:
     """Return a float that is at least `ceiling`, a number in (0, 2^1000], else raise `InvalidParameter`."""
     number: Fraction = POSITIVE(f"{owner}.ceiling", ceiling)
-    if number > _HIGHEST:
+    if number > _HIGHEST_CEILING:
         raise InvalidParameter(
             f"{owner}.ceiling must be at most 2^1000; got {shown(number)}. Change the unit of the statistic."
         )

@@ -39,9 +39,9 @@ A search passes the largest record by j edges with a probability of about 2/j^2.
 Sides = Literal["above", "magnitude", "both"]
 Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-_RECORD_BITS = 32  # a clipped record has less than 2^32 steps: 2^31 of them add up in 64 bits
+_WIDTH_BITS = 32  # a clipped record has less than 2^32 steps: 2^31 of them add up in 64 bits
 _OFFSET_BITS = 52
-_MOST = 1 << 60
+_MOST_RECORDS_BEYOND = 1 << 60
 
 
 @final
@@ -170,11 +170,15 @@ class ClipSearch:
             )
         up = np.cumsum(counts.counts[::-1])[::-1][1:]
         if self.sides == "above":
-            return (_in_runs(up),)
+            return (_group_equal_answers(up),)
         half = self.grid.size // 2
         # Bucket 0 is left out below: it also holds what is missing, which is beyond no edge.
         above, below = up[half + 1 :], (np.cumsum(counts.counts) - counts.counts[0])[:half][::-1]
-        return (_in_runs(above + below),) if self.sides == "magnitude" else (_in_runs(below), _in_runs(above))
+        return (
+            (_group_equal_answers(above + below),)
+            if self.sides == "magnitude"
+            else (_group_equal_answers(below), _group_equal_answers(above))
+        )
 
     @no_remnants
     def release(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
@@ -216,15 +220,15 @@ class ClipSearch:
         return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(self.scan.noise.rate)
 
 
-def _in_runs(beyond: NDArray[np.int64]) -> Runs:
+def _group_equal_answers(beyond: NDArray[np.int64]) -> Runs:
     """Return falling numbers of records, one for each edge, as rising answers in runs of equal ones."""
     starts = np.flatnonzero(np.diff(beyond, prepend=-1))
-    return -np.minimum(beyond[starts], _MOST), np.diff(starts, append=beyond.size)
+    return -np.minimum(beyond[starts], _MOST_RECORDS_BEYOND), np.diff(starts, append=beyond.size)
 
 
 def _record_step(lower: Fraction, upper: Fraction) -> Fraction:
     """Return the smallest step, a power of two, in which the clip is narrow and close enough to 0."""
-    needed = max((upper - lower) / (1 << _RECORD_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS))
+    needed = max((upper - lower) / (1 << _WIDTH_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS))
     step = Fraction(2) ** (needed.numerator.bit_length() - needed.denominator.bit_length() - 1)
     while step <= needed:
         step *= 2

@@ -39,7 +39,7 @@ from sordino.mechanisms.base import Mechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 
-_WRONG = Fraction(1, 20)  # how often an interval may miss
+_MISS_PROBABILITY = Fraction(1, 20)  # how often an interval may miss
 
 
 class ClippedColumn(Mechanism):
@@ -172,7 +172,7 @@ class ClippedColumn(Mechanism):
 
         `records` is their number where it is public.
         """
-        low, high = clipped_ends(clip, noise, noisy, records, _WRONG)
+        low, high = clipped_ends(clip, noise, noisy, records, _MISS_PROBABILITY)
         return ClippedValue(
             value=float(value),
             clip=clip.ends,

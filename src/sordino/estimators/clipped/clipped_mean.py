@@ -182,13 +182,13 @@ class ClippedMean(ClippedColumn):
         renew(entropy)  # the second stage: the values were read since the clip was found
         noise = self.noise_for(clip)
         noisy = noise.noisy(totals, entropy)
-        value, error = _estimate(clip, noise, noisy, known)
+        value, error = _estimate_mean(clip, noise, noisy, known)
         return self.result(
             value, error, clip=clip, noise=noise, noisy=noisy, records=known, simulated=entropy.simulated
         )
 
 
-def _estimate(
+def _estimate_mean(
     clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None
 ) -> tuple[Fraction, float]:
     """Return the mean, within the clip, and the standard deviation of its noise.
@@ -209,7 +209,7 @@ def _estimate(
     return low + (high - low) * place, deviation * slope * float(high - low)
 
 
-_BELOW = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole
+_MEAN_WITNESS = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole
 CLAIMS = (
     Claim(
         name="ClippedMean",
@@ -226,10 +226,10 @@ CLAIMS = (
                 (2, -2),
                 (),
             ),
-            (ClippedMean(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_BELOW,), (0,)),
+            (ClippedMean(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_MEAN_WITNESS,), (0,)),
             (
                 ClippedMean(epsilon=2, adjacency="replace-one", cap=8, growth=2, size_is_public=False),
-                (_BELOW, 3),
+                (_MEAN_WITNESS, 3),
                 (0, 3),
             ),
         ),

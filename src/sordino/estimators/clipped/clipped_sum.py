@@ -164,7 +164,7 @@ class ClippedSum(ClippedColumn):
 
 # A value just below an edge: there a record loses most. The search finds it beyond all edges before, and
 # the sum adds it nearly whole.
-_BELOW = 8 - 2**-40
+_SUM_WITNESS = 8 - 2**-40
 CLAIMS = (
     Claim(
         name="ClippedSum",
@@ -175,17 +175,17 @@ CLAIMS = (
         references=("durfee2023, Sec. 6.3",),
         proof="clipped-sum.md",
         neighbours=(
-            (ClippedSum(epsilon=2, adjacency="add-remove", cap=8, growth=2), (_BELOW,), ()),
+            (ClippedSum(epsilon=2, adjacency="add-remove", cap=8, growth=2), (_SUM_WITNESS,), ()),
             (
                 ClippedSum(epsilon=2, adjacency="add-remove", cap=8, lower=None, growth=1.2, rows_per_unit=2),
-                (_BELOW, _BELOW),
+                (_SUM_WITNESS, _SUM_WITNESS),
                 (),
             ),
-            (ClippedSum(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_BELOW,), (0,)),
+            (ClippedSum(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_SUM_WITNESS,), (0,)),
             (
                 ClippedSum(epsilon=2, adjacency="replace-one", cap=8, lower=None, growth=2),
-                (_BELOW, -8),
-                (-_BELOW, -8),
+                (_SUM_WITNESS, -8),
+                (-_SUM_WITNESS, -8),
             ),
         ),
         tight=True,

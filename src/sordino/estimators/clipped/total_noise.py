@@ -19,9 +19,9 @@ from sordino.errors import InvalidParameter
 from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import Adjacency, Sensitivity
 
-_COARSEST = Fraction(1 << 900)
+_COARSEST_RECORD_STEP = Fraction(1 << 900)
 # The noise is about 2^28 grid steps wide. Rates with denominators up to 2^40 can follow that to a thousandth.
-_SCALE_BITS = 28
+_NOISE_SCALE_BITS = 28
 
 
 @final
@@ -50,7 +50,7 @@ class TotalNoise:
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
-        if not 1 / _COARSEST <= self.record_step <= _COARSEST:
+        if not 1 / _COARSEST_RECORD_STEP <= self.record_step <= _COARSEST_RECORD_STEP:
             raise InvalidParameter(
                 "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and unit they "
                 "would be smaller or larger. Change the unit of the values."
@@ -60,7 +60,7 @@ class TotalNoise:
     def shift(self) -> int:
         """How many binary digits the noise grid is coarser than that of the records."""
         scale = self.bound / self.epsilon
-        return max(0, scale.numerator.bit_length() - scale.denominator.bit_length() - 1 - _SCALE_BITS)
+        return max(0, scale.numerator.bit_length() - scale.denominator.bit_length() - 1 - _NOISE_SCALE_BITS)
 
     @property
     def step(self) -> Fraction:

@@ -24,7 +24,7 @@ from sordino.errors import InvalidParameter
 from sordino.releases import pictured
 
 MOST_EDGES = 1 << 20
-_LARGEST = Fraction(sys.float_info.max)
+_LARGEST_EDGE = Fraction(sys.float_info.max)
 _ARITHMETIC = Context(prec=50, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
@@ -114,12 +114,18 @@ class BucketGrid:
         >>> sd.BucketGrid.geometric(lower=None, cap=10, growth=2).edges.tolist()
         [-10.0, -7.0, -3.0, -1.0, 0.0, 1.0, 3.0, 7.0, 10.0]
         """
-        low = None if lower is None else _within("BucketGrid.lower", FINITE("BucketGrid.lower", lower))
-        high = _within("BucketGrid.cap", FINITE("BucketGrid.cap", cap))
+        low = (
+            None
+            if lower is None
+            else _check_float_range("BucketGrid.lower", FINITE("BucketGrid.lower", lower))
+        )
+        high = _check_float_range("BucketGrid.cap", FINITE("BucketGrid.cap", cap))
         if high <= (low or 0) or float(high) <= float(low or 0):
             above = "0, where no lower bound is given" if low is None else f"lower, {shown(lower)}"
             raise InvalidParameter(f"BucketGrid.cap must be above {above}; got {shown(cap)}.")
-        return _geometric(low, high, GROWTH("BucketGrid.growth", growth), POSITIVE("BucketGrid.unit", unit))
+        return _geometric_grid(
+            low, high, GROWTH("BucketGrid.growth", growth), POSITIVE("BucketGrid.unit", unit)
+        )
 
     @property
     def size(self) -> int:
@@ -136,19 +142,19 @@ class BucketGrid:
         return pictured(self, dict(self.recipe) | {"edges": self.edges})
 
 
-def _within(name: str, number: Fraction) -> Fraction:
-    if abs(number) > _LARGEST:
+def _check_float_range(name: str, number: Fraction) -> Fraction:
+    if abs(number) > _LARGEST_EDGE:
         raise InvalidParameter(f"{name} must be a number that a float can hold; got {shown(number)}.")
     return number
 
 
 @lru_cache(maxsize=64)
-def _geometric(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> BucketGrid:
+def _geometric_grid(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> BucketGrid:
     """Return the grid, computed once: a shared value that nobody can write to."""
-    _check_number(lower, cap, growth, unit)
+    _check_edge_number(lower, cap, growth, unit)
     origin, last = lower or Fraction(0), float(cap)
     edges, before = [], float(origin)
-    for edge in _rising(origin, growth, unit):
+    for edge in _generate_edges(origin, growth, unit):
         if edge >= last:
             break
         if edge > before:  # neighbors may round to the same float
@@ -161,28 +167,30 @@ def _geometric(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fr
     return BucketGrid(edges=np.array(edges), recipe=recipe)
 
 
-def _rising(origin: Fraction, growth: Fraction, unit: Fraction) -> Iterator[float]:
+def _generate_edges(origin: Fraction, growth: Fraction, unit: Fraction) -> Iterator[float]:
     """Yield origin + unit (growth^i - 1) for i = 1, 2, ...
 
     Computed in decimal arithmetic of 50 digits; each edge is rounded to a float once.
     """
     c = _ARITHMETIC
-    start, scale, first, factor = (_decimal(number) for number in (origin, unit, growth - 1, growth))
+    start, scale, first, factor = (
+        _divide_to_decimal(number) for number in (origin, unit, growth - 1, growth)
+    )
     power = first  # growth^i - 1 without cancellation: s -> s growth + (growth - 1)
     while True:
         yield float(c.fma(scale, power, start))
         power = c.fma(power, factor, first)
 
 
-def _decimal(number: Fraction) -> Decimal:
+def _divide_to_decimal(number: Fraction) -> Decimal:
     return _ARITHMETIC.divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
-def _check_number(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> None:
+def _check_edge_number(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> None:
     """Refuse a grid of too many edges before any of them is computed."""
     c = _ARITHMETIC
-    reach = c.ln(_decimal((cap - (lower or 0)) / unit + 1))
-    step = c.ln(_decimal(growth))  # 0 where 50 digits cannot tell the growth from 1
+    reach = c.ln(_divide_to_decimal((cap - (lower or 0)) / unit + 1))
+    step = c.ln(_divide_to_decimal(growth))  # 0 where 50 digits cannot tell the growth from 1
     most = MOST_EDGES if lower is not None else (MOST_EDGES - 1) // 2
     if reach > c.multiply(step, Decimal(most)):
         needed = f"about {math.ceil(c.divide(reach, step))}" if step else "many more"

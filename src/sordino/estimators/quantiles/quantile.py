@@ -42,7 +42,7 @@ from sordino.releases import Release
 from sordino.remnants import no_remnants
 
 CONFIDENCE = 0.95
-_DENOMINATOR = 1 << 20
+_QUANTILE_DENOMINATOR = 1 << 20
 
 
 @final
@@ -195,7 +195,7 @@ class Quantile(ColumnQuantiles):
     def derive(self) -> None:
         """Choose the method, and set what it does and costs."""
         super().derive()
-        share = to_fraction(self.q).limit_denominator(_DENOMINATOR)
+        share = to_fraction(self.q).limit_denominator(_QUANTILE_DENOMINATOR)
         budget, rows = to_fraction(self.epsilon), self.rows_per_unit
         growth, ratio = to_fraction(self.growth), to_fraction(self.ratio)
         plan = Plan(share, self.grid, growth, self.size_hint, rows, self.adjacency, ratio)
@@ -331,9 +331,9 @@ def middle_of(bucket: int, grid: BucketGrid, lower: Number | None) -> float:
     return float((Fraction(low) + Fraction(high)) / 2)
 
 
-_FAR = 1 << 60  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
-_LONG: dict[str, Any] = {"lower": 0, "cap": _FAR, "growth": 2}
-_SHORT: dict[str, Any] = {"adjacency": "add-remove", "lower": 0, "cap": 7, "growth": 2, "epsilon": 2}
+_FAR_CAP = 1 << 60  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
+_LONG_GRID: dict[str, Any] = {"lower": 0, "cap": _FAR_CAP, "growth": 2}
+_SHORT_GRID: dict[str, Any] = {"adjacency": "add-remove", "lower": 0, "cap": 7, "growth": 2, "epsilon": 2}
 CLAIMS = (
     Claim(
         name="Quantile",
@@ -345,21 +345,21 @@ CLAIMS = (
         proof="quantile.md",
         neighbours=(
             (
-                Quantile(q=0.5, epsilon=3, adjacency="add-remove", **_LONG),
-                (0,) * 4 + (_FAR,) * 4,
-                (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
+                Quantile(q=0.5, epsilon=3, adjacency="add-remove", **_LONG_GRID),
+                (0,) * 4 + (_FAR_CAP,) * 4,
+                (0,) * 4 + (_FAR_CAP // 2,) + (_FAR_CAP,) * 4,
             ),
             (
-                Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG),
-                (0,) + (_FAR,) * 3,
-                (0,) * 2 + (_FAR,) * 3,
+                Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG_GRID),
+                (0,) + (_FAR_CAP,) * 3,
+                (0,) * 2 + (_FAR_CAP,) * 3,
             ),
             (
-                Quantile(q=0.5, epsilon=2, adjacency="replace-one", **_LONG),
-                (0,) * 5 + (_FAR,) * 4,
-                (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
+                Quantile(q=0.5, epsilon=2, adjacency="replace-one", **_LONG_GRID),
+                (0,) * 5 + (_FAR_CAP,) * 4,
+                (0,) * 4 + (_FAR_CAP // 2,) + (_FAR_CAP,) * 4,
             ),
-            (Quantile(q=0, **_SHORT), (4,), (2, 4)),
+            (Quantile(q=0, **_SHORT_GRID), (4,), (2, 4)),
         ),
         tight=True,
     ),
@@ -370,14 +370,14 @@ CLAIMS = (
         proof="quantile.md",
         neighbours=(
             (
-                Quantile(q=0.5, epsilon=2, adjacency="add-remove", method="permute-and-flip", **_LONG),
-                (0,) + (1,) * 2 + (_FAR,) * 2,
-                (1,) * 2 + (_FAR,) * 2,
+                Quantile(q=0.5, epsilon=2, adjacency="add-remove", method="permute-and-flip", **_LONG_GRID),
+                (0,) + (1,) * 2 + (_FAR_CAP,) * 2,
+                (1,) * 2 + (_FAR_CAP,) * 2,
             ),
             (
-                Quantile(q=0.75, epsilon=2, adjacency="replace-one", method="permute-and-flip", **_LONG),
-                (0,) * 3 + (1,) * 4 + (_FAR,),
-                (0,) * 2 + (1,) * 4 + (_FAR,) * 2,
+                Quantile(q=0.75, epsilon=2, adjacency="replace-one", method="permute-and-flip", **_LONG_GRID),
+                (0,) * 3 + (1,) * 4 + (_FAR_CAP,),
+                (0,) * 2 + (1,) * 4 + (_FAR_CAP,) * 2,
             ),
         ),
     ),

@@ -39,7 +39,7 @@ from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_co
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.remnants import no_remnants
 
-_DENOMINATOR = 1 << 20
+_SHARE_DENOMINATOR = 1 << 20
 
 
 @final
@@ -109,7 +109,7 @@ def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
     """Return several quantiles as they were given, or raise `InvalidParameter`."""
     given = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else ()
     # They are compared as they will be used: two that round to one fraction are refused.
-    shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_DENOMINATOR) for one in given]
+    shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_SHARE_DENOMINATOR) for one in given]
     if not shares or any(one >= other for one, other in pairwise(shares)):
         raise InvalidParameter(
             f"{name} must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; "
@@ -200,7 +200,7 @@ class Quantiles(ColumnQuantiles):
     @cached_property
     def _shares(self) -> tuple[Fraction, ...]:
         """The quantiles as exact shares, between the ends 0 and 1."""
-        shares = [to_fraction(one).limit_denominator(_DENOMINATOR) for one in self.q]
+        shares = [to_fraction(one).limit_denominator(_SHARE_DENOMINATOR) for one in self.q]
         return (Fraction(0), *shares, Fraction(1))
 
     @no_remnants
@@ -350,7 +350,7 @@ def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:
     return Range(low=e, high=2 * e) if rows == 1 else Pure(epsilon=2 * e)
 
 
-_FAR = 1 << 60
+_WITNESS_CAP = 1 << 60
 CLAIMS = (
     Claim(
         name="Quantiles",
@@ -362,9 +362,9 @@ CLAIMS = (
         proof="quantiles.md",
         neighbours=(
             (
-                Quantiles(q=(0.5,), epsilon=2, adjacency="replace-one", lower=0, cap=_FAR, growth=2),
-                (0,) * 5 + (_FAR,) * 4,
-                (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
+                Quantiles(q=(0.5,), epsilon=2, adjacency="replace-one", lower=0, cap=_WITNESS_CAP, growth=2),
+                (0,) * 5 + (_WITNESS_CAP,) * 4,
+                (0,) * 4 + (_WITNESS_CAP // 2,) + (_WITNESS_CAP,) * 4,
             ),
         ),
         tight=True,
