@@ -20,9 +20,11 @@ from sordino.releases import HybridTop
 
 Law = Geometric | DiscreteLaplace
 
+# In decimal digits, doubled from the first number to the last one until the sign is certain.
 _FIRST_PRECISION, _LAST_PRECISION = 40, 640
 _STEPS_BEYOND_CLAMP = 1 << 54  # in steps: no clamped answer lies so far below its threshold
 _UNIT_BOUNDS: Bounds = (Decimal(1), Decimal(1))
+# Right for every probability: for where too few digits say nothing.
 _ANY_PROBABILITY: Bounds = (Decimal(0), Decimal(1))
 
 
@@ -67,10 +69,12 @@ class Difference:
             return None
         high = lift - self.reach(wrong)  # stands: P(Z >= lift - high) > wrong, and a condition only raises it
         low, width = high - 1, 1
+        # Downward in steps that double, until a height is refuted: the border lies between the last two.
         while stands(low):
             if low < -_STEPS_BEYOND_CLAMP:
                 return None
             low, high, width = low - 2 * width, low, 2 * width
+        # Bisection is right as below a refuted height all are refuted (docs/proofs/lower-bounds.md, Lemma 1).
         return _bisect_steps(stands, low, high)
 
     def _spare(self, z: int, given: int | None, wrong: Fraction, digits: int) -> Bounds:
@@ -85,6 +89,7 @@ def differences(found: Any) -> tuple[Difference, ...]:
     mechanism = found.mechanism
     if isinstance(found, HybridTop):  # the threshold competes with the noise of an item
         return (Difference(mechanism.noise, mechanism.noise),)
+    # One law for each branch, in the order of the numbers of the branches.
     laws = getattr(mechanism, "branch_noise", None) or (mechanism.noise,)
     return tuple(Difference(law, mechanism.threshold_noise) for law in laws)
 
@@ -105,6 +110,7 @@ def _difference_quantile(law: Difference, wrong: Fraction) -> int:
         # The private method is of this module.
         return _is_certainly_not_negative(lambda digits: law._spare(z + 1, None, wrong, digits))  # noqa: SLF001
 
+    # P(Z > z) falls with z: the interval is widened until it holds the border, then halved.
     low, high, width = -1, 0, 1
     while enough(low):
         low, high, width = low - 2 * width, low, 2 * width
@@ -121,6 +127,7 @@ def _is_certainly_not_negative(spare: Callable[[int], Bounds]) -> bool:
         # The bounds decide as soon as both have the same sign.
         if low >= 0 or high < 0:
             return low >= 0
+        # The bounds have different signs. With more digits they are narrower.
         digits *= 2
     return False
 
@@ -143,6 +150,7 @@ def _upper_tail(first: Law, second: Law, z: int, digits: int) -> Bounds:
     If X < 0 <= Y, nothing is left; the other signs give differences and a sum of geometric variables.
     """
     enclosed = _IntervalArithmetic(digits)
+    # By signs, as in docs/proofs/lower-bounds.md, "The law of Z".
     above, below = enclosed.signs(first), enclosed.signs(second)
     total = enclosed.times(
         enclosed.times(above[0], below[0]), enclosed.difference(first.rate, second.rate, z)
@@ -222,6 +230,7 @@ class _IntervalArithmetic:
         """
         if n <= 0:
             return _UNIT_BOUNDS
+        # The sum does not depend on the order of the rates. In this order no difference below is negative.
         slow, fast = min(first, second), max(first, second)
         r, s, r_n, s_n = self.power(slow, 1), self.power(fast, 1), self.power(slow, n), self.power(fast, n)
         if slow == fast:

@@ -98,6 +98,7 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     >>> bool((sd.combine_gaps(top, fresh).variances < fresh.standard_error**2).all())
     True
     """
+    # Both were released: nothing private is read from here on.
     known = _read_gaps(selection)
     measured, error = _read_measurements(measurements)
     k = known.centers.size
@@ -159,13 +160,16 @@ def _read_gaps(selection: Any) -> _GapCenters:
         if getattr(mechanism, "resample", False):
             variances, level = variances + level, 0.0
         return _GapCenters(selection.estimates, np.sqrt(variances) * step, math.sqrt(level) * step)
+    # Between k items there are k - 1 gaps.
     if selection.gaps.size < k - 1:
         raise InvalidParameter(
             "combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise."
         )
     # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which nothing is
     # known.
+    # Without the margin, which says nothing linear about a selected item (docs/proofs/combine-gaps.md).
     inner = selection.gaps[: k - 1]
+    # Added up from the last item: how far each noisy answer lies above the last one.
     deviations = np.full(k, math.sqrt(mechanism.noise.variance) * step)
     return _GapCenters(np.append(np.cumsum(inner[::-1])[::-1], 0.0), deviations, math.inf)
 
@@ -181,10 +185,12 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
     total = float(weights.sum())
     # The variance of the level that is left after the measurements.
     spread = 1 / total if math.isinf(level) else level / (1 + level * total)
+    # The estimate of the level, the mu with a hat in docs/proofs/combine-gaps.md, "Least squares".
     shift = spread * float((weights * np.where(both, measured - d, 0.0)).sum())
     of_gap, of_measurement = 1 / u, 1 / v
     precision = of_gap + of_measurement
     some = precision > 0
+    # Where nothing is known any divisor will do: NaN and infinity are put there in the end.
     precision = np.where(some, precision, 1.0)
     share = of_gap / precision
     # Where there is no center or no measurement the number may be NaN, and a weight of 0 would not remove it.
@@ -202,6 +208,7 @@ def _read_measurements(measurements: Any) -> tuple[Floats, float]:
         values = np.atleast_1d(
             measurements.value if isinstance(measurements, Value) else measurements.values
         ).astype(np.float64)
+        # Heavy-tailed noise has no finite deviation, and so no weight in least squares.
         error: Any = measurements.standard_error
         if isinstance(error, float | int) and 0 <= error < math.inf:
             return values, float(error)

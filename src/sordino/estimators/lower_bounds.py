@@ -23,6 +23,7 @@ from sordino.mechanisms.crossings.thresholds import cut_at
 from sordino.releases import HybridTop, Positives, Verdict
 
 _EXACT_STEPS = 1 << 51  # below so many steps a float tells which step is meant, after two roundings
+# Rounding to the nearest float moves a number by at most this share of it.
 _HALF_DIGIT = Fraction(1, 1 << 53)
 
 
@@ -130,6 +131,7 @@ def _bound_answer(
 
 
 def _round_down_to_float(number: Fraction) -> float:
+    # The nearest float may lie above the number. Then the next one below is taken.
     near = float(number)
     return math.nextafter(near, -math.inf) if Fraction(near) > number else near
 
@@ -141,10 +143,13 @@ def _read_found_list(found: Positives | HybridTop) -> list[_NoisyAnswer | None]:
     branches = found.branches.tolist() if isinstance(found, Positives) else [0] * found.indices.size
     seen: list[_NoisyAnswer | None] = []
     for estimate, gap, branch in zip(found.estimates.tolist(), found.gaps.tolist(), branches, strict=True):
+        # A finding of a later pass has no gap, so nothing is known of its answer.
         if math.isnan(estimate):
             seen.append(None)
             continue
+        # The estimate was centered by the means of the noise. With them added again it is the noisy answer.
         value = (Fraction(estimate) + centers[branch]) / mechanism.step
+        # A gap is counted from the threshold as it was stated, a lift from where the test really is.
         lift = (Fraction(gap) - corrections[branch]) / mechanism.step
         # From 2^51 steps on the float may stand for a step nearby. The value is lowered then: the bound stays
         # a lower one.

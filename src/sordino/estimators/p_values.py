@@ -53,6 +53,7 @@ def p_value(choice: Choice) -> float:
             "p_value needs a Choice with a gap, which an ExponentialMechanism(gap=True) releases about two "
             "answers or more."
         )
+    # In nats (docs/proofs/exponential-mechanism.md, "The p-value").
     lead = gap / float(choice.mechanism.step) * float(choice.mechanism.rate)
     small = math.exp(-lead)  # 2/(1 + e^g) = 2 e^-g/(1 + e^-g), without an overflow
     # A relative error of the lead changes e^-lead by a share that grows with the lead.

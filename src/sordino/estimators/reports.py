@@ -130,12 +130,14 @@ def _read_local_reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float6
             "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the "
             "reports."
         )
+    # Reports are released numbers, so an error may depend on them.
     numbers = np.asarray(reports)
     if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "fiu":
         raise InvalidParameter(
             "mean_of_reports.reports must be what `reports` released, or a list of at least one number."
         )
     numbers = numbers.astype(np.float64)
+    # Reports of another mechanism would give a figure that means nothing.
     if not _are_possible_outputs(numbers, mechanism):
         least, most = mechanism.output_range
         raise InvalidParameter(
@@ -152,6 +154,7 @@ def _are_possible_outputs(numbers: NDArray[np.float64], mechanism: Reporter) -> 
     """
     (least, most), outputs = mechanism.output_range, np.sort(mechanism.grid.outputs)
     outputs = outputs[(outputs >= least) & (outputs <= most)]
+    # The nearest output is the one before or the one after the place of the report.
     above = np.searchsorted(outputs, numbers).clip(1, outputs.size - 1)
     away = np.minimum(abs(numbers - outputs[above]), abs(numbers - outputs[above - 1]))
     return bool((away <= _UNWRITTEN_SHARE * (most - least)).all())
@@ -162,6 +165,7 @@ def _bound_mean_error(n: int, *, variance: float, beyond: float, width: float, w
 
     The smaller one of what the inequalities of Bennett [bennett1962] and Hoeffding [hoeffding1963] say.
     """
+    # Each of the two tails gets half of the probability (docs/proofs/reports.md, "Interval").
     each = math.log(2 / wrong) / n
     plainly = width * math.sqrt(each / 2)
 

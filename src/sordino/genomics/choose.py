@@ -33,6 +33,7 @@ NAMES = ("damped", "step", "smooth-step", "heavy-tail", "randomized-response")
 _METHODS_ON_REQUEST = {"damped"}
 """It compares another statistic, and is never chosen by itself."""
 _METHOD_NAME, _SCALE_NAME = one_of(*NAMES), one_of("sqrt", "raw")
+# Shares of the steepest beta that are tried (docs/proofs/most-significant.md, "The public design").
 _BETA_FACTORS = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
 _RAW_BETA = 12
 """Divided by the number of families it is the beta of the raw statistic.
@@ -127,6 +128,7 @@ def _list_allowed_methods(
         raise InvalidParameter(
             f"{owner} takes beta, for a smooth bound, or damping, for the method 'damped', and not both."
         )
+    # What each option leaves. A method has to fit all of them.
     allowed = {
         f"the scale {scale!r}": set(NAMES) - ({"damped"} if scale == "raw" else set()),
         "exact=True": set(NAMES) - ({"heavy-tail"} if exact else set()),
@@ -145,6 +147,7 @@ def _list_allowed_methods(
     return tuple(name for name in NAMES if name in found)
 
 
+# Equal public numbers give the same choice, and comparing takes a while: it is kept.
 @lru_cache(maxsize=64, typed=True)
 def _choose_likeliest_method(
     markers: int,
@@ -179,6 +182,7 @@ def _choose_likeliest_method(
         rated = [replace(method, success=_success_on_design(method, design, best)) for method in tried]
         if rated:
             found.append(max(rated, key=lambda method: method.success))
+    # The rule is that of docs/proofs/choosing-a-selector.md, over the methods in the order of `NAMES`.
     which = likeliest([method.success for method in found])
     compared = [Alternative(mechanism=method.mechanism, success=method.success) for method in found]
     return replace(found[which], why=reason([method.name for method in found], compared, which, markers))
@@ -214,6 +218,7 @@ def _build_methods(
     if name == "randomized-response":
         return [replace(plain, mechanism=RandomizedResponse(epsilon=epsilon))]
     if name == "step":
+        # `ROUNDING` covers that of the statistics (docs/proofs/most-significant.md, "Floats").
         bound = tdt_ceiling(families=families, scale="raw" if scale == "raw" else "sqrt") + ROUNDING
         return [replace(plain, mechanism=StepSelection(epsilon=epsilon, sensitivity=_sensitivity_of(bound)))]
     if name == "damped":
@@ -265,6 +270,7 @@ def _round_to_three_digits(number: float) -> float:
 
 def _success_on_design(method: Method, design: Families, best: Any) -> float:
     b, c = design.b.ravel(), design.c.ravel()
+    # As in a release: all scores, and for each row the largest of its smooth bounds.
     scores, bounds = method.scores(b, c), method.bounds(b, c)
     shape = design.b.shape
     return winning(
@@ -309,7 +315,9 @@ def made_up(markers: int, families: int) -> Families:
     rows, entropy = rows_for(markers), Seeded(_FAMILIES_SEED)
     mean, width = typical(families)
     size = rows * markers
+    # Normal numbers with the mean and the variance of binomial ones, moved to counts that are possible.
     total = np.clip(np.rint(mean + width * normal(size, entropy)), 0, 2 * families)
+    # Without an effect either allele is passed on with probability 1/2.
     b = np.clip(np.rint((total + np.sqrt(total) * normal(size, entropy)) / 2), 0, total).astype(np.int64)
     return Families(b.reshape(rows, markers), (total.astype(np.int64) - b).reshape(rows, markers))
 

@@ -141,6 +141,7 @@ HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
     >>> sd.plan.accuracy(m, answers=100, beta=0.02).alpha
     14.0
     """
+    # No data are seen, and none are asked for: all parameters are public.
     n = DOMAIN_SIZE("plan.accuracy.answers", answers)
     task = asked(mechanism, n)
     if (alpha is None) == (beta is None):
@@ -163,6 +164,7 @@ HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
 
 
 def _state_accuracy(task: Asked, answers: int, alpha: Number, beta: float) -> Accuracy:
+    # Rounded up, the probability of failure may exceed 1.
     beta = min(1.0, beta)
     said = task.says.format(alpha=_write_rounded_up(FINITE("alpha", alpha), 6))
     return Accuracy(
@@ -358,6 +360,7 @@ def _search_task(
     threshold, step = FINITE("threshold", mechanism.threshold), mechanism.step
 
     def at(alpha: Fraction) -> float:
+        # Rounded down and clamped as answers are, so all that keep the margin lie at least so far away.
         low, high = (max(-CLAMP, min(CLAMP, (threshold + side * alpha) // step)) for side in (-1, 1))
         return failure(int(low), int(high))
 
@@ -488,6 +491,7 @@ def peeled_failure(n: int, k: int, gap: int, rate: Fraction) -> Decimal:
     It is 1 - the product of j/(j + (n - k) w) over j = 1..k.
     """
     down, up = contexts(_CLOSED_FORM_DIGITS)
+    # Rounded up: the weight of those that should not be drawn.
     others = up.multiply(n - k, exp_bounds(rate * gap, _CLOSED_FORM_DIGITS)[1])
     if up.multiply(k, others) < _CANCELLATION_LIMIT:  # each draw errs with probability at most (n - k) w
         return up.multiply(k, others)

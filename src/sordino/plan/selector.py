@@ -34,12 +34,14 @@ def _convert_candidates(value: Any) -> int | None:
     return count if count is not None and count <= _MOST_COMPARED_CANDIDATES else None
 
 
+# The last two are examples for tests: numbers that fit, and others that do not.
 _CANDIDATE_COUNT = Constraint(
     "a whole number from 1 to 2^22", _convert_candidates, (1, 20), (0, -1, 1.5, True, None, 1 << 23)
 )
 _SUCCESS_MARGIN = 0.002
 """Figures that lie closer together are equal, and the simpler mechanism is chosen."""
 
+# By the type of the mechanism that is chosen.
 _SELECTOR_REASONS = {
     "StepSelection": (
         "its noise is whole windows, the least that hides how far a score moves, and pays nothing for the "
@@ -189,6 +191,7 @@ def choose_selector(
         POSITIVE(f"{owner}.epsilon", epsilon),
         TRUTH(f"{owner}.exact", exact),
     )
+    # A smooth bound needs all three, so some of them without the others are a mistake.
     smooth = {"beta": beta, "floor": floor, "typical": typical}
     given = [name for name, value in smooth.items() if value is not None]
     if given and len(given) < len(smooth):
@@ -201,6 +204,7 @@ def choose_selector(
             f"{owner}.sensitivity must say how far scores move for any data, above which no smooth bound "
             "is; got none."
         )
+    # Made-up scores, or public ones: never those that will be selected from.
     design = _make_design(scores, count, owner)
     # The order counts: of those that are about as good, the first one is chosen.
     made: list[Any] = [RandomizedResponse(epsilon=epsilon)]
@@ -215,6 +219,7 @@ def choose_selector(
         POSITIVE(f"{owner}.floor", floor)
         # No smooth bound is above the sensitivity.
         bound = float(min(POSITIVE(f"{owner}.typical", typical), sensitivity.bound))
+        # One guess of the bound for all rows.
         design = Design(design.scores, design.best, np.full(len(design.scores), bound))
         limits = {
             "beta": beta,
@@ -237,6 +242,7 @@ def _try_permute_and_flip(epsilon: Number, sensitivity: Sensitivity) -> list[Any
 def smooth_ones(limits: dict[str, Any], *, exact: bool) -> list[Any]:
     """Return the mechanisms for a smooth bound that epsilon is large enough for."""
     found = []
+    # Simpler first: of those that are about as good the first is chosen.
     for kind in (SmoothStepSelection,) if exact else (SmoothStepSelection, SmoothSelection):
         try:
             found.append(kind(**limits))
@@ -251,6 +257,7 @@ def smooth_ones(limits: dict[str, Any], *, exact: bool) -> list[Any]:
 def chosen(alternatives: Sequence[Alternative], m: int) -> Selector:
     """Return the likeliest of the alternatives; if several are about as good, the first of them."""
     names = [type(one.mechanism).__name__ for one in alternatives]
+    # The rule: docs/proofs/choosing-a-selector.md, "The rule".
     best = likeliest([one.success for one in alternatives])
     return Selector(
         mechanism=alternatives[best].mechanism,
@@ -272,12 +279,14 @@ def reason(names: Sequence[str], alternatives: Sequence[Alternative], best: int,
         f"{names[best]} selects the best of {m} with probability {_write_success(success)} "
         f"on the public design: {_SELECTOR_REASONS[kind]}."
     )
+    # All others, the likeliest first.
     rest = [i for i in sorted(range(len(names)), key=lambda i: -alternatives[i].success) if i != best]
     listed = ", ".join(f"{names[i]} {_write_success(alternatives[i].success)}" for i in rest)
     return why + (f" Next: {listed}." if rest else "")
 
 
 def _write_success(probability: float) -> str:
+    # Near 0 and 1 two digits after the point would say "never" or "always".
     return f"{probability:.2f}" if 0.005 <= probability < 0.995 else f"{probability:.3g}"
 
 
@@ -285,6 +294,7 @@ def _make_design(scores: Any, m: int, owner: str) -> Design:
     if scores is None:
         return noise_alone(m)
     try:
+        # What is no array of numbers becomes an empty one, which is refused below in the same words.
         rows = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     except (TypeError, ValueError):
         rows = np.zeros((0, 0))

@@ -80,6 +80,7 @@ def expected(
         How many such answers there are, at least 0.
     """
     passed = [part for part in passed if part.times]
+    # Chords between nodes only lower the sum (docs/proofs/accuracy.md, "The sum from below").
     y = _choose_nodes(center, passed, found)
     if not y.size:
         return 0.0
@@ -96,6 +97,7 @@ def _log_first_reached(found: Sequence[Question], y: NDArray[np.int64]) -> Float
 
     The shape is (branches, nodes).
     """
+    # An answer is found in a branch if it failed in all branches before.
     failed, ways = np.zeros(y.size), []
     for law, height, _ in found:
         below, above = log_tails(law, y - height)

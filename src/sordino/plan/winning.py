@@ -38,6 +38,7 @@ _TAIL_PLACES: Floats = (_TAIL_EDGES[1:] + _TAIL_EDGES[:-1]) / 2
 They reach far out: among many candidates the noise of the winner lies there.
 """
 _TAIL_WEIGHTS: Floats = np.exp(-_TAIL_EDGES[:-1]) - np.exp(-_TAIL_EDGES[1:])
+# Logarithms of noise in scales, at which heavy-tailed laws are read off.
 _LOG_GRID = np.linspace(-14.0, 20.0, 1 << 12)
 _DESIGN_SCORES = 1 << 13
 """About how many scores a design has, in all rows."""
@@ -81,11 +82,13 @@ class Design:
 
 def rows_for(m: int) -> int:
     """Return how many rows a design of m scores has."""
+    # About as many scores for every m, so that all designs take about as long.
     return max(2 if m < _ONE_ROW_SIZE else 1, min(512, _DESIGN_SCORES // m))
 
 
 def noise_alone(m: int) -> Design:
     """Return the |z| of m tests without any effect: magnitudes of normal numbers, the same ones each time."""
+    # Always the same seed: equal inputs give equal choices.
     rows, entropy = rows_for(m), Seeded(_DESIGN_SEED)
     scores = np.abs(normal(rows * m, entropy)).reshape(rows, m)
     return Design(scores, scores.argmax(axis=1))
@@ -93,6 +96,7 @@ def noise_alone(m: int) -> Design:
 
 def normal(n: int, entropy: Seeded) -> Floats:
     """Return `n` standard normal numbers."""
+    # Above 0, so that the logarithm is finite. Two uniform numbers make a normal one (Box and Muller).
     u = (entropy.words(2 * n).astype(np.float64) + 0.5) * 2.0**-64
     found: Floats = np.sqrt(-2 * np.log(u[:n])) * np.cos(2 * math.pi * u[n:])
     return found
@@ -116,6 +120,7 @@ def winning(mechanism: Any, design: Design) -> float:  # noqa: ARG001 - register
 @winning.register
 def _(mechanism: RandomizedResponse, design: Design) -> float:
     m = design.scores.shape[1]
+    # How often the largest score is the best: always, unless another statistic says which one is the best.
     hits = float((design.scores.argmax(axis=1) == design.best).mean())
     truthful = mechanism.truthful(m)
     # Where the largest score is not the best, the best is one of the m - 1 others, which are all equally
@@ -148,6 +153,7 @@ def _(mechanism: SmoothStepSelection, design: Design) -> float:
     atoms = np.array([float(height) for height in mechanism.heights(range(4 * int(levels[-1]) + 4))]) / (
         1 << DIGITS
     )
+    # ln P(noise <= x): the levels whose heights are at most x.
     below = lambda x: _log1mexp(rate * np.searchsorted(atoms, x, "right"))  # noqa: E731
     return _average_success(
         design, lambda i: _row_scale(mechanism, design, i), atoms[levels.astype(np.int64)], weights, below
@@ -172,6 +178,7 @@ def _(mechanism: SmoothSelection, design: Design) -> float:
 def _row_scale(mechanism: Any, design: Design, row: int) -> float:
     if design.bounds is None:
         return float(mechanism.ceiling)
+    # As the mechanism does with a bound that it is handed.
     return min(max(float(design.bounds[row]), float(mechanism.floor)), float(mechanism.ceiling))
 
 
@@ -187,6 +194,7 @@ def _list_noise_levels(rate: float) -> tuple[Floats, Floats]:
 
     Of very many levels only some, each of which stands for those around it.
     """
+    # Beyond the last level there is less than e^-30 of the probability.
     last = math.ceil(_TAIL_NATS / rate)
     if last > _TAIL_PLACES.size:
         return np.floor(_TAIL_PLACES / rate), _TAIL_WEIGHTS
@@ -209,9 +217,12 @@ def _average_success(
         rows = [(stacked[start : start + several], rows[0][1]) for start in range(0, len(stacked), several)]
     for depths, counts in rows:
         block = max(1, _BLOCK_TERMS // depths.size)
+        # In blocks, so that the arrays stay small.
         for start in range(0, heights.size, block):
             part = slice(start, start + block)
             reach = depths[..., None, :] + heights[part][:, None]
+            # All others stay below: a product over them, so a sum of logarithms. Noise is never negative: what
+            # lies farther ahead than the noise of the best stays ahead.
             logs = np.where(reach >= 0, log_below(np.maximum(reach, 0.0)), -np.inf) @ counts
             total += float((np.exp(logs) @ weights[part]).sum())
     return total / len(design.scores)

@@ -73,11 +73,13 @@ def best_beta(
             raise InvalidParameter("smooth.best_beta.bound_at must return a number above 0 for each beta.")
         return found / alpha
 
+    # The scale alone loses (gamma - 1) beta: at the upper end nothing of the budget is left.
     low, high = 0.0, budget / (gamma - 1)
     best = high / 2
     # A grid over all betas, then finer ones around the best: derivatives of a bound need not exist.
     for _ in range(_GRID_ROUNDS):
         width = (high - low) / _GRID_POINTS
         best = min((low + i * width for i in range(1, _GRID_POINTS)), key=scale)
+        # The neighbors of the best point, between which the next grid lies.
         low, high = best - width, best + width
     return best

@@ -121,11 +121,14 @@ class Table:
         cells = [as_floats(row, "smooth.Table") for row in rows]
         if len(cells) != self.shape[0] or any(row.shape != (self.shape[1],) for row in cells):
             raise InvalidParameter(f"smooth.Table needs counts of shape {self.shape}; got something else.")
+        # A rule of its own for NaN and for both infinities, so that no count raises an error.
         given = np.nan_to_num(np.stack(cells), nan=0.0, posinf=2.0**53, neginf=0.0).reshape(
             len(self._tables.totals), -1
         )
         table = np.zeros(given.shape, dtype=np.int64)
         for group, total in enumerate(self._tables.totals):
+            # Each cell takes what it says, as far as records are left; the last one gets the rest. So this is
+            # one of the tables that were listed.
             left = total
             for cell in range(self._tables.cells - 1):
                 table[group, cell] = min(left, max(0, math.floor(given[group, cell])))
@@ -180,6 +183,7 @@ def table(
         raise InvalidParameter(
             f"{owner}.statistic must be a function of an array of tables; got {shown(statistic)}."
         )
+    # Everything from here on is about all tables: public. Private counts only choose a place in the list.
     tables = listed.listed()
     found = _read_statistics(statistic(tables.reshape(-1, *shape).astype(np.float64)))
     if found.shape != (listed.size,) or not np.isfinite(found).all():
@@ -188,6 +192,7 @@ def table(
             "something else."
         )
     moves = list(listed.moves(tables))
+    # With each move its reverse is a move, so every table meets all of its neighbors.
     local = np.zeros(listed.size)
     for start, end in moves:
         local[start] = np.maximum(local[start], np.abs(found[start] - found[end]))
@@ -268,8 +273,10 @@ def chi_square(tables: Any) -> Floats:
     array([5.013, 0.   ])
     """
     counts = np.asarray(tables, dtype=np.float64)
+    # Without records nothing is expected anywhere, and the divisor does not matter.
     total = np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1.0)
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=2, keepdims=True) / total
+    # NumPy computes both branches, so the divisor is mended where nothing is expected.
     parts = np.where(expected > 0, (counts - expected) ** 2 / np.where(expected > 0, expected, 1.0), 0.0)
     found: Floats = parts.sum(axis=(1, 2))
     return found
@@ -300,6 +307,7 @@ class Tables:
     _sizes: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        # The ways to put so many records into the cells of a group. The groups are independent.
         object.__setattr__(
             self, "_sizes", tuple(math.comb(total + self.cells - 1, total) for total in self.totals)
         )
@@ -312,6 +320,7 @@ class Tables:
     def listed(self) -> Counts:
         """Return all tables, shape (size, groups, cells), in the order of `place`."""
         found = np.empty((self.size, len(self.totals), self.cells), dtype=np.int64)
+        # A position in the list has one digit for each group, in a mixed base.
         places = np.unravel_index(np.arange(self.size), self._sizes)
         for group, total in enumerate(self.totals):
             found[:, group] = _list_compositions(total, self.cells)[places[group]]
@@ -327,6 +336,7 @@ class Tables:
         """Yield for each kind of move the positions of the tables before it, and of those after it."""
         for group in range(len(self.totals)):
             for here, there in permutations(range(self.cells), 2):
+                # Only a cell that has a record can lose one.
                 start = np.flatnonzero(tables[:, group, here] > 0)
                 moved = tables[start]
                 moved[:, group, here] -= 1

@@ -177,6 +177,7 @@ def tdt(
             f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables are "
             f"enumerated; got {shown(families)}. The scale 'sqrt' has no limit, and orders markers alike."
         )
+    # By a rule each pair of counts becomes a table of so many families, and every such table has a bound.
     first, second = tables(b, c, n, "smooth.tdt")
     if roots:
         found = _root_bounds(first + second, inner(rate, _ROOT_ERROR))

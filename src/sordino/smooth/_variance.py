@@ -69,7 +69,9 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     decay = inner(checked_beta(beta, owner))
     records = clipped(values, low, high, owner)
     n, width = records.size, rounded_up(high - low)
+    # A single record has no variance, and nothing moves it.
     top = rounded_up(variance_ceiling(records=n, lower=lower, upper=upper)) if n > 1 else 0.0
+    # Counted from the lower limit: the shift to [0, B] of docs/proofs/smooth-bounds.md, "Variances".
     mean = _mean_above(records, low)
     # From t = n/2 on the reach is the whole width, and the terms only fall.
     away = np.arange(n // 2 + 2)
@@ -147,4 +149,5 @@ def variance_ceiling(*, records: int, lower: Number, upper: Number) -> Fraction:
 
 def _mean_above(records: Floats, low: float) -> float:
     """Return the mean of the records above `low`."""
+    # `fsum` rounds once, so the order of the records does not show.
     return math.fsum(records - low) / records.size

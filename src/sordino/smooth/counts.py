@@ -41,6 +41,8 @@ def tables(b: Any, c: Any, families: int, owner: str) -> tuple[Counts, Counts]:
 
 
 def _round_family_counts(counts: Any, owner: str) -> Counts:
+    # Counts are rounded down and limited one by one, and no count is refused: only the shape and the type
+    # are, which are public.
     try:
         return to_steps(counts, Fraction(1), owner)
     except InvalidParameter:

@@ -38,11 +38,15 @@ Floats = NDArray[np.float64]
 
 def inner(beta: Fraction, error: float = ERROR) -> float:
     """Return a float below `beta`, at least 0: relative errors of `error` cannot break smoothness then."""
+    # The share pays for the rounding of beta, the rest for the errors of the bounds of two neighbors
+    # (docs/proofs/smooth-bounds.md, "Floats").
     return max(0.0, float(beta) * (1 - 2.0**-48) - 4 * error)
 
 
 def outward(found: Any, ceiling: float) -> Any:
     """Return computed bounds raised a little and kept in [ceiling * LEAST, ceiling]; a number or an array."""
+    # Raised to a floor, multiplied by a constant and kept below the ceiling: a smooth bound stays smooth
+    # under each of these.
     return np.minimum(np.maximum(found, ceiling * LEAST) * OUTWARD, ceiling)
 
 
@@ -58,6 +62,7 @@ def checked_beta(beta: Number, owner: str) -> Fraction:
     A large one becomes a smaller one, which gives the same floats.
     """
     number: Fraction = NOT_NEGATIVE(f"{owner}.beta", beta)
+    # The smaller beta is the safe one, and no float tells them apart.
     return min(number, _STEEPEST_BETA)
 
 

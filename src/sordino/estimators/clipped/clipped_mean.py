@@ -77,6 +77,7 @@ class ClippedMean(ClippedColumn):
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""
         super().derive()
+        # Only where one record takes the place of another one do all neighbors have equally many records.
         could_be = self.adjacency == "replace-one" and self.rows_per_unit == 1
         if self.size_is_public is None:
             self._set(size_is_public=could_be)
@@ -157,6 +158,7 @@ class ClippedMean(ClippedColumn):
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:
             return self._finished((whole,), clip, known=n, entropy=entropy)
+        # The distances from either end, from the sum and the number of the records.
         return self._finished(
             (whole - n * clip.low, n * clip.high - whole), clip, known=None, entropy=entropy
         )
@@ -198,7 +200,9 @@ def _estimate_mean(
     low, high = clip.low * clip.step, clip.high * clip.step
     deviation = math.sqrt(noise.mechanism.noise.variance)
     if records is not None:
+        # The mean of no records is whatever is released for it: nothing may fail where there are none.
         known = max(1, records)
+        # The clipped mean lies in the clip, so moving the noisy one into it only brings it closer.
         return max(low, min(high, noisy[0] * noise.step / known)), deviation * float(noise.step) / known
     # Distances are not negative, but noise may make their totals so. If nothing is left, the middle of the
     # clip is released.

@@ -52,17 +52,22 @@ def clipped_steps(
     absent = low if missing is None else missing
     if not low <= absent <= high:
         raise InvalidParameter(f"clipped_steps.missing must be from {low} to {high}; got {shown(missing)}.")
+    # A power of two has 1 for its numerator or its denominator, so this is the exponent.
     exponent = number.numerator.bit_length() - number.denominator.bit_length()
     if abs(exponent) > 900:
         raise InvalidParameter(f"clipped_steps.step must be from 2^-900 to 2^900; got 2^{exponent}.")
+    # Blocks are added as integers of Python, which do not overflow.
     return sum(_block_sum(block, low, high, exponent, absent) for block in blocks(values, owner))
 
 
 def _block_sum(block: NDArray[Any], low: int, high: int, exponent: int, absent: int) -> int:
+    # Objects, whole numbers of 64 bits and floats: each by a rule that is exact for its kind
+    # (docs/proofs/bucket-counts.md, "Proof of 5").
     if block.dtype == object:
         return sum(_clip_object(value, low, high, exponent, absent) for value in block)
     if block.dtype.kind in "iu" and block.dtype.itemsize == 8:
         return _sum_without_overflow(_clip_whole_numbers(block, low, high, exponent))
+    # A float of 64 bits holds every value of a narrower type.
     values = block if block.dtype.itemsize > 8 else block.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         steps = np.clip(values, low * 2.0**exponent, high * 2.0**exponent)
@@ -70,6 +75,7 @@ def _block_sum(block: NDArray[Any], low: int, high: int, exponent: int, absent: 
             np.floor(steps, out=steps)
         steps *= 2.0**-exponent
         np.floor(steps, out=steps)
+    # NaN passes through the clipping. It is counted apart and becomes what a missing record counts.
     unknown = np.isnan(steps)
     count = int(np.count_nonzero(unknown))
     steps[unknown] = 0
@@ -104,6 +110,7 @@ def _limit_exponent(number: Decimal) -> Decimal | Fraction:
     """Return a number with the same clipped steps as this decimal, whose exponent might fill the memory."""
     if not number:
         return Fraction(0)
+    # `Fraction` would write out all the digits of 10^exponent.
     sign = 1 if number > 0 else -1
     beyond = 1000  # 10^1000 is more than 2^52 steps of 2^900, and 10^-1000 less than one of 2^-900
     if number.adjusted() > beyond:

@@ -71,6 +71,7 @@ class ClippedValue(Release):
         InvalidParameter
             If the confidence is not in (0, 1).
         """
+        # No noise is drawn, and no record is read: this is post-processing of what was released.
         wrong = 1 - SHARE("ClippedValue.interval_at.confidence", confidence)
         return _round_ends(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong))
 
@@ -102,12 +103,14 @@ class ClippedValue(Release):
         """
         wrong = 1 - SHARE("ClippedValue.true_interval.confidence", confidence)
         TRUTH("ClippedValue.true_interval.within_cap", within_cap)
+        # With both signs clipping may have raised the figure, too: no end holds without a public statement.
         one_sided = self.found.mechanism.sides == "above"
         if not within_cap:
             low, _ = _round_ends(
                 clipped_ends(self.found, self.noise, self.noisy, self.records, wrong, two_sided=False)
             )
             return (low if one_sided else -math.inf), math.inf
+        # Noise, rank and number may each fail, with a third: docs/proofs/clipped-sum.md, "Intervals".
         return _round_ends(self._unclipped_ends(wrong / 3))
 
     def _unclipped_ends(self, wrong: Fraction) -> Ends:
@@ -121,6 +124,7 @@ class ClippedValue(Release):
             return low - down, high + up
         search = self.found.mechanism
         least = _least_number_of_records(self.found, self.noise, self.noisy, self.records, wrong)
+        # No record is certain: the mean may lie anywhere within the public limits.
         if not least:
             return search.lower, search.cap
         return max(low - down / least, search.lower), min(high + up / least, search.cap)
@@ -165,6 +169,7 @@ def _least_number_of_records(
     Each total fails with half of `wrong`.
     """
     if records is not None:
+        # A mean of no records is taken as if there were one, as where it is released.
         return Fraction(max(1, records))
     least = sum(max(0, total - noise.reach(wrong / 2)) for total in noisy)
     return Fraction(least) * noise.step / ((clip.high - clip.low) * clip.step)
@@ -258,6 +263,8 @@ class ShareTest:
 
     def _end(self, *, upper: bool) -> int | None:
         """Return the outer end of the outermost cell of width 2^-64 that is not refuted as a whole."""
+        # Halving finds the outermost cell that stands. It needs no monotony of what is refuted
+        # (docs/proofs/clipped-mean.md, "Intervals").
         cells = [(0, _FULL_SHARE)]
         while cells:
             low, high = cells.pop()

@@ -96,6 +96,7 @@ class BucketCounts:
         InvalidParameter
             If the values are not one-dimensional, or their declared type is not numeric.
         """
+        # At least twice as many records in a block as there are edges, so that adding up counts costs little.
         counts = np.zeros(grid.size + 1, dtype=np.int64)
         for block in blocks(values, "BucketCounts.of: values", max(BLOCK, 2 * grid.size)):
             counts += _count_block(block, grid)
@@ -125,6 +126,7 @@ class BucketCounts:
             raise InvalidParameter(
                 f"BucketCounts.merge needs counts over the same grid, {self.grid!r}; got {given}."
             )
+        # Each count is at most 2^60 / (K + 1), so two of them add up in 64 bits.
         return BucketCounts(grid=self.grid, counts=self.counts + other.counts)
 
     @property

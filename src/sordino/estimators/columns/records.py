@@ -33,6 +33,7 @@ def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]
     InvalidParameter
         At once, if the values are not a one-dimensional array or list, or their declared type is not numeric.
     """
+    # The shape and the declared type are public, so what is refused for them says nothing of a record.
     array = _read_column_array(values)
     if array is None or array.ndim != 1 or array.dtype.kind not in "buifO":
         kind = "" if _read_declared_type(values) is None else f" of {_read_declared_type(values)}"
@@ -41,10 +42,13 @@ def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]
             f"{owner} must be a one-dimensional array or list of numbers; got "
             f"{type(values).__name__}{kind}{shape}."
         )
+    # A generator: only one block of a memory map is in memory at a time.
     return (_unwrap_record_block(array[start : start + size]) for start in range(0, array.size, size))
 
 
 def _unwrap_record_block(part: NDArray[Any]) -> NDArray[Any]:
+    # A masked value becomes None, whatever number lies under the mask. A block without one stays as it is:
+    # its values are read the same either way.
     if isinstance(part, np.ma.MaskedArray):
         if not np.ma.getmaskarray(part).any():
             return np.asarray(part.data)
@@ -62,6 +66,7 @@ def _read_column_array(values: Any) -> NDArray[Any] | None:
     if not hasattr(values, "__array__") or isinstance(values, np.generic):
         return None
     declared = _read_declared_type(values)
+    # NumPy's own types say all about how their values are stored.
     if isinstance(declared, np.dtype):
         return np.asarray(values)
     if declared is not None and not any(name in str(declared).lower() for name in _NUMERIC_TYPE_NAMES):

@@ -38,6 +38,7 @@ def flips(q: Fraction, epsilon: Fraction, edges: int, size_hint: int | None) -> 
 
     `epsilon` is for each row of a unit.
     """
+    # The rule of docs/proofs/quantile.md, "Which way": accuracy depends on it, privacy does not.
     return size_hint is not None and _to_float(epsilon * min(q, 1 - q) * size_hint / 2) >= math.log(edges) + 5
 
 
@@ -108,12 +109,14 @@ class Plan:
         """Return the choice by permute-and-flip."""
         # Depths of two buckets move apart by at most `spread` lattice steps.
         a, b = self.q.as_integer_ratio()
+        # Twice the h of docs/proofs/quantile.md, "Permute-and-flip", for either kind of neighbors.
         spread = 2 * self.rows * (max(a, b - a) if self.adjacency == "add-remove" else b)
         rate = fit_rate(budget / spread, "Quantile", stepped=False)
         return (RankFlip(b, a, rate),), Pure(epsilon=spread * rate)
 
     def searches(self, budget: Fraction, *, signed: bool) -> tuple[tuple[RankSearch, ...], Cost]:
         """Return one search, or two of which each has half of the budget."""
+        # With both signs the grid is symmetric around 0, its middle edge.
         size, last = self.grid.size, self.grid.size - 1
         up = (
             self.q >= Fraction(1, 2)
@@ -156,6 +159,7 @@ class Plan:
 
     def _cost(self, limit: Fraction, unit: Fraction, *, up: bool) -> Range | Pure:
         """Return the cost of a search with e1 = `limit` and e2 = `unit`, each for a whole unit."""
+        # Downward a search counts from the other end, which is the mirrored column with 1 - q in place of q.
         offset = self.q if up else 1 - self.q
         if self.adjacency == "add-remove":
             return nested_cost(limit, unit, offset, orientation=LARGER_FIRST)

@@ -39,6 +39,7 @@ from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_co
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.remnants import no_remnants
 
+# The same fractions as for one quantile.
 _SHARE_DENOMINATOR = 1 << 20
 
 
@@ -169,6 +170,7 @@ class Quantiles(ColumnQuantiles):
     def derive(self) -> None:
         """Divide the budget: a part for each level, and one for the number of records where it is private."""
         super().derive()
+        # Neighbors have equally many records only if one record takes the place of another one.
         rows = self.rows_per_unit
         same_size = self.adjacency == "replace-one" and rows == 1
         is_public = same_size if self.size_is_public is None else self.size_is_public
@@ -184,6 +186,7 @@ class Quantiles(ColumnQuantiles):
         searches = 1 if self.adjacency == "add-remove" else 2
         rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
         cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
+        # The number of records gets a part of the budget only where it is private.
         size_noise = None
         if not is_public:
             size_noise = DiscreteLaplace(fit_rate(part / rows, "Quantiles", stepped=False))
@@ -229,6 +232,7 @@ class Quantiles(ColumnQuantiles):
         runs = counted(values, self.grid, "Quantiles")
         size = runs.records
         if self.size_noise is not None:
+            # A noisy number below 0 would put targets beyond the lowest edge: it counts as 0.
             size = max(0, size + int(self.size_noise.sample(1, entropy)[0]))
         bottom, top = self.ends
         # All targets are fixed here, before any search, by a public or a noisy number of records.
@@ -267,6 +271,7 @@ class Quantiles(ColumnQuantiles):
         The number of the middle quantile, the search for it (None if no edge lies between the places), and
         whether it goes upward.
         """
+        # Halving the list gives the fewest levels, and each level costs.
         middle = (below.number + above.number) // 2
         upward = self._upward(below.number, middle, above.number)
         # With no edge between two places there is nothing to decide, and no noise is drawn.
@@ -292,6 +297,7 @@ class Quantiles(ColumnQuantiles):
         share its value. Otherwise the search starts from the place that is farther away in records.
         """
         under, over = self._shares[middle] - self._shares[low], self._shares[high] - self._shares[middle]
+        # Public numbers only: the direction of a search tells nothing.
         from_bottom, from_top = low == 0, high == len(self._shares) - 1
         if from_bottom != from_top and walk_is_safe(
             under if from_bottom else over, self.noise.rate, self.grid.size, self.size_hint
@@ -347,6 +353,7 @@ def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:
         return nested_cost(e, e)
     # One row that moves within a search: a loss in [-e, 2e] or its mirror image, which also bounds two
     # searches with [-e, e] each.
+    # For several rows: docs/proofs/quantiles.md, the fourth line of the table.
     return Range(low=e, high=2 * e) if rows == 1 else Pure(epsilon=2 * e)
 
 

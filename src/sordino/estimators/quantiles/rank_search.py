@@ -21,6 +21,7 @@ from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import first_head
 
 Ints = NDArray[np.int64]
+# The sum of 1/k^2 over all k is pi^2/6: it divides one probability of failure among all tests.
 _LOG_BASEL_SUM = math.log(math.pi**2 / 6)
 _MOST_LATTICE_STEPS = 1 << 60
 
@@ -40,6 +41,7 @@ class Runs(NamedTuple):
     @classmethod
     def of(cls, counts: BucketCounts) -> Runs:
         """Return the runs of a column that was counted."""
+        # Runs, not edges: a million empty buckets cost no more than one.
         below, lengths = counts.runs_up()
         return cls(below, lengths, np.cumsum(lengths), counts.records)
 
@@ -55,10 +57,12 @@ class Runs(NamedTuple):
 
         Both have shape (r,); there is at least one edge.
         """
+        # The whole grid, as most searches ask for it: nothing has to be cut.
         if first <= 0 and last >= int(self.ends[-1]):
             return self.below, self.lengths
         start = int(np.searchsorted(self.ends, first, side="right"))
         stop = int(np.searchsorted(self.ends, last, side="left")) + 1
+        # The runs that reach into the part, the first and the last one cut to it.
         cuts = np.empty(stop - start + 1, dtype=np.int64)
         cuts[0], cuts[1:-1], cuts[-1] = first, self.ends[start : stop - 1], last
         return self.below[start:stop], cuts[1:] - cuts[:-1]
@@ -109,6 +113,7 @@ class RankSearch:
 
         Both have shape (r,).
         """
+        # Records outside of the part are taken off: only those between `low` and `high` are counted.
         below, lengths = runs.between(self.first, self.last)
         if self.upward:
             return _lattice_steps(below - runs.at(self.low), self.weight, self.drop, runs.records), lengths
@@ -201,6 +206,7 @@ class RankFlip:
 
     def find(self, runs: Runs, entropy: Entropy) -> int:
         """Return the bucket that is chosen, with fresh noise."""
+        # The law does not depend on how equal depths are grouped (docs/proofs/samplers.md, "First head").
         depths, lengths = self.lattice(runs)
         return first_head(depths, lengths, self.rate, entropy)
 
