@@ -221,8 +221,8 @@ def _average_success(
         for start in range(0, heights.size, block):
             part = slice(start, start + block)
             reach = depths[..., None, :] + heights[part][:, None]
-            # All others stay below: a product over them, so a sum of logarithms. Noise is never negative: what
-            # lies farther ahead than the noise of the best stays ahead.
+            # All others stay below: a product over them, so a sum of logarithms. Noise is never negative, so
+            # what lies farther ahead than the noise of the best stays ahead.
             logs = np.where(reach >= 0, log_below(np.maximum(reach, 0.0)), -np.inf) @ counts
             total += float((np.exp(logs) @ weights[part]).sum())
     return total / len(design.scores)

@@ -41,8 +41,8 @@ def bound(
         Public: at least every local sensitivity, the global sensitivity for example, in the unit of the
         statistic.
     steps : int
-        Public: from this distance on U_t counts as the ceiling, and is not asked for. It ends before where
-        nothing farther away can matter.
+        Public: from this distance on U_t counts as the ceiling, and is not asked for. The function is asked
+        fewer times where nothing farther away can matter.
 
     Returns
     -------

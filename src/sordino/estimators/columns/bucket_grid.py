@@ -43,7 +43,7 @@ class BucketGrid:
     edges : array of float, shape (K,)
         Finite and strictly increasing, at most 2^20; public. In the unit of the values.
     recipe : tuple of (str, Fraction or None)
-        The public parameters that `geometric` made the edges from; nothing depends on it.
+        The public parameters that `geometric` made the edges from; no bucket depends on it.
 
     Attributes
     ----------

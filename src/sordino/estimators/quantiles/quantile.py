@@ -316,7 +316,7 @@ def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
     and the last edge say different things. A bucket says what its upper edge says upward; the last one has
     none, as a search that reached no edge.
     """
-    # At the top: upward no edge was reached (K), downward the first test was (K - 1). At the bottom it is the
+    # At the top: upward no test passed (K), downward the first one did (K - 1). At the bottom it is the
     # mirror image.
     return edge >= grid.size - (not upward) or (signed and edge < upward)
 

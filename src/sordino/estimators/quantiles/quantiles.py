@@ -96,7 +96,7 @@ class Place(NamedTuple):
 
     `number` counts the quantiles from 1 (0 and m + 1 are the ends), `edge` the edges from 0 (-1 and K are the
     ends); the rank of the edge lies between its target + `low` and its target + `high`. `upward` says whether
-    it was looked for in this direction.
+    the search for it went upward.
     """
 
     number: int
