@@ -185,7 +185,7 @@ def table(
         )
     # Everything from here on is about all tables: public. Private counts only choose a place in the list.
     tables = listed.listed()
-    found = _read_statistics(statistic(tables.reshape(-1, *shape).astype(np.float64)))
+    found = _read_table_statistics(statistic(tables.reshape(-1, *shape).astype(np.float64)))
     if found.shape != (listed.size,) or not np.isfinite(found).all():
         raise InvalidParameter(
             f"{owner}.statistic must return one finite number for each of {listed.size} tables; got "
@@ -209,7 +209,7 @@ def table(
     )
 
 
-def _read_statistics(values: Any) -> Floats:
+def _read_table_statistics(values: Any) -> Floats:
     """Return what a statistic returned as floats of its shape; none at all if it is no array of numbers."""
     array = np.asarray(values)
     return array.astype(np.float64) if array.dtype.kind in "buif" else np.zeros(0)

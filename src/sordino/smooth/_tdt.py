@@ -303,7 +303,7 @@ def _select_movable_cells(table: Counts, i: int, j: int) -> Counts:
 
 
 _PAD = 2  # no move goes farther
-_LOG_ROUNDING = 2.0**-50
+_TDT_LOG_ROUNDING = 2.0**-50
 
 
 @lru_cache(maxsize=4)
@@ -318,7 +318,7 @@ def smallest_bounds(families: int, beta: Fraction) -> Floats:
     least = float(local.min(where=local > 0, initial=math.inf))
     # A larger beta has the same closure as this one.
     steepest = math.log(float(local.max()) / least)
-    error = _LOG_ROUNDING * (16 + families * min(float(beta), steepest))
+    error = _TDT_LOG_ROUNDING * (16 + families * min(float(beta), steepest))
     decay = min(inner(beta, error), steepest)
     if decay == 0:
         return np.full((2 * families + 1, families + 1), float(local.max()) * OUTWARD)
