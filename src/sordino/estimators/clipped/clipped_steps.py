@@ -20,7 +20,7 @@ from sordino.errors import InvalidParameter
 from sordino.estimators.columns.records import blocks
 from sordino.grid import CLAMP, number_of
 
-_HALF = 32
+_LOW_BITS = 32
 
 
 def clipped_steps(
@@ -52,17 +52,22 @@ def clipped_steps(
     absent = low if missing is None else missing
     if not low <= absent <= high:
         raise InvalidParameter(f"clipped_steps.missing must be from {low} to {high}; got {shown(missing)}.")
+    # A power of two has 1 for its numerator or its denominator, so this is the exponent.
     exponent = number.numerator.bit_length() - number.denominator.bit_length()
     if abs(exponent) > 900:
         raise InvalidParameter(f"clipped_steps.step must be from 2^-900 to 2^900; got 2^{exponent}.")
+    # Blocks are added as integers of Python, which do not overflow.
     return sum(_block_sum(block, low, high, exponent, absent) for block in blocks(values, owner))
 
 
 def _block_sum(block: NDArray[Any], low: int, high: int, exponent: int, absent: int) -> int:
+    # Objects, whole numbers of 64 bits and floats: each by a rule that is exact for its kind
+    # (docs/proofs/bucket-counts.md, "Proof of 5").
     if block.dtype == object:
-        return sum(_steps_of(value, low, high, exponent, absent) for value in block)
+        return sum(_clip_object(value, low, high, exponent, absent) for value in block)
     if block.dtype.kind in "iu" and block.dtype.itemsize == 8:
-        return _total(_whole_steps(block, low, high, exponent))
+        return _sum_without_overflow(_clip_whole_numbers(block, low, high, exponent))
+    # A float of 64 bits holds every value of a narrower type.
     values = block if block.dtype.itemsize > 8 else block.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         steps = np.clip(values, low * 2.0**exponent, high * 2.0**exponent)
@@ -70,13 +75,14 @@ def _block_sum(block: NDArray[Any], low: int, high: int, exponent: int, absent: 
             np.floor(steps, out=steps)
         steps *= 2.0**-exponent
         np.floor(steps, out=steps)
+    # NaN passes through the clipping. It is counted apart and becomes what a missing record counts.
     unknown = np.isnan(steps)
     count = int(np.count_nonzero(unknown))
     steps[unknown] = 0
-    return _total(steps.astype(np.int64)) + count * absent
+    return _sum_without_overflow(steps.astype(np.int64)) + count * absent
 
 
-def _whole_steps(block: NDArray[Any], low: int, high: int, exponent: int) -> NDArray[np.int64]:
+def _clip_whole_numbers(block: NDArray[Any], low: int, high: int, exponent: int) -> NDArray[np.int64]:
     """Return clipped steps of whole numbers of 64 bits, which a float may not hold."""
     down, up = max(exponent, 0), max(-exponent, 0)
     shifted = block >> min(down, 64)  # floor, of negative numbers, too
@@ -86,7 +92,7 @@ def _whole_steps(block: NDArray[Any], low: int, high: int, exponent: int) -> NDA
     return np.where(whole > largest, high, np.where(whole < smallest, low, inside))
 
 
-def _steps_of(value: Any, low: int, high: int, exponent: int, absent: int) -> int:
+def _clip_object(value: Any, low: int, high: int, exponent: int, absent: int) -> int:
     """Return the clipped steps of one object."""
     number = number_of(value)
     if number is None:
@@ -95,15 +101,16 @@ def _steps_of(value: Any, low: int, high: int, exponent: int, absent: int) -> in
         if math.isinf(number):
             return high if number > 0 else low
         if isinstance(number, Decimal):
-            number = _tamed(number)
+            number = _limit_exponent(number)
         number = Fraction(number)
     return max(low, min(high, math.floor(number / Fraction(2) ** exponent)))
 
 
-def _tamed(number: Decimal) -> Decimal | Fraction:
+def _limit_exponent(number: Decimal) -> Decimal | Fraction:
     """Return a number with the same clipped steps as this decimal, whose exponent might fill the memory."""
     if not number:
         return Fraction(0)
+    # `Fraction` would write out all the digits of 10^exponent.
     sign = 1 if number > 0 else -1
     beyond = 1000  # 10^1000 is more than 2^52 steps of 2^900, and 10^-1000 less than one of 2^-900
     if number.adjusted() > beyond:
@@ -111,6 +118,6 @@ def _tamed(number: Decimal) -> Decimal | Fraction:
     return number if number.adjusted() > -beyond else Fraction(sign, 10**beyond)
 
 
-def _total(steps: NDArray[np.int64]) -> int:
+def _sum_without_overflow(steps: NDArray[np.int64]) -> int:
     """Return the sum of whole numbers within +-2^52, without overflow: halves of 32 digits apart."""
-    return (int((steps >> _HALF).sum()) << _HALF) + int((steps & ((1 << _HALF) - 1)).sum())
+    return (int((steps >> _LOW_BITS).sum()) << _LOW_BITS) + int((steps & ((1 << _LOW_BITS) - 1)).sum())
