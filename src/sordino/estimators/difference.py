@@ -108,7 +108,9 @@ def _difference_tail(law: Difference, z: int, digits: int) -> Bounds:
 def _difference_quantile(law: Difference, wrong: Fraction) -> int:
     def enough(z: int) -> bool:
         # The private method is of this module.
-        return _is_certainly_not_negative(lambda digits: law._spare(z + 1, None, wrong, digits))  # noqa: SLF001
+        return _is_certainly_not_negative(
+            lambda digits: law._spare(z + 1, None, wrong, digits)  # noqa: SLF001
+        )
 
     # P(Z > z) falls with z: the interval is widened until it holds the border, then halved.
     low, high, width = -1, 0, 1
