@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.measuring import ROUNDS, medians, process, table
 from sordino.genomics import choose_method, most_significant
-from sordino.genomics.choose import _chosen
+from sordino.genomics.choose import _choose_likeliest_method
 from sordino.mechanisms.smooth.smooth_selection import largest_alpha
 from sordino.noise import GeneralizedCauchy
 from sordino.smooth import tdt
@@ -88,7 +88,7 @@ def report():
     rules = {
         markers: cold(
             lambda markers=markers: choose_method(markers=markers, families=FAMILIES, epsilon=EPSILON),
-            _chosen,
+            _choose_likeliest_method,
         )
         for markers in (20, 1_000, MILLION)
     }

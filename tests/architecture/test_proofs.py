@@ -98,7 +98,6 @@ def test_a_proof_page_is_signed_for_the_code_as_it_is(page):
 NOT_PROVED = {
     "CLAIMS",
     "__all__",
-    "_METHOD",
     "_SPARSE_REFERENCES",
     "_ADAPTIVE_REFERENCES",
     "_HYBRID_VECTOR_REFERENCES",

@@ -116,14 +116,14 @@ def test_what_is_not_exact_is_used_only_if_allowed(select, monkeypatch):
     import sordino.genomics.choose as choose
 
     monkeypatch.setattr(choose, "NAMES", ("randomized-response", "heavy-tail"))
-    choose._chosen.cache_clear()
+    choose._choose_likeliest_method.cache_clear()
     try:
         allowed = select("--allow-approximate", "--format", "json", epsilon=1).json
         assert (allowed["method"], allowed["exact"]) == ("heavy-tail", False)
         assert "NOT EXACT" in select("--allow-approximate", "--format", "table", epsilon=1).out
         assert select(epsilon=1).json["method"] == "randomized-response"
     finally:
-        choose._chosen.cache_clear()
+        choose._choose_likeliest_method.cache_clear()
 
 
 def test_a_ledger_refuses_what_is_not_exact_even_if_it_was_chosen(select, families, monkeypatch):

@@ -332,7 +332,7 @@ def test_a_search_from_an_edge_too_far_would_be_convicted():
     from sordino.estimators.columns import bucket_counts
 
     grid = GRIDS["from 0"]
-    table = bucket_counts._table(grid, "f")
+    table = bucket_counts._build_mark_table(grid, "f")
     values = awkward(grid)
     assert np.array_equal(table.counts(values), expected(values.tolist(), grid))
     broken = dataclasses.replace(table, passed=np.roll(table.passed, -1))

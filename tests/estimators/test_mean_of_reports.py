@@ -18,7 +18,7 @@ from sordino import (
     Seeded,
     mean_of_reports,
 )
-from sordino.estimators.reports import _reach
+from sordino.estimators.reports import _bound_mean_error
 
 MIXTURE = CompositeMechanism(lower=0, upper=10, epsilon=1, activation="mixture")
 
@@ -72,7 +72,7 @@ def test_the_interval_is_that_of_the_inequalities(n, wrong):
             middle = (low + high) / 2
             low, high = (low, middle) if bits(middle) >= 0 else (middle, high)
         wanted = min(plainly, high)
-    assert _reach(n, variance=variance, beyond=beyond, width=width, wrong=wrong) == pytest.approx(
+    assert _bound_mean_error(n, variance=variance, beyond=beyond, width=width, wrong=wrong) == pytest.approx(
         float(wanted), rel=1e-9
     )
 
@@ -90,7 +90,7 @@ def test_the_inequality_holds_for_the_law_itself():
         )
         spots = spots + (value - (spots * mass).sum())  # coarser, with the same mean
         two = np.add.outer(spots, spots).ravel()
-        reach = _reach(
+        reach = _bound_mean_error(
             2,
             variance=grid.standard_error**2,
             beyond=2.2 * grid.outputs.max(),
@@ -148,7 +148,7 @@ def test_the_interval_rests_on_public_constants_only():
     largest = max(MIXTURE.variance(at=v) for v in np.linspace(0, 10, 101).tolist())
     for values in (np.full(400, 5.0), np.repeat([0.0, 10.0], 200)):
         found = mean_of_reports(MIXTURE.reports(values, entropy=Seeded(3)))
-        reach = _reach(400, variance=largest, beyond=most - 0, width=most - least, wrong=0.05)
+        reach = _bound_mean_error(400, variance=largest, beyond=most - 0, width=most - least, wrong=0.05)
         assert found.interval == pytest.approx((found.value - reach, found.value + reach), rel=1e-6)
         assert found.standard_error <= math.sqrt(largest / 400) * (1 + 1e-9), (
             "also where the numbers are far apart"

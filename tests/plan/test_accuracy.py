@@ -102,7 +102,7 @@ def test_few_nodes_are_below_too_and_more_of_them_closer(monkeypatch, query, thr
     assert exact > 0.02
     short = []
     for nodes in (1 << 4, 1 << 6, 1 << 8):
-        monkeypatch.setattr(success_module, "_NODES", nodes)
+        monkeypatch.setattr(success_module, "_MOST_NODES", nodes)
         short.append(exact - success(run, stages, low, high, *laws))
     assert min(short) >= 0
     assert short[1] <= max(short[0] / 4, 1e-10)

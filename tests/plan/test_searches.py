@@ -133,7 +133,7 @@ def test_several_branches_from_below_and_closer_with_more_nodes(monkeypatch, law
     truth, short = by_sum(limit, passed, found, times), []
     assert truth > 0.03
     for nodes in (1 << 4, 1 << 7, 1 << 14):
-        monkeypatch.setattr(success_module, "_NODES", nodes)
+        monkeypatch.setattr(success_module, "_MOST_NODES", nodes)
         short.append(truth - expected(limit, passed, found, times))
     assert min(short) >= -1e-13
     assert short[1] <= max(short[0] / 8, 1e-10)
@@ -282,9 +282,9 @@ def test_hybrids_fail_as_often_as_it_says_at_worst(kind, n, k, alpha):
 
 def _failure(m, law, n, alpha):
     """What `accuracy` says for this law instead of that of the mechanism: probabilities of the enumeration are binary fractions."""
-    from sordino.plan._accuracy import _hybrid
+    from sordino.plan._accuracy import _hybrid_task
 
-    return _hybrid(m, law, law, n).failure(Fraction(alpha))
+    return _hybrid_task(m, law, law, n).failure(Fraction(alpha))
 
 
 def test_hybrids_are_asked_with_their_own_noise():

@@ -1,4 +1,4 @@
-"""The commands `sordino quantile`, `sum`, `mean`, `variance`: figures of a column without a range to guess."""
+"""The commands `sordino quantile`, `sum`, `mean`, `variance`: figures of a column without a known range."""
 
 from __future__ import annotations
 

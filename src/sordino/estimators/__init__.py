@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
     from sordino.estimators.reports import ReportsMean, mean_of_reports
 
+# A name is imported from its module when it is first asked for, so that importing the package stays fast.
 _HOMES = {
     "columns.bucket_counts": ("BucketCounts",),
     "columns.bucket_grid": ("BucketGrid",),

@@ -20,10 +20,12 @@ from sordino.releases import HybridTop
 
 Law = Geometric | DiscreteLaplace
 
-_DIGITS, _MOST_DIGITS = 40, 640
-_BEYOND = 1 << 54  # in steps: no clamped answer lies so far below its threshold
-_ONE: Bounds = (Decimal(1), Decimal(1))
-_UNKNOWN: Bounds = (Decimal(0), Decimal(1))
+# In decimal digits, doubled from the first number to the last one until the sign is certain.
+_FIRST_PRECISION, _LAST_PRECISION = 40, 640
+_STEPS_BEYOND_CLAMP = 1 << 54  # in steps: no clamped answer lies so far below its threshold
+_UNIT_BOUNDS: Bounds = (Decimal(1), Decimal(1))
+# Right for every probability: for where too few digits say nothing.
+_ANY_PROBABILITY: Bounds = (Decimal(0), Decimal(1))
 
 
 @final
@@ -34,13 +36,13 @@ class Difference:
     query: Law
     threshold: Law
 
-    def at_least(self, z: int, digits: int = _DIGITS) -> Bounds:
+    def at_least(self, z: int, digits: int = _FIRST_PRECISION) -> Bounds:
         """Return bounds of P(Z >= z)."""
-        return _at_least(self, z, digits)
+        return _difference_tail(self, z, digits)
 
     def reach(self, wrong: Fraction) -> int:
         """Return the smallest z with P(Z > z) <= wrong, for wrong in (0, 1)."""
-        return _reach(self, wrong)
+        return _difference_quantile(self, wrong)
 
     def lowest(self, lift: int, wrong: Fraction) -> int | None:
         """Return the lowest height of a found answer that its lift does not refute.
@@ -54,7 +56,7 @@ class Difference:
         """
 
         def stands(x: int) -> bool:
-            return not _certain(lambda digits: self._spare(lift - x, -x, wrong, digits))
+            return not _is_certainly_not_negative(lambda digits: self._spare(lift - x, -x, wrong, digits))
 
         # A lift that even the lowest answers have more often than that: as far below as one likes it is the
         # slowest tail that is left.
@@ -63,20 +65,22 @@ class Difference:
             if self.threshold.name == "exponential"
             else min(self.query.rate, self.threshold.rate)
         )
-        if exp_bounds(slowest * lift, _DIGITS)[0] > ratio_bounds(wrong, _DIGITS)[1]:
+        if exp_bounds(slowest * lift, _FIRST_PRECISION)[0] > ratio_bounds(wrong, _FIRST_PRECISION)[1]:
             return None
         high = lift - self.reach(wrong)  # stands: P(Z >= lift - high) > wrong, and a condition only raises it
         low, width = high - 1, 1
+        # Downward in steps that double, until a height is refuted: the border lies between the last two.
         while stands(low):
-            if low < -_BEYOND:
+            if low < -_STEPS_BEYOND_CLAMP:
                 return None
             low, high, width = low - 2 * width, low, 2 * width
-        return _first(stands, low, high)
+        # Bisection is right as below a refuted height all are refuted (docs/proofs/lower-bounds.md, Lemma 1).
+        return _bisect_steps(stands, low, high)
 
     def _spare(self, z: int, given: int | None, wrong: Fraction, digits: int) -> Bounds:
         """Return bounds of wrong * P(Z >= given) - P(Z >= z), with 1 in place of P(Z >= given) for None."""
-        enclosed = _Enclosed(digits)
-        known = _ONE if given is None else self.at_least(given, digits)
+        enclosed = _IntervalArithmetic(digits)
+        known = _UNIT_BOUNDS if given is None else self.at_least(given, digits)
         return enclosed.less(enclosed.times(ratio_bounds(wrong, digits), known), self.at_least(z, digits))
 
 
@@ -85,45 +89,52 @@ def differences(found: Any) -> tuple[Difference, ...]:
     mechanism = found.mechanism
     if isinstance(found, HybridTop):  # the threshold competes with the noise of an item
         return (Difference(mechanism.noise, mechanism.noise),)
+    # One law for each branch, in the order of the numbers of the branches.
     laws = getattr(mechanism, "branch_noise", None) or (mechanism.noise,)
     return tuple(Difference(law, mechanism.threshold_noise) for law in laws)
 
 
 @lru_cache(maxsize=1 << 12)
-def _at_least(law: Difference, z: int, digits: int) -> Bounds:
+def _difference_tail(law: Difference, z: int, digits: int) -> Bounds:
     if z >= 0:
-        return _upper(law.query, law.threshold, z, digits)
+        return _upper_tail(law.query, law.threshold, z, digits)
     # P(Z >= z) = 1 - P(-Z >= 1 - z), and -Z is such a difference, too.
-    return _Enclosed(digits).less(_ONE, _upper(law.threshold, law.query, 1 - z, digits))
+    return _IntervalArithmetic(digits).less(
+        _UNIT_BOUNDS, _upper_tail(law.threshold, law.query, 1 - z, digits)
+    )
 
 
 @lru_cache(maxsize=256)
-def _reach(law: Difference, wrong: Fraction) -> int:
+def _difference_quantile(law: Difference, wrong: Fraction) -> int:
     def enough(z: int) -> bool:
         # The private method is of this module.
-        return _certain(lambda digits: law._spare(z + 1, None, wrong, digits))  # noqa: SLF001
+        return _is_certainly_not_negative(
+            lambda digits: law._spare(z + 1, None, wrong, digits)  # noqa: SLF001
+        )
 
+    # P(Z > z) falls with z: the interval is widened until it holds the border, then halved.
     low, high, width = -1, 0, 1
     while enough(low):
         low, high, width = low - 2 * width, low, 2 * width
     while not enough(high):
         low, high, width = high, high + 2 * width, 2 * width
-    return _first(enough, low, high)
+    return _bisect_steps(enough, low, high)
 
 
-def _certain(spare: Callable[[int], Bounds]) -> bool:
+def _is_certainly_not_negative(spare: Callable[[int], Bounds]) -> bool:
     """Return whether a number is certainly at least 0; what no number of digits decides is not."""
-    digits = _DIGITS
-    while digits <= _MOST_DIGITS:
+    digits = _FIRST_PRECISION
+    while digits <= _LAST_PRECISION:
         low, high = spare(digits)
         # The bounds decide as soon as both have the same sign.
         if low >= 0 or high < 0:
             return low >= 0
+        # The bounds have different signs. With more digits they are narrower.
         digits *= 2
     return False
 
 
-def _first(true: Callable[[int], bool], low: int, high: int) -> int:
+def _bisect_steps(true: Callable[[int], bool], low: int, high: int) -> int:
     """Return a number in (low, high] where it is true and was not true one before.
 
     It is not true at `low`, and true at `high`.
@@ -134,13 +145,14 @@ def _first(true: Callable[[int], bool], low: int, high: int) -> int:
     return high
 
 
-def _upper(first: Law, second: Law, z: int, digits: int) -> Bounds:
+def _upper_tail(first: Law, second: Law, z: int, digits: int) -> Bounds:
     """Return bounds of P(X - Y >= z) for z >= 0, X of the first and Y of the second law.
 
     A discrete Laplace variable is a geometric one with probability 1/(1 + r), else -1 less a geometric one.
     If X < 0 <= Y, nothing is left; the other signs give differences and a sum of geometric variables.
     """
-    enclosed = _Enclosed(digits)
+    enclosed = _IntervalArithmetic(digits)
+    # By signs, as in docs/proofs/lower-bounds.md, "The law of Z".
     above, below = enclosed.signs(first), enclosed.signs(second)
     total = enclosed.times(
         enclosed.times(above[0], below[0]), enclosed.difference(first.rate, second.rate, z)
@@ -159,12 +171,12 @@ def _upper(first: Law, second: Law, z: int, digits: int) -> Bounds:
 
 
 @lru_cache(maxsize=1 << 12)
-def _power(rate: Fraction, n: int, digits: int) -> Bounds:
-    return exp_bounds(rate * n, digits) if n else _ONE
+def _enclose_tail_power(rate: Fraction, n: int, digits: int) -> Bounds:
+    return exp_bounds(rate * n, digits) if n else _UNIT_BOUNDS
 
 
 @final
-class _Enclosed:
+class _IntervalArithmetic:
     """Arithmetic with bounds of numbers, and tails of two geometric variables.
 
     No number is negative where it is multiplied.
@@ -192,14 +204,14 @@ class _Enclosed:
 
     def power(self, rate: Fraction, n: int) -> Bounds:
         """Return bounds of e^(-rate n)."""
-        return _power(rate, n, self._digits)
+        return _enclose_tail_power(rate, n, self._digits)
 
     def signs(self, law: Law) -> tuple[Bounds, Bounds]:
         """Return bounds of the probabilities of 0 and more, and of less."""
         if law.name == "exponential":
-            return _ONE, (Decimal(0), Decimal(0))
+            return _UNIT_BOUNDS, (Decimal(0), Decimal(0))
         r = self.power(law.rate, 1)
-        return self.over(_ONE, self.plus(_ONE, r)), self.over(r, self.plus(_ONE, r))
+        return self.over(_UNIT_BOUNDS, self.plus(_UNIT_BOUNDS, r)), self.over(r, self.plus(_UNIT_BOUNDS, r))
 
     def difference(self, first: Fraction, second: Fraction, z: int) -> Bounds:
         """Return bounds of P(G - H >= z), z >= 0, for geometric variables of these rates.
@@ -207,7 +219,9 @@ class _Enclosed:
         It is (1 - s) r^z / (1 - r s).
         """
         s, both = self.power(second, 1), self.power(first + second, 1)
-        return self.over(self.times(self.less(_ONE, s), self.power(first, z)), self.less(_ONE, both))
+        return self.over(
+            self.times(self.less(_UNIT_BOUNDS, s), self.power(first, z)), self.less(_UNIT_BOUNDS, both)
+        )
 
     def sum(self, first: Fraction, second: Fraction, n: int) -> Bounds:
         """Return bounds of P(G + H >= n) for geometric variables of these rates.
@@ -217,7 +231,8 @@ class _Enclosed:
         The sum in brackets is r (r^n - s^n)/(r - s), or n r^n if the rates agree.
         """
         if n <= 0:
-            return _ONE
+            return _UNIT_BOUNDS
+        # The sum does not depend on the order of the rates. In this order no difference below is negative.
         slow, fast = min(first, second), max(first, second)
         r, s, r_n, s_n = self.power(slow, 1), self.power(fast, 1), self.power(slow, n), self.power(fast, n)
         if slow == fast:
@@ -225,6 +240,6 @@ class _Enclosed:
         else:
             apart, ahead = self.less(r, s), self.less(r_n, s_n)
             if apart[0] <= 0 or ahead[0] < 0:  # too few digits to tell them apart
-                return _UNKNOWN
+                return _ANY_PROBABILITY
             terms = self.times(r, self.over(ahead, apart))
-        return self.plus(s_n, self.times(self.less(_ONE, s), terms))
+        return self.plus(s_n, self.times(self.less(_UNIT_BOUNDS, s), terms))

@@ -22,7 +22,7 @@ from sordino.releases import HybridTop, Positives, TopK, Value, Values, pictured
 Selection = TopK | HybridTop | Positives
 Floats = NDArray[np.float64]
 
-_LEAST = 1e-300  # a variance that has underflowed to 0 still divides
+_TINY_VARIANCE = 1e-300  # a variance that has underflowed to 0 still divides
 
 
 @final
@@ -98,8 +98,9 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
     >>> bool((sd.combine_gaps(top, fresh).variances < fresh.standard_error**2).all())
     True
     """
-    known = _known(selection)
-    measured, error = _read(measurements)
+    # Both were released: nothing private is read from here on.
+    known = _read_gaps(selection)
+    measured, error = _read_measurements(measurements)
     k = known.centers.size
     if measured.shape != (k,):
         raise InvalidParameter(
@@ -116,8 +117,8 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
         or 1.0
     )
     # What is missing has an infinite variance, and so no weight.
-    u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _LEAST))
-    v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _LEAST))
+    u = np.where(np.isnan(known.centers), np.inf, np.maximum((known.deviations / scale) ** 2, _TINY_VARIANCE))
+    v = np.where(np.isnan(measured), np.inf, max((error / scale) ** 2, _TINY_VARIANCE))
     values, variances = _least_squares(
         known.centers / scale, u, measured / scale, v, (known.level / scale) ** 2
     )
@@ -125,7 +126,7 @@ def combine_gaps(selection: Selection, measurements: Value | Values) -> Estimate
         return Estimates(values=values * scale, variances=variances * scale * scale)
 
 
-class _Known(NamedTuple):
+class _GapCenters(NamedTuple):
     """What the gaps say of the items.
 
     `centers` are answer plus centered noise less a common unknown level; `deviations` and `level` are the
@@ -137,7 +138,7 @@ class _Known(NamedTuple):
     level: float
 
 
-def _known(selection: Any) -> _Known:
+def _read_gaps(selection: Any) -> _GapCenters:
     """Return what the gaps of a selection say of each item, in the unit of the answers.
 
     A center is NaN where they say nothing.
@@ -158,16 +159,19 @@ def _known(selection: Any) -> _Known:
         # Each positive has met a threshold of its own: nothing is shared.
         if getattr(mechanism, "resample", False):
             variances, level = variances + level, 0.0
-        return _Known(selection.estimates, np.sqrt(variances) * step, math.sqrt(level) * step)
+        return _GapCenters(selection.estimates, np.sqrt(variances) * step, math.sqrt(level) * step)
+    # Between k items there are k - 1 gaps.
     if selection.gaps.size < k - 1:
         raise InvalidParameter(
             "combine_gaps needs a selection with gaps: NoisyTopK with exponential or Laplace noise."
         )
     # The gaps fix the noisy answers up to one level, the noisy answer of the last item, of which nothing is
     # known.
+    # Without the margin, which says nothing linear about a selected item (docs/proofs/combine-gaps.md).
     inner = selection.gaps[: k - 1]
+    # Added up from the last item: how far each noisy answer lies above the last one.
     deviations = np.full(k, math.sqrt(mechanism.noise.variance) * step)
-    return _Known(np.append(np.cumsum(inner[::-1])[::-1], 0.0), deviations, math.inf)
+    return _GapCenters(np.append(np.cumsum(inner[::-1])[::-1], 0.0), deviations, math.inf)
 
 
 def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: float) -> tuple[Floats, Floats]:
@@ -181,10 +185,12 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
     total = float(weights.sum())
     # The variance of the level that is left after the measurements.
     spread = 1 / total if math.isinf(level) else level / (1 + level * total)
+    # The estimate of the level, the mu with a hat in docs/proofs/combine-gaps.md, "Least squares".
     shift = spread * float((weights * np.where(both, measured - d, 0.0)).sum())
     of_gap, of_measurement = 1 / u, 1 / v
     precision = of_gap + of_measurement
     some = precision > 0
+    # Where nothing is known any divisor will do: NaN and infinity are put there in the end.
     precision = np.where(some, precision, 1.0)
     share = of_gap / precision
     # Where there is no center or no measurement the number may be NaN, and a weight of 0 would not remove it.
@@ -196,12 +202,13 @@ def _least_squares(d: Floats, u: Floats, measured: Floats, v: Floats, level: flo
     return np.where(some, values, np.nan), np.where(some, 1 / precision + share**2 * spread, np.inf)
 
 
-def _read(measurements: Any) -> tuple[Floats, float]:
+def _read_measurements(measurements: Any) -> tuple[Floats, float]:
     """Return the measured values, shape (n,), and the standard deviation of their noise."""
     if isinstance(measurements, Value | Values):
         values = np.atleast_1d(
             measurements.value if isinstance(measurements, Value) else measurements.values
         ).astype(np.float64)
+        # Heavy-tailed noise has no finite deviation, and so no weight in least squares.
         error: Any = measurements.standard_error
         if isinstance(error, float | int) and 0 <= error < math.inf:
             return values, float(error)

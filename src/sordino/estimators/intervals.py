@@ -60,6 +60,8 @@ def interval(released: Value | Values, *, confidence: Number = 0.95) -> tuple[An
     law, step = mechanism.noise, float(mechanism.step)
     # The law is symmetric: P(|noise| > reach) <= 1 - confidence.
     reach = -law.quantile(float((1 - share) / 2)) * step
+    # Fresh noise has its own law whatever was selected before, so the interval holds after a selection as
+    # well (docs/proofs/intervals.md).
     values = released.value if isinstance(released, Value) else released.values
     if not isinstance(mechanism, FoldedMechanism):
         return values - reach, values + reach

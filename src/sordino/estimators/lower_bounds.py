@@ -22,7 +22,8 @@ from sordino.mechanisms import SparseVector
 from sordino.mechanisms.crossings.thresholds import cut_at
 from sordino.releases import HybridTop, Positives, Verdict
 
-_EXACT = 1 << 51  # below so many steps a float tells which step is meant, after two roundings
+_EXACT_STEPS = 1 << 51  # below so many steps a float tells which step is meant, after two roundings
+# Rounding to the nearest float moves a number by at most this share of it.
 _HALF_DIGIT = Fraction(1, 1 << 53)
 
 
@@ -83,11 +84,13 @@ def lower_bound(
     if selective:
         _check_selective(found)
     if isinstance(found, Verdict):
-        return _bounds(found, [_of_verdict(found)], wrong, selective=selective)[0]
-    return np.array(_bounds(found, _of_list(found), wrong, selective=selective), dtype=np.float64)
+        return _bound_answers(found, [_read_found_verdict(found)], wrong, selective=selective)[0]
+    return np.array(
+        _bound_answers(found, _read_found_list(found), wrong, selective=selective), dtype=np.float64
+    )
 
 
-class _Seen(NamedTuple):
+class _NoisyAnswer(NamedTuple):
     """One answer, in steps.
 
     `value` is its noisy value less the noise of the threshold, `branch` its branch, and `lift` how far it
@@ -99,16 +102,22 @@ class _Seen(NamedTuple):
     lift: int
 
 
-def _bounds(found: Any, seen: list[_Seen | None], wrong: Fraction, *, selective: bool) -> list[float]:
+def _bound_answers(
+    found: Any, seen: list[_NoisyAnswer | None], wrong: Fraction, *, selective: bool
+) -> list[float]:
     laws = differences(found)
     share = wrong / len(laws)  # a question with several branches can be found by each of them
     return [
-        -math.inf if one is None else _bound(laws[one.branch], one, share, found.mechanism.step, selective)
+        -math.inf
+        if one is None
+        else _bound_answer(laws[one.branch], one, share, found.mechanism.step, selective)
         for one in seen
     ]
 
 
-def _bound(law: Difference, seen: _Seen, wrong: Fraction, step: Fraction, selective: bool) -> float:
+def _bound_answer(
+    law: Difference, seen: _NoisyAnswer, wrong: Fraction, step: Fraction, selective: bool
+) -> float:
     if selective:
         lowest = law.lowest(seen.lift, wrong)
         if lowest is None:
@@ -118,40 +127,48 @@ def _bound(law: Difference, seen: _Seen, wrong: Fraction, step: Fraction, select
     else:
         steps = seen.value - law.reach(wrong)
     # The lowest value of the grid stands for everything below it.
-    return -math.inf if steps <= -CLAMP else _rounded_down(steps * step)
+    return -math.inf if steps <= -CLAMP else _round_down_to_float(steps * step)
 
 
-def _rounded_down(number: Fraction) -> float:
+def _round_down_to_float(number: Fraction) -> float:
+    # The nearest float may lie above the number. Then the next one below is taken.
     near = float(number)
     return math.nextafter(near, -math.inf) if Fraction(near) > number else near
 
 
-def _of_list(found: Positives | HybridTop) -> list[_Seen | None]:
+def _read_found_list(found: Positives | HybridTop) -> list[_NoisyAnswer | None]:
     mechanism, laws = found.mechanism, differences(found)
     centers = [Fraction((law.query.mean - law.threshold.mean) * float(mechanism.step)) for law in laws]
     corrections = getattr(mechanism, "branch_corrections", None) or (Fraction(0),)
     branches = found.branches.tolist() if isinstance(found, Positives) else [0] * found.indices.size
-    seen: list[_Seen | None] = []
+    seen: list[_NoisyAnswer | None] = []
     for estimate, gap, branch in zip(found.estimates.tolist(), found.gaps.tolist(), branches, strict=True):
+        # A finding of a later pass has no gap, so nothing is known of its answer.
         if math.isnan(estimate):
             seen.append(None)
             continue
+        # The estimate was centered by the means of the noise. With them added again it is the noisy answer.
         value = (Fraction(estimate) + centers[branch]) / mechanism.step
+        # A gap is counted from the threshold as it was stated, a lift from where the test really is.
         lift = (Fraction(gap) - corrections[branch]) / mechanism.step
         # From 2^51 steps on the float may stand for a step nearby. The value is lowered then: the bound stays
         # a lower one.
-        seen.append(_Seen(round(value) - int(abs(value) / _EXACT), branch, _whole(lift, gap, mechanism.step)))
+        seen.append(
+            _NoisyAnswer(
+                round(value) - int(abs(value) / _EXACT_STEPS), branch, _lift_steps(lift, gap, mechanism.step)
+            )
+        )
     return seen
 
 
-def _whole(lift: Fraction, gap: float, step: Fraction) -> int:
+def _lift_steps(lift: Fraction, gap: float, step: Fraction) -> int:
     """Return the steps in a lift that was rounded to a float, or one less where the float does not tell."""
     error = abs(Fraction(gap)) / step * _HALF_DIGIT
     certain = lift.denominator == 1 and error < 1  # a threshold on the grid
     return max(0, math.floor(lift if certain else lift - error))
 
 
-def _of_verdict(found: Verdict) -> _Seen | None:
+def _read_found_verdict(found: Verdict) -> _NoisyAnswer | None:
     if found.gap is None or found.branch is None:
         return None
     mechanism = found.mechanism
@@ -162,7 +179,7 @@ def _of_verdict(found: Verdict) -> _Seen | None:
     error = abs(Fraction(found.gap)) / mechanism.step * _HALF_DIGIT
     # Where the float does not tell the step, the smallest lift that it may stand for.
     whole = round(lift) if error < Fraction(1, 2) else max(0, math.floor(lift - error))
-    return _Seen(cut.steps + whole, found.branch, whole)
+    return _NoisyAnswer(cut.steps + whole, found.branch, whole)
 
 
 def _check_selective(found: Any) -> None:

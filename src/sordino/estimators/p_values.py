@@ -13,7 +13,7 @@ from typing import Any
 from sordino.errors import InvalidParameter
 from sordino.releases import Choice
 
-_ROUNDING = 2.0**-44
+_P_VALUE_ROUNDING = 2.0**-44
 _UNDERFLOW = 4 * math.ulp(0.0)  # below 1e-307 the bits that are lost are no longer a share
 
 
@@ -47,17 +47,18 @@ def p_value(choice: Choice) -> float:
     >>> best.gap, round(sd.p_value(best), 7)
     (12.0, 1.23e-05)
     """
-    gap = _gap(choice)
+    gap = _gap_of_choice(choice)
     if gap is None:
         raise InvalidParameter(
             "p_value needs a Choice with a gap, which an ExponentialMechanism(gap=True) releases about two "
             "answers or more."
         )
+    # In nats (docs/proofs/exponential-mechanism.md, "The p-value").
     lead = gap / float(choice.mechanism.step) * float(choice.mechanism.rate)
     small = math.exp(-lead)  # 2/(1 + e^g) = 2 e^-g/(1 + e^-g), without an overflow
     # A relative error of the lead changes e^-lead by a share that grows with the lead.
-    return min(1.0, 2 * small / (1 + small) * (1 + _ROUNDING * (1 + lead)) + _UNDERFLOW)
+    return min(1.0, 2 * small / (1 + small) * (1 + _P_VALUE_ROUNDING * (1 + lead)) + _UNDERFLOW)
 
 
-def _gap(choice: Any) -> float | None:
+def _gap_of_choice(choice: Any) -> float | None:
     return choice.gap if isinstance(choice, Choice) else None

@@ -21,8 +21,8 @@ from sordino.releases import Values, pictured, plain
 
 Reporter = CompositeMechanism | CompositeTable
 
-_MANY = 100  # reports, whose spread says something
-_UNWRITTEN = 1e-6  # of the output range: outputs are some 500 times as far apart
+_REPORTS_FOR_SPREAD = 100  # reports, whose spread says something
+_UNWRITTEN_SHARE = 1e-6  # of the output range: outputs are some 500 times as far apart
 
 
 @final
@@ -102,12 +102,12 @@ def mean_of_reports(
     (True, 0.35)
     """
     share = float(1 - SHARE("mean_of_reports.confidence", confidence))
-    numbers, made = _reports(reports, mechanism)
+    numbers, made = _read_local_reports(reports, mechanism)
     low, high = float(FINITE("lower", made.lower)), float(FINITE("upper", made.upper))
     least, most = made.output_range
     n, value, largest = numbers.size, float(numbers.mean()), made.grid.standard_error
-    spread = float(numbers.std(ddof=1)) if n >= _MANY else math.inf
-    reach = _reach(n, variance=largest**2, beyond=most - low, width=most - least, wrong=share)
+    spread = float(numbers.std(ddof=1)) if n >= _REPORTS_FOR_SPREAD else math.inf
+    reach = _bound_mean_error(n, variance=largest**2, beyond=most - low, width=most - least, wrong=share)
     return ReportsMean(
         value=value,
         standard_error=min(spread, largest) / math.sqrt(n),
@@ -117,7 +117,7 @@ def mean_of_reports(
     )
 
 
-def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporter]:
+def _read_local_reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporter]:
     """Return the reports as numbers, and what made them."""
     if isinstance(reports, Values):
         if mechanism is not None and mechanism != reports.mechanism:
@@ -130,13 +130,15 @@ def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporte
             "mean_of_reports.mechanism must be the CompositeMechanism or CompositeTable that made the "
             "reports."
         )
+    # Reports are released numbers, so an error may depend on them.
     numbers = np.asarray(reports)
     if numbers.ndim != 1 or not numbers.size or numbers.dtype.kind not in "fiu":
         raise InvalidParameter(
             "mean_of_reports.reports must be what `reports` released, or a list of at least one number."
         )
     numbers = numbers.astype(np.float64)
-    if not _can_come_out(numbers, mechanism):
+    # Reports of another mechanism would give a figure that means nothing.
+    if not _are_possible_outputs(numbers, mechanism):
         least, most = mechanism.output_range
         raise InvalidParameter(
             f"mean_of_reports.reports must be numbers that the mechanism can release, from {least:.12g} to "
@@ -145,23 +147,25 @@ def _reports(reports: Any, mechanism: Any) -> tuple[NDArray[np.float64], Reporte
     return numbers, mechanism
 
 
-def _can_come_out(numbers: NDArray[np.float64], mechanism: Reporter) -> bool:
+def _are_possible_outputs(numbers: NDArray[np.float64], mechanism: Reporter) -> bool:
     """Tell whether all numbers are outputs of the mechanism, apart from digits that were not written.
 
     NaN is no output.
     """
     (least, most), outputs = mechanism.output_range, np.sort(mechanism.grid.outputs)
     outputs = outputs[(outputs >= least) & (outputs <= most)]
+    # The nearest output is the one before or the one after the place of the report.
     above = np.searchsorted(outputs, numbers).clip(1, outputs.size - 1)
     away = np.minimum(abs(numbers - outputs[above]), abs(numbers - outputs[above - 1]))
-    return bool((away <= _UNWRITTEN * (most - least)).all())
+    return bool((away <= _UNWRITTEN_SHARE * (most - least)).all())
 
 
-def _reach(n: int, *, variance: float, beyond: float, width: float, wrong: float) -> float:
+def _bound_mean_error(n: int, *, variance: float, beyond: float, width: float, wrong: float) -> float:
     """Return how far the mean of n reports may be from that of the numbers, but for a probability of `wrong`.
 
     The smaller one of what the inequalities of Bennett [bennett1962] and Hoeffding [hoeffding1963] say.
     """
+    # Each of the two tails gets half of the probability (docs/proofs/reports.md, "Interval").
     each = math.log(2 / wrong) / n
     plainly = width * math.sqrt(each / 2)
 

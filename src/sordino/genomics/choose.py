@@ -30,10 +30,11 @@ from sordino.smooth import tdt_ceiling, tdt_statistic
 Name = Literal["damped", "step", "smooth-step", "heavy-tail", "randomized-response"]
 
 NAMES = ("damped", "step", "smooth-step", "heavy-tail", "randomized-response")
-_ASKED_FOR = {"damped"}
+_METHODS_ON_REQUEST = {"damped"}
 """It compares another statistic, and is never chosen by itself."""
-_METHOD, _SCALE = one_of(*NAMES), one_of("sqrt", "raw")
-_STEEPER = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
+_METHOD_NAME, _SCALE_NAME = one_of(*NAMES), one_of("sqrt", "raw")
+# Shares of the steepest beta that are tried (docs/proofs/most-significant.md, "The public design").
+_BETA_FACTORS = {"smooth-step": (1.0,), "heavy-tail": (1.0, 0.8)}
 _RAW_BETA = 12
 """Divided by the number of families it is the beta of the raw statistic.
 
@@ -104,25 +105,30 @@ def choose_method(
     owner = "genomics.choose_method"
     count, n = COUNT(f"{owner}.markers", markers), FAMILIES(f"{owner}.families", families)
     POSITIVE(f"{owner}.epsilon", epsilon)
-    _SCALE(f"{owner}.scale", scale)
+    _SCALE_NAME(f"{owner}.scale", scale)
     only_exact = TRUTH(f"{owner}.exact", exact)
     if method is not None:
-        _METHOD(f"{owner}.method", method)
+        _METHOD_NAME(f"{owner}.method", method)
     if beta is not None:
         NOT_NEGATIVE(f"{owner}.beta", beta)
     if damping is not None:
         POSITIVE(f"{owner}.damping", damping)
-    names = _possible(scale, method, beta=beta is not None, damping=damping is not None, exact=only_exact)
-    return _chosen(count, n, epsilon, scale, names, beta, damping)
+    names = _list_allowed_methods(
+        scale, method, beta=beta is not None, damping=damping is not None, exact=only_exact
+    )
+    return _choose_likeliest_method(count, n, epsilon, scale, names, beta, damping)
 
 
-def _possible(scale: str, method: str | None, *, beta: bool, damping: bool, exact: bool) -> tuple[str, ...]:
+def _list_allowed_methods(
+    scale: str, method: str | None, *, beta: bool, damping: bool, exact: bool
+) -> tuple[str, ...]:
     """Return the methods that all options allow."""
     owner = "genomics.choose_method"
     if beta and damping:
         raise InvalidParameter(
             f"{owner} takes beta, for a smooth bound, or damping, for the method 'damped', and not both."
         )
+    # What each option leaves. A method has to fit all of them.
     allowed = {
         f"the scale {scale!r}": set(NAMES) - ({"damped"} if scale == "raw" else set()),
         "exact=True": set(NAMES) - ({"heavy-tail"} if exact else set()),
@@ -134,15 +140,16 @@ def _possible(scale: str, method: str | None, *, beta: bool, damping: bool, exac
             raise InvalidParameter(
                 f"{owner}.method must fit {what}, as {' or '.join(sorted(names))} do; got {shown(method)}."
             )
-    wanted = {method} if method is not None else set(NAMES) - (set() if damping else _ASKED_FOR)
+    wanted = {method} if method is not None else set(NAMES) - (set() if damping else _METHODS_ON_REQUEST)
     found = set.intersection(*allowed.values()) & wanted
     if not found:
         raise InvalidParameter(f"{owner}.damping needs the scale 'sqrt'; got {shown(scale)}.")
     return tuple(name for name in NAMES if name in found)
 
 
+# Equal public numbers give the same choice, and comparing takes a while: it is kept.
 @lru_cache(maxsize=64, typed=True)
-def _chosen(
+def _choose_likeliest_method(
     markers: int,
     families: int,
     epsilon: Number,
@@ -161,7 +168,7 @@ def _chosen(
     )
     found: list[Method] = []
     for name in names:
-        tried = _with_parameters(
+        tried = _build_methods(
             name,
             markers,
             families,
@@ -172,15 +179,16 @@ def _chosen(
             damping,
             last=not found and name == names[-1],
         )
-        rated = [replace(method, success=_success(method, design, best)) for method in tried]
+        rated = [replace(method, success=_success_on_design(method, design, best)) for method in tried]
         if rated:
             found.append(max(rated, key=lambda method: method.success))
+    # The rule is that of docs/proofs/choosing-a-selector.md, over the methods in the order of `NAMES`.
     which = likeliest([method.success for method in found])
     compared = [Alternative(mechanism=method.mechanism, success=method.success) for method in found]
     return replace(found[which], why=reason([method.name for method in found], compared, which, markers))
 
 
-def _with_parameters(
+def _build_methods(
     name: str,
     markers: int,
     families: int,
@@ -210,14 +218,15 @@ def _with_parameters(
     if name == "randomized-response":
         return [replace(plain, mechanism=RandomizedResponse(epsilon=epsilon))]
     if name == "step":
+        # `ROUNDING` covers that of the statistics (docs/proofs/most-significant.md, "Floats").
         bound = tdt_ceiling(families=families, scale="raw" if scale == "raw" else "sqrt") + ROUNDING
-        return [replace(plain, mechanism=StepSelection(epsilon=epsilon, sensitivity=_moves(bound)))]
+        return [replace(plain, mechanism=StepSelection(epsilon=epsilon, sensitivity=_sensitivity_of(bound)))]
     if name == "damped":
-        mechanism = StepSelection(epsilon=epsilon, sensitivity=_moves(BOUND))
-        return [replace(plain, damping=one, mechanism=mechanism) for one in _dampings(families, damping)]
+        mechanism = StepSelection(epsilon=epsilon, sensitivity=_sensitivity_of(BOUND))
+        return [replace(plain, damping=one, mechanism=mechanism) for one in _list_dampings(families, damping)]
     found: list[Method] = []
     refused: InvalidParameter | None = None
-    for one in _betas(name, families, scale, design, beta):
+    for one in _list_betas(name, families, scale, design, beta):
         smooth = replace(plain, beta=one)
         try:
             found.append(replace(smooth, mechanism=smooth_mechanism(name, epsilon, markers, smooth)))
@@ -228,18 +237,18 @@ def _with_parameters(
     return found
 
 
-def _moves(bound: Fraction) -> Sensitivity:
+def _sensitivity_of(bound: Fraction) -> Sensitivity:
     return Sensitivity(bound=bound, monotone=False, adjacency="replace-one")
 
 
-def _dampings(families: int, given: Number | None) -> list[Number]:
+def _list_dampings(families: int, given: Number | None) -> list[Number]:
     if given is not None:
         return [given]
     # Half of the mean number of transmissions.
     return [max(1, math.floor(typical(families)[0] / 2))]
 
 
-def _betas(name: str, families: int, scale: str, design: Families, given: Number | None) -> list[Number]:
+def _list_betas(name: str, families: int, scale: str, design: Families, given: Number | None) -> list[Number]:
     """Return the betas that are tried.
 
     The first makes the bound of the rarest marker as good as its local sensitivity; the others lie below it.
@@ -247,20 +256,21 @@ def _betas(name: str, families: int, scale: str, design: Families, given: Number
     if given is not None:
         return [given]
     if scale == "raw":
-        return [_short(_RAW_BETA / families)]
+        return [_round_to_three_digits(_RAW_BETA / families)]
     rarest = max(5, float(np.median(design.totals.min(axis=1))))
     # The beta at which 2 e^(-beta floor((s - 3) / 2)) = 4 / sqrt(s) for the s transmissions of the rarest
     # marker.
     steep = math.log(math.sqrt(rarest) / 2) / math.floor(max(1.0, (rarest - 3) / 2))
-    return [_short(steep * part) for part in _STEEPER[name]]
+    return [_round_to_three_digits(steep * part) for part in _BETA_FACTORS[name]]
 
 
-def _short(number: float) -> float:
+def _round_to_three_digits(number: float) -> float:
     return float(f"{number:.3g}")
 
 
-def _success(method: Method, design: Families, best: Any) -> float:
+def _success_on_design(method: Method, design: Families, best: Any) -> float:
     b, c = design.b.ravel(), design.c.ravel()
+    # As in a release: all scores, and for each row the largest of its smooth bounds.
     scores, bounds = method.scores(b, c), method.bounds(b, c)
     shape = design.b.shape
     return winning(
@@ -279,7 +289,7 @@ def _success(method: Method, design: Families, best: Any) -> float:
 SHARE = 2 / 3
 """Share of the parents that are heterozygous, and so tell something, as simulated in [yamamoto2024]."""
 
-_SEED = 20240824
+_FAMILIES_SEED = 20240824
 
 Counts = NDArray[np.int64]
 
@@ -302,10 +312,12 @@ def made_up(markers: int, families: int) -> Families:
 
     About 2/3 of the parents are heterozygous, and pass on either allele.
     """
-    rows, entropy = rows_for(markers), Seeded(_SEED)
+    rows, entropy = rows_for(markers), Seeded(_FAMILIES_SEED)
     mean, width = typical(families)
     size = rows * markers
+    # Normal numbers with the mean and the variance of binomial ones, moved to counts that are possible.
     total = np.clip(np.rint(mean + width * normal(size, entropy)), 0, 2 * families)
+    # Without an effect either allele is passed on with probability 1/2.
     b = np.clip(np.rint((total + np.sqrt(total) * normal(size, entropy)) / 2), 0, total).astype(np.int64)
     return Families(b.reshape(rows, markers), (total.astype(np.int64) - b).reshape(rows, markers))
 

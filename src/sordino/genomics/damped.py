@@ -16,6 +16,7 @@ from sordino.constraints import POSITIVE, Constraint, Number
 from sordino.remnants import no_remnants
 from sordino.smooth.counts import tables
 
+# For so many families `ROUNDING` is proved to be enough (docs/proofs/most-significant.md, "Floats").
 MOST_FAMILIES = 1 << 28
 
 FAMILIES = Constraint(
@@ -75,7 +76,9 @@ def damped_tdt(b: Any, c: Any, *, families: int, damping: Number) -> Any:
     n = FAMILIES("genomics.damped_tdt.families", families)
     # No marker has more transmissions than that.
     least = float(min(POSITIVE("genomics.damped_tdt.damping", damping), 2 * n))
+    # By a rule for each marker: no count raises an error.
     first, second = tables(b, c, n, "genomics.damped_tdt")
+    # Without transmissions the difference is 0 as well, and the divisor does not matter.
     total = np.maximum(first + second, 1).astype(np.float64)
     found = np.abs(first - second) * np.sqrt(np.minimum(1.0, least / total))
     return found if found.ndim else float(found)

@@ -101,6 +101,7 @@ class Method:
         markers : int
             At least 1.
         """
+        # Only mechanisms for a smooth bound are made for a number of markers.
         fewer = replace(self, markers=COUNT("genomics.Method.among.markers", markers))
         if self.name not in SMOOTH:
             return fewer

@@ -88,12 +88,14 @@ def most_significant(
     owner = "genomics.most_significant"
     count, budget = COUNT(f"{owner}.k", k), POSITIVE(f"{owner}.epsilon", epsilon)
     fresh_entropy(entropy, owner)
+    # Private counts become tables first, so nothing that follows can fail because of one.
     first, second = (
         np.atleast_1d(counts) for counts in tables(b, c, FAMILIES(f"{owner}.families", families), owner)
     )
     size = first.size
     if count > size:
         raise InvalidParameter(f"{owner}.k must be at most the number of markers, {size}; got {count}.")
+    # The method depends on sizes and the budget, which are public. A fraction divides the budget exactly.
     chosen = choose_method(
         markers=size,
         families=families,
@@ -123,6 +125,7 @@ def together(picked: list[tuple[int, Choice]]) -> Choice | TopK:
         indices=np.array([index for index, _ in picked], dtype=np.int64),
         gaps=np.zeros(0),
         mechanism=tuple(choice.mechanism for choice in releases),
+        # What the releases spent: each at most epsilon/k, less where a rate was rounded down.
         cost=Pure(epsilon=sum((choice.cost.pure() for choice in releases), Fraction(0))),
         simulated=any(choice.simulated for choice in releases),
         exact=all(choice.exact for choice in releases),
@@ -155,7 +158,10 @@ def select(
         # A mechanism for a smooth bound is made for as many candidates as are left.
         here = method if i == 0 else method.among(left.size)
         scores, more = here.private(first[left], second[left])
+        # The next selection may depend on the winner, which is public by now
+        # (docs/proofs/most-significant.md, "Several markers").
         choice = release(here.mechanism, scores, **more)
+        # The place among all markers, not among those that are left.
         found.append((int(left[choice.index]), choice))
         left = np.delete(left, choice.index)
     return found

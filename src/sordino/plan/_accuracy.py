@@ -38,14 +38,14 @@ from sordino.noise.probability import contexts, exp_bounds
 from sordino.plan.success import Noise, Question, expected, success
 
 
-def _chance(value: Any) -> Fraction | None:
+def _convert_chance(value: Any) -> Fraction | None:
     number = exact(value)
     return number if number is not None and Fraction(1, 10**9) <= number < 1 else None
 
 
 CHANCE = Constraint(
     "a number in [1e-9, 1)",
-    _chance,
+    _convert_chance,
     (1e-9, 0.05, Fraction(1, 3)),
     (0, 1, -0.5, 1e-10, math.nan, None, "half"),
 )
@@ -141,6 +141,7 @@ HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
     >>> sd.plan.accuracy(m, answers=100, beta=0.02).alpha
     14.0
     """
+    # No data are seen, and none are asked for: all parameters are public.
     n = DOMAIN_SIZE("plan.accuracy.answers", answers)
     task = asked(mechanism, n)
     if (alpha is None) == (beta is None):
@@ -153,28 +154,29 @@ HybridSparseVector, ExponentialMechanism, PermuteAndFlip or NoisyTopK
             raise InvalidParameter(
                 "plan.accuracy.alpha must be above 0 for a selection: the best lies 0 below the best."
             )
-        return _stated(task, n, alpha, task.failure(margin))
+        return _state_accuracy(task, n, alpha, task.failure(margin))
     accepted = CHANCE("plan.accuracy.beta", beta)
-    least = _least_steps(task, accepted) * task.step
+    least = _find_least_steps(task, accepted) * task.step
     found = float(least)
     while FINITE("alpha", found) < least:  # a float means its shortest decimal
         found = math.nextafter(found, math.inf)
-    return _stated(task, n, found, task.failure(FINITE("alpha", found)))
+    return _state_accuracy(task, n, found, task.failure(FINITE("alpha", found)))
 
 
-def _stated(task: Asked, answers: int, alpha: Number, beta: float) -> Accuracy:
+def _state_accuracy(task: Asked, answers: int, alpha: Number, beta: float) -> Accuracy:
+    # Rounded up, the probability of failure may exceed 1.
     beta = min(1.0, beta)
-    said = task.says.format(alpha=_rounded_up(FINITE("alpha", alpha), 6))
+    said = task.says.format(alpha=_write_rounded_up(FINITE("alpha", alpha), 6))
     return Accuracy(
         alpha=alpha,
         beta=beta,
         answers=answers,
         positives=task.positives,
-        statement=f"With probability at least 1 - {_rounded_up(Fraction(beta), 5)}, {said}.",
+        statement=f"With probability at least 1 - {_write_rounded_up(Fraction(beta), 5)}, {said}.",
     )
 
 
-def _rounded_up(number: Fraction, digits: int) -> str:
+def _write_rounded_up(number: Fraction, digits: int) -> str:
     """Return a number with so many digits, rounded up.
 
     A smaller margin, or a smaller failure, would say more than is known.
@@ -184,7 +186,7 @@ def _rounded_up(number: Fraction, digits: int) -> str:
     return str(int(said)) if whole else f"{said:g}"
 
 
-def _least_steps(task: Asked, accepted: Fraction) -> int:
+def _find_least_steps(task: Asked, accepted: Fraction) -> int:
     """Return the least number of steps at which the failure is accepted."""
     # The failure does not rise with the margin, so bisection finds the least one.
     low, high = task.least - 1, max(task.guess, 1)
@@ -209,7 +211,7 @@ def _least_steps(task: Asked, accepted: Fraction) -> int:
 # Floats: a failure is rounded up; margins are compared with the grid as fractions.
 
 
-_ROUNDING = 2.0**-50
+_BETA_ROUNDING = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -251,9 +253,9 @@ def _(mechanism: SparseVector, answers: int) -> Asked:
         rightly = success(
             answers, stages, low - cut.steps, high - cut.steps, mechanism.noise, mechanism.threshold_noise
         )
-        return _above(-math.expm1(times * math.log(rightly)) if rightly > 0 else 1.0)
+        return _add_rounding(-math.expm1(times * math.log(rightly)) if rightly > 0 else 1.0)
 
-    return _searching(mechanism, 1 / mechanism.noise.rate, c, _in_turn(answers, c), failure)
+    return _search_task(mechanism, 1 / mechanism.noise.rate, c, _describe_turns(answers, c), failure)
 
 
 @asked.register
@@ -264,14 +266,16 @@ def _(mechanism: AdaptiveSparseVector, answers: int) -> Asked:
     def failure(low: int, high: int) -> float:
         # Until `at_least` were found every branch can be paid for, so all of them are tested.
         passed = [Question(law, low - cut, answers * c) for law, cut in branches]
-        return _above(
+        return _add_rounding(
             1
             - expected(
                 mechanism.threshold_noise, passed, [Question(law, high - cut) for law, cut in branches], c
             )
         )
 
-    return _searching(mechanism, 1 / mechanism.branch_noise[-1].rate, c, _in_turn(answers, c), failure)
+    return _search_task(
+        mechanism, 1 / mechanism.branch_noise[-1].rate, c, _describe_turns(answers, c), failure
+    )
 
 
 @asked.register
@@ -284,12 +288,12 @@ def _(mechanism: GaussianSparseVector, answers: int) -> Asked:
         )
 
     def failure(low: int, high: int) -> float:
-        return _above(
+        return _add_rounding(
             1 - success(answers, c, low - cut, high - cut, mechanism.noise, mechanism.threshold_noise)
         )
 
     scale = math.sqrt(mechanism.noise.variance) + math.sqrt(mechanism.threshold_noise.variance)
-    return _searching(mechanism, scale, c, _in_turn(answers, c), failure)
+    return _search_task(mechanism, scale, c, _describe_turns(answers, c), failure)
 
 
 @asked.register
@@ -297,22 +301,22 @@ def _(mechanism: GumbelSparseVector, answers: int) -> Asked:
     c, rate, cut = mechanism.positives, mechanism.noise.rate, mechanism.cut().steps
 
     def failure(low: int, high: int) -> float:
-        return _up(gumbel_failure(answers, c, low - cut, high - cut, rate))
+        return _float_above(gumbel_failure(answers, c, low - cut, high - cut, rate))
 
-    return _searching(mechanism, 1 / rate, c, _in_turn(answers, c), failure)
+    return _search_task(mechanism, 1 / rate, c, _describe_turns(answers, c), failure)
 
 
 @asked.register
 def _(mechanism: HybridTopK, answers: int) -> Asked:
-    return _hybrid(mechanism, mechanism.noise, mechanism.noise, answers)
+    return _hybrid_task(mechanism, mechanism.noise, mechanism.noise, answers)
 
 
 @asked.register
 def _(mechanism: HybridSparseVector, answers: int) -> Asked:
-    return _hybrid(mechanism, mechanism.noise, mechanism.threshold_noise, answers)
+    return _hybrid_task(mechanism, mechanism.noise, mechanism.threshold_noise, answers)
 
 
-def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise, answers: int) -> Asked:
+def _hybrid_task(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise, answers: int) -> Asked:
     """Return the task of a hybrid: the answers below are left out, at most k others are selected.
 
     With k - 1 others, or fewer, those below must stay below the noisy threshold; with k of them, below the
@@ -326,19 +330,19 @@ def _hybrid(mechanism: HybridTopK | HybridSparseVector, law: Noise, limit: Noise
     def failure(low: int, high: int) -> float:
         below, above = Question(law, low - cut, answers), Question(law, high - cut)
         if least is None:
-            return _above(1 - expected(limit, [below], [above], k))
+            return _add_rounding(1 - expected(limit, [below], [above], k))
         full = expected(least, [Question(law, low - high, answers), Question(limit, cut - high - 1)])
-        return _above(1 - min(expected(limit, [below], [above], k - 1), full))
+        return _add_rounding(1 - min(expected(limit, [below], [above], k - 1), full))
 
     above = "one lies" if k == 1 else f"{k} lie"
     says = (
         f"of {answers} answers at least {{alpha}} below the threshold none is selected, and all others, "
         f"where at most {above} at least "
     )
-    return _searching(mechanism, 1 / law.rate, k, says + "{alpha} above it", failure)
+    return _search_task(mechanism, 1 / law.rate, k, says + "{alpha} above it", failure)
 
 
-def _in_turn(answers: int, c: int) -> str:
+def _describe_turns(answers: int, c: int) -> str:
     each = (
         f"{answers} answers at least {{alpha}} below the threshold are passed and then one at least "
         "{alpha} above it is found"
@@ -346,7 +350,7 @@ def _in_turn(answers: int, c: int) -> str:
     return each if c == 1 else f"{c} times in a row {each}"
 
 
-def _searching(
+def _search_task(
     mechanism: Any, scale: Any, positives: int, says: str, failure: Callable[[int, int], float]
 ) -> Asked:
     """Return the task of finding what lies above a threshold.
@@ -356,13 +360,14 @@ def _searching(
     threshold, step = FINITE("threshold", mechanism.threshold), mechanism.step
 
     def at(alpha: Fraction) -> float:
+        # Rounded down and clamped as answers are, so all that keep the margin lie at least so far away.
         low, high = (max(-CLAMP, min(CLAMP, (threshold + side * alpha) // step)) for side in (-1, 1))
         return failure(int(low), int(high))
 
     return Asked(step, 0, int(scale), at, positives, says)
 
 
-def _selecting(step: Fraction, rate: Fraction, failure: Callable[[int], float], says: str) -> Asked:
+def _selection_task(step: Fraction, rate: Fraction, failure: Callable[[int], float], says: str) -> Asked:
     """Return the task of a selection.
 
     Answers that lie alpha apart lie at least floor(alpha / step) steps apart on the grid.
@@ -375,16 +380,22 @@ def _selecting(step: Fraction, rate: Fraction, failure: Callable[[int], float], 
 @asked.register
 def _(mechanism: ExponentialMechanism, answers: int) -> Asked:
     rate = mechanism.rate
-    return _selecting(
-        mechanism.step, rate, lambda gap: _up(exponential_failure(answers, gap, rate)), _best(answers)
+    return _selection_task(
+        mechanism.step,
+        rate,
+        lambda gap: _float_above(exponential_failure(answers, gap, rate)),
+        _describe_best(answers),
     )
 
 
 @asked.register
 def _(mechanism: PermuteAndFlip, answers: int) -> Asked:
     rate = mechanism.noise.rate
-    return _selecting(
-        mechanism.step, rate, lambda gap: _up(permuted_failure(answers, gap, rate)), _best(answers)
+    return _selection_task(
+        mechanism.step,
+        rate,
+        lambda gap: _float_above(permuted_failure(answers, gap, rate)),
+        _describe_best(answers),
     )
 
 
@@ -397,13 +408,16 @@ def _(mechanism: NoisyTopK, answers: int) -> Asked:
         )
         raise InvalidParameter(f"plan.accuracy.answers must be {needed} for this mechanism; got {answers}.")
     says = (
-        _best(answers)
+        _describe_best(answers)
         if k == 1
         else f"each selected answer lies less than {{alpha}} below the best {k} of {answers}"
     )
     if isinstance(law, Gumbel):
-        return _selecting(
-            mechanism.step, law.rate, lambda gap: _up(peeled_failure(answers, k, gap, law.rate)), says
+        return _selection_task(
+            mechanism.step,
+            law.rate,
+            lambda gap: _float_above(peeled_failure(answers, k, gap, law.rate)),
+            says,
         )
     if isinstance(law, DiscreteLaplace) and k > 1:
         raise InvalidParameter(
@@ -412,21 +426,21 @@ def _(mechanism: NoisyTopK, answers: int) -> Asked:
     least = Geometric(k * law.rate) if isinstance(law, Geometric) else law  # the least noise of k answers
 
     def failure(gap: int) -> float:
-        return 0.0 if k == answers else _above(1 - expected(least, [Question(law, -gap, answers - k)]))
+        return 0.0 if k == answers else _add_rounding(1 - expected(least, [Question(law, -gap, answers - k)]))
 
-    return _selecting(mechanism.step, law.rate, failure, says)
+    return _selection_task(mechanism.step, law.rate, failure, says)
 
 
-def _best(answers: int) -> str:
+def _describe_best(answers: int) -> str:
     return f"the selected answer lies less than {{alpha}} below the best of {answers}"
 
 
-def _up(x: Decimal) -> float:
+def _float_above(x: Decimal) -> float:
     return math.nextafter(float(x), math.inf) if x else 0.0
 
 
-def _above(x: float) -> float:
-    return min(1.0, x * (1 + _ROUNDING) + _ROUNDING)
+def _add_rounding(x: float) -> float:
+    return min(1.0, x * (1 + _BETA_ROUNDING) + _BETA_ROUNDING)
 
 
 # ---- selections --------------------------------------------------------------------------------------------
@@ -439,8 +453,8 @@ def _above(x: float) -> float:
 # Floats: none; decimals with directed rounding.
 
 
-_DIGITS = 120
-_RARE = Decimal("1e-60")  # differences keep sixty digits down to here
+_CLOSED_FORM_DIGITS = 120
+_CANCELLATION_LIMIT = Decimal("1e-60")  # differences keep sixty digits down to here
 
 
 def exponential_failure(n: int, gap: int, rate: Fraction) -> Decimal:
@@ -448,8 +462,8 @@ def exponential_failure(n: int, gap: int, rate: Fraction) -> Decimal:
 
     It is (n - 1) w / (1 + (n - 1) w), with the weight w = e^(-rate gap) of each of them.
     """
-    down, up = contexts(_DIGITS)
-    weight = up.multiply(n - 1, exp_bounds(rate * gap, _DIGITS)[1])
+    down, up = contexts(_CLOSED_FORM_DIGITS)
+    weight = up.multiply(n - 1, exp_bounds(rate * gap, _CLOSED_FORM_DIGITS)[1])
     return up.divide(weight, down.add(1, weight))
 
 
@@ -458,11 +472,11 @@ def permuted_failure(n: int, gap: int, rate: Fraction) -> Decimal:
 
     It is 1 - (1 - (1 - p)^n)/(n p).
     """
-    down, up = contexts(_DIGITS)
-    p = exp_bounds(rate * gap, _DIGITS)[1]  # it rises with p
+    down, up = contexts(_CLOSED_FORM_DIGITS)
+    p = exp_bounds(rate * gap, _CLOSED_FORM_DIGITS)[1]  # it rises with p
     # E[N/(N + 1)] is at most E[N]/2, because N/(N + 1) <= N/2 for whole N. The closed form would lose its
     # digits here.
-    if n == 1 or up.multiply(n, p) < _RARE:
+    if n == 1 or up.multiply(n, p) < _CANCELLATION_LIMIT:
         return up.divide(up.multiply(n - 1, p), 2)
     none = Decimal(0)
     if p < 1:
@@ -476,9 +490,10 @@ def peeled_failure(n: int, k: int, gap: int, rate: Fraction) -> Decimal:
 
     It is 1 - the product of j/(j + (n - k) w) over j = 1..k.
     """
-    down, up = contexts(_DIGITS)
-    others = up.multiply(n - k, exp_bounds(rate * gap, _DIGITS)[1])
-    if up.multiply(k, others) < _RARE:  # each draw errs with probability at most (n - k) w
+    down, up = contexts(_CLOSED_FORM_DIGITS)
+    # Rounded up: the weight of those that should not be drawn.
+    others = up.multiply(n - k, exp_bounds(rate * gap, _CLOSED_FORM_DIGITS)[1])
+    if up.multiply(k, others) < _CANCELLATION_LIMIT:  # each draw errs with probability at most (n - k) w
         return up.multiply(k, others)
     rightly = Decimal(1)
     for j in range(1, k + 1):
@@ -492,9 +507,9 @@ def gumbel_failure(run: int, positives: int, low: int, high: int, rate: Fraction
     Each time `run` questions of height `low`, weight w, are passed, and one of height `high`, weight v, is
     found.
     """
-    down, up = contexts(_DIGITS)
-    passed = up.add(1, weight([low], [run], rate, _DIGITS)[1])
-    found = weight([high], [1], rate, _DIGITS)[0]
+    down, up = contexts(_CLOSED_FORM_DIGITS)
+    passed = up.add(1, weight([low], [run], rate, _CLOSED_FORM_DIGITS)[1])
+    found = weight([high], [1], rate, _CLOSED_FORM_DIGITS)[0]
     rightly = down.multiply(down.divide(1, passed), down.divide(found, up.add(passed, found)))
     if positives > 1 and rightly:
         rightly = down.next_minus(down.exp(down.multiply(positives, down.next_minus(down.ln(rightly)))))

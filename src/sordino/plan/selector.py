@@ -25,22 +25,24 @@ from sordino.mechanisms import (
 from sordino.plan.winning import Design, noise_alone, winning
 from sordino.sensitivity import Sensitivity
 
-_MOST = 1 << 22
+_MOST_COMPARED_CANDIDATES = 1 << 22
 """More candidates than this are not tried: a design holds a score for each of them."""
 
 
-def _candidates(value: Any) -> int | None:
+def _convert_candidates(value: Any) -> int | None:
     count: int | None = COUNT.convert(value)
-    return count if count is not None and count <= _MOST else None
+    return count if count is not None and count <= _MOST_COMPARED_CANDIDATES else None
 
 
-_CANDIDATES = Constraint(
-    "a whole number from 1 to 2^22", _candidates, (1, 20), (0, -1, 1.5, True, None, 1 << 23)
+# The last two are examples for tests: numbers that fit, and others that do not.
+_CANDIDATE_COUNT = Constraint(
+    "a whole number from 1 to 2^22", _convert_candidates, (1, 20), (0, -1, 1.5, True, None, 1 << 23)
 )
-_CLOSE = 0.002
+_SUCCESS_MARGIN = 0.002
 """Figures that lie closer together are equal, and the simpler mechanism is chosen."""
 
-_REASONS = {
+# By the type of the mechanism that is chosen.
+_SELECTOR_REASONS = {
     "StepSelection": (
         "its noise is whole windows, the least that hides how far a score moves, and pays nothing for the "
         "other candidates"
@@ -185,10 +187,11 @@ def choose_selector(
     """
     owner = "plan.choose_selector"
     count, budget, only_exact = (
-        _CANDIDATES(f"{owner}.m", m),
+        _CANDIDATE_COUNT(f"{owner}.m", m),
         POSITIVE(f"{owner}.epsilon", epsilon),
         TRUTH(f"{owner}.exact", exact),
     )
+    # A smooth bound needs all three, so some of them without the others are a mistake.
     smooth = {"beta": beta, "floor": floor, "typical": typical}
     given = [name for name, value in smooth.items() if value is not None]
     if given and len(given) < len(smooth):
@@ -201,20 +204,22 @@ def choose_selector(
             f"{owner}.sensitivity must say how far scores move for any data, above which no smooth bound "
             "is; got none."
         )
-    design = _designed(scores, count, owner)
+    # Made-up scores, or public ones: never those that will be selected from.
+    design = _make_design(scores, count, owner)
     # The order counts: of those that are about as good, the first one is chosen.
     made: list[Any] = [RandomizedResponse(epsilon=epsilon)]
     if sensitivity is not None:
         made = [
             StepSelection(epsilon=epsilon, sensitivity=sensitivity),
             *made,
-            *_permuting(epsilon, sensitivity),
+            *_try_permute_and_flip(epsilon, sensitivity),
         ]
     if given and sensitivity is not None:
         NOT_NEGATIVE(f"{owner}.beta", beta)
         POSITIVE(f"{owner}.floor", floor)
         # No smooth bound is above the sensitivity.
         bound = float(min(POSITIVE(f"{owner}.typical", typical), sensitivity.bound))
+        # One guess of the bound for all rows.
         design = Design(design.scores, design.best, np.full(len(design.scores), bound))
         limits = {
             "beta": beta,
@@ -227,7 +232,7 @@ def choose_selector(
     return chosen([Alternative(mechanism=one, success=winning(one, design)) for one in made], count)
 
 
-def _permuting(epsilon: Number, sensitivity: Sensitivity) -> list[Any]:
+def _try_permute_and_flip(epsilon: Number, sensitivity: Sensitivity) -> list[Any]:
     try:
         return [PermuteAndFlip(epsilon=epsilon, sensitivity=sensitivity)]
     except InvalidParameter:  # its grid is too coarse for so small a budget, where step noise has none
@@ -237,6 +242,7 @@ def _permuting(epsilon: Number, sensitivity: Sensitivity) -> list[Any]:
 def smooth_ones(limits: dict[str, Any], *, exact: bool) -> list[Any]:
     """Return the mechanisms for a smooth bound that epsilon is large enough for."""
     found = []
+    # Simpler first: of those that are about as good the first is chosen.
     for kind in (SmoothStepSelection,) if exact else (SmoothStepSelection, SmoothSelection):
         try:
             found.append(kind(**limits))
@@ -251,6 +257,7 @@ def smooth_ones(limits: dict[str, Any], *, exact: bool) -> list[Any]:
 def chosen(alternatives: Sequence[Alternative], m: int) -> Selector:
     """Return the likeliest of the alternatives; if several are about as good, the first of them."""
     names = [type(one.mechanism).__name__ for one in alternatives]
+    # The rule: docs/proofs/choosing-a-selector.md, "The rule".
     best = likeliest([one.success for one in alternatives])
     return Selector(
         mechanism=alternatives[best].mechanism,
@@ -262,29 +269,32 @@ def chosen(alternatives: Sequence[Alternative], m: int) -> Selector:
 
 def likeliest(successes: Sequence[float]) -> int:
     """Return the position of the largest; if several are close to it, that of the first of them."""
-    return next(i for i, success in enumerate(successes) if success >= max(successes) - _CLOSE)
+    return next(i for i, success in enumerate(successes) if success >= max(successes) - _SUCCESS_MARGIN)
 
 
 def reason(names: Sequence[str], alternatives: Sequence[Alternative], best: int, m: int) -> str:
     """Say which was chosen, why, and how good the others are."""
     success, kind = alternatives[best].success, type(alternatives[best].mechanism).__name__
     why = (
-        f"{names[best]} selects the best of {m} with probability {_rounded(success)} on the public design: "
-        f"{_REASONS[kind]}."
+        f"{names[best]} selects the best of {m} with probability {_write_success(success)} "
+        f"on the public design: {_SELECTOR_REASONS[kind]}."
     )
+    # All others, the likeliest first.
     rest = [i for i in sorted(range(len(names)), key=lambda i: -alternatives[i].success) if i != best]
-    listed = ", ".join(f"{names[i]} {_rounded(alternatives[i].success)}" for i in rest)
+    listed = ", ".join(f"{names[i]} {_write_success(alternatives[i].success)}" for i in rest)
     return why + (f" Next: {listed}." if rest else "")
 
 
-def _rounded(probability: float) -> str:
+def _write_success(probability: float) -> str:
+    # Near 0 and 1 two digits after the point would say "never" or "always".
     return f"{probability:.2f}" if 0.005 <= probability < 0.995 else f"{probability:.3g}"
 
 
-def _designed(scores: Any, m: int, owner: str) -> Design:
+def _make_design(scores: Any, m: int, owner: str) -> Design:
     if scores is None:
         return noise_alone(m)
     try:
+        # What is no array of numbers becomes an empty one, which is refused below in the same words.
         rows = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     except (TypeError, ValueError):
         rows = np.zeros((0, 0))

@@ -20,15 +20,15 @@ from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 Noise = Geometric | DiscreteLaplace | DiscreteGaussian
 Floats = NDArray[np.float64]
 
-_NODES = 1 << 14
-_DEEP = 45.0  # what lies so many scales out is left out: e^-45 of the threshold at most
+_MOST_NODES = 1 << 14
+_DEEPEST_NATS = 45.0  # what lies so many scales out is left out: e^-45 of the threshold at most
 # Of the sum: exponents below 745, each with a relative error below 2^-45, and the rounding of the sum.
-_MARGIN = 2.0**-34
-_SLACK = 2.0**-36  # of a Gaussian tail: sums of up to 40,000 floats, or one error function
+_SUM_MARGIN = 2.0**-34
+_TAIL_SLACK = 2.0**-36  # of a Gaussian tail: sums of up to 40,000 floats, or one error function
 # Standard deviations from which Gaussian tails are those of the continuous law, with bounds of the
 # difference.
-_WIDE = 1000
-_LN2 = math.log(2)
+_WIDE_DEVIATION = 1000
+_LOG_TWO = math.log(2)
 
 
 class Question(NamedTuple):
@@ -80,22 +80,24 @@ def expected(
         How many such answers there are, at least 0.
     """
     passed = [part for part in passed if part.times]
-    y = _nodes(center, passed, found)
+    # Chords between nodes only lower the sum (docs/proofs/accuracy.md, "The sum from below").
+    y = _choose_nodes(center, passed, found)
     if not y.size:
         return 0.0
     base = _log_mass(center, y)
     for law, height, count in passed:
         base = base + count * log_tails(law, y - height)[0]
-    ways = np.zeros((1, y.size)) if not (found and times) else _ways(found, y)
+    ways = np.zeros((1, y.size)) if not (found and times) else _log_first_reached(found, y)
     # Lowered by more than rounding can have raised it.
-    return _below_lines(y, base, ways, times) * (1 - _MARGIN)
+    return _sum_below_chords(y, base, ways, times) * (1 - _SUM_MARGIN)
 
 
-def _ways(found: Sequence[Question], y: NDArray[np.int64]) -> Floats:
+def _log_first_reached(found: Sequence[Question], y: NDArray[np.int64]) -> Floats:
     """Return for each branch the log of the probability that it is the first to reach the threshold.
 
     The shape is (branches, nodes).
     """
+    # An answer is found in a branch if it failed in all branches before.
     failed, ways = np.zeros(y.size), []
     for law, height, _ in found:
         below, above = log_tails(law, y - height)
@@ -116,7 +118,7 @@ def log_tails(law: Noise, x: NDArray[np.int64]) -> tuple[Floats, Floats]:
     if isinstance(law, Geometric):
         deep = rate * np.maximum(at, 0.0)
         with np.errstate(divide="ignore"):
-            below = np.where(deep > _LN2, np.log1p(-np.exp(-deep)), np.log(-np.expm1(-deep)))
+            below = np.where(deep > _LOG_TWO, np.log1p(-np.exp(-deep)), np.log(-np.expm1(-deep)))
         return below, -deep
     lesser = -rate * np.where(at >= 1, at, 1 - at) - math.log1p(math.exp(-rate))  # at most one half
     rest = np.log1p(-np.exp(lesser))
@@ -131,17 +133,17 @@ def _gaussian_tails(law: DiscreteGaussian, x: NDArray[np.int64]) -> tuple[Floats
     line.
     """
     rate, at = float(law.rate), x.astype(np.float64)
-    if 2 * law.rate * _WIDE**2 > 1:
+    if 2 * law.rate * _WIDE_DEVIATION**2 > 1:
         least = most = np.asarray(law.sf(x - 1), dtype=np.float64)
     else:
-        middle, whole = (_integral(rate, at - part) for part in (0.5, 0.0))
+        middle, whole = (_gaussian_integral(rate, at - part) for part in (0.5, 0.0))
         convex = at - 0.5 >= math.sqrt(0.5 / rate) + 1
         least = np.where(convex, whole + np.asarray(law.pmf(x)) / 2, middle - rate / 4)
         most = np.where(convex, middle, middle + rate / 4)
-    return least * (1 - _SLACK), np.minimum(most * (1 + _SLACK), 1.0)
+    return least * (1 - _TAIL_SLACK), np.minimum(most * (1 + _TAIL_SLACK), 1.0)
 
 
-def _integral(rate: float, t: Floats) -> Floats:
+def _gaussian_integral(rate: float, t: Floats) -> Floats:
     """Return P(T > t) for the continuous law with density proportional to e^(-rate t^2)."""
     root = math.sqrt(rate)
     return np.array([math.erfc(root * each) / 2 for each in t.tolist()])
@@ -157,38 +159,40 @@ def _log_mass(law: Noise, x: NDArray[np.int64]) -> Floats:
     return masses
 
 
-def _reach(law: Noise, nats: float) -> int:
+def _steps_to_depth(law: Noise, nats: float) -> int:
     """Return how many steps out the law is e^-nats as likely as at 0."""
     scales = nats / float(law.rate)
     return math.ceil(math.sqrt(scales) if isinstance(law, DiscreteGaussian) else scales)
 
 
-def _nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question]) -> NDArray[np.int64]:
+def _choose_nodes(center: Noise, passed: Sequence[Question], found: Sequence[Question]) -> NDArray[np.int64]:
     """Return the values of the threshold noise that are looked at.
 
     These are all that matter, or as many as are affordable, dense where the sum bends.
     """
     # What lies farther out is left out, which only lowers the result.
-    reach = _reach(center, _DEEP)
+    reach = _steps_to_depth(center, _DEEPEST_NATS)
     first = 0 if isinstance(center, Geometric) else -reach
     # Geometric noise is never negative, so an answer stays below only a threshold that is higher than it.
     first = max([first, *(part.height + 1 for part in passed if isinstance(part.law, Geometric))])
     if first > reach:
         return np.zeros(0, dtype=np.int64)
-    if reach - first < _NODES:
+    if reach - first < _MOST_NODES:
         return np.arange(first, reach + 1)
     parts, bends = [(first, reach)], {0}
     for law, height, count in (*passed, *found):
-        narrow = _reach(law, _DEEP)
+        narrow = _steps_to_depth(law, _DEEPEST_NATS)
         # Of many tests the largest noise lies farther out, by the logarithm of their number.
-        parts.append((height - narrow, height + _reach(law, _DEEP + math.log(count))))
+        parts.append((height - narrow, height + _steps_to_depth(law, _DEEPEST_NATS + math.log(count))))
         bends |= {height, height + 1}
     inside = [(max(a, first), min(b, reach)) for a, b in parts if a <= reach and b >= first]
     kept = np.array([x for x in sorted(bends) if first <= x <= reach], dtype=np.int64)
-    return np.unique(np.concatenate([kept, *(np.linspace(a, b, _NODES).astype(np.int64) for a, b in inside)]))
+    return np.unique(
+        np.concatenate([kept, *(np.linspace(a, b, _MOST_NODES).astype(np.int64) for a, b in inside)])
+    )
 
 
-def _below_lines(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -> float:
+def _sum_below_chords(x: NDArray[np.int64], base: Floats, ways: Floats, times: int) -> float:
     """Return a lower bound of the sum of e^base (sum of e^ways)^times over whole numbers.
 
     They are all from the first node to the last.

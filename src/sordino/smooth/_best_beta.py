@@ -14,11 +14,11 @@ from sordino.constraints import POSITIVE, Number, one_of, shown
 from sordino.errors import InvalidParameter
 from sordino.mechanisms.smooth.scaled_noise import largest_alpha
 
-_LAW = one_of("cauchy", "quartic")
-_GAMMA = {"cauchy": 2.0, "quartic": 4.0}
-_MOST = 600  # beyond, budgets buy no less noise
-_GRID = 24
-_ROUNDS = 3
+_BETA_NOISE_LAW = one_of("cauchy", "quartic")
+_GAMMA_OF_LAW = {"cauchy": 2.0, "quartic": 4.0}
+_MOST_EPSILON = 600  # beyond, budgets buy no less noise
+_GRID_POINTS = 24
+_GRID_ROUNDS = 3
 
 
 def best_beta(
@@ -64,8 +64,8 @@ def best_beta(
         raise InvalidParameter(
             f"smooth.best_beta.bound_at must be a function of beta; got {shown(bound_at)}."
         )
-    budget = float(min(POSITIVE("smooth.best_beta.epsilon", epsilon), _MOST))
-    gamma = _GAMMA[_LAW("smooth.best_beta.law", law)]
+    budget = float(min(POSITIVE("smooth.best_beta.epsilon", epsilon), _MOST_EPSILON))
+    gamma = _GAMMA_OF_LAW[_BETA_NOISE_LAW("smooth.best_beta.law", law)]
 
     def scale(beta: float) -> float:
         found, alpha = float(bound_at(beta)), largest_alpha(budget, beta, gamma)
@@ -73,11 +73,13 @@ def best_beta(
             raise InvalidParameter("smooth.best_beta.bound_at must return a number above 0 for each beta.")
         return found / alpha
 
+    # The scale alone loses (gamma - 1) beta: at the upper end nothing of the budget is left.
     low, high = 0.0, budget / (gamma - 1)
     best = high / 2
     # A grid over all betas, then finer ones around the best: derivatives of a bound need not exist.
-    for _ in range(_ROUNDS):
-        width = (high - low) / _GRID
-        best = min((low + i * width for i in range(1, _GRID)), key=scale)
+    for _ in range(_GRID_ROUNDS):
+        width = (high - low) / _GRID_POINTS
+        best = min((low + i * width for i in range(1, _GRID_POINTS)), key=scale)
+        # The neighbors of the best point, between which the next grid lies.
         low, high = best - width, best + width
     return best

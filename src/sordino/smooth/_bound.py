@@ -41,8 +41,8 @@ def bound(
         Public: at least every local sensitivity, the global sensitivity for example, in the unit of the
         statistic.
     steps : int
-        Public: from this distance on U_t counts as the ceiling, and is not asked for. It ends before where
-        nothing farther away can matter.
+        Public: from this distance on U_t counts as the ceiling, and is not asked for. The function is asked
+        fewer times where nothing farther away can matter.
 
     Returns
     -------
@@ -73,12 +73,15 @@ def bound(
         )
     top, decay = checked_ceiling(ceiling, "smooth.bound"), inner(checked_beta(beta, "smooth.bound"))
     last = COUNT("smooth.bound.steps", steps)
+    # From `steps` on U_t counts as the ceiling, and the first of these terms is the largest one.
     found = top * math.exp(-decay * last)
     for t in range(last):
         weight = math.exp(-decay * t)
         # No U_t is above the ceiling, and weights only fall: nothing farther away can raise the bound.
         if weight * top <= found:
             break
+        # Whatever the function returns is moved into [0, ceiling], which keeps both conditions
+        # (docs/proofs/smooth-bounds.md, "From an oracle").
         at = float_of(sensitivity_at(x, t))
         found = max(found, weight * (top if math.isnan(at) else min(max(at, 0.0), top)))
     return float(outward(found, top))

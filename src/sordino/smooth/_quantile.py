@@ -78,7 +78,7 @@ def quantile(
     low, high = limits(lower, upper, owner)
     decay = inner(checked_beta(beta, owner), ERROR)
     records = clipped(values, low, high, owner)
-    place = _rank(q, rank, records.size, owner)
+    place = _read_quantile_rank(q, rank, records.size, owner)
     # Records that are replaced may move to either limit, so the limits stand beside the sorted records.
     padded = np.concatenate(([low], np.sort(records), [high]))
     return float(outward(largest_gap(padded, place, decay), rounded_up(high - low)))
@@ -114,10 +114,10 @@ def quantile_statistic(
     owner = "smooth.quantile_statistic"
     low, high = limits(lower, upper, owner)
     records = clipped(values, low, high, owner)
-    return float(np.partition(records, place := _rank(q, rank, records.size, owner) - 1)[place])
+    return float(np.partition(records, place := _read_quantile_rank(q, rank, records.size, owner) - 1)[place])
 
 
-def _rank(q: Number | None, rank: int | None, n: int, owner: str) -> int:
+def _read_quantile_rank(q: Number | None, rank: int | None, n: int, owner: str) -> int:
     """Return the public rank, from 1 to n."""
     if (q is None) == (rank is None):
         raise InvalidParameter(f"{owner} needs either q or rank; got {'none' if q is None else 'both'}.")

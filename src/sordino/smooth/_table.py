@@ -121,11 +121,14 @@ class Table:
         cells = [as_floats(row, "smooth.Table") for row in rows]
         if len(cells) != self.shape[0] or any(row.shape != (self.shape[1],) for row in cells):
             raise InvalidParameter(f"smooth.Table needs counts of shape {self.shape}; got something else.")
+        # A rule of its own for NaN and for both infinities, so that no count raises an error.
         given = np.nan_to_num(np.stack(cells), nan=0.0, posinf=2.0**53, neginf=0.0).reshape(
             len(self._tables.totals), -1
         )
         table = np.zeros(given.shape, dtype=np.int64)
         for group, total in enumerate(self._tables.totals):
+            # Each cell takes what it says, as far as records are left; the last one gets the rest. So this is
+            # one of the tables that were listed.
             left = total
             for cell in range(self._tables.cells - 1):
                 table[group, cell] = min(left, max(0, math.floor(given[group, cell])))
@@ -175,19 +178,21 @@ def table(
     (49.0, 4.047, 49.0)
     """
     owner = "smooth.table"
-    rate, listed = checked_beta(beta, owner), _listed(shape, records)
+    rate, listed = checked_beta(beta, owner), _make_tables(shape, records)
     if not callable(statistic):
         raise InvalidParameter(
             f"{owner}.statistic must be a function of an array of tables; got {shown(statistic)}."
         )
+    # Everything from here on is about all tables: public. Private counts only choose a place in the list.
     tables = listed.listed()
-    found = _numbers(statistic(tables.reshape(-1, *shape).astype(np.float64)))
+    found = _read_table_statistics(statistic(tables.reshape(-1, *shape).astype(np.float64)))
     if found.shape != (listed.size,) or not np.isfinite(found).all():
         raise InvalidParameter(
             f"{owner}.statistic must return one finite number for each of {listed.size} tables; got "
             "something else."
         )
     moves = list(listed.moves(tables))
+    # With each move its reverse is a move, so every table meets all of its neighbors.
     local = np.zeros(listed.size)
     for start, end in moves:
         local[start] = np.maximum(local[start], np.abs(found[start] - found[end]))
@@ -200,17 +205,17 @@ def table(
         ceiling=ceiling,
         _tables=listed,
         _statistics=found,
-        _bounds=outward(_dilated(local, moves, math.exp(-inner(rate))), ceiling),
+        _bounds=outward(_dilate_bounds(local, moves, math.exp(-inner(rate))), ceiling),
     )
 
 
-def _numbers(values: Any) -> Floats:
+def _read_table_statistics(values: Any) -> Floats:
     """Return what a statistic returned as floats of its shape; none at all if it is no array of numbers."""
     array = np.asarray(values)
     return array.astype(np.float64) if array.dtype.kind in "buif" else np.zeros(0)
 
 
-def _listed(shape: Any, records: Any) -> Tables:
+def _make_tables(shape: Any, records: Any) -> Tables:
     """Return the tables of this shape, if there are not too many."""
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise InvalidParameter(
@@ -235,7 +240,7 @@ def _listed(shape: Any, records: Any) -> Tables:
     return found
 
 
-def _dilated(local: Floats, moves: list[tuple[Counts, Counts]], kept: float) -> Floats:
+def _dilate_bounds(local: Floats, moves: list[tuple[Counts, Counts]], kept: float) -> Floats:
     """Raise each bound to its share of its neighbors' bounds, until no move lowers any by more than that."""
     # A share is lent along a path of several moves, so one pass over the moves may not be enough.
     bounds = local.copy()
@@ -268,8 +273,10 @@ def chi_square(tables: Any) -> Floats:
     array([5.013, 0.   ])
     """
     counts = np.asarray(tables, dtype=np.float64)
+    # Without records nothing is expected anywhere, and the divisor does not matter.
     total = np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1.0)
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=2, keepdims=True) / total
+    # NumPy computes both branches, so the divisor is mended where nothing is expected.
     parts = np.where(expected > 0, (counts - expected) ** 2 / np.where(expected > 0, expected, 1.0), 0.0)
     found: Floats = parts.sum(axis=(1, 2))
     return found
@@ -300,6 +307,7 @@ class Tables:
     _sizes: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        # The ways to put so many records into the cells of a group. The groups are independent.
         object.__setattr__(
             self, "_sizes", tuple(math.comb(total + self.cells - 1, total) for total in self.totals)
         )
@@ -312,14 +320,15 @@ class Tables:
     def listed(self) -> Counts:
         """Return all tables, shape (size, groups, cells), in the order of `place`."""
         found = np.empty((self.size, len(self.totals), self.cells), dtype=np.int64)
+        # A position in the list has one digit for each group, in a mixed base.
         places = np.unravel_index(np.arange(self.size), self._sizes)
         for group, total in enumerate(self.totals):
-            found[:, group] = _compositions(total, self.cells)[places[group]]
+            found[:, group] = _list_compositions(total, self.cells)[places[group]]
         return found
 
     def place(self, tables: Counts) -> Counts:
         """Return the position of each table, shape (m, groups, cells), in the list."""
-        places = tuple(_ranks(tables[:, group], total) for group, total in enumerate(self.totals))
+        places = tuple(_composition_ranks(tables[:, group], total) for group, total in enumerate(self.totals))
         found: Counts = np.ravel_multi_index(places, self._sizes).astype(np.int64)
         return found
 
@@ -327,6 +336,7 @@ class Tables:
         """Yield for each kind of move the positions of the tables before it, and of those after it."""
         for group in range(len(self.totals)):
             for here, there in permutations(range(self.cells), 2):
+                # Only a cell that has a record can lose one.
                 start = np.flatnonzero(tables[:, group, here] > 0)
                 moved = tables[start]
                 moved[:, group, here] -= 1
@@ -334,18 +344,18 @@ class Tables:
                 yield start, self.place(moved)
 
 
-def _compositions(total: int, cells: int) -> Counts:
-    """Return all ways to put `total` records into `cells` cells, in the order of `_ranks`."""
+def _list_compositions(total: int, cells: int) -> Counts:
+    """Return all ways to put `total` records into `cells` cells, in the order of `_composition_ranks`."""
     if cells == 1:
         return np.array([[total]])
     parts = []
     for first in range(total + 1):
-        others = _compositions(total - first, cells - 1)
+        others = _list_compositions(total - first, cells - 1)
         parts.append(np.column_stack([np.full(len(others), first), others]))
     return np.concatenate(parts)
 
 
-def _ranks(counts: Counts, total: int) -> Counts:
+def _composition_ranks(counts: Counts, total: int) -> Counts:
     """Return the position of each row of counts, shape (m, cells), among all rows with this total.
 
     That is how many rows have a smaller number where they first differ from it.

@@ -24,7 +24,7 @@ from sordino.smooth.floats import OUTWARD, Floats, checked_beta, inner, rounded_
 LARGEST = 2000
 """More families than this are not enumerated."""
 
-_STATISTIC_ERROR = 2.0**-51
+_TDT_STATISTIC_ERROR = 2.0**-51
 """How much farther apart the floats of two statistics may be than the statistics.
 
 As a share of the largest statistic.
@@ -33,8 +33,8 @@ As a share of the largest statistic.
 _ROOT_ERROR = 2.0**-47
 """The relative error of the formula on the scale "sqrt", where exponents beyond 18 do not matter."""
 
-_SCALE = one_of("sqrt", "raw")
-_METHOD = one_of("exact", "distance")
+_TDT_SCALE = one_of("sqrt", "raw")
+_TDT_METHOD = one_of("exact", "distance")
 
 
 @no_remnants
@@ -75,9 +75,9 @@ def tdt_statistic(b: Any, c: Any, *, families: int, scale: Literal["sqrt", "raw"
         b, c, DOMAIN_SIZE("smooth.tdt_statistic.families", families), "smooth.tdt_statistic"
     )
     apart, total = np.abs(first - second).astype(np.float64), np.maximum(first + second, 1).astype(np.float64)
-    if _SCALE("smooth.tdt_statistic.scale", scale) == "raw":
-        return _as_given(apart * apart / total)
-    return _as_given(apart / np.sqrt(total))
+    if _TDT_SCALE("smooth.tdt_statistic.scale", scale) == "raw":
+        return _unwrap_single_marker(apart * apart / total)
+    return _unwrap_single_marker(apart / np.sqrt(total))
 
 
 def tdt_ceiling(*, families: int, scale: Literal["sqrt", "raw"] = "sqrt") -> Fraction:
@@ -109,7 +109,7 @@ def tdt_ceiling(*, families: int, scale: Literal["sqrt", "raw"] = "sqrt") -> Fra
     (Fraction(2, 1), Fraction(596, 75))
     """
     n = COUNT("smooth.tdt_ceiling.families", families)
-    if _SCALE("smooth.tdt_ceiling.scale", scale) == "sqrt" or n == 1:
+    if _TDT_SCALE("smooth.tdt_ceiling.scale", scale) == "sqrt" or n == 1:
         return Fraction(2)
     return Fraction(8 * (n - 1), n)
 
@@ -166,8 +166,8 @@ def tdt(
     array([1.756, 2.011])
     """
     n, rate = DOMAIN_SIZE("smooth.tdt.families", families), checked_beta(beta, "smooth.tdt")
-    roots = _SCALE("smooth.tdt.scale", scale) == "sqrt"
-    by_distance = _METHOD("smooth.tdt.method", method) == "distance"
+    roots = _TDT_SCALE("smooth.tdt.scale", scale) == "sqrt"
+    by_distance = _TDT_METHOD("smooth.tdt.method", method) == "distance"
     if roots and by_distance:
         raise InvalidParameter(
             "smooth.tdt.method must be 'exact' on the scale 'sqrt', whose bound is a formula; got 'distance'."
@@ -177,6 +177,7 @@ def tdt(
             f"smooth.tdt.families must be at most {LARGEST} on the scale 'raw', where all tables are "
             f"enumerated; got {shown(families)}. The scale 'sqrt' has no limit, and orders markers alike."
         )
+    # By a rule each pair of counts becomes a table of so many families, and every such table has a bound.
     first, second = tables(b, c, n, "smooth.tdt")
     if roots:
         found = _root_bounds(first + second, inner(rate, _ROOT_ERROR))
@@ -186,7 +187,7 @@ def tdt(
         found = smallest_bounds(n, rate)[np.maximum(first, second), np.minimum(first, second)]
     # The statistic is rounded, too. Its error does not shrink with the bound, so it is added.
     largest = math.sqrt(2 * n) if roots else 2.0 * n
-    return _as_given(found + largest * _STATISTIC_ERROR)
+    return _unwrap_single_marker(found + largest * _TDT_STATISTIC_ERROR)
 
 
 def _root_bounds(total: Counts, decay: float) -> Floats:
@@ -219,7 +220,7 @@ def _distance_bounds(first: Counts, second: Counts, families: int, rate: Fractio
     return bounds
 
 
-def _as_given(values: Any) -> Any:
+def _unwrap_single_marker(values: Any) -> Any:
     """Return an array of shape (m,), or a float for single numbers."""
     return values if np.ndim(values) else float(values)
 
@@ -237,7 +238,7 @@ def _as_given(values: Any) -> Any:
 FEWEST = 5
 """With fewer families the statistic never moves by more than 6."""
 
-_NEAREST = np.iinfo(np.int64).max
+_INFINITE_DISTANCE = np.iinfo(np.int64).max
 
 
 def distance(b: Counts, c: Counts) -> Counts:
@@ -247,16 +248,16 @@ def distance(b: Counts, c: Counts) -> Counts:
     nearest one.
     """
     more, less = np.maximum(b, c), np.minimum(b, c)
-    none = np.maximum(np.maximum(_halves(less), _halves(9 - more)), 0)
-    one = np.maximum(np.maximum(_halves(less - 1), _halves(16 - more)), 0)
-    two = np.maximum(np.maximum(-((more + 7 - 7 * less) // 16), _halves(7 - more)), 0)
-    alone = np.maximum(_halves(8 - more), 1)  # less is 1: it has to grow
-    two = np.where(less >= 2, two, np.where(less == 1, alone, _NEAREST))
-    found: Counts = np.minimum(np.minimum(none, np.where(less >= 1, one, _NEAREST)), two)
+    none = np.maximum(np.maximum(_halve_rounding_up(less), _halve_rounding_up(9 - more)), 0)
+    one = np.maximum(np.maximum(_halve_rounding_up(less - 1), _halve_rounding_up(16 - more)), 0)
+    two = np.maximum(np.maximum(-((more + 7 - 7 * less) // 16), _halve_rounding_up(7 - more)), 0)
+    alone = np.maximum(_halve_rounding_up(8 - more), 1)  # less is 1: it has to grow
+    two = np.where(less >= 2, two, np.where(less == 1, alone, _INFINITE_DISTANCE))
+    found: Counts = np.minimum(np.minimum(none, np.where(less >= 1, one, _INFINITE_DISTANCE)), two)
     return found
 
 
-def _halves(counts: Counts) -> Counts:
+def _halve_rounding_up(counts: Counts) -> Counts:
     """Return half of each number, rounded up: a family moves a count by two."""
     return (counts + 1) // 2
 
@@ -275,7 +276,7 @@ def admissible(families: int, ceiling: float) -> float:
     for b in range(size):
         away[b, : size - b] = distance(np.full(size - b, b), counts[: size - b])
     for i, j in MOVES:
-        here, there = _cut(away, i, j), _cut(away, -i, -j)
+        here, there = _select_movable_cells(away, i, j), _select_movable_cells(away, -i, -j)
         if (np.abs(here - there)[(here >= 0) & (there >= 0)] > 1).any():
             return 0.0
     tables, far = (away >= 0) & (local > 0), away > 0
@@ -285,7 +286,7 @@ def admissible(families: int, ceiling: float) -> float:
     return max(0.0, float(slopes.min(initial=math.inf)) * (1 - 2.0**-40))
 
 
-def _cut(table: Counts, i: int, j: int) -> Counts:
+def _select_movable_cells(table: Counts, i: int, j: int) -> Counts:
     """Return the cells from which a move by (i, j) stays inside the square."""
     size = len(table)
     return table[max(0, -i) : size - max(0, i), max(0, -j) : size - max(0, j)]
@@ -302,7 +303,7 @@ def _cut(table: Counts, i: int, j: int) -> Counts:
 
 
 _PAD = 2  # no move goes farther
-_ROUNDING = 2.0**-50
+_TDT_LOG_ROUNDING = 2.0**-50
 
 
 @lru_cache(maxsize=4)
@@ -317,7 +318,7 @@ def smallest_bounds(families: int, beta: Fraction) -> Floats:
     least = float(local.min(where=local > 0, initial=math.inf))
     # A larger beta has the same closure as this one.
     steepest = math.log(float(local.max()) / least)
-    error = _ROUNDING * (16 + families * min(float(beta), steepest))
+    error = _TDT_LOG_ROUNDING * (16 + families * min(float(beta), steepest))
     decay = min(inner(beta, error), steepest)
     if decay == 0:
         return np.full((2 * families + 1, families + 1), float(local.max()) * OUTWARD)
@@ -349,10 +350,10 @@ def _sweep(logs: Floats, decay: float, families: int, *, reverse: bool) -> None:
         for shift, source in ((-1, one), (1, one), (2, one), (1, two), (2, two)):
             np.maximum(lent, source[cells.start + shift : cells.stop + shift], out=lent)
         np.maximum(own[cells], lent - decay, out=own[cells])
-        _close(own[cells], decay, costs)
+        _close_row(own[cells], decay, costs)
 
 
-def _close(row: Floats, decay: float, costs: Floats) -> None:
+def _close_row(row: Floats, decay: float, costs: Floats) -> None:
     """Raise each cell of a row to what each other cell lends it.
 
     A family pays for one cell or for two cells of the way.
@@ -399,7 +400,7 @@ MOVES = tuple((i, j) for i in range(-2, 3) for j in range(-2, 3) if 0 < max(abs(
 Each of its two parents transmits the one allele, or the other one, or says nothing.
 """
 
-_FORWARD = tuple(move for move in MOVES if move > (0, 0))
+_FORWARD_MOVES = tuple(move for move in MOVES if move > (0, 0))
 
 
 def local_table(families: int) -> Floats:
@@ -417,19 +418,19 @@ def local_table(families: int) -> Floats:
     # A forward move goes at most two rows on, so three rows are enough at a time.
     rows = [row(b) for b in range(3)]
     for b in range(size):
-        for i, j in _FORWARD:  # from (b, c) to (b + i, c + j), and back
+        for i, j in _FORWARD_MOVES:  # from (b, c) to (b + i, c + j), and back
             here = slice(max(0, -j), min(size - b, size - b - i - j))  # both are tables
             if b + i >= size or here.start >= here.stop:
                 continue
             there = slice(here.start + j, here.stop + j)
-            change = _change(*(part[here] for part in rows[0]), *(part[there] for part in rows[i]))
+            change = _statistic_change(*(part[here] for part in rows[0]), *(part[there] for part in rows[i]))
             np.maximum(found[b, here], change, out=found[b, here])
             np.maximum(found[b + i, there], change, out=found[b + i, there])
         rows = [*rows[1:], row(b + 3)]
     return found
 
 
-def _change(square: Floats, total: Floats, square_moved: Floats, total_moved: Floats) -> Floats:
+def _statistic_change(square: Floats, total: Floats, square_moved: Floats, total_moved: Floats) -> Floats:
     """Return how far square/total moves; numerators are exact."""
     change: Floats = np.abs(square_moved * total - square * total_moved) / (total * total_moved)
     return change

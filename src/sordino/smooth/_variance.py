@@ -20,8 +20,8 @@ from sordino.remnants import no_remnants
 from sordino.smooth.floats import Floats, checked_beta, inner, outward, rounded_up
 from sordino.smooth.values import clipped, limits
 
-_WIDEST = 2.0**500  # squares are floats
-_STATISTIC_ERROR = 2.0**-48
+_WIDEST_RANGE = 2.0**500  # squares are floats
+_VARIANCE_STATISTIC_ERROR = 2.0**-48
 """How much farther apart the floats of two variances may be than the variances.
 
 As a share of the squared width.
@@ -65,18 +65,20 @@ def variance(values: Any, *, lower: Number, upper: Number, beta: Number) -> floa
     0.4975
     """
     owner = "smooth.variance"
-    low, high = limits(lower, upper, owner, _WIDEST)
+    low, high = limits(lower, upper, owner, _WIDEST_RANGE)
     decay = inner(checked_beta(beta, owner))
     records = clipped(values, low, high, owner)
     n, width = records.size, rounded_up(high - low)
+    # A single record has no variance, and nothing moves it.
     top = rounded_up(variance_ceiling(records=n, lower=lower, upper=upper)) if n > 1 else 0.0
-    mean = _mean(records, low)
+    # Counted from the lower limit: the shift to [0, B] of docs/proofs/smooth-bounds.md, "Variances".
+    mean = _mean_above(records, low)
     # From t = n/2 on the reach is the whole width, and the terms only fall.
     away = np.arange(n // 2 + 2)
     reach = np.minimum(width, max(mean, width - mean) + (away + 1) * (width / n))
     found = np.exp(-decay * away) * (reach / width) ** 2
     # The statistic is rounded, too. Its error does not shrink with the bound, so it is added.
-    return float(outward(found.max() * top, top)) + width**2 * _STATISTIC_ERROR
+    return float(outward(found.max() * top, top)) + width**2 * _VARIANCE_STATISTIC_ERROR
 
 
 @no_remnants
@@ -105,9 +107,9 @@ def variance_statistic(values: Any, *, lower: Number, upper: Number) -> float:
     5.0
     """
     owner = "smooth.variance_statistic"
-    low, high = limits(lower, upper, owner, _WIDEST)
+    low, high = limits(lower, upper, owner, _WIDEST_RANGE)
     records = clipped(values, low, high, owner)
-    return math.fsum((records - low - _mean(records, low)) ** 2) / records.size
+    return math.fsum((records - low - _mean_above(records, low)) ** 2) / records.size
 
 
 def variance_ceiling(*, records: int, lower: Number, upper: Number) -> Fraction:
@@ -139,12 +141,13 @@ def variance_ceiling(*, records: int, lower: Number, upper: Number) -> Fraction:
     Fraction(9, 25)
     """
     owner = "smooth.variance_ceiling"
-    limits(lower, upper, owner, _WIDEST)
+    limits(lower, upper, owner, _WIDEST_RANGE)
     n: int = COUNT(f"{owner}.records", records)
     width: Fraction = FINITE(f"{owner}.upper", upper) - FINITE(f"{owner}.lower", lower)
     return Fraction(n - 1, n**2) * width**2
 
 
-def _mean(records: Floats, low: float) -> float:
+def _mean_above(records: Floats, low: float) -> float:
     """Return the mean of the records above `low`."""
+    # `fsum` rounds once, so the order of the records does not show.
     return math.fsum(records - low) / records.size

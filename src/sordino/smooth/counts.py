@@ -29,7 +29,7 @@ def tables(b: Any, c: Any, families: int, owner: str) -> tuple[Counts, Counts]:
     InvalidParameter
         If they are no numbers or lists of equal length (their shape and type are public).
     """
-    first, second = (_whole(counts, owner) for counts in (b, c))
+    first, second = (_round_family_counts(counts, owner) for counts in (b, c))
     if first.shape != second.shape:
         raise InvalidParameter(
             f"{owner} needs as many counts b as c; got shapes {first.shape} and {second.shape}."
@@ -40,7 +40,9 @@ def tables(b: Any, c: Any, families: int, owner: str) -> tuple[Counts, Counts]:
     return first, np.minimum(second, 2 * families - first)
 
 
-def _whole(counts: Any, owner: str) -> Counts:
+def _round_family_counts(counts: Any, owner: str) -> Counts:
+    # Counts are rounded down and limited one by one, and no count is refused: only the shape and the type
+    # are, which are public.
     try:
         return to_steps(counts, Fraction(1), owner)
     except InvalidParameter:

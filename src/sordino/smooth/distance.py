@@ -62,12 +62,14 @@ def from_distance(distance: Any, *, beta: Number, ceiling: Number, largest: Numb
         if isinstance(largest, float) and largest == math.inf
         else NOT_NEGATIVE(f"{owner}.largest", largest)
     )
+    # Both numbers are public, so the refusal says nothing of the data.
     if rate > limit:
         raise InvalidParameter(
             f"{owner}.beta must be at most {shown(limit)}, the largest admissible one: above it the formula "
             f"is no upper bound; got {shown(rate)}."
         )
     away = as_floats(distance, owner)
+    # A rule for single numbers: no distance raises an error.
     away = np.where(np.isfinite(away), np.maximum(away, 0.0), 0.0)
     found = outward(top * np.exp(-inner(rate) * away), top)
     return found if found.ndim else float(found)
@@ -114,10 +116,12 @@ def largest_beta(local: Any, distance: Any, *, ceiling: Number) -> float:
         raise InvalidParameter(
             f"{owner}.local must lie in [0, ceiling], in [0, {shown(top)}]; got something else."
         )
+    # A set of data is either empty, so that all distances to it are infinite, or not.
     if not (away >= 0).all() or np.isinf(away).any() > np.isinf(away).all():
         raise InvalidParameter(
             f"{owner}.distance must be numbers in [0, inf), or all of them inf; got something else."
         )
+    # At a distance of 0 the bound is the ceiling for every beta, and what nothing moves needs no bound.
     far = (away > 0) & (moves > 0) & np.isfinite(away)
     slopes = np.log(top / moves[far]) / away[far]
     # Rounded down: a larger beta would not be admissible.

@@ -30,19 +30,23 @@ It is that of e^-624 and of a few operations.
 LEAST = 2.0**-900
 """No bound is a smaller share of its ceiling, because floats below that lose digits."""
 
-_STEEPEST = Fraction(1 << 1000)
-_HIGHEST = 1 << 1000
+_STEEPEST_BETA = Fraction(1 << 1000)
+_HIGHEST_CEILING = 1 << 1000
 
 Floats = NDArray[np.float64]
 
 
 def inner(beta: Fraction, error: float = ERROR) -> float:
     """Return a float below `beta`, at least 0: relative errors of `error` cannot break smoothness then."""
+    # The share pays for the rounding of beta, the rest for the errors of the bounds of two neighbors
+    # (docs/proofs/smooth-bounds.md, "Floats").
     return max(0.0, float(beta) * (1 - 2.0**-48) - 4 * error)
 
 
 def outward(found: Any, ceiling: float) -> Any:
     """Return computed bounds raised a little and kept in [ceiling * LEAST, ceiling]; a number or an array."""
+    # Raised to a floor, multiplied by a constant and kept below the ceiling: a smooth bound stays smooth
+    # under each of these.
     return np.minimum(np.maximum(found, ceiling * LEAST) * OUTWARD, ceiling)
 
 
@@ -58,13 +62,14 @@ def checked_beta(beta: Number, owner: str) -> Fraction:
     A large one becomes a smaller one, which gives the same floats.
     """
     number: Fraction = NOT_NEGATIVE(f"{owner}.beta", beta)
-    return min(number, _STEEPEST)
+    # The smaller beta is the safe one, and no float tells them apart.
+    return min(number, _STEEPEST_BETA)
 
 
 def checked_ceiling(ceiling: Number, owner: str) -> float:
     """Return a float that is at least `ceiling`, a number in (0, 2^1000], else raise `InvalidParameter`."""
     number: Fraction = POSITIVE(f"{owner}.ceiling", ceiling)
-    if number > _HIGHEST:
+    if number > _HIGHEST_CEILING:
         raise InvalidParameter(
             f"{owner}.ceiling must be at most 2^1000; got {shown(number)}. Change the unit of the statistic."
         )

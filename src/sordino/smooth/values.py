@@ -72,9 +72,11 @@ def as_floats(values: Any, owner: str) -> Floats:
             f"{owner} needs numbers, or lists or one-dimensional arrays of at least one number; got "
             "something else."
         ) from None
+    # One by one, so that no value sways how another one is read.
     if array.dtype == object:
         found = [float_of(value) for value in array.ravel()]
         return np.array(found, dtype=np.float64).reshape(array.shape)
+    # A wider float may be beyond those of 64 bits. It becomes infinite, and is moved to a limit later.
     with np.errstate(over="ignore"):
         return array.astype(np.float64)
 

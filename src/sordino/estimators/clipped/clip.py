@@ -39,9 +39,11 @@ A search passes the largest record by j edges with a probability of about 2/j^2.
 Sides = Literal["above", "magnitude", "both"]
 Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-_RECORD_BITS = 32  # a clipped record has less than 2^32 steps: 2^31 of them add up in 64 bits
+_WIDTH_BITS = 32  # a clipped record has less than 2^32 steps: 2^31 of them add up in 64 bits
+# Floats hold an end exactly: it lies at most 2^52 steps from 0 (docs/proofs/clipped-sum.md, "The sum").
 _OFFSET_BITS = 52
-_MOST = 1 << 60
+# `BucketCounts` lets no sum of counts grow beyond this, so the limit never cuts an answer.
+_MOST_RECORDS_BEYOND = 1 << 60
 
 
 @final
@@ -73,6 +75,7 @@ class Clip(Release):
     @property
     def capped(self) -> bool:
         """Whether the upper end is the cap, or any search ran to the end of its grid."""
+        # With both signs a search runs over the edges on one side of 0: half of them, without the 0 itself.
         search = self.mechanism
         last = search.grid.size if search.sides == "above" else search.grid.size // 2
         return self.high == math.floor(search.cap / self.step) or not {None, last}.isdisjoint(self.tests)
@@ -119,6 +122,7 @@ class ClipSearch:
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
+        # What is wrong with the budget is refused when the search is made, before any data are seen.
         _ = self.scan
 
     def __repr__(self) -> str:
@@ -143,6 +147,7 @@ class ClipSearch:
         """What all searches spend together."""
         threshold = self.scan.threshold_noise.rate * self.rows_per_unit
         each = self.scan.noise.rate * self.rows_per_unit
+        # The four lines of the table in docs/proofs/clipped-sum.md, from the last one up.
         if self._exchanged:
             # A unit that crosses from one side to the other loses the rate of the counts in both searches.
             return Pure(epsilon=threshold + 2 * each)
@@ -164,17 +169,23 @@ class ClipSearch:
         Private. Negative values below the grid share their bucket with missing ones, and are not seen by a
         search on that side.
         """
+        # Over another grid the answers would belong to other edges than those that the clip is read from.
         if getattr(counts, "grid", None) != self.grid:
             raise InvalidParameter(
                 f"ClipSearch needs BucketCounts over its own grid, {self.grid!r}; got other ones."
             )
+        # Records at or above each edge, from the first to the last.
         up = np.cumsum(counts.counts[::-1])[::-1][1:]
         if self.sides == "above":
-            return (_in_runs(up),)
+            return (_group_equal_answers(up),)
         half = self.grid.size // 2
         # Bucket 0 is left out below: it also holds what is missing, which is beyond no edge.
         above, below = up[half + 1 :], (np.cumsum(counts.counts) - counts.counts[0])[:half][::-1]
-        return (_in_runs(above + below),) if self.sides == "magnitude" else (_in_runs(below), _in_runs(above))
+        return (
+            (_group_equal_answers(above + below),)
+            if self.sides == "magnitude"
+            else (_group_equal_answers(below), _group_equal_answers(above))
+        )
 
     @no_remnants
     def release(self, counts: BucketCounts, *, entropy: Entropy = SYSTEM) -> Clip:
@@ -185,6 +196,7 @@ class ClipSearch:
         InvalidParameter
             If the counts are over another grid.
         """
+        # Searches on both sides draw independent noise, so their losses add up.
         fresh_entropy(entropy, "ClipSearch.release")
         found = tuple(self.scan.first(answers, lengths, entropy) for answers, lengths in self.runs(counts))
         return self.clip(
@@ -194,14 +206,17 @@ class ClipSearch:
 
     def clip(self, tests: tuple[int | None, ...], *, simulated: bool) -> Clip:
         """Return the clip after so many tests in each search: a function of public numbers."""
+        # Both sides of 0 have the same edges, so a distance from 0 is read from the upper half alone.
         edges = self.grid.edges if self.sides == "above" else self.grid.edges[self.grid.size // 2 + 1 :]
         reached = [Fraction(float(edges[-1 if count is None else count - 1])) for count in tests]
+        # The grid may reach farther than the clip may: the clip ends at `lower` and the cap in any case.
         upper = min(reached[-1], self.cap)
         lower = self.lower if self.sides == "above" else max(-reached[0], self.lower)
         step = _record_step(lower, upper)
         # A positive lower end is rounded down, as records are. A negative one is rounded toward 0, so that it
         # is not below `lower`.
         low = math.floor(lower / step) if lower > 0 else -math.floor(-lower / step)
+        # The clip is at least one step wide: without a width there would be no scale for the noise.
         high = max(math.floor(upper / step), low + 1)
         return Clip(
             low=low, high=high, step=step, tests=tests, mechanism=self, cost=self.cost, simulated=simulated
@@ -216,15 +231,17 @@ class ClipSearch:
         return self.tail + math.log(math.pi**2 * tests**2 / (6 * wrong)) / float(self.scan.noise.rate)
 
 
-def _in_runs(beyond: NDArray[np.int64]) -> Runs:
+def _group_equal_answers(beyond: NDArray[np.int64]) -> Runs:
     """Return falling numbers of records, one for each edge, as rising answers in runs of equal ones."""
+    # Nothing is equal to -1, so that the first edge begins a run.
     starts = np.flatnonzero(np.diff(beyond, prepend=-1))
-    return -np.minimum(beyond[starts], _MOST), np.diff(starts, append=beyond.size)
+    return -np.minimum(beyond[starts], _MOST_RECORDS_BEYOND), np.diff(starts, append=beyond.size)
 
 
 def _record_step(lower: Fraction, upper: Fraction) -> Fraction:
     """Return the smallest step, a power of two, in which the clip is narrow and close enough to 0."""
-    needed = max((upper - lower) / (1 << _RECORD_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS))
+    needed = max((upper - lower) / (1 << _WIDTH_BITS), max(abs(lower), abs(upper)) / (1 << _OFFSET_BITS))
+    # From the numbers of digits alone: this power is below what is needed, by a factor of less than 4.
     step = Fraction(2) ** (needed.numerator.bit_length() - needed.denominator.bit_length() - 1)
     while step <= needed:
         step *= 2

@@ -40,7 +40,7 @@ from sordino.mechanisms.base import Mechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
 
-WRONG = Fraction(1, 20)
+MISS_PROBABILITY = Fraction(1, 20)
 """How often an interval may miss."""
 
 
@@ -95,6 +95,7 @@ class ClippedColumn(Mechanism):
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""
         budget = to_fraction(self.epsilon)
+        # Fractions: the two shares of the budget add up to it exactly.
         share = to_fraction(self.clip_share) * budget
         cap = to_fraction(self.cap)
         lower = -cap if self.lower is None else to_fraction(self.lower)
@@ -126,6 +127,7 @@ class ClippedColumn(Mechanism):
             rows_per_unit=self.rows_per_unit,
             adjacency=self.adjacency,
         )
+        # The totals follow a clip that is public by then, at a cost that is the same for every clip.
         cost = compose(search.cost, Pure(epsilon=budget - share))
         self._set(search=search, total_epsilon=budget - share, cost=cost)
 
@@ -153,6 +155,7 @@ class ClippedColumn(Mechanism):
 
     def check_clip(self, clip: Any, method: str) -> None:
         """Raise `InvalidParameter` unless the clip is what `clip_from` of the same parameters released."""
+        # The noise is made for one clip: with another one, what was paid would not be what is released.
         if not isinstance(clip, Clip) or clip.mechanism != self.search:
             raise InvalidParameter(
                 f"{type(self).__name__}.{method} needs the Clip that clip_from of the same parameters "
@@ -174,7 +177,7 @@ class ClippedColumn(Mechanism):
 
         `records` is their number where it is public.
         """
-        low, high = clipped_ends(clip, noise, noisy, records, WRONG)
+        low, high = clipped_ends(clip, noise, noisy, records, MISS_PROBABILITY)
         return ClippedValue(
             value=float(value),
             clip=clip.ends,

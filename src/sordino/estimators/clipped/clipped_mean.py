@@ -129,6 +129,7 @@ class ClippedMean(SizedColumn):
         whole, n = 0 if total is None else int(total), int(records)
         if self.size_is_public:
             return self._finished((whole,), clip, known=n, entropy=entropy)
+        # The distances from either end, from the sum and the number of the records.
         return self._finished(
             (whole - n * clip.low, n * clip.high - whole), clip, known=None, entropy=entropy
         )
@@ -154,13 +155,13 @@ class ClippedMean(SizedColumn):
         renew(entropy)  # the second stage: the values were read since the clip was found
         noise = self.noise_for(clip)
         noisy = noise.noisy(totals, entropy)
-        value, error = _estimate(clip, noise, noisy, known)
+        value, error = _estimate_mean(clip, noise, noisy, known)
         return self.result(
             value, error, clip=clip, noise=noise, noisy=noisy, records=known, simulated=entropy.simulated
         )
 
 
-def _estimate(
+def _estimate_mean(
     clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None
 ) -> tuple[Fraction, float]:
     """Return the mean, within the clip, and the standard deviation of its noise.
@@ -170,7 +171,9 @@ def _estimate(
     low, high = clip.low * clip.step, clip.high * clip.step
     deviation = math.sqrt(noise.mechanism.noise.variance)
     if records is not None:
+        # The mean of no records is whatever is released for it: nothing may fail where there are none.
         known = max(1, records)
+        # The clipped mean lies in the clip, so moving the noisy one into it only brings it closer.
         return max(low, min(high, noisy[0] * noise.step / known)), deviation * float(noise.step) / known
     # Distances are not negative, but noise may make their totals so. If nothing is left, the middle of the
     # clip is released.
@@ -181,7 +184,7 @@ def _estimate(
     return low + (high - low) * place, deviation * slope * float(high - low)
 
 
-_BELOW = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole
+_MEAN_WITNESS = 8 - 2**-40  # just below an edge: beyond all edges before, and added nearly whole
 CLAIMS = (
     Claim(
         name="ClippedMean",
@@ -198,10 +201,10 @@ CLAIMS = (
                 (2, -2),
                 (),
             ),
-            (ClippedMean(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_BELOW,), (0,)),
+            (ClippedMean(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_MEAN_WITNESS,), (0,)),
             (
                 ClippedMean(epsilon=2, adjacency="replace-one", cap=8, growth=2, size_is_public=False),
-                (_BELOW, 3),
+                (_MEAN_WITNESS, 3),
                 (0, 3),
             ),
         ),

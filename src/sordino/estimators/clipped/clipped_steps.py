@@ -21,8 +21,8 @@ from sordino.errors import InvalidParameter
 from sordino.estimators.columns.records import blocks
 from sordino.grid import CLAMP, number_of
 
-_HALF = 32
-_PART = (1 << 18) - 1
+_LOW_BITS = 32
+_SQUARE_PART = (1 << 18) - 1
 
 
 def clipped_steps(
@@ -46,13 +46,13 @@ def clipped_steps(
     InvalidParameter
         If the limits do not hold, the values are not one-dimensional or their declared type is not numeric.
     """
-    exponent = _exponent(low, high, step)
+    exponent = _check_ends(low, high, step)
     absent = low if missing is None else missing
     if not low <= absent <= high:
         raise InvalidParameter(f"clipped_steps.missing must be from {low} to {high}; got {shown(missing)}.")
     return sum(
-        _total(steps) + unknown * absent
-        for steps, unknown in _clipped_blocks(values, low, high, exponent, owner)
+        _sum_without_overflow(steps) + unknown * absent
+        for steps, unknown in _clip_blocks(values, low, high, exponent, owner)
     )
 
 
@@ -79,45 +79,49 @@ def clipped_moments(values: Any, low: int, high: int, step: Fraction, *, owner: 
     A record counts max(low, min(high, floor(value / step))) - low. The parameters, and what is refused, are
     those of `clipped_steps`; high - low is below 2^32.
     """
-    exponent = _exponent(low, high, step)
+    exponent = _check_ends(low, high, step)
     records = first = second = missing = 0
-    for steps, unknown in _clipped_blocks(values, low, high, exponent, owner):
+    for steps, unknown in _clip_blocks(values, low, high, exponent, owner):
         records, missing = records + steps.size, missing + unknown
         # A missing record stands here with 0 steps, which is no distance from the lower end.
         distances = steps - low
-        first += _total(distances) + unknown * low
-        second += _total_of_squares(distances) - unknown * low**2
+        first += _sum_without_overflow(distances) + unknown * low
+        second += _sum_squares(distances) - unknown * low**2
     return Moments(records - missing, missing, first, second)
 
 
-def _exponent(low: int, high: int, step: Fraction) -> int:
+def _check_ends(low: int, high: int, step: Fraction) -> int:
     """Return the power of two that a step is, and refuse ends and steps beyond the limits."""
     number = POWER_OF_TWO("clipped_steps.step", step)
     if not -CLAMP <= low <= high <= CLAMP:
         raise InvalidParameter(
             f"clipped_steps needs -2^52 <= low <= high <= 2^52; got low={shown(low)}, high={shown(high)}."
         )
+    # A power of two has 1 for its numerator or its denominator, so this is the exponent.
     exponent: int = number.numerator.bit_length() - number.denominator.bit_length()
     if abs(exponent) > 900:
         raise InvalidParameter(f"clipped_steps.step must be from 2^-900 to 2^900; got 2^{exponent}.")
     return exponent
 
 
-def _clipped_blocks(
+def _clip_blocks(
     values: Any, low: int, high: int, exponent: int, owner: str
 ) -> Iterator[tuple[NDArray[np.int64], int]]:
     """Yield the clipped steps of the records, block by block, and how many are missing, with 0 steps."""
     for block in blocks(values, owner):
-        yield _steps_of_block(block, low, high, exponent)
+        yield _clip_block(block, low, high, exponent)
 
 
-def _steps_of_block(block: NDArray[Any], low: int, high: int, exponent: int) -> tuple[NDArray[np.int64], int]:
+def _clip_block(block: NDArray[Any], low: int, high: int, exponent: int) -> tuple[NDArray[np.int64], int]:
+    # Objects, whole numbers of 64 bits and floats: each by a rule that is exact for its kind
+    # (docs/proofs/bucket-counts.md, "Proof of 5").
     if block.dtype == object:
-        found = [_steps_of(value, low, high, exponent) for value in block]
+        found = [_clip_object(value, low, high, exponent) for value in block]
         unknown = sum(steps is None for steps in found)
         return np.array([steps or 0 for steps in found], dtype=np.int64), unknown
     if block.dtype.kind in "iu" and block.dtype.itemsize == 8:
-        return _whole_steps(block, low, high, exponent), 0
+        return _clip_whole_numbers(block, low, high, exponent), 0
+    # A float of 64 bits holds every value of a narrower type.
     values = block if block.dtype.itemsize > 8 else block.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         steps = np.clip(values, low * 2.0**exponent, high * 2.0**exponent)
@@ -125,12 +129,13 @@ def _steps_of_block(block: NDArray[Any], low: int, high: int, exponent: int) -> 
             np.floor(steps, out=steps)
         steps *= 2.0**-exponent
         np.floor(steps, out=steps)
+    # NaN passes through the clipping. It is counted apart.
     missing = np.isnan(steps)
     steps[missing] = 0
     return steps.astype(np.int64), int(np.count_nonzero(missing))
 
 
-def _whole_steps(block: NDArray[Any], low: int, high: int, exponent: int) -> NDArray[np.int64]:
+def _clip_whole_numbers(block: NDArray[Any], low: int, high: int, exponent: int) -> NDArray[np.int64]:
     """Return clipped steps of whole numbers of 64 bits, which a float may not hold."""
     down, up = max(exponent, 0), max(-exponent, 0)
     shifted = block >> min(down, 64)  # floor, of negative numbers, too
@@ -140,7 +145,7 @@ def _whole_steps(block: NDArray[Any], low: int, high: int, exponent: int) -> NDA
     return np.where(whole > largest, high, np.where(whole < smallest, low, inside))
 
 
-def _steps_of(value: Any, low: int, high: int, exponent: int) -> int | None:
+def _clip_object(value: Any, low: int, high: int, exponent: int) -> int | None:
     """Return the clipped steps of one object, None if it is missing or no number."""
     number = number_of(value)
     if number is None:
@@ -149,15 +154,16 @@ def _steps_of(value: Any, low: int, high: int, exponent: int) -> int | None:
         if math.isinf(number):
             return high if number > 0 else low
         if isinstance(number, Decimal):
-            number = _tamed(number)
+            number = _limit_exponent(number)
         number = Fraction(number)
     return max(low, min(high, math.floor(number / Fraction(2) ** exponent)))
 
 
-def _tamed(number: Decimal) -> Decimal | Fraction:
+def _limit_exponent(number: Decimal) -> Decimal | Fraction:
     """Return a number with the same clipped steps as this decimal, whose exponent might fill the memory."""
     if not number:
         return Fraction(0)
+    # `Fraction` would write out all the digits of 10^exponent.
     sign = 1 if number > 0 else -1
     beyond = 1000  # 10^1000 is more than 2^52 steps of 2^900, and 10^-1000 less than one of 2^-900
     if number.adjusted() > beyond:
@@ -165,13 +171,13 @@ def _tamed(number: Decimal) -> Decimal | Fraction:
     return number if number.adjusted() > -beyond else Fraction(sign, 10**beyond)
 
 
-def _total_of_squares(distances: NDArray[np.int64]) -> int:
+def _sum_squares(distances: NDArray[np.int64]) -> int:
     """Return the sum of squares of whole numbers within +-2^53, without overflow: in parts of 18 digits.
 
     A number is a 2^36 + b 2^18 + c with b and c from 0 to 2^18 - 1. Products of two parts are below 2^36, and
     a block of 2^15 of them adds up to less than 2^51.
     """
-    parts = (distances >> 36, (distances >> 18) & _PART, distances & _PART)
+    parts = (distances >> 36, (distances >> 18) & _SQUARE_PART, distances & _SQUARE_PART)
     total = 0
     for i, one in enumerate(parts):
         for j, other in enumerate(parts):
@@ -179,6 +185,6 @@ def _total_of_squares(distances: NDArray[np.int64]) -> int:
     return total
 
 
-def _total(steps: NDArray[np.int64]) -> int:
+def _sum_without_overflow(steps: NDArray[np.int64]) -> int:
     """Return the sum of whole numbers within +-2^52, without overflow: halves of 32 digits apart."""
-    return (int((steps >> _HALF).sum()) << _HALF) + int((steps & ((1 << _HALF) - 1)).sum())
+    return (int((steps >> _LOW_BITS).sum()) << _LOW_BITS) + int((steps & ((1 << _LOW_BITS) - 1)).sum())

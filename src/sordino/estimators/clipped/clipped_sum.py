@@ -75,6 +75,7 @@ class ClippedSum(ClippedColumn):
     def derive(self) -> None:
         """Set the search for the clip, and divide the budget."""
         super().derive()
+        # What is missing adds 0, so 0 has to lie in the clip (docs/proofs/clipped-sum.md, "The sum").
         if self.search.lower > 0:
             raise InvalidParameter(
                 "ClippedSum.lower must be at most 0, or None, because a sum gains nothing from a larger "
@@ -115,6 +116,7 @@ class ClippedSum(ClippedColumn):
             If the values are not one-dimensional, or their declared type is not numeric.
         """
         fresh_entropy(entropy, "ClippedSum.release")
+        # First pass: the clip, from counts in buckets. Second pass: the records, moved into the clip.
         clip = self.clip_from(BucketCounts.of(values, grid=self.grid), entropy=entropy)
         return self.finish(*self.totals(values, clip), clip, entropy=entropy)
 
@@ -122,6 +124,7 @@ class ClippedSum(ClippedColumn):
     def totals(self, values: Any, clip: Clip) -> tuple[int]:
         """Return what meets the noise, in record steps: the sum of the clipped records. Private."""
         return (
+            # What is missing adds 0, which lies in the clip: the noise covers it as any other record.
             clipped_steps(
                 values, clip.low, clip.high, clip.step, missing=0, owner="ClippedSum.release: values"
             ),
@@ -150,6 +153,7 @@ class ClippedSum(ClippedColumn):
         self.check_clip(clip, "finish")
         noise = self.noise_for(clip)
         noisy = noise.noisy([0 if total is None else int(total)], entropy)
+        # The deviation of the noise alone: what clipping cut off is known to nobody.
         error = math.sqrt(noise.mechanism.noise.variance) * float(noise.step)
         return self.result(
             noisy[0] * noise.step,
@@ -164,7 +168,7 @@ class ClippedSum(ClippedColumn):
 
 # A value just below an edge: there a record loses most. The search finds it beyond all edges before, and
 # the sum adds it nearly whole.
-_BELOW = 8 - 2**-40
+_SUM_WITNESS = 8 - 2**-40
 CLAIMS = (
     Claim(
         name="ClippedSum",
@@ -175,17 +179,17 @@ CLAIMS = (
         references=("durfee2023, Sec. 6.3",),
         proof="clipped-sum.md",
         neighbours=(
-            (ClippedSum(epsilon=2, adjacency="add-remove", cap=8, growth=2), (_BELOW,), ()),
+            (ClippedSum(epsilon=2, adjacency="add-remove", cap=8, growth=2), (_SUM_WITNESS,), ()),
             (
                 ClippedSum(epsilon=2, adjacency="add-remove", cap=8, lower=None, growth=1.2, rows_per_unit=2),
-                (_BELOW, _BELOW),
+                (_SUM_WITNESS, _SUM_WITNESS),
                 (),
             ),
-            (ClippedSum(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_BELOW,), (0,)),
+            (ClippedSum(epsilon=1, adjacency="replace-one", cap=8, growth=2), (_SUM_WITNESS,), (0,)),
             (
                 ClippedSum(epsilon=2, adjacency="replace-one", cap=8, lower=None, growth=2),
-                (_BELOW, -8),
-                (-_BELOW, -8),
+                (_SUM_WITNESS, -8),
+                (-_SUM_WITNESS, -8),
             ),
         ),
         tight=True,

@@ -71,8 +71,9 @@ class ClippedValue(Release):
         InvalidParameter
             If the confidence is not in (0, 1).
         """
+        # No noise is drawn, and no record is read: this is post-processing of what was released.
         wrong = 1 - SHARE("ClippedValue.interval_at.confidence", confidence)
-        return _floats(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong))
+        return _round_ends(clipped_ends(self.found, self.noise, self.noisy, self.records, wrong))
 
     def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
         """Return the ends of an interval for the sum or mean of the records as they are, not clipped.
@@ -102,13 +103,15 @@ class ClippedValue(Release):
         """
         wrong = 1 - SHARE("ClippedValue.true_interval.confidence", confidence)
         TRUTH("ClippedValue.true_interval.within_cap", within_cap)
+        # With both signs clipping may have raised the figure, too: no end holds without a public statement.
         one_sided = self.found.mechanism.sides == "above"
         if not within_cap:
-            low, _ = _floats(
+            low, _ = _round_ends(
                 clipped_ends(self.found, self.noise, self.noisy, self.records, wrong, two_sided=False)
             )
             return (low if one_sided else -math.inf), math.inf
-        return _floats(self._unclipped_ends(wrong / 3))
+        # Noise, rank and number may each fail, with a third: docs/proofs/clipped-sum.md, "Intervals".
+        return _round_ends(self._unclipped_ends(wrong / 3))
 
     def _unclipped_ends(self, wrong: Fraction) -> Ends:
         """Return the ends for all records, if they lie within the cap.
@@ -116,11 +119,12 @@ class ClippedValue(Release):
         Three things may fail, each with a probability of at most `wrong`.
         """
         low, high = clipped_ends(self.found, self.noise, self.noisy, self.records, wrong)
-        down, up = _beyond(self.found, wrong)
+        down, up = _bound_sums_beyond_clip(self.found, wrong)
         if self.records is None and len(self.noisy) == 1:
             return low - down, high + up
         search = self.found.mechanism
-        least = _least_records(self.found, self.noise, self.noisy, self.records, wrong)
+        least = _least_number_of_records(self.found, self.noise, self.noisy, self.records, wrong)
+        # No record is certain: the mean may lie anywhere within the public limits.
         if not least:
             return search.lower, search.cap
         return max(low - down / least, search.lower), min(high + up / least, search.cap)
@@ -154,10 +158,10 @@ def clipped_ends(
     low, high = (noisy[0] - reach) * noise.step, (noisy[0] + reach + noise.rounded) * noise.step
     if records is None:
         return low, high
-    return _within(clip, low / max(1, records)), _within(clip, high / max(1, records))
+    return _move_into_clip(clip, low / max(1, records)), _move_into_clip(clip, high / max(1, records))
 
 
-def _least_records(
+def _least_number_of_records(
     clip: Clip, noise: TotalNoise, noisy: tuple[int, ...], records: int | None, wrong: Fraction
 ) -> Fraction:
     """Return how many records there are at least: their known number, or a bound from both totals.
@@ -165,6 +169,7 @@ def _least_records(
     Each total fails with half of `wrong`.
     """
     if records is not None:
+        # A mean of no records is taken as if there were one, as where it is released.
         return Fraction(max(1, records))
     least = sum(max(0, total - noise.reach(wrong / 2)) for total in noisy)
     return Fraction(least) * noise.step / ((clip.high - clip.low) * clip.step)
@@ -179,18 +184,18 @@ def counts_beyond(clip: Clip, wrong: Fraction) -> list[Fraction]:
     ]
 
 
-def _beyond(clip: Clip, wrong: Fraction) -> Ends:
+def _bound_sums_beyond_clip(clip: Clip, wrong: Fraction) -> Ends:
     """Return how much the records beyond each end may add up to, if none lies beyond `lower` and the cap."""
     search, counts = clip.mechanism, counts_beyond(clip, wrong)
     down = counts[0] * max(Fraction(0), clip.low * clip.step - search.lower)
     return down, counts[-1] * max(Fraction(0), search.cap - clip.high * clip.step)
 
 
-def _within(clip: Clip, number: Fraction) -> Fraction:
+def _move_into_clip(clip: Clip, number: Fraction) -> Fraction:
     return max(clip.low * clip.step, min(clip.high * clip.step, number))
 
 
-def _floats(ends: Ends) -> tuple[float, float]:
+def _round_ends(ends: Ends) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
@@ -203,7 +208,7 @@ def _floats(ends: Ends) -> tuple[float, float]:
 # Floats: distances are exact fractions; the tail of two Laplace variables is rounded in its last digits.
 
 
-_ONE = 1 << 64  # ends are whole multiples of 2^-64
+_FULL_SHARE = 1 << 64  # ends are whole multiples of 2^-64
 
 
 @final
@@ -238,13 +243,13 @@ class ShareTest:
         A share is refuted if under it the totals would be too far apart.
         """
         # The distance is linear in the share, so over a range of shares it is extreme at its ends.
-        ends = [self.first * _ONE - share * (self.first + self.second) for share in (low, high)]
+        ends = [self.first * _FULL_SHARE - share * (self.first + self.second) for share in (low, high)]
         away = min(ends) if self.one_sided or min(ends) > 0 else -max(ends)
-        distance = away / _ONE - self.slack
+        distance = away / _FULL_SHARE - self.slack
         if distance <= 0:
             return False
         # The tail rises with both scales, so the larger ones of the range make the test refute less.
-        wider, other = max(_ONE - low, high) / _ONE, min(_ONE - low, high) / _ONE
+        wider, other = max(_FULL_SHARE - low, high) / _FULL_SHARE, min(_FULL_SHARE - low, high) / _FULL_SHARE
         return tail(distance * self.rate, wider, other) <= (2 * self.wrong if self.one_sided else self.wrong)
 
     def ends(self) -> tuple[Fraction, Fraction]:
@@ -258,11 +263,13 @@ class ShareTest:
         # All shares are refuted, the true one among them. Any answer is as wrong, and this one is sensible.
         if low is None or high is None:
             return replace(self, first=max(0, self.first), second=max(0, self.second)).ends()
-        return Fraction(low, _ONE), Fraction(high, _ONE)
+        return Fraction(low, _FULL_SHARE), Fraction(high, _FULL_SHARE)
 
     def _end(self, *, upper: bool) -> int | None:
         """Return the outer end of the outermost cell of width 2^-64 that is not refuted as a whole."""
-        cells = [(0, _ONE)]
+        # Halving finds the outermost cell that stands. It needs no monotony of what is refuted
+        # (docs/proofs/clipped-mean.md, "Intervals").
+        cells = [(0, _FULL_SHARE)]
         while cells:
             low, high = cells.pop()
             if self.refutes(low, high):

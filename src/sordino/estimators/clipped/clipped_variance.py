@@ -17,7 +17,7 @@ from sordino.claims import Claim
 from sordino.constraints import SHARE, TRUTH, Number
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
 from sordino.estimators.clipped.clip import Clip
-from sordino.estimators.clipped.clipped_column import WRONG, SizedColumn
+from sordino.estimators.clipped.clipped_column import MISS_PROBABILITY, SizedColumn
 from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
 from sordino.estimators.clipped.clipped_value import Ends, counts_beyond
 from sordino.estimators.clipped.total_noise import TotalNoise
@@ -26,7 +26,7 @@ from sordino.releases import Release
 from sordino.remnants import no_remnants
 
 Pair = tuple[int, int]
-_LARGEST = Fraction(1, 4)
+_LARGEST_VARIANCE = Fraction(1, 4)
 """No variance is larger, in units of the squared width of the clip: half of the records lie at either end."""
 
 
@@ -83,7 +83,7 @@ class VarianceValue(Release):
             If the confidence is not in (0, 1).
         """
         wrong = 1 - SHARE("VarianceValue.interval_at.confidence", confidence)
-        return _scaled(self.totals.ends(wrong), self.found)
+        return _scale_ends(self.totals.ends(wrong), self.found)
 
     def true_interval(self, *, confidence: Number = 0.95, within_cap: bool = False) -> tuple[float, float]:
         """Return the ends of an interval for the variance of the records as they are, not clipped.
@@ -109,7 +109,7 @@ class VarianceValue(Release):
         TRUTH("VarianceValue.true_interval.within_cap", within_cap)
         # Records were rounded down by less than a step, which moves their deviation by at most half a step.
         half = float(self.found.step) / 2
-        low, high = _scaled(self.totals.ends(wrong / 3 if within_cap else wrong), self.found)
+        low, high = _scale_ends(self.totals.ends(wrong / 3 if within_cap else wrong), self.found)
         least = max(0.0, math.sqrt(low) - half) ** 2
         if not within_cap:
             return least, math.inf
@@ -121,7 +121,7 @@ class VarianceValue(Release):
             return min(least, largest), largest
         # A deviation is a norm: that of the records is at most that of the clipped ones plus that of what
         # clipping took off, whose mean square is at most this.
-        squares = _squares_beyond(self.found, wrong / 3) / float(records)
+        squares = _bound_squares_beyond(self.found, wrong / 3) / float(records)
         most = (math.sqrt(high) + half + math.sqrt(squares)) ** 2
         return min(least, largest), min(most, largest)
 
@@ -157,18 +157,18 @@ class NoisyMoments:
         if self.records is not None:
             place, square = (Fraction(total) / self.records for total in self.noisy)
             slope = math.hypot(float(place) / 8, 1 / 12) / float(self.records)
-            return _within_range(_public_variance(place, square)), deviation * slope
+            return _limit_variance(_variance_of_two(place, square)), deviation * slope
         # Sums of squares are not negative, but noise may make their totals so.
         above, between, below = (max(0, total) for total in self.noisy)
         total = max(1, above + between + below)
-        variance = _private_variance(above, between, below)
+        variance = _variance_of_three(above, between, below)
         twice = 2 * float(variance) / total
         slopes = (
             below / total**2 - twice,
             -between / (2 * total**2) - twice,
             above / total**2 - twice,
         )
-        return _within_range(variance), deviation * math.hypot(*slopes)
+        return _limit_variance(variance), deviation * math.hypot(*slopes)
 
     def ends(self, wrong: Fraction) -> Ends:
         """Return ends that hold the variance, in units of w^2, with a probability of at least 1 - `wrong`.
@@ -178,9 +178,9 @@ class NoisyMoments:
         """
         if self.records is not None:
             place, square = self._boxes(wrong)
-            return _public_ends(place, square, self.records)
+            return _ends_of_two(place, square, self.records)
         above, between, below = self._boxes(wrong)
-        return _private_ends(above, between, below)
+        return _ends_of_three(above, between, below)
 
     def least_records(self, wrong: Fraction) -> Fraction:
         """Return how many records there are at least, with a probability of at least 1 - `wrong`."""
@@ -327,14 +327,14 @@ class ClippedVariance(SizedColumn):
             records = Fraction(max(1, moments.known + moments.missing) * width**2, 1 << noise.shift)
         totals = NoisyMoments(noisy, noise, records, width)
         value, error = totals.estimate()
-        variance, _ = _scaled((value, value), clip)
+        variance, _ = _scale_ends((value, value), clip)
         return VarianceValue(
             value=variance,
             standard_deviation=math.sqrt(variance),
             clip=clip.ends,
             capped=clip.capped,
             standard_error=error * float(width * clip.step) ** 2,
-            interval=_scaled(totals.ends(WRONG), clip),
+            interval=_scale_ends(totals.ends(MISS_PROBABILITY), clip),
             found=clip,
             totals=totals,
             mechanism=self,
@@ -348,62 +348,62 @@ class ClippedVariance(SizedColumn):
 # of u / w is (c + b/2) / (n w^2), and that of its square c / (n w^2).
 
 
-def _private_variance(above: Fraction | int, between: int, below: Fraction | int) -> Fraction:
+def _variance_of_three(above: Fraction | int, between: int, below: Fraction | int) -> Fraction:
     """Return the variance that the three totals stand for; 0 if they are all 0."""
     total = Fraction(above + between + below)
     return (above * below - Fraction(between**2, 4)) / total**2 if total else Fraction(0)
 
 
-def _private_ends(above: Pair, between: Pair, below: Pair) -> Ends:
+def _ends_of_three(above: Pair, between: Pair, below: Pair) -> Ends:
     """Return the least and the largest variance of all totals between their ends."""
     # No total is negative, only what noise makes of it.
     above, between, below = ((max(0, low), max(0, high)) for low, high in (above, between, below))
     # The more lies between the ends of the clip, the smaller is the variance. In each of the other two it
     # rises up to a point and falls beyond, so it is smallest in a corner.
-    least = min(_private_variance(a, between[1], c) for a in above for c in below)
+    least = min(_variance_of_three(a, between[1], c) for a in above for c in below)
     # It is largest on an edge: where one of the two is at an end, and the other at its best.
     b = between[0]
-    edges = [(Fraction(a), _best_partner(a, b, below)) for a in above]
-    edges += [(_best_partner(c, b, above), Fraction(c)) for c in below]
-    most = max(_private_variance(a, b, c) for a, c in edges)
-    return _within_range(least), _within_range(most)
+    edges = [(Fraction(a), _find_best_partner(a, b, below)) for a in above]
+    edges += [(_find_best_partner(c, b, above), Fraction(c)) for c in below]
+    most = max(_variance_of_three(a, b, c) for a, c in edges)
+    return _limit_variance(least), _limit_variance(most)
 
 
-def _best_partner(one: int, between: int, ends: Pair) -> Fraction:
+def _find_best_partner(one: int, between: int, ends: Pair) -> Fraction:
     """Return where between the ends one of two totals makes the variance largest, given the other one."""
     # Next to a total of 0 it only rises.
     best = between + one + Fraction(between**2, 2 * one) if one else Fraction(ends[1])
     return max(Fraction(ends[0]), min(Fraction(ends[1]), best))
 
 
-def _public_variance(place: Fraction, square: Fraction) -> Fraction:
+def _variance_of_two(place: Fraction, square: Fraction) -> Fraction:
     """Return the variance for the means of 2 s / w and of 3 s^2 / w^2."""
     return square / 12 - (place / 4) ** 2
 
 
-def _public_ends(place: Pair, square: Pair, records: Fraction) -> Ends:
+def _ends_of_two(place: Pair, square: Pair, records: Fraction) -> Ends:
     """Return the least and the largest variance of all totals between their ends."""
     # It rises with the squares, and falls with the distance of the mean from the middle.
     distances = [abs(end / records) for end in place]
     nearest = Fraction(0) if place[0] <= 0 <= place[1] else min(distances)
     least, most = (Fraction(end) / records for end in square)
     return (
-        _within_range(_public_variance(max(distances), least)),
-        _within_range(_public_variance(nearest, most)),
+        _limit_variance(_variance_of_two(max(distances), least)),
+        _limit_variance(_variance_of_two(nearest, most)),
     )
 
 
-def _within_range(variance: Fraction) -> Fraction:
-    return max(Fraction(0), min(_LARGEST, variance))
+def _limit_variance(variance: Fraction) -> Fraction:
+    return max(Fraction(0), min(_LARGEST_VARIANCE, variance))
 
 
-def _scaled(ends: Ends, clip: Clip) -> tuple[float, float]:
+def _scale_ends(ends: Ends, clip: Clip) -> tuple[float, float]:
     """Return ends in units of w^2 in the squared unit of the values."""
     square = ((clip.high - clip.low) * clip.step) ** 2
     return float(ends[0] * square), float(ends[1] * square)
 
 
-def _squares_beyond(clip: Clip, wrong: Fraction) -> float:
+def _bound_squares_beyond(clip: Clip, wrong: Fraction) -> float:
     """Return how much the squares of what clipping took off may add up to, if the cap holds."""
     search = clip.mechanism
     counts = counts_beyond(clip, wrong)

@@ -19,9 +19,10 @@ from sordino.errors import InvalidParameter
 from sordino.mechanisms import LaplaceMechanism
 from sordino.sensitivity import Adjacency, Sensitivity
 
-_COARSEST = Fraction(1 << 900)
+# Released numbers could leave the range of floats beyond this (docs/proofs/grid.md, "Steps").
+_COARSEST_RECORD_STEP = Fraction(1 << 900)
 # The noise is about 2^28 grid steps wide. Rates with denominators up to 2^40 can follow that to a thousandth.
-_SCALE_BITS = 28
+_NOISE_SCALE_BITS = 28
 
 
 @final
@@ -50,7 +51,7 @@ class TotalNoise:
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
-        if not 1 / _COARSEST <= self.record_step <= _COARSEST:
+        if not 1 / _COARSEST_RECORD_STEP <= self.record_step <= _COARSEST_RECORD_STEP:
             raise InvalidParameter(
                 "Clipped records must be counted in steps from 2^-900 to 2^900; for this cap and unit they "
                 "would be smaller or larger. Change the unit of the values."
@@ -59,8 +60,9 @@ class TotalNoise:
     @cached_property
     def shift(self) -> int:
         """How many binary digits the noise grid is coarser than that of the records."""
+        # The scale of the noise in record steps: public, as it depends on the clip only.
         scale = self.bound / self.epsilon
-        return max(0, scale.numerator.bit_length() - scale.denominator.bit_length() - 1 - _SCALE_BITS)
+        return max(0, scale.numerator.bit_length() - scale.denominator.bit_length() - 1 - _NOISE_SCALE_BITS)
 
     @property
     def step(self) -> Fraction:
@@ -85,6 +87,7 @@ class TotalNoise:
 
     def noisy(self, totals: Sequence[int], entropy: Entropy) -> tuple[int, ...]:
         """Return the totals with fresh noise, in noise steps."""
+        # One independent draw for each total. Shifting rounds down, negative totals too.
         drawn = self.mechanism.noise.sample(self.totals, entropy).tolist()
         return tuple((total >> self.shift) + noise for total, noise in zip(totals, drawn, strict=True))
 
@@ -93,6 +96,7 @@ class TotalNoise:
 
         It is the smallest number that the noise exceeds in size with a probability of at most `wrong`.
         """
+        # The law is symmetric: half of `wrong` lies on each side.
         return -self.mechanism.noise.quantile(float(wrong / 2))
 
     @property

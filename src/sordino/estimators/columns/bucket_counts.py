@@ -24,7 +24,7 @@ from sordino.estimators.columns.records import BLOCK, blocks
 from sordino.grid import number_of
 from sordino.remnants import no_remnants
 
-_MOST = 1 << 60
+_MOST_BUCKET_RECORDS = 1 << 60
 
 
 @final
@@ -73,7 +73,7 @@ class BucketCounts:
             )
         # Each count is limited alone. A limit on their sums would let a record move some of the sums and not
         # others, and a search that pays for sums that move together would pay too little.
-        kept = np.minimum(counts, _MOST // counts.size).astype(np.int64)
+        kept = np.minimum(counts, _MOST_BUCKET_RECORDS // counts.size).astype(np.int64)
         np.maximum(kept, 0, out=kept)
         kept.flags.writeable = False
         object.__setattr__(self, "counts", kept)
@@ -96,9 +96,10 @@ class BucketCounts:
         InvalidParameter
             If the values are not one-dimensional, or their declared type is not numeric.
         """
+        # At least twice as many records in a block as there are edges, so that adding up counts costs little.
         counts = np.zeros(grid.size + 1, dtype=np.int64)
         for block in blocks(values, "BucketCounts.of: values", max(BLOCK, 2 * grid.size)):
-            counts += _counts(block, grid)
+            counts += _count_block(block, grid)
         return cls(grid=grid, counts=counts)
 
     @classmethod
@@ -125,6 +126,7 @@ class BucketCounts:
             raise InvalidParameter(
                 f"BucketCounts.merge needs counts over the same grid, {self.grid!r}; got {given}."
             )
+        # Each count is at most 2^60 / (K + 1), so two of them add up in 64 bits.
         return BucketCounts(grid=self.grid, counts=self.counts + other.counts)
 
     @property
@@ -140,11 +142,11 @@ class BucketCounts:
         Both have shape (m,), where m - 1 is the number of non-empty buckets other than the first and the last
         one; the lengths add up to K.
         """
-        return _runs(self.counts)
+        return _cumulate_in_runs(self.counts)
 
     def runs_down(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the records at or above edges K - 1, ..., 0 in runs: the mirror image of `runs_up`."""
-        return _runs(self.counts[::-1])
+        return _cumulate_in_runs(self.counts[::-1])
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -163,37 +165,38 @@ class BucketCounts:
 BucketCounts.__init__ = no_remnants(BucketCounts.__init__)  # type: ignore[method-assign]
 
 
-def _runs(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _cumulate_in_runs(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     inner = counts[1:-1]
     # A new run begins at edge 0 and at each later edge whose bucket is not empty.
     starts = np.append(0, np.flatnonzero(inner) + 1)
     return np.cumsum(counts[:-1])[starts], np.diff(starts, append=counts.size - 1)
 
 
-def _counts(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
+def _count_block(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
     """Return how many records of a block are in each bucket, shape (K + 1,)."""
     if block.dtype != object:
         return counts_of(block, grid)
-    return np.bincount([_place(value, grid) for value in block], minlength=grid.size + 1)
+    return np.bincount([_bucket_of_object(value, grid) for value in block], minlength=grid.size + 1)
 
 
-def _place(value: Any, grid: BucketGrid) -> int:
+def _bucket_of_object(value: Any, grid: BucketGrid) -> int:
     """Return the bucket of one object, by the same comparisons."""
     number = number_of(value)
     if number is None:
         return 0
     if isinstance(number, Decimal):
-        return bisect_right(_decimal_edges(grid), number)  # exact, and not slow however large the exponent
-    return bisect_right(_listed_edges(grid), number)
+        # Decimals are compared with decimals: exact, and not slow however large the exponent is.
+        return bisect_right(_edges_as_decimals(grid), number)
+    return bisect_right(_edges_as_floats(grid), number)
 
 
 @lru_cache(maxsize=64)
-def _listed_edges(grid: BucketGrid) -> list[float]:
+def _edges_as_floats(grid: BucketGrid) -> list[float]:
     return list(grid.edges.tolist())
 
 
 @lru_cache(maxsize=64)
-def _decimal_edges(grid: BucketGrid) -> list[Decimal]:
+def _edges_as_decimals(grid: BucketGrid) -> list[Decimal]:
     return [Decimal(edge) for edge in grid.edges.tolist()]
 
 
@@ -207,8 +210,8 @@ def _decimal_edges(grid: BucketGrid) -> list[Decimal]:
 # they round can misplace it.
 
 
-_MOST_CELLS = 1 << 16  # a table of them stays in the processor's cache
-_FRACTION = 52  # binary digits of a float after its exponent
+_MOST_MARK_CELLS = 1 << 16  # a table of them stays in the processor's cache
+_FRACTION_BITS = 52  # binary digits of a float after its exponent
 
 
 def counts_of(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
@@ -220,7 +223,7 @@ def counts_of(block: NDArray[Any], grid: BucketGrid) -> NDArray[np.int64]:
     whole = block.dtype.kind in "iu" and block.dtype.itemsize == 8
     if not whole and block.dtype.itemsize < 8:
         block = block.astype(np.float64)  # which holds them all
-    table = _table(grid, block.dtype.kind if whole else "f")
+    table = _build_mark_table(grid, block.dtype.kind if whole else "f")
     return table.counts(block)
 
 
@@ -274,7 +277,7 @@ class _Cells:
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Table:
+class _MarkTable:
     """The marks that records are compared with. All that is in one cell has passed a known number of them."""
 
     cells: _Cells
@@ -299,20 +302,20 @@ class _Table:
 
 
 @lru_cache(maxsize=16)
-def _table(grid: BucketGrid, kind: str) -> _Table:
+def _build_mark_table(grid: BucketGrid, kind: str) -> _MarkTable:
     """Return the table for floats ("f"), whole numbers ("i") or such without sign ("u")."""
     if kind == "f":
         marks, buckets, nobody = grid.edges, np.arange(grid.size + 1), np.nan
         first = marks
     else:
-        first, buckets, nobody = _whole_cuts(grid.edges, kind)
+        first, buckets, nobody = _find_whole_cuts(grid.edges, kind)
         marks = first - first.dtype.type(1)  # x > cut - 1, because nothing is above the sentinel
-    cells = _cells(first, grid)
+    cells = _choose_cells(first, grid)
     open_marks = np.bincount(cells.of(first), minlength=cells.size)
     most = int(open_marks.max()).bit_length()
     # A search may look 2^most - 1 marks ahead, past the last one. Nothing passes a sentinel.
     sentinels = np.full(1 << most, nobody, dtype=marks.dtype)
-    return _Table(
+    return _MarkTable(
         cells=cells,
         passed=np.cumsum(open_marks) - open_marks,
         marks=np.concatenate([marks, sentinels]),
@@ -323,7 +326,7 @@ def _table(grid: BucketGrid, kind: str) -> _Table:
     )
 
 
-def _whole_cuts(edges: NDArray[np.float64], kind: str) -> tuple[NDArray[Any], NDArray[np.int64], int]:
+def _find_whole_cuts(edges: NDArray[np.float64], kind: str) -> tuple[NDArray[Any], NDArray[np.int64], int]:
     """Return where the bucket of whole numbers changes, the buckets between, and the largest number.
 
     A whole number x has reached an edge if and only if x >= ceil(edge).
@@ -338,7 +341,7 @@ def _whole_cuts(edges: NDArray[np.float64], kind: str) -> tuple[NDArray[Any], ND
     return different, below + np.append(0, np.cumsum(times)), largest
 
 
-def _cells(marks: NDArray[Any], grid: BucketGrid) -> _Cells:
+def _choose_cells(marks: NDArray[Any], grid: BucketGrid) -> _Cells:
     """Return the fewest cells that tell all marks apart, or the most that are allowed."""
     origin = float(dict(grid.recipe).get("lower") or 0)
     distance = np.abs(marks.astype(np.float64) - origin) if marks.size else np.ones(1)
@@ -346,10 +349,10 @@ def _cells(marks: NDArray[Any], grid: BucketGrid) -> _Cells:
     # Half the smallest distance: so a mark at the origin and the nearest other one fall into different cells.
     near, far = (float(known.min()) / 2, float(known.max())) if known.size else (1.0, 1.0)
     mirrored = bool((marks.astype(np.float64) < origin).any())
-    best = _Cells(origin, max(near, math.ulp(0)), far, mirrored, _FRACTION)
-    for shift in reversed(range(_FRACTION)):
+    best = _Cells(origin, max(near, math.ulp(0)), far, mirrored, _FRACTION_BITS)
+    for shift in reversed(range(_FRACTION_BITS)):
         finer = _Cells(origin, best.near, far, mirrored, shift)
-        if finer.size > _MOST_CELLS or len(set(best.of(marks).tolist())) == marks.size:
+        if finer.size > _MOST_MARK_CELLS or len(set(best.of(marks).tolist())) == marks.size:
             break
         best = finer
     return best

@@ -24,7 +24,9 @@ from sordino.errors import InvalidParameter
 from sordino.releases import pictured
 
 MOST_EDGES = 1 << 20
-_LARGEST = Fraction(sys.float_info.max)
+_LARGEST_EDGE = Fraction(sys.float_info.max)
+# The same digits on every machine: this arithmetic is specified to the last one, unlike powers of floats
+# (docs/proofs/bucket-counts.md, "Proof of 1"). No trap: nothing raises where an exponent is large.
 _ARITHMETIC = Context(prec=50, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 
@@ -41,7 +43,7 @@ class BucketGrid:
     edges : array of float, shape (K,)
         Finite and strictly increasing, at most 2^20; public. In the unit of the values.
     recipe : tuple of (str, Fraction or None)
-        The public parameters that `geometric` made the edges from; nothing depends on it.
+        The public parameters that `geometric` made the edges from; no bucket depends on it.
 
     Attributes
     ----------
@@ -70,6 +72,7 @@ class BucketGrid:
     recipe: tuple[tuple[str, Fraction | None], ...] = ()
 
     def __post_init__(self) -> None:
+        # What is no array of numbers becomes an empty one, which is refused below in the same words.
         try:
             edges = np.array(self.edges, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -80,6 +83,7 @@ class BucketGrid:
                 f"BucketGrid.edges must be 1 to {MOST_EDGES} finite numbers, strictly increasing; got other "
                 "ones. BucketGrid.geometric makes some."
             )
+        # Grids are shared and kept in caches: nobody may change the edges of one.
         edges.flags.writeable = False
         object.__setattr__(self, "edges", edges)
 
@@ -114,12 +118,19 @@ class BucketGrid:
         >>> sd.BucketGrid.geometric(lower=None, cap=10, growth=2).edges.tolist()
         [-10.0, -7.0, -3.0, -1.0, 0.0, 1.0, 3.0, 7.0, 10.0]
         """
-        low = None if lower is None else _within("BucketGrid.lower", FINITE("BucketGrid.lower", lower))
-        high = _within("BucketGrid.cap", FINITE("BucketGrid.cap", cap))
+        low = (
+            None
+            if lower is None
+            else _check_float_range("BucketGrid.lower", FINITE("BucketGrid.lower", lower))
+        )
+        high = _check_float_range("BucketGrid.cap", FINITE("BucketGrid.cap", cap))
+        # Compared as floats as well: two ends that round to one float leave no room for an edge between them.
         if high <= (low or 0) or float(high) <= float(low or 0):
             above = "0, where no lower bound is given" if low is None else f"lower, {shown(lower)}"
             raise InvalidParameter(f"BucketGrid.cap must be above {above}; got {shown(cap)}.")
-        return _geometric(low, high, GROWTH("BucketGrid.growth", growth), POSITIVE("BucketGrid.unit", unit))
+        return _geometric_grid(
+            low, high, GROWTH("BucketGrid.growth", growth), POSITIVE("BucketGrid.unit", unit)
+        )
 
     @property
     def size(self) -> int:
@@ -127,62 +138,72 @@ class BucketGrid:
         return self.edges.size
 
     def __eq__(self, other: object) -> bool:
+        # The recipe does not count: records are compared with the edges and with nothing else.
         return self is other or (isinstance(other, BucketGrid) and np.array_equal(self.edges, other.edges))
 
     def __hash__(self) -> int:
+        # Equal grids have these in common; more edges would only take longer to read.
         return hash((self.size, self.edges[0], self.edges[self.size // 2], self.edges[-1]))
 
     def __repr__(self) -> str:
         return pictured(self, dict(self.recipe) | {"edges": self.edges})
 
 
-def _within(name: str, number: Fraction) -> Fraction:
-    if abs(number) > _LARGEST:
+def _check_float_range(name: str, number: Fraction) -> Fraction:
+    if abs(number) > _LARGEST_EDGE:
         raise InvalidParameter(f"{name} must be a number that a float can hold; got {shown(number)}.")
     return number
 
 
 @lru_cache(maxsize=64)
-def _geometric(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> BucketGrid:
+def _geometric_grid(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> BucketGrid:
     """Return the grid, computed once: a shared value that nobody can write to."""
-    _check_number(lower, cap, growth, unit)
+    # Too fine a grid is refused before its edges fill the memory.
+    _check_edge_number(lower, cap, growth, unit)
     origin, last = lower or Fraction(0), float(cap)
     edges, before = [], float(origin)
-    for edge in _rising(origin, growth, unit):
+    # The edges rise without end, so the loop ends at the cap.
+    for edge in _generate_edges(origin, growth, unit):
         if edge >= last:
             break
         if edge > before:  # neighbors may round to the same float
             edges.append(edge)
             before = edge
+    # The cap is an edge whatever the factor is: beyond it no record has to be told apart.
     edges.append(last)
+    # The negative edges mirror the positive ones exactly, so a distance from 0 is one edge on both sides.
     if lower is None:
         edges = [*(-edge for edge in reversed(edges)), 0.0, *edges]
     recipe = (("lower", lower), ("cap", cap), ("growth", growth), ("unit", unit))
     return BucketGrid(edges=np.array(edges), recipe=recipe)
 
 
-def _rising(origin: Fraction, growth: Fraction, unit: Fraction) -> Iterator[float]:
+def _generate_edges(origin: Fraction, growth: Fraction, unit: Fraction) -> Iterator[float]:
     """Yield origin + unit (growth^i - 1) for i = 1, 2, ...
 
     Computed in decimal arithmetic of 50 digits; each edge is rounded to a float once.
     """
     c = _ARITHMETIC
-    start, scale, first, factor = (_decimal(number) for number in (origin, unit, growth - 1, growth))
+    start, scale, first, factor = (
+        _divide_to_decimal(number) for number in (origin, unit, growth - 1, growth)
+    )
     power = first  # growth^i - 1 without cancellation: s -> s growth + (growth - 1)
     while True:
         yield float(c.fma(scale, power, start))
         power = c.fma(power, factor, first)
 
 
-def _decimal(number: Fraction) -> Decimal:
+def _divide_to_decimal(number: Fraction) -> Decimal:
     return _ARITHMETIC.divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
-def _check_number(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> None:
+def _check_edge_number(lower: Fraction | None, cap: Fraction, growth: Fraction, unit: Fraction) -> None:
     """Refuse a grid of too many edges before any of them is computed."""
     c = _ARITHMETIC
-    reach = c.ln(_decimal((cap - (lower or 0)) / unit + 1))
-    step = c.ln(_decimal(growth))  # 0 where 50 digits cannot tell the growth from 1
+    # Edge i is below the cap as long as growth^i < (cap - lower) / unit + 1: a quotient of two logarithms.
+    reach = c.ln(_divide_to_decimal((cap - (lower or 0)) / unit + 1))
+    step = c.ln(_divide_to_decimal(growth))  # 0 where 50 digits cannot tell the growth from 1
+    # With both signs there are as many edges on either side, and 0.
     most = MOST_EDGES if lower is not None else (MOST_EDGES - 1) // 2
     if reach > c.multiply(step, Decimal(most)):
         needed = f"about {math.ceil(c.divide(reach, step))}" if step else "many more"

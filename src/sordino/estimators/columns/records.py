@@ -19,8 +19,8 @@ from sordino.grid import _list_to_array
 BLOCK = 1 << 15
 """Records that are looked at together: they and what is computed from them stay in the processor's cache."""
 
-_FLOATING = ("float", "double", "half")
-_NUMERIC = (*_FLOATING, "int", "decimal", "bool", "object", "null")
+_FLOATING_TYPE_NAMES = ("float", "double", "half")
+_NUMERIC_TYPE_NAMES = (*_FLOATING_TYPE_NAMES, "int", "decimal", "bool", "object", "null")
 
 
 def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]:
@@ -33,18 +33,22 @@ def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]
     InvalidParameter
         At once, if the values are not a one-dimensional array or list, or their declared type is not numeric.
     """
-    array = _array(values)
+    # The shape and the declared type are public, so what is refused for them says nothing of a record.
+    array = _read_column_array(values)
     if array is None or array.ndim != 1 or array.dtype.kind not in "buifO":
-        kind = "" if _declared(values) is None else f" of {_declared(values)}"
+        kind = "" if _read_declared_type(values) is None else f" of {_read_declared_type(values)}"
         shape = "" if array is None or array.ndim == 1 else f" with {array.ndim} dimensions"
         raise InvalidParameter(
             f"{owner} must be a one-dimensional array or list of numbers; got "
             f"{type(values).__name__}{kind}{shape}."
         )
-    return (_block(array[start : start + size]) for start in range(0, array.size, size))
+    # A generator: only one block of a memory map is in memory at a time.
+    return (_unwrap_record_block(array[start : start + size]) for start in range(0, array.size, size))
 
 
-def _block(part: NDArray[Any]) -> NDArray[Any]:
+def _unwrap_record_block(part: NDArray[Any]) -> NDArray[Any]:
+    # A masked value becomes None, whatever number lies under the mask. A block without one stays as it is:
+    # its values are read the same either way.
     if isinstance(part, np.ma.MaskedArray):
         if not np.ma.getmaskarray(part).any():
             return np.asarray(part.data)
@@ -54,31 +58,32 @@ def _block(part: NDArray[Any]) -> NDArray[Any]:
     return plain if plain.dtype.isnative else plain.astype(plain.dtype.newbyteorder("="))
 
 
-def _array(values: Any) -> NDArray[Any] | None:
+def _read_column_array(values: Any) -> NDArray[Any] | None:
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, list | tuple | range):
         return _list_to_array(list(values))
     if not hasattr(values, "__array__") or isinstance(values, np.generic):
         return None
-    declared = _declared(values)
+    declared = _read_declared_type(values)
+    # NumPy's own types say all about how their values are stored.
     if isinstance(declared, np.dtype):
         return np.asarray(values)
-    if declared is not None and not any(name in str(declared).lower() for name in _NUMERIC):
+    if declared is not None and not any(name in str(declared).lower() for name in _NUMERIC_TYPE_NAMES):
         return None
     # A column of another library: one missing value may turn all its whole numbers into floats, so they are
     # taken one by one.
     array = np.asarray(values)
-    lossless = array.dtype.kind != "f" or any(name in str(declared).lower() for name in _FLOATING)
-    return array if lossless else _list_to_array(_python_values(values))
+    lossless = array.dtype.kind != "f" or any(name in str(declared).lower() for name in _FLOATING_TYPE_NAMES)
+    return array if lossless else _list_to_array(_list_python_values(values))
 
 
-def _declared(values: Any) -> Any:
+def _read_declared_type(values: Any) -> Any:
     """Return the type of its values that an array or a column names, None if it names none."""
     return getattr(values, "dtype", getattr(values, "type", None))
 
 
-def _python_values(values: Any) -> list[Any]:
+def _list_python_values(values: Any) -> list[Any]:
     for name in ("to_pylist", "to_list", "tolist"):  # of pyarrow, of polars and pandas, of arrays
         if hasattr(values, name):
             return list(getattr(values, name)())

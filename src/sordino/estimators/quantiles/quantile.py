@@ -42,7 +42,9 @@ from sordino.releases import Release
 from sordino.remnants import no_remnants
 
 CONFIDENCE = 0.95
-_DENOMINATOR = 1 << 20
+# Noise is drawn in steps of 1/b of a record for q = a/b, so b must not be too large
+# (docs/proofs/quantile.md, "What is played").
+_QUANTILE_DENOMINATOR = 1 << 20
 
 
 @final
@@ -135,6 +137,7 @@ class ColumnQuantiles(Mechanism):
         InvalidParameter
             If the cap is not above `lower` (0 where there is none), or there are too many edges.
         """
+        # Refused here as well as by the grid, in the words of this mechanism.
         low = Fraction(0) if self.lower is None else to_fraction(self.lower)
         if to_fraction(self.cap) <= low:
             lowest = "0, where lower is None" if self.lower is None else f"lower, {shown(self.lower)}"
@@ -195,9 +198,10 @@ class Quantile(ColumnQuantiles):
     def derive(self) -> None:
         """Choose the method, and set what it does and costs."""
         super().derive()
-        share = to_fraction(self.q).limit_denominator(_DENOMINATOR)
+        share = to_fraction(self.q).limit_denominator(_QUANTILE_DENOMINATOR)
         budget, rows = to_fraction(self.epsilon), self.rows_per_unit
         growth, ratio = to_fraction(self.growth), to_fraction(self.ratio)
+        # All that follows is chosen from public numbers (docs/proofs/quantile.md, "Which way").
         plan = Plan(share, self.grid, growth, self.size_hint, rows, self.adjacency, ratio)
         parts: tuple[RankSearch | RankFlip, ...]
         method = self.method
@@ -231,8 +235,11 @@ class Quantile(ColumnQuantiles):
             If the values are no one-dimensional list of a numeric type, or counts over another grid.
         """
         fresh_entropy(entropy, "Quantile.release")
+        # One pass over the records. What is searched from here on are counts in buckets.
         runs = counted(values, self.grid, "Quantile")
         place, found = 0, self.parts[0].find(runs, entropy)
+        # The second search was paid for in any case, and whether it is made depends on a released edge only
+        # (docs/proofs/quantile.md, "Two searches").
         if self.goes_on(found):
             place, found = 1, self.parts[1].find(runs, entropy)
         part = self.parts[place]
@@ -271,9 +278,11 @@ class Quantile(ColumnQuantiles):
         wrong = (1 - CONFIDENCE) / (2 * len(self.parts))
         if isinstance(part, RankFlip):
             # Of K + 1 buckets K at most do not hold the target.
+            # One bound with the whole 5 %: the depth of a bucket bounds both sides at once.
             farther = part.error(self.grid.size, 1 - CONFIDENCE)
             return -farther, farther
         short, over = part.errors(edge, wrong)
+        # Upward too few records lie below the edge by `short` at most, too many by `over` at most.
         if part.upward:
             return 0.0 - short, over
         before = self.parts[0]
@@ -307,11 +316,14 @@ def beyond(edge: int, grid: BucketGrid, upward: bool, *, signed: bool) -> bool:
     and the last edge say different things. A bucket says what its upper edge says upward; the last one has
     none, as a search that reached no edge.
     """
+    # At the top: upward no test passed (K), downward the first one did (K - 1). At the bottom it is the
+    # mirror image.
     return edge >= grid.size - (not upward) or (signed and edge < upward)
 
 
 def value_at(edge: int, grid: BucketGrid, lower: Number | None) -> float:
     """Return the value of an edge, counted from 0; -1 is the lower end of the grid, K its upper end."""
+    # An end that was not reached counts as the nearest edge, or as `lower`.
     if edge >= 0:
         return float(grid.edges[min(edge, grid.size - 1)])
     return float(grid.edges[0] if lower is None else lower)
@@ -327,13 +339,14 @@ def middle_of(bucket: int, grid: BucketGrid, lower: Number | None) -> float:
     high = float(grid.edges[bucket])
     if bucket == 0 and lower is None:
         return high
+    # As fractions: a sum of floats might overflow, and would be rounded once more.
     low = value_at(bucket - 1, grid, lower)
     return float((Fraction(low) + Fraction(high)) / 2)
 
 
-_FAR = 1 << 60  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
-_LONG: dict[str, Any] = {"lower": 0, "cap": _FAR, "growth": 2}
-_SHORT: dict[str, Any] = {"adjacency": "add-remove", "lower": 0, "cap": 7, "growth": 2, "epsilon": 2}
+_FAR_CAP = 1 << 60  # its grid by powers of two has 60 edges: a run of equal counts that approaches the cost
+_LONG_GRID: dict[str, Any] = {"lower": 0, "cap": _FAR_CAP, "growth": 2}
+_SHORT_GRID: dict[str, Any] = {"adjacency": "add-remove", "lower": 0, "cap": 7, "growth": 2, "epsilon": 2}
 CLAIMS = (
     Claim(
         name="Quantile",
@@ -345,21 +358,21 @@ CLAIMS = (
         proof="quantile.md",
         neighbours=(
             (
-                Quantile(q=0.5, epsilon=3, adjacency="add-remove", **_LONG),
-                (0,) * 4 + (_FAR,) * 4,
-                (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
+                Quantile(q=0.5, epsilon=3, adjacency="add-remove", **_LONG_GRID),
+                (0,) * 4 + (_FAR_CAP,) * 4,
+                (0,) * 4 + (_FAR_CAP // 2,) + (_FAR_CAP,) * 4,
             ),
             (
-                Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG),
-                (0,) + (_FAR,) * 3,
-                (0,) * 2 + (_FAR,) * 3,
+                Quantile(q=0.25, epsilon=3, adjacency="add-remove", ratio=4, **_LONG_GRID),
+                (0,) + (_FAR_CAP,) * 3,
+                (0,) * 2 + (_FAR_CAP,) * 3,
             ),
             (
-                Quantile(q=0.5, epsilon=2, adjacency="replace-one", **_LONG),
-                (0,) * 5 + (_FAR,) * 4,
-                (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
+                Quantile(q=0.5, epsilon=2, adjacency="replace-one", **_LONG_GRID),
+                (0,) * 5 + (_FAR_CAP,) * 4,
+                (0,) * 4 + (_FAR_CAP // 2,) + (_FAR_CAP,) * 4,
             ),
-            (Quantile(q=0, **_SHORT), (4,), (2, 4)),
+            (Quantile(q=0, **_SHORT_GRID), (4,), (2, 4)),
         ),
         tight=True,
     ),
@@ -370,14 +383,14 @@ CLAIMS = (
         proof="quantile.md",
         neighbours=(
             (
-                Quantile(q=0.5, epsilon=2, adjacency="add-remove", method="permute-and-flip", **_LONG),
-                (0,) + (1,) * 2 + (_FAR,) * 2,
-                (1,) * 2 + (_FAR,) * 2,
+                Quantile(q=0.5, epsilon=2, adjacency="add-remove", method="permute-and-flip", **_LONG_GRID),
+                (0,) + (1,) * 2 + (_FAR_CAP,) * 2,
+                (1,) * 2 + (_FAR_CAP,) * 2,
             ),
             (
-                Quantile(q=0.75, epsilon=2, adjacency="replace-one", method="permute-and-flip", **_LONG),
-                (0,) * 3 + (1,) * 4 + (_FAR,),
-                (0,) * 2 + (1,) * 4 + (_FAR,) * 2,
+                Quantile(q=0.75, epsilon=2, adjacency="replace-one", method="permute-and-flip", **_LONG_GRID),
+                (0,) * 3 + (1,) * 4 + (_FAR_CAP,),
+                (0,) * 2 + (1,) * 4 + (_FAR_CAP,) * 2,
             ),
         ),
     ),

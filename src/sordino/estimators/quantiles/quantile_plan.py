@@ -23,12 +23,12 @@ Adjacency = Literal["add-remove", "replace-one"]
 LARGER_FIRST = "add-remove, the larger data first"
 """Which neighbor comes first does not depend on the column, the quantile or the direction of a search."""
 
-_RARE = math.log(1000)  # a search may end before the first record once in a thousand
+_EARLY_STOP_NATS = math.log(1000)  # a search may end before the first record once in a thousand
 # Below this share of the records, with nothing known of their number, a search from the lowest edge passes
 # too few of them.
-_FEW = Fraction(1, 20)
+_SAFE_SHARE = Fraction(1, 20)
 _EULER = 0.5772156649015329  # the mean of a standard Gumbel variable: the largest of many exponential ones
-_LARGEST = Fraction(1 << 1000)
+_LARGEST_PLAN_NUMBER = Fraction(1 << 1000)
 
 
 def flips(q: Fraction, epsilon: Fraction, edges: int, size_hint: int | None) -> bool:
@@ -38,7 +38,8 @@ def flips(q: Fraction, epsilon: Fraction, edges: int, size_hint: int | None) -> 
 
     `epsilon` is for each row of a unit.
     """
-    return size_hint is not None and _float(epsilon * min(q, 1 - q) * size_hint / 2) >= math.log(edges) + 5
+    # The rule of docs/proofs/quantile.md, "Which way": accuracy depends on it, privacy does not.
+    return size_hint is not None and _to_float(epsilon * min(q, 1 - q) * size_hint / 2) >= math.log(edges) + 5
 
 
 def walks_far(share: Fraction, rate: Fraction, edges: int, size_hint: int) -> bool:
@@ -46,12 +47,12 @@ def walks_far(share: Fraction, rate: Fraction, edges: int, size_hint: int) -> bo
 
     Each of the edges may end it with probability e^(-rate share size_hint) at most, `rate` in nats a record.
     """
-    return _float(rate * share * size_hint) >= math.log(edges) + _RARE
+    return _to_float(rate * share * size_hint) >= math.log(edges) + _EARLY_STOP_NATS
 
 
 def walk_is_safe(share: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bool:
     """Return `walks_far`; without a size hint a twentieth of the records is taken to be enough."""
-    return share >= _FEW if size_hint is None else walks_far(share, rate, edges, size_hint)
+    return share >= _SAFE_SHARE if size_hint is None else walks_far(share, rate, edges, size_hint)
 
 
 def upward(q: Fraction, rate: Fraction, edges: int, size_hint: int | None) -> bool:
@@ -71,12 +72,12 @@ def correction(rate: Fraction, threshold_rate: Fraction, growth: Fraction, size_
     """
     if size_hint is None:
         return 0.0
-    crowding = 1 / (_float(Fraction(size_hint)) * math.log1p(_float(growth - 1)) * float(rate))
+    crowding = 1 / (_to_float(Fraction(size_hint)) * math.log1p(_to_float(growth - 1)) * float(rate))
     return (math.log(crowding) + _EULER) / float(rate) - 1 / float(threshold_rate) if crowding > 1 else 0.0
 
 
-def _float(number: Fraction) -> float:
-    return float(min(number, _LARGEST))
+def _to_float(number: Fraction) -> float:
+    return float(min(number, _LARGEST_PLAN_NUMBER))
 
 
 @final
@@ -108,12 +109,14 @@ class Plan:
         """Return the choice by permute-and-flip."""
         # Depths of two buckets move apart by at most `spread` lattice steps.
         a, b = self.q.as_integer_ratio()
+        # Twice the h of docs/proofs/quantile.md, "Permute-and-flip", for either kind of neighbors.
         spread = 2 * self.rows * (max(a, b - a) if self.adjacency == "add-remove" else b)
         rate = fit_rate(budget / spread, "Quantile", stepped=False)
         return (RankFlip(b, a, rate),), Pure(epsilon=spread * rate)
 
     def searches(self, budget: Fraction, *, signed: bool) -> tuple[tuple[RankSearch, ...], Cost]:
         """Return one search, or two of which each has half of the budget."""
+        # With both signs the grid is symmetric around 0, its middle edge.
         size, last = self.grid.size, self.grid.size - 1
         up = (
             self.q >= Fraction(1, 2)
@@ -135,7 +138,7 @@ class Plan:
 
     def _composed(self, *parts: RankSearch) -> tuple[tuple[RankSearch, ...], Cost]:
         costs = [
-            self._cost(*(law.rate * part.weight * self.rows for law in _laws(part)), up=part.upward)
+            self._cost(*(law.rate * part.weight * self.rows for law in _noise_laws(part)), up=part.upward)
             for part in parts
         ]
         return parts, costs[0] if len(costs) == 1 else compose(*costs)
@@ -156,6 +159,7 @@ class Plan:
 
     def _cost(self, limit: Fraction, unit: Fraction, *, up: bool) -> Range | Pure:
         """Return the cost of a search with e1 = `limit` and e2 = `unit`, each for a whole unit."""
+        # Downward a search counts from the other end, which is the mirrored column with 1 - q in place of q.
         offset = self.q if up else 1 - self.q
         if self.adjacency == "add-remove":
             return nested_cost(limit, unit, offset, orientation=LARGER_FIRST)
@@ -166,5 +170,5 @@ class Plan:
         return Range(low=max(unit, (1 - offset) * limit), high=limit + unit)
 
 
-def _laws(part: RankSearch) -> tuple[Geometric, Geometric]:
+def _noise_laws(part: RankSearch) -> tuple[Geometric, Geometric]:
     return part.scan.threshold_noise, part.scan.noise

@@ -39,7 +39,8 @@ from sordino.mechanisms.crossings.threshold_scan import ThresholdScan, nested_co
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.remnants import no_remnants
 
-_DENOMINATOR = 1 << 20
+# The same fractions as for one quantile.
+_SHARE_DENOMINATOR = 1 << 20
 
 
 @final
@@ -95,7 +96,7 @@ class Place(NamedTuple):
 
     `number` counts the quantiles from 1 (0 and m + 1 are the ends), `edge` the edges from 0 (-1 and K are the
     ends); the rank of the edge lies between its target + `low` and its target + `high`. `upward` says whether
-    it was looked for in this direction.
+    the search for it went upward.
     """
 
     number: int
@@ -109,7 +110,7 @@ def _check_rising(name: str, value: Any) -> tuple[Number, ...]:
     """Return several quantiles as they were given, or raise `InvalidParameter`."""
     given = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else ()
     # They are compared as they will be used: two that round to one fraction are refused.
-    shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_DENOMINATOR) for one in given]
+    shares = [PROPORTION(f"Each of {name}", one).limit_denominator(_SHARE_DENOMINATOR) for one in given]
     if not shares or any(one >= other for one, other in pairwise(shares)):
         raise InvalidParameter(
             f"{name} must be at least one number in [0, 1], strictly rising, and no two closer than 2^-20; "
@@ -169,6 +170,7 @@ class Quantiles(ColumnQuantiles):
     def derive(self) -> None:
         """Divide the budget: a part for each level, and one for the number of records where it is private."""
         super().derive()
+        # Neighbors have equally many records only if one record takes the place of another one.
         rows = self.rows_per_unit
         same_size = self.adjacency == "replace-one" and rows == 1
         is_public = same_size if self.size_is_public is None else self.size_is_public
@@ -184,6 +186,7 @@ class Quantiles(ColumnQuantiles):
         searches = 1 if self.adjacency == "add-remove" else 2
         rate = fit_rate(part / (searches * rows), "Quantiles", stepped=False)
         cost = repeat(_level_cost(self.adjacency, rows, rate * rows), levels)
+        # The number of records gets a part of the budget only where it is private.
         size_noise = None
         if not is_public:
             size_noise = DiscreteLaplace(fit_rate(part / rows, "Quantiles", stepped=False))
@@ -200,7 +203,7 @@ class Quantiles(ColumnQuantiles):
     @cached_property
     def _shares(self) -> tuple[Fraction, ...]:
         """The quantiles as exact shares, between the ends 0 and 1."""
-        shares = [to_fraction(one).limit_denominator(_DENOMINATOR) for one in self.q]
+        shares = [to_fraction(one).limit_denominator(_SHARE_DENOMINATOR) for one in self.q]
         return (Fraction(0), *shares, Fraction(1))
 
     @no_remnants
@@ -229,6 +232,7 @@ class Quantiles(ColumnQuantiles):
         runs = counted(values, self.grid, "Quantiles")
         size = runs.records
         if self.size_noise is not None:
+            # A noisy number below 0 would put targets beyond the lowest edge: it counts as 0.
             size = max(0, size + int(self.size_noise.sample(1, entropy)[0]))
         bottom, top = self.ends
         # All targets are fixed here, before any search, by a public or a noisy number of records.
@@ -267,6 +271,7 @@ class Quantiles(ColumnQuantiles):
         The number of the middle quantile, the search for it (None if no edge lies between the places), and
         whether it goes upward.
         """
+        # Halving the list gives the fewest levels, and each level costs.
         middle = (below.number + above.number) // 2
         upward = self._upward(below.number, middle, above.number)
         # With no edge between two places there is nothing to decide, and no noise is drawn.
@@ -292,6 +297,7 @@ class Quantiles(ColumnQuantiles):
         share its value. Otherwise the search starts from the place that is farther away in records.
         """
         under, over = self._shares[middle] - self._shares[low], self._shares[high] - self._shares[middle]
+        # Public numbers only: the direction of a search tells nothing.
         from_bottom, from_top = low == 0, high == len(self._shares) - 1
         if from_bottom != from_top and walk_is_safe(
             under if from_bottom else over, self.noise.rate, self.grid.size, self.size_hint
@@ -347,10 +353,11 @@ def _level_cost(adjacency: Adjacency, rows: int, e: Fraction) -> Cost:
         return nested_cost(e, e)
     # One row that moves within a search: a loss in [-e, 2e] or its mirror image, which also bounds two
     # searches with [-e, e] each.
+    # For several rows: docs/proofs/quantiles.md, the fourth line of the table.
     return Range(low=e, high=2 * e) if rows == 1 else Pure(epsilon=2 * e)
 
 
-_FAR = 1 << 60
+_WITNESS_CAP = 1 << 60
 CLAIMS = (
     Claim(
         name="Quantiles",
@@ -362,9 +369,9 @@ CLAIMS = (
         proof="quantiles.md",
         neighbours=(
             (
-                Quantiles(q=(0.5,), epsilon=2, adjacency="replace-one", lower=0, cap=_FAR, growth=2),
-                (0,) * 5 + (_FAR,) * 4,
-                (0,) * 4 + (_FAR // 2,) + (_FAR,) * 4,
+                Quantiles(q=(0.5,), epsilon=2, adjacency="replace-one", lower=0, cap=_WITNESS_CAP, growth=2),
+                (0,) * 5 + (_WITNESS_CAP,) * 4,
+                (0,) * 4 + (_WITNESS_CAP // 2,) + (_WITNESS_CAP,) * 4,
             ),
         ),
         tight=True,

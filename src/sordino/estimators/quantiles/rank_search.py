@@ -21,8 +21,9 @@ from sordino.mechanisms.crossings.threshold_scan import ThresholdScan
 from sordino.noise import first_head
 
 Ints = NDArray[np.int64]
-_BASEL = math.log(math.pi**2 / 6)
-_MOST = 1 << 60
+# The sum of 1/k^2 over all k is pi^2/6: it divides one probability of failure among all tests.
+_LOG_BASEL_SUM = math.log(math.pi**2 / 6)
+_MOST_LATTICE_STEPS = 1 << 60
 
 
 class Runs(NamedTuple):
@@ -40,6 +41,7 @@ class Runs(NamedTuple):
     @classmethod
     def of(cls, counts: BucketCounts) -> Runs:
         """Return the runs of a column that was counted."""
+        # Runs, not edges: a million empty buckets cost no more than one.
         below, lengths = counts.runs_up()
         return cls(below, lengths, np.cumsum(lengths), counts.records)
 
@@ -55,19 +57,21 @@ class Runs(NamedTuple):
 
         Both have shape (r,); there is at least one edge.
         """
+        # The whole grid, as most searches ask for it: nothing has to be cut.
         if first <= 0 and last >= int(self.ends[-1]):
             return self.below, self.lengths
         start = int(np.searchsorted(self.ends, first, side="right"))
         stop = int(np.searchsorted(self.ends, last, side="left")) + 1
+        # The runs that reach into the part, the first and the last one cut to it.
         cuts = np.empty(stop - start + 1, dtype=np.int64)
         cuts[0], cuts[1:-1], cuts[-1] = first, self.ends[start : stop - 1], last
         return self.below[start:stop], cuts[1:] - cuts[:-1]
 
 
-def _steps(counted: Ints, weight: int, drop: int, records: int) -> Steps:
+def _lattice_steps(counted: Ints, weight: int, drop: int, records: int) -> Steps:
     """Return weight counted - drop records, exactly: in Python's integers where 64 bits might not do."""
     # A limit on answers would move those of neighbors apart, as only some of them would reach it.
-    exact: Steps = counted if weight * records <= _MOST else counted.astype(object)
+    exact: Steps = counted if weight * records <= _MOST_LATTICE_STEPS else counted.astype(object)
     return weight * exact - drop * records
 
 
@@ -109,10 +113,13 @@ class RankSearch:
 
         Both have shape (r,).
         """
+        # Records outside of the part are taken off: only those between `low` and `high` are counted.
         below, lengths = runs.between(self.first, self.last)
         if self.upward:
-            return _steps(below - runs.at(self.low), self.weight, self.drop, runs.records), lengths
-        return _steps(runs.at(self.high) - below[::-1], self.weight, self.drop, runs.records), lengths[::-1]
+            return _lattice_steps(below - runs.at(self.low), self.weight, self.drop, runs.records), lengths
+        return _lattice_steps(
+            runs.at(self.high) - below[::-1], self.weight, self.drop, runs.records
+        ), lengths[::-1]
 
     def edge(self, found: int | None) -> int:
         """Return the edge of a test, counted from 0.
@@ -144,7 +151,7 @@ class RankSearch:
         if tests > self.last - self.first:
             return 0.0, max(0.0, over)
         # A bound over all tests together: test k fails with a probability of at most 6 wrong / (pi k)^2.
-        short = (_BASEL + 2 * math.log(tests) - math.log(wrong)) / (
+        short = (_LOG_BASEL_SUM + 2 * math.log(tests) - math.log(wrong)) / (
             float(self.scan.noise.rate) * self.weight
         ) - shift
         return max(0.0, short), max(0.0, over)
@@ -182,7 +189,11 @@ class RankFlip:
         """
         ends = np.concatenate([[0], runs.below, [runs.records]])
         # Cutting off each distance alone moves none of them by more than it moved.
-        u = np.clip(_steps(ends, self.weight, self.drop, runs.records), -_MOST, _MOST).astype(np.int64)
+        u = np.clip(
+            _lattice_steps(ends, self.weight, self.drop, runs.records),
+            -_MOST_LATTICE_STEPS,
+            _MOST_LATTICE_STEPS,
+        ).astype(np.int64)
         depths, lengths = np.empty(u.size * 2 - 3, dtype=np.int64), np.ones(u.size * 2 - 3, dtype=np.int64)
         # The buckets before each run of edges, and the last one.
         depths[::2] = np.maximum(np.maximum(u[:-1], -u[1:]), 0)
@@ -195,6 +206,7 @@ class RankFlip:
 
     def find(self, runs: Runs, entropy: Entropy) -> int:
         """Return the bucket that is chosen, with fresh noise."""
+        # The law does not depend on how equal depths are grouped (docs/proofs/samplers.md, "First head").
         depths, lengths = self.lattice(runs)
         return first_head(depths, lengths, self.rate, entropy)
 
