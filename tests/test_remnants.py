@@ -73,6 +73,7 @@ KINDS = {
     ),
     "sum, bounded": lambda s, p: s.sum("amount", bounds=(0, 10**8), progress=p, **COLUMN),
     "mean": lambda s, p: s.mean("amount", progress=p, **COLUMN),
+    "variance": lambda s, p: s.variance("amount", progress=p, **COLUMN),
     "randomize": lambda s, p: s.randomize("told", lower=0, upper=4096, epsilon=0.1, progress=p),
     "randomize, write": lambda s, p: s.randomize(
         "told", lower=0, upper=4096, epsilon=0.1, progress=p, write=lambda block: None

@@ -210,7 +210,7 @@ def test_charges_come_before_rows_and_refusals_are_free(frame, tmp_path):
         with pytest.raises(error, match=words):
             call()
     unbounded = sd.Session(frame, unit=sd.PrivacyUnit("u"))
-    for kind in ("quantile", "sum", "mean"):
+    for kind in ("quantile", "sum", "mean", "variance"):
         with pytest.raises(sd.UnboundedContribution, match="max-rows"):
             ask(unbounded, kind)
     assert ledger.remaining == 3

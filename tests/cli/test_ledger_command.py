@@ -209,6 +209,7 @@ SEEDED = {
     "quantile": ("--column", "x", "--q", "0.5", "--cap", 9, "--user", "u", "--max-rows", 1),
     "sum": ("--column", "x", "--cap", 9, "--user", "u", "--max-rows", 1),
     "mean": ("--column", "x", "--cap", 9, "--user", "u", "--max-rows", 1),
+    "variance": ("--column", "x", "--cap", 9, "--user", "u", "--max-rows", 1),
     "randomize": ("--column", "x", "--lower", 0, "--upper", 9, "--user", "u", "--max-rows", 1),
     "select": ("--score", "x", "--sensitivity", 1),
 }

@@ -1,4 +1,4 @@
-"""`sordino quantile`, `sum` and `mean`: what they print, and that bad numbers of one unit change neither shape nor words."""
+"""`sordino quantile`, `sum`, `mean` and `variance`: what they print, and that bad numbers of one unit change neither shape nor words."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ def commands(path):
             "csv",
         ),
         "mean of rows": ("mean", path, *shared, "--row-is-unit"),
+        "variance": ("variance", path, *shared, *unit),
+        "variance by": ("variance", path, *shared, *unit, *by, "--format", "csv"),
     }
 
 
@@ -82,6 +84,11 @@ def test_what_is_printed(sordino, tmp_path):
     assert "Each group was released with epsilon 0.5." in told["sum by"].out
     assert told["mean"].out.startswith("mean,low,high,")
     assert told["mean of rows"].json["rows"][0]["mean"] == pytest.approx(43, abs=12)
+    [spread] = told["variance"].json["rows"]
+    assert spread["standard_deviation"] == pytest.approx(spread["variance"] ** 0.5)
+    assert spread["low"] <= spread["variance"] <= spread["high"]
+    head = "item,variance,low,high,standard_error,standard_deviation,clip_low,clip_high,capped,"
+    assert told["variance by"].out.startswith(head)
 
 
 MISSING = [b"u99,a,not-a-number", b"u99,a,nan", b"u99,a"]

@@ -15,7 +15,7 @@ import click
 from soak.command_words import DOMAINS, ODD_TEXTS, RIGHT, TABLES, words_of
 
 WEIGHTS = {
-    "top": 9, "above": 12, "count": 6, "histogram": 7, "quantile": 9, "sum": 7, "mean": 6, "randomize": 12, "select": 14,
+    "top": 9, "above": 12, "count": 6, "histogram": 7, "quantile": 9, "sum": 7, "mean": 4, "variance": 4, "randomize": 12, "select": 14,
     "plan": 5, "ledger": 12, "audit": 1,
 }  # fmt: skip
 STREAMS = {"above", "randomize"}
@@ -224,6 +224,7 @@ RECIPES = {
     ("quantile",): _quantile,
     ("sum",): _sum,
     ("mean",): _sum,
+    ("variance",): _sum,
     ("randomize",): _randomize,
     ("select",): _select,
     ("plan", "accuracy"): _accuracy,

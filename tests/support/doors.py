@@ -64,6 +64,10 @@ def _clipped_mean() -> Any:
     return sd.ClippedMean(**COLUMN)
 
 
+def _clipped_variance() -> Any:
+    return sd.ClippedVariance(**COLUMN)
+
+
 def _figure(plant: Any, entropy: Any) -> Any:
     total = BoundedTotal(kind="sum", epsilon=1, adjacency="add-remove", lower=0, cap=100, bounds=(0, 10**9))
     return total.release(Figure(Total(int(plant), 3), None), entropy=entropy)
@@ -121,6 +125,10 @@ DOORS: dict[str, Door] = {
         int(plant), _clip(_clipped_sum(), sd.SYSTEM), entropy=entropy
     ),
     "ClippedSum.release": _release(_clipped_sum),
+    "ClippedVariance.finish": lambda plant, entropy: _clipped_variance().finish(
+        (3, 0, int(plant), int(plant)), _clip(_clipped_variance(), sd.SYSTEM), entropy=entropy
+    ),
+    "ClippedVariance.release": _release(_clipped_variance),
     "CompositeMechanism.release": _one(lambda: sd.CompositeMechanism(lower=0, upper=10**12, epsilon=1)),
     "CompositeMechanism.reports": lambda plant, entropy: sd.CompositeMechanism(
         lower=0, upper=10**12, epsilon=1
