@@ -18,7 +18,7 @@ from sordino.data import PrivacyUnit
 from sordino.data.questions.bucket_query import bucket_queries
 from sordino.data.questions.numbers import number_kind
 from sordino.data.questions.step_query import step_query
-from sordino.data.sources.number_words import EMBEDDED
+from sordino.data.sources.dialect import EMBEDDED
 from sordino.errors import (
     DataSourceError,
     InvalidParameter,
@@ -177,7 +177,7 @@ def test_an_edge_that_the_logarithm_misses_by_a_lot_is_still_found(monkeypatch, 
     assert all(one.sql != other.sql for one, other in zip(right, wrong, strict=True))
     for queries in (wrong, wrong[1:]):
         monkeypatch.setattr(
-            "sordino.data.questions.totals.EMBEDDED",
+            "sordino.data.sources.source.ReaderBackend.dialect",
             replace(EMBEDDED, buckets=lambda *_, queries=queries: queries),
         )
         assert asked(pl.DataFrame({"x": values}, strict=False), grid).run() == (

@@ -11,7 +11,7 @@ import pytest
 from sordino.data import StepRange
 from sordino.data.questions.bucket_query import bucket_queries
 from sordino.data.questions.numbers import number_kind
-from sordino.data.sources.number_words import EMBEDDED
+from sordino.data.sources.dialect import EMBEDDED
 from sordino.estimators import BucketCounts, BucketGrid
 from support.number_states import asked
 
@@ -80,7 +80,9 @@ def test_the_twin_that_believes_what_is_proposed_below_the_first_edge_is_convict
             for query in bucket_queries(kind, grid)
         )
 
-    monkeypatch.setattr("sordino.data.questions.totals.EMBEDDED", replace(EMBEDDED, buckets=believed))
+    monkeypatch.setattr(
+        "sordino.data.sources.source.ReaderBackend.dialect", replace(EMBEDDED, buckets=believed)
+    )
     grid = grid_of(*FEW[0])
     assert wrong(grid, grid.edges[:1]) != []
     assert max(moved(grid, [float(np.nextafter(grid.edges[2], -np.inf)), *grid.edges[1:4].tolist()])) > 1000

@@ -19,8 +19,8 @@ from fuzz.values import FLOATS, WHOLE, is_beyond
 from sordino.data.questions import predicate as predicate_module
 from sordino.data.questions import step_query
 from sordino.data.questions import totals as totals_module
+from sordino.data.sources import dialect, frames, tables
 from sordino.data.sources import engine as engine_module
-from sordino.data.sources import frames, number_words, tables
 from sordino.data.sources import open as open_module
 from sordino.data.sources import source as source_module
 from sordino.data.sources.engine import literal, quoted
@@ -79,7 +79,7 @@ def _number(index: int, kind: Any) -> str:
 
 
 def _keep_nan() -> None:
-    _put(totals_module, "EMBEDDED", replace(number_words.EMBEDDED, number=_number))
+    _put(source_module.ReaderBackend, "dialect", replace(dialect.EMBEDDED, number=_number))
 
 
 def _bounded(

@@ -74,7 +74,7 @@ def agrees(source, values, grid):
     with question.source.backend.scan(question.indices) as scan:  # one engine for all clips
         for clip in STEPS:
             narrow = clip.high - clip.low < 1 << 32
-            answer = scan.ask(question.words.steps(question.kind, [clip], question.rows(0), False, narrow))
+            answer = scan.ask(question.dialect.steps(question.kind, [clip], question.rows(0), False, narrow))
             total, known = int(answer["total"][0]), int(answer["known"][0])
             assert known == sum(value is not None and value == value for value in values)
             expected = clipped_steps(listed, clip.low, clip.high, clip.step, missing=clip.low)

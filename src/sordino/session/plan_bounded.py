@@ -137,7 +137,7 @@ def _check_records(source: Source, unit: PrivacyUnit, rows: Rows) -> None:
         "units are those of a column, who have any number of rows": unit.column is not None,
         "a predicate drops rows": rows.where is not None,
         "rows are grouped": rows.by is not None,
-        "lines of a CSV file are dropped if they do not parse (write it as Parquet)": source.kind == "csv",
+        "lines of a CSV file are dropped if they do not parse (write it as Parquet)": source.drops,
         "a view, a relation or a lazy frame may drop rows (name a table, or write the rows to Parquet)": (
             source.computed
         ),

@@ -63,7 +63,7 @@ def size_is_public(unit: PrivacyUnit, rows: Rows, source: Source) -> bool:
     They do if nothing filters, groups or computes them, and no rule of the format drops any.
     """
     # Lines of CSV that do not parse are dropped, and so may be rows of a view: how many is private.
-    whole = rows.where is None and rows.by is None and source.kind != "csv" and not source.computed
+    whole = rows.where is None and rows.by is None and not source.drops and not source.computed
     return whole and unit.column is None and unit.adjacency == "replace-one"
 
 

@@ -16,7 +16,7 @@ from sordino.data.questions.sensitivity import Kind, each_answer, together
 from sordino.data.questions.unit import PrivacyUnit
 from sordino.data.sources.engine import Progress, Scan, after_charge, literal
 from sordino.data.sources.source import Source
-from sordino.data.sources.words import Words, words_of
+from sordino.data.sources.words import Words
 from sordino.errors import InvalidParameter, UnknownDomain
 from sordino.sensitivity import Sensitivity
 
@@ -223,7 +223,7 @@ def prepare_counts(
         columns["unit"] = source.label_index(unit.column, "PrivacyUnit.column")
     predicate = None if where is None else source.predicate(where)
     indices = set(columns.values()) | (predicate.indices if predicate is not None else frozenset())
-    words = words_of(source.kind)
+    words = source.backend.dialect.words
     kinds = list(source.columns.values())
     kept = (
         ", ".join(f"{words.label(index, kinds[index])} AS {name}" for name, index in columns.items()) or "1"
@@ -287,11 +287,11 @@ def _rehearse_counts(question: CountQuestion) -> None:
     labels = None
     if question.kind == "items" and (question.domain is None or question.domain.numbered is None):
         read = question.domain is None or question.domain.kind == "assumed public"
-        # A server may keep texts in an encoding that lacks some characters, and then refuses labels with
-        # them. So each character is sent once now, and a failure comes before the charge.
+        # An engine that lacks some characters refuses labels with them. So each character is sent once now,
+        # and a failure comes before the charge.
         sent = (
             set().union(*question.domain.labels)
-            if question.source.kind == "postgres" and question.domain and not read
+            if question.domain and not read and not question.source.backend.dialect.every_character
             else ()
         )
         labels = ("".join(sorted(sent)),)

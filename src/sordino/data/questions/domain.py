@@ -343,7 +343,7 @@ def labels_of_query(query: str, source: Source) -> list[str | None]:
         If it fails, or does not list one column of texts, whole numbers, dates or truth values.
     """
     # Such a source may read any file, so no query can be shown to stay away from it.
-    if source.kind in {"relation", "lazy frame"}:
+    if not source.files_known:
         raise UnsafePredicate(
             f"A domain query must not see the source, and which files a {source.kind} reads cannot be known. "
             "Write the labels to a file and use Domain.from_file, or open the source by its path."

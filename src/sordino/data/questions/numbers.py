@@ -14,10 +14,6 @@ from decimal import MAX_EMAX, MAX_PREC, Context, Decimal
 from fractions import Fraction
 from typing import final
 
-from sordino.constraints import shown
-from sordino.data.sources.source import Source
-from sordino.errors import InvalidParameter
-
 # Without UHUGEINT, which is beyond the type in which sums are added up.
 _WHOLE_NUMBER_TYPE = re.compile(r"(U?)(TINY|SMALL|BIG)?INT(?:EGER)?|()(HUGE)INT")
 _DECIMAL_TYPE = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
@@ -107,23 +103,3 @@ def number_kind(declared: str, *, text: bool, inferred: bool = False) -> NumberK
         most = 10 ** int(decimal[1]) - 1
         return NumberKind(f"DECIMAL({decimal[1]},{decimal[2]})", False, int(decimal[2]), -most, most)
     return None
-
-
-def number_column(source: Source, column: str, role: str) -> tuple[int, NumberKind]:
-    """Return where a column of numbers stands, and what it may hold.
-
-    Raises
-    ------
-    InvalidParameter
-        If there is no such column or its declared type is not numeric.
-    """
-    index = source.index(column, role)
-    declared = list(source.columns.values())[index]
-    # Texts are numbers where a column has no better type: in CSV, and where pandas made texts of numbers.
-    kind = number_kind(declared, text=source.inferred or source.kind == "csv", inferred=source.inferred)
-    if kind is None:
-        raise InvalidParameter(
-            f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type "
-            f"{shown(declared)[1:-1]}. Convert the column at its source."
-        )
-    return index, kind

@@ -18,10 +18,9 @@ from sordino.data.csv.lines import first_line
 from sordino.data.csv.reader import CsvReader, header_names
 from sordino.data.csv.record_lines import Fields, UnitRows, Values, fields_of, record_blocks
 from sordino.data.questions.domain import Domain
-from sordino.data.questions.numbers import number_column
 from sordino.data.questions.unit import PrivacyUnit
+from sordino.data.sources.dialect import EMBEDDED
 from sordino.data.sources.engine import Engine, Progress, after_charge, scanning
-from sordino.data.sources.number_words import EMBEDDED
 from sordino.data.sources.source import ReaderBackend, Source
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution
 
@@ -110,9 +109,7 @@ class RecordQuestion:
 def _find_ordered_reader(source: Source) -> Any:
     """Return the reader of a source whose rows have an order of their own; None if they have none."""
     # Relations and servers promise no order of rows (docs/proofs/reports.md).
-    if source.kind == "relation" or not isinstance(source.backend, ReaderBackend):
-        return None
-    return source.backend.reader
+    return source.backend.reader if source.ordered and isinstance(source.backend, ReaderBackend) else None
 
 
 def _read_record_files(
@@ -173,7 +170,7 @@ def prepare_records(source: Source, unit: PrivacyUnit, *, column: str) -> Record
             "randomize needs a source whose rows have an order: files or a "
             f"frame; got a {source.kind} source. Write it to a file first."
         )
-    place, kind = number_column(source, column, "column")
+    place, kind = source.number_column(column, "column")
     owner = None if unit.column is None else source.label_index(unit.column, "PrivacyUnit.column")
     # Which records are of one unit is public, and numbers are private: one column cannot be both.
     if owner == place:

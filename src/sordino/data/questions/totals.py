@@ -15,12 +15,11 @@ from typing import Any, final
 from sordino.constraints import COUNT, shown
 from sordino.data.questions.counts import SALT
 from sordino.data.questions.domain import Domain
-from sordino.data.questions.numbers import NumberKind, number_column
+from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import DIGITS, SquareTotal, StepRange, Total
 from sordino.data.questions.unit import PrivacyUnit
+from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Progress, Scan, after_charge, literal
-from sordino.data.sources.number_words import EMBEDDED, NumberWords
-from sordino.data.sources.postgres import POSTGRES
 from sordino.data.sources.source import Source
 from sordino.data.sources.words import Words
 from sordino.errors import DataSourceError, InvalidParameter, UnboundedContribution, UnknownDomain
@@ -56,7 +55,7 @@ class NumberQuestion:
     groups_per_unit: int
     kind: NumberKind = field(repr=False)
     indices: tuple[int, ...] = field(repr=False)
-    words: NumberWords = field(repr=False)
+    dialect: Dialect = field(repr=False)
     rows: Callable[[int], str] = field(repr=False)
 
     @property
@@ -139,7 +138,7 @@ class NumberQuestion:
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
             # A later query is asked only if the one before found that it put a number into a wrong bucket.
-            for query in self.words.buckets(self.kind, self.grid):
+            for query in self.dialect.buckets(self.kind, self.grid):
                 # Cuts and labels travel as one list of texts: the cuts first, then the labels of the groups.
                 sql = query.over(self.rows(len(query.cuts)), grouped=self.domain is not None)
                 counts = query.counted(scan.ask(sql, [*query.cuts, *self._sent]), self.grid, groups)
@@ -153,7 +152,7 @@ class NumberQuestion:
         grouped = self.domain is not None
         with self.source.backend.scan(self.indices) as scan:
             announce(scan)
-            sql = self.words.steps(self.kind, ranges, self.rows(0), grouped, squares)
+            sql = self.dialect.steps(self.kind, ranges, self.rows(0), grouped, squares)
             answer = scan.ask(sql, self._sent if grouped else None)
         # Groups without rows are not in the answer: their total is 0, and they are released like all others.
         found = [SquareTotal(0, 0, 0)] * len(ranges)
@@ -234,7 +233,7 @@ def prepare_numbers(
     if not isinstance(grid, BucketGrid):
         raise InvalidParameter(f"grid must be a BucketGrid; got {shown(grid)}.")
     # All checks see declared types and parameters: no row has been read.
-    index, kind = number_column(source, column, "column")
+    index, kind = source.number_column(column, "column")
     if (kind.scale or 0) > DIGITS:
         raise InvalidParameter(
             f"column must have at most {DIGITS} digits after the point; got {column!r} with {kind.scale}."
@@ -256,12 +255,12 @@ def prepare_numbers(
         columns["item"] = source.label_index(by, "by")
     predicate = None if where is None else source.predicate(where)
     indices = {index, *columns.values()} | (predicate.indices if predicate is not None else frozenset())
-    words = POSTGRES if source.kind == "postgres" else EMBEDDED
+    dialect = source.backend.dialect
     kinds = list(source.columns.values())
     taken = ", ".join(
         [
-            f"{words.number(index, kind)} AS x",
-            *(f"{words.words.label(place, kinds[place])} AS {name}" for name, place in columns.items()),
+            f"{dialect.number(index, kind)} AS x",
+            *(f"{dialect.words.label(place, kinds[place])} AS {name}" for name, place in columns.items()),
         ]
     )
     # `total` is true or false for every row, and never fails: a row decides about itself alone.
@@ -281,7 +280,7 @@ def prepare_numbers(
             groups=groups,
             grouped=by is not None,
             salt=salt,
-            words=words.words,
+            words=dialect.words,
             floats=kind.scale is None,
         )
 
@@ -294,7 +293,7 @@ def prepare_numbers(
         groups_per_unit=groups or 1,
         kind=kind,
         indices=tuple(sorted(indices)),
-        words=words,
+        dialect=dialect,
         rows=rows,
     )
     _rehearse_numbers(question, squares=squares)
@@ -309,11 +308,11 @@ def _rehearse_numbers(question: NumberQuestion, *, squares: bool) -> None:
     ends = StepRange(low=-1, high=1, step=Fraction(1))
     asked: list[tuple[str, Sequence[str] | None]] = [
         (query.over(question.rows(len(query.cuts)), grouped=grouped), [*query.cuts, *question.groups])
-        for query in question.words.buckets(question.kind, question.grid)
+        for query in question.dialect.buckets(question.kind, question.grid)
     ]
     asked.append(
         (
-            question.words.steps(question.kind, [ends], question.rows(0), grouped, squares),
+            question.dialect.steps(question.kind, [ends], question.rows(0), grouped, squares),
             ["group"] if grouped else None,
         )
     )

@@ -76,7 +76,16 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     identity = None if name is None else f"name:{name}"
     if isinstance(source, duckdb.DuckDBPyRelation):
         relation, columns = open_relation(source)
-        return Source("relation", identity, columns, (), ReaderBackend(relation), computed=True)
+        return Source(
+            "relation",
+            identity,
+            columns,
+            (),
+            ReaderBackend(relation),
+            computed=True,
+            ordered=False,
+            files_known=False,
+        )
     # Imported here, because narwhals is needed for tables in memory only.
     from sordino.data.sources.frames import open_frame  # noqa: PLC0415
 
@@ -84,7 +93,14 @@ def open_source(source: Any, *, csv: CsvFormat | None = None, name: str | None =
     reader, columns = open_frame(source)
     kind = "lazy frame" if reader.lazy else "frame"
     return Source(
-        kind, identity, columns, (), ReaderBackend(reader), computed=reader.lazy, inferred=reader.inferred
+        kind,
+        identity,
+        columns,
+        (),
+        ReaderBackend(reader),
+        computed=reader.lazy,
+        inferred=reader.inferred,
+        files_known=not reader.lazy,
     )
 
 
@@ -111,7 +127,14 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         # The server says which table it is, because an address has many spellings (docs/decisions/0016).
         server, columns, identity = open_postgres(path)
         return Source(
-            "postgres", identity, columns, (), server, computed=server.computed, legible=server.legible
+            "postgres",
+            identity,
+            columns,
+            (),
+            server,
+            computed=server.computed,
+            ordered=False,
+            legible=server.legible,
         )
     if "://" in path:
         raise UnsupportedBackend(
@@ -127,7 +150,7 @@ def _open_path(path: Any, form: CsvFormat) -> Source:
         return Source("parquet", path, columns, tuple(files), ReaderBackend(parquet))
     if kinds <= CSV:
         lines, columns = open_csv(files, form)
-        return Source("csv", path, columns, tuple(files), ReaderBackend(lines))
+        return Source("csv", path, columns, tuple(files), ReaderBackend(lines), texts=True, drops=True)
     raise UnsupportedBackend(
         f"All files of a source must end in {', '.join(sorted(CSV))} (uncompressed CSV) or all in "
         f"{', '.join(sorted(PARQUET))}; got {', '.join(repr(kind) for kind in sorted(kinds))}."

@@ -21,8 +21,8 @@ from sordino.address import ServerTable
 from sordino.data.questions.bucket_query import BucketQuery
 from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import StepRange, added_up
+from sordino.data.sources.dialect import Dialect
 from sordino.data.sources.engine import Answer, Scan, quoted
-from sordino.data.sources.number_words import NumberWords
 from sordino.data.sources.source import UNUSABLE, Asked
 from sordino.data.sources.words import SERVER
 from sordino.errors import DataSourceError
@@ -114,6 +114,11 @@ class PostgresBackend:
     enumerated: frozenset[str] = frozenset()  # columns of types that list their values
     computed: bool = False  # a view, or a table that shows each user other rows
     legible: bool = True
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL of the server."""
+        return POSTGRES
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Ask the server; the transaction is over when the scan is."""
@@ -356,9 +361,13 @@ def _write_server_totals(
     return added_up(steps_of, ranges, rows, grouped, squares=squares, text="text", wide="numeric")
 
 
-POSTGRES = NumberWords(
+POSTGRES = Dialect(
     words=SERVER,
     number=_write_server_number,
     buckets=_write_server_buckets,
     steps=_write_server_totals,
+    # A server fails on values that predicates pass over.
+    predicates=False,
+    # A database may keep texts in an encoding that lacks some characters.
+    every_character=False,
 )

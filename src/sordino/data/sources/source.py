@@ -10,12 +10,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, final
+from typing import ClassVar, Protocol, final
 
 import duckdb
 
 from sordino.constraints import shown, text
+from sordino.data.questions.numbers import NumberKind, number_kind
 from sordino.data.questions.predicate import Predicate, parse
+from sordino.data.sources.dialect import EMBEDDED, Dialect
 from sordino.data.sources.engine import Engine, Reader, Scan, engine, rehearsed, scanning
 from sordino.errors import DataSourceError, InvalidParameter
 
@@ -49,7 +51,11 @@ _TYPES_BEYOND_TRY = re.compile(r"\b(?:BIGNUM|GEOMETRY|VARIANT)\b")
 
 
 class Backend(Protocol):
-    """How the rows of one kind of source are read."""
+    """How the rows of one kind of source are read, and what its engine is asked in."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL of the engine."""
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source after the charge; its columns are named c<index>."""
@@ -65,6 +71,7 @@ class ReaderBackend:
 
     # A fresh engine for each scan: nothing that one reading leaves behind can meet another one.
     reader: Reader
+    dialect: ClassVar[Dialect] = EMBEDDED
 
     def scan(self, indices: Sequence[int]) -> AbstractContextManager[Scan]:
         """Open the source in a fresh engine."""
@@ -105,6 +112,15 @@ class Source:
     inferred : bool
         Whether types may have been found out from values, as pandas does. Then no question is refused for a
         type that one more value could have brought about.
+    texts : bool
+        Whether all columns are texts, as in CSV files. Then texts that are written as numbers are numbers.
+    drops : bool
+        Whether rows are dropped by a rule of the format, as lines of CSV files are that do not parse. Then
+        neighbors need not have equally many rows.
+    ordered : bool
+        Whether rows have an order of their own.
+    files_known : bool
+        Whether `files` are all that it reads.
     legible : bool
         Whether every text that a row can hold is one in Unicode, and so can be released as a label.
     """
@@ -116,6 +132,10 @@ class Source:
     backend: Backend = field(repr=False)
     computed: bool = False
     inferred: bool = False
+    texts: bool = False
+    drops: bool = False
+    ordered: bool = True
+    files_known: bool = True
     legible: bool = True
 
     def __post_init__(self) -> None:
@@ -167,6 +187,25 @@ class Source:
             )
         return index
 
+    def number_column(self, column: str, role: str) -> tuple[int, NumberKind]:
+        """Return where a column of numbers stands, and what it may hold.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no such column or its declared type is not numeric.
+        """
+        index = self.index(column, role)
+        declared = list(self.columns.values())[index]
+        # Texts are numbers where a column has no better type: in CSV, and where pandas made texts of numbers.
+        kind = number_kind(declared, text=self.inferred or self.texts, inferred=self.inferred)
+        if kind is None:
+            raise InvalidParameter(
+                f"{role} must be a column of whole numbers, decimals or floats; got {column!r} of type "
+                f"{shown(declared)[1:-1]}. Convert the column at its source."
+            )
+        return index, kind
+
     def predicate(self, where: str, role: str = "where") -> Predicate:
         """Parse a row predicate and check it against the declared types, without a row.
 
@@ -180,7 +219,7 @@ class Source:
         # All that is refused here is public: the predicate, the kind of source and the declared types.
         if not isinstance(where, str):
             raise InvalidParameter(f"{role} must be a text; got {shown(where)}.")
-        if self.kind == "postgres":
+        if not self.backend.dialect.predicates:
             raise InvalidParameter(
                 f"{role} must not be given for a PostgreSQL source, whose server would fail on values that "
                 f"predicates pass over; got {shown(where)}. Name a view that keeps these rows."

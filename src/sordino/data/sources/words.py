@@ -115,8 +115,3 @@ SERVER = Words(
         " THEN CAST({0} AS numeric) END END"
     ),
 )
-
-
-def words_of(kind: str) -> Words:
-    """Return the words of the engine that reads a kind of source."""
-    return SERVER if kind == "postgres" else EMBEDDED

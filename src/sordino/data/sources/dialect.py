@@ -1,4 +1,4 @@
-"""How an engine is asked about numbers: how its SQL reads a number, counts in buckets and adds up steps."""
+"""What an engine has its own SQL for: texts, hashes, and how it reads, counts and adds up numbers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sordino.estimators import BucketGrid
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class NumberWords:
-    """What questions about numbers are made of.
+class Dialect:
+    """The SQL of one engine, and what may be asked of it.
 
     Parameters
     ----------
@@ -31,12 +31,18 @@ class NumberWords:
     steps : callable
         From a kind, ranges, rows, whether they are grouped, and whether squares are wanted, to the query that
         adds up steps.
+    predicates : bool
+        Whether it takes predicates: whether it evaluates each row by itself, and fails on none.
+    every_character : bool
+        Whether it takes every text of Unicode.
     """
 
     words: Words
     number: Callable[[int, NumberKind], str]
     buckets: Callable[[NumberKind, BucketGrid], tuple[BucketQuery, ...]]
     steps: Callable[[NumberKind, Sequence[StepRange], str, bool, bool], str]
+    predicates: bool = True
+    every_character: bool = True
 
 
 def _write_embedded_number(index: int, kind: NumberKind) -> str:
@@ -59,7 +65,7 @@ def _write_embedded_number(index: int, kind: NumberKind) -> str:
     return EMBEDDED_WORDS.number.format(value)
 
 
-EMBEDDED = NumberWords(
+EMBEDDED = Dialect(
     words=EMBEDDED_WORDS,
     number=_write_embedded_number,
     buckets=bucket_queries,
