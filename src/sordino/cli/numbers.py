@@ -106,6 +106,12 @@ def _column_options(lower: str, growth: str) -> Callable[[Any], Any]:
 _COLUMN = click.option("--column", metavar="COL", required=True, help="Column of numbers.")
 
 
+def _figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the options of every figure but quantiles, and `more` behind those of the column."""
+    column = _column_options("0", "1.05")
+    return stacked(SOURCE, _COLUMN, EPSILON, column, *more, unit_options, csv_options, release_options)
+
+
 @click.command()
 @SOURCE
 @_COLUMN
@@ -132,14 +138,7 @@ def quantile(source: str, **options: Any) -> None:
 
 
 @click.command("sum")
-@SOURCE
-@_COLUMN
-@EPSILON
-@_column_options("0", "1.05")
-@BOUNDED
-@unit_options
-@csv_options
-@release_options
+@_figure_options(BOUNDED)
 def total(source: str, **options: Any) -> None:
     """Release the sum of a column of numbers.
 
@@ -150,13 +149,7 @@ def total(source: str, **options: Any) -> None:
 
 
 @click.command()
-@SOURCE
-@_COLUMN
-@EPSILON
-@_column_options("0", "1.05")
-@unit_options
-@csv_options
-@release_options
+@_figure_options()
 def variance(source: str, **options: Any) -> None:
     """Release the variance and the standard deviation of a column of numbers.
 
@@ -166,14 +159,7 @@ def variance(source: str, **options: Any) -> None:
 
 
 @click.command()
-@SOURCE
-@_COLUMN
-@EPSILON
-@_column_options("0", "1.05")
-@BOUNDED
-@unit_options
-@csv_options
-@release_options
+@_figure_options(BOUNDED)
 def mean(source: str, **options: Any) -> None:
     """Release the mean of a column of numbers.
 

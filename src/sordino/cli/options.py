@@ -104,7 +104,7 @@ ADJACENCY = click.option(
     type=click.Choice(["add-remove", "replace-one"]),
     default="add-remove",
     show_default=True,
-    help="Which data sets are neighbours.",
+    help="Which data sets are neighbors.",
 )
 
 unit_options = stacked(

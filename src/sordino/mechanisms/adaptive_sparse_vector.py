@@ -34,7 +34,15 @@ from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.grid import fit_rate
-from sordino.mechanisms.base import DOMAIN, EACH_ANSWER, EACH_ANSWER_MEANS, Mechanism, Rules, one_of_the_laws
+from sordino.mechanisms.base import (
+    DOMAIN,
+    DOMAIN_MEANS,
+    EACH_ANSWER,
+    EACH_ANSWER_MEANS,
+    Mechanism,
+    Rules,
+    one_of_the_laws,
+)
 from sordino.mechanisms.crossings.branches import (
     BRANCHES,
     LAWS,
@@ -150,14 +158,7 @@ class AdaptiveSparseVector(Mechanism):
         "How far answers keep from the threshold, at least 0; 0 if not given.",
         default=None,
     )
-    domain_size: int | None = parameter(
-        DOMAIN,
-        (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
-            "positions."
-        ),
-        default=None,
-    )
+    domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     step: Fraction = derived(
         "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a "
         "step of your own that is about 2^31 scales of the noise of the last branch."

@@ -146,6 +146,9 @@ DOMAIN = _DomainSizeCheck()
 ANY_STATEMENT = _StatementCheck("Sensitivity", each=False)
 EACH_ANSWER = _StatementCheck("Sensitivity", each=True)
 EACH_ANSWER_MEANS = 'A statement about each answer (norm "each"), such as `COUNTING`.'
+DOMAIN_MEANS = (
+    "Public number of items. If given, `release` takes only the answers that are not 0, with their positions."
+)
 STEP_MEANS = (
     "Width of the grid, in the unit of the answers. Answers beyond 2^52 steps are clamped: without a step of "
     "your own that is about 2^31 noise scales."

@@ -37,6 +37,7 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, largest
 from sordino.mechanisms.base import (
     DOMAIN,
+    DOMAIN_MEANS,
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
     STEP_MEANS,
@@ -106,14 +107,7 @@ class HybridSparseVector(Mechanism):
         ),
         default="variance",
     )
-    domain_size: int | None = parameter(
-        DOMAIN,
-        (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
-            "positions."
-        ),
-        default=None,
-    )
+    domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     step: Fraction = derived(STEP_MEANS)
     threshold_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")
     positive_epsilon: Fraction = derived("What the threshold and each selected item cost, exactly.")

@@ -36,6 +36,7 @@ from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, step_
 from sordino.mechanisms import noisy_top_k
 from sordino.mechanisms.base import (
     DOMAIN,
+    DOMAIN_MEANS,
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
     STEP_MEANS,
@@ -92,14 +93,7 @@ class HybridTopK(Mechanism):
     noise: Converted[Literal["exponential", "laplace"] | Noise, Noise] = parameter(
         one_of_the_laws(*LAWS), "One-sided noise (smaller, the default) or two-sided.", default="exponential"
     )
-    domain_size: int | None = parameter(
-        DOMAIN,
-        (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
-            "positions."
-        ),
-        default=None,
-    )
+    domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     step: Fraction = derived(STEP_MEANS)
     cost: Pure = derived(
         "What a release spends at most, exactly; at most epsilon. `HybridTop.cost` is what it did spend."

@@ -26,6 +26,7 @@ from sordino.errors import InvalidParameter
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, from_steps, largest, step_for
 from sordino.mechanisms.base import (
     DOMAIN,
+    DOMAIN_MEANS,
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
     STEP_MEANS,
@@ -81,14 +82,7 @@ class NoisyTopK(Mechanism):
         ),
         default="exponential",
     )
-    domain_size: int | None = parameter(
-        DOMAIN,
-        (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
-            "positions. Not for Gumbel noise."
-        ),
-        default=None,
-    )
+    domain_size: int | None = parameter(DOMAIN, f"{DOMAIN_MEANS} Not for Gumbel noise.", default=None)
     step: Fraction = derived(STEP_MEANS)
     cost: Cost = derived(
         "What a release spends: k times the spread times the rate, exactly; at most epsilon."

@@ -35,6 +35,7 @@ from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
 from sordino.mechanisms.base import (
     DOMAIN,
+    DOMAIN_MEANS,
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
     STEP_MEANS,
@@ -132,14 +133,7 @@ class SparseVector(Mechanism):
         ),
         default=False,
     )
-    domain_size: int | None = parameter(
-        DOMAIN,
-        (
-            "Public number of items. If given, `release` takes only the answers that are not 0, with their "
-            "positions."
-        ),
-        default=None,
-    )
+    domain_size: int | None = parameter(DOMAIN, DOMAIN_MEANS, default=None)
     step: Fraction = derived(STEP_MEANS)
     threshold_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
     positive_epsilon: Fraction = derived("What each threshold and each positive costs, exactly.")
