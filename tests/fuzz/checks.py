@@ -262,6 +262,9 @@ class _Run:
             if buckets > times * most or abs(known) > most or abs(steps) > most * widest:
                 claimed = f"at most {most} rows of {ends.low} to {ends.high} steps"
                 yield Finding("sensitivity of numbers", f"{how}: {_shown(moved)}, {claimed}")
+            square = most * (ends.high - ends.low) ** 2
+            if abs(moved.get(("squares", group), 0)) > square:
+                yield Finding("sensitivity of squares", f"{how}: {_shown(moved)}, at most {square}")
 
     def _adds_up(self, name: str, whole: Outcome, parts: list[tuple[int, Outcome]]) -> Iterator[Finding]:
         if any(part.answers is None for _, part in parts):

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from fuzz.predicates import COMPARISONS, Tree
-from fuzz.questions import Answers, Question, make_domain, make_grid, step_ranges
+from fuzz.questions import Answers, Question, has_squares, make_domain, make_grid, step_ranges
 from fuzz.tables import Row, Table
 from fuzz.values import WHOLE, exact_number, is_missing, text_of
 
@@ -159,6 +159,12 @@ def _add_numbers(found: Expected, table: Table, question: Question, rows: list[R
             ("steps", group), least if chosen else min(0, least), most_steps if chosen else max(0, most_steps)
         )
         found.add(("known", group), max(0, most - missing) if chosen else 0, min(known, most))
+        if has_squares(question):
+            squares = sorted(
+                0 if number is None else (_steps(number, ends) - ends.low) ** 2 for number in numbers
+            )
+            smallest, largest = sum(squares[:most]), sum(squares[len(squares) - most :])
+            found.add(("squares", group), smallest if chosen else 0, largest)
     if not chosen:  # which groups count is decided by a hash: only their ends are known
         found.unsummed.add("bucket")
 

@@ -169,7 +169,13 @@ def prepare(source: Any, question: Question) -> Any:
         by=question.by,
         domain=domain,
         groups_per_unit=question.groups_per_unit,
+        squares=has_squares(question),
     )
+
+
+def has_squares(question: Question) -> bool:
+    """Tell whether squares are asked for, too: where every clip is as narrow as those of a variance are."""
+    return question.kind == "totals" and all(high - low < 1 << 32 for low, high, _ in question.ranges or [])
 
 
 def _answered(run: Callable[[], Answers], asked: Any) -> Outcome:
@@ -202,8 +208,11 @@ def _answers(asked: Any, question: Question) -> Answers:
             key = ("record", repr(number))
             found[key] = found.get(key, 0) + 1
     elif question.kind == "totals":
-        for label, total in zip(groups, asked.totals(step_ranges(question)), strict=True):
+        squares = has_squares(question)
+        totals = (asked.square_totals if squares else asked.totals)(step_ranges(question))
+        for label, total in zip(groups, totals, strict=True):
             found |= {("steps", label): int(total.steps), ("known", label): int(total.known)}
+            found |= {("squares", label): int(total.squares)} if squares else {}
     else:
         counts = asked.run()
         if question.kind != "items":
