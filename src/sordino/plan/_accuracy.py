@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import singledispatch
 from typing import Any, final
 
 from sordino.constraints import DOMAIN_SIZE, FINITE, NOT_NEGATIVE, Constraint, Number, exact, shown
@@ -226,24 +225,7 @@ class Asked:
     says: str
 
 
-@singledispatch
-def asked(mechanism: Any, answers: int) -> Asked:  # noqa: ARG001 - registered functions use it
-    """Return what is asked of a mechanism with so many answers.
-
-    Raises
-    ------
-    InvalidParameter
-        If nothing is proved for the mechanism, or it does not take so many answers.
-    """
-    raise InvalidParameter(
-        "plan.accuracy.mechanism must be a SparseVector, AdaptiveSparseVector, GaussianSparseVector, "
-        "GumbelSparseVector, HybridTopK, HybridSparseVector, ExponentialMechanism, PermuteAndFlip or "
-        f"NoisyTopK; got {shown(mechanism)}."
-    )
-
-
-@asked.register
-def _(mechanism: SparseVector, answers: int) -> Asked:
+def _ask_sparse_vector(mechanism: SparseVector, answers: int) -> Asked:
     c, [cut] = mechanism.positives, cuts_of(mechanism, mechanism.threshold)
     # With a new threshold after each positive the stages are independent. Otherwise all of them meet one
     # threshold.
@@ -258,8 +240,7 @@ def _(mechanism: SparseVector, answers: int) -> Asked:
     return _search_task(mechanism, 1 / mechanism.noise.rate, c, _describe_turns(answers, c), failure)
 
 
-@asked.register
-def _(mechanism: AdaptiveSparseVector, answers: int) -> Asked:
+def _ask_adaptive_sparse_vector(mechanism: AdaptiveSparseVector, answers: int) -> Asked:
     c, cuts = mechanism.at_least, cuts_of(mechanism, mechanism.threshold)
     branches = list(zip(mechanism.branch_noise, (cut.steps for cut in cuts), strict=True))
 
@@ -278,8 +259,7 @@ def _(mechanism: AdaptiveSparseVector, answers: int) -> Asked:
     )
 
 
-@asked.register
-def _(mechanism: GaussianSparseVector, answers: int) -> Asked:
+def _ask_gaussian_sparse_vector(mechanism: GaussianSparseVector, answers: int) -> Asked:
     c, cut, most = mechanism.positives, mechanism.cut().steps, mechanism.questions
     if most is not None and (answers + 1) * c > most:
         raise InvalidParameter(
@@ -296,8 +276,7 @@ def _(mechanism: GaussianSparseVector, answers: int) -> Asked:
     return _search_task(mechanism, scale, c, _describe_turns(answers, c), failure)
 
 
-@asked.register
-def _(mechanism: GumbelSparseVector, answers: int) -> Asked:
+def _ask_gumbel_sparse_vector(mechanism: GumbelSparseVector, answers: int) -> Asked:
     c, rate, cut = mechanism.positives, mechanism.noise.rate, mechanism.cut().steps
 
     def failure(low: int, high: int) -> float:
@@ -306,13 +285,11 @@ def _(mechanism: GumbelSparseVector, answers: int) -> Asked:
     return _search_task(mechanism, 1 / rate, c, _describe_turns(answers, c), failure)
 
 
-@asked.register
-def _(mechanism: HybridTopK, answers: int) -> Asked:
+def _ask_hybrid_top_k(mechanism: HybridTopK, answers: int) -> Asked:
     return _hybrid_task(mechanism, mechanism.noise, mechanism.noise, answers)
 
 
-@asked.register
-def _(mechanism: HybridSparseVector, answers: int) -> Asked:
+def _ask_hybrid_sparse_vector(mechanism: HybridSparseVector, answers: int) -> Asked:
     return _hybrid_task(mechanism, mechanism.noise, mechanism.threshold_noise, answers)
 
 
@@ -377,8 +354,7 @@ def _selection_task(step: Fraction, rate: Fraction, failure: Callable[[int], flo
     )
 
 
-@asked.register
-def _(mechanism: ExponentialMechanism, answers: int) -> Asked:
+def _ask_exponential_mechanism(mechanism: ExponentialMechanism, answers: int) -> Asked:
     rate = mechanism.rate
     return _selection_task(
         mechanism.step,
@@ -388,8 +364,7 @@ def _(mechanism: ExponentialMechanism, answers: int) -> Asked:
     )
 
 
-@asked.register
-def _(mechanism: PermuteAndFlip, answers: int) -> Asked:
+def _ask_permute_and_flip(mechanism: PermuteAndFlip, answers: int) -> Asked:
     rate = mechanism.noise.rate
     return _selection_task(
         mechanism.step,
@@ -399,8 +374,7 @@ def _(mechanism: PermuteAndFlip, answers: int) -> Asked:
     )
 
 
-@asked.register
-def _(mechanism: NoisyTopK, answers: int) -> Asked:
+def _ask_noisy_top_k(mechanism: NoisyTopK, answers: int) -> Asked:
     k, law = mechanism.k, mechanism.noise
     if answers < k or mechanism.domain_size not in {None, answers}:
         needed = (
@@ -514,3 +488,35 @@ def gumbel_failure(run: int, positives: int, low: int, high: int, rate: Fraction
     if positives > 1 and rightly:
         rightly = down.next_minus(down.exp(down.multiply(positives, down.next_minus(down.ln(rightly)))))
     return up.subtract(1, max(rightly, Decimal(0)))
+
+
+_ASKED_OF: dict[type, Callable[[Any, int], Asked]] = {
+    SparseVector: _ask_sparse_vector,
+    AdaptiveSparseVector: _ask_adaptive_sparse_vector,
+    GaussianSparseVector: _ask_gaussian_sparse_vector,
+    GumbelSparseVector: _ask_gumbel_sparse_vector,
+    HybridTopK: _ask_hybrid_top_k,
+    HybridSparseVector: _ask_hybrid_sparse_vector,
+    ExponentialMechanism: _ask_exponential_mechanism,
+    PermuteAndFlip: _ask_permute_and_flip,
+    NoisyTopK: _ask_noisy_top_k,
+}
+"""For each mechanism what is asked of it."""
+
+
+def asked(mechanism: Any, answers: int) -> Asked:
+    """Return what is asked of a mechanism with so many answers.
+
+    Raises
+    ------
+    InvalidParameter
+        If nothing is proved for the mechanism, or it does not take so many answers.
+    """
+    ask = _ASKED_OF.get(type(mechanism))
+    if ask is None:
+        raise InvalidParameter(
+            "plan.accuracy.mechanism must be a SparseVector, AdaptiveSparseVector, GaussianSparseVector, "
+            "GumbelSparseVector, HybridTopK, HybridSparseVector, ExponentialMechanism, PermuteAndFlip or "
+            f"NoisyTopK; got {shown(mechanism)}."
+        )
+    return ask(mechanism, answers)

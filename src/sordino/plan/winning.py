@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -102,23 +101,7 @@ def normal(n: int, entropy: Seeded) -> Floats:
     return found
 
 
-@singledispatch
-def winning(mechanism: Any, design: Design) -> float:  # noqa: ARG001 - registered functions use it
-    """Return the probability that the best is selected, on average over the rows.
-
-    Raises
-    ------
-    InvalidParameter
-        If the mechanism is none that is compared.
-    """
-    raise InvalidParameter(
-        "plan.choose_selector compares RandomizedResponse, PermuteAndFlip, StepSelection, "
-        f"SmoothStepSelection and SmoothSelection; got {shown(mechanism)}."
-    )
-
-
-@winning.register
-def _(mechanism: RandomizedResponse, design: Design) -> float:
+def _win_by_randomized_response(mechanism: RandomizedResponse, design: Design) -> float:
     m = design.scores.shape[1]
     # How often the largest score is the best: always, unless another statistic says which one is the best.
     hits = float((design.scores.argmax(axis=1) == design.best).mean())
@@ -128,15 +111,13 @@ def _(mechanism: RandomizedResponse, design: Design) -> float:
     return hits * truthful + (0.0 if m == 1 else (1 - hits) * (1 - truthful) / (m - 1))
 
 
-@winning.register
-def _(mechanism: PermuteAndFlip, design: Design) -> float:
+def _win_by_permute_and_flip(mechanism: PermuteAndFlip, design: Design) -> float:
     # Permute-and-flip selects as a noisy maximum with exponential noise does.
     mean = float(mechanism.step / mechanism.noise.rate)  # exponential noise, as steps are far finer than it
     return _average_success(design, lambda _: mean, _TAIL_PLACES, _TAIL_WEIGHTS, _log1mexp)
 
 
-@winning.register
-def _(mechanism: StepSelection, design: Design) -> float:
+def _win_by_step_selection(mechanism: StepSelection, design: Design) -> float:
     rate, window = float(mechanism.noise.rate), float(mechanism.window * mechanism.step)
     levels, weights = _list_noise_levels(rate)
     return _average_success(
@@ -144,8 +125,7 @@ def _(mechanism: StepSelection, design: Design) -> float:
     )
 
 
-@winning.register
-def _(mechanism: SmoothStepSelection, design: Design) -> float:
+def _win_by_smooth_step_selection(mechanism: SmoothStepSelection, design: Design) -> float:
     rate = float(mechanism.rate)
     levels, weights = _list_noise_levels(rate)
     if levels[-1] > _MOST_NOISE_LEVELS:
@@ -160,8 +140,7 @@ def _(mechanism: SmoothStepSelection, design: Design) -> float:
     )
 
 
-@winning.register
-def _(mechanism: SmoothSelection, design: Design) -> float:
+def _win_by_smooth_selection(mechanism: SmoothSelection, design: Design) -> float:
     design = design.some()
     z = np.exp(_LOG_GRID)
     more, less = mechanism.noise.sf(z), mechanism.noise.cdf(z)
@@ -248,3 +227,30 @@ def _list_depths(design: Design, row: int, scale: float) -> tuple[Floats, Floats
     )
     bins = np.flatnonzero(counts)
     return first + (bins + 0.5) / _BINS_PER_SCALE, counts[bins].astype(np.float64)
+
+
+_WINNING: dict[type, Callable[[Any, Design], float]] = {
+    RandomizedResponse: _win_by_randomized_response,
+    PermuteAndFlip: _win_by_permute_and_flip,
+    StepSelection: _win_by_step_selection,
+    SmoothStepSelection: _win_by_smooth_step_selection,
+    SmoothSelection: _win_by_smooth_selection,
+}
+"""For each mechanism how likely it selects the best."""
+
+
+def winning(mechanism: Any, design: Design) -> float:
+    """Return the probability that the best is selected, on average over the rows.
+
+    Raises
+    ------
+    InvalidParameter
+        If the mechanism is none that is compared.
+    """
+    chance = _WINNING.get(type(mechanism))
+    if chance is None:
+        raise InvalidParameter(
+            "plan.choose_selector compares RandomizedResponse, PermuteAndFlip, StepSelection, "
+            f"SmoothStepSelection and SmoothSelection; got {shown(mechanism)}."
+        )
+    return chance(mechanism, design)
