@@ -150,6 +150,7 @@ def test_the_top_above_a_threshold(top):
     none = top("--format", "table", threshold=10**6)
     assert none.code == 0
     assert "the threshold ended the list" in none.out
+    assert none.out.splitlines()[0] == table.splitlines()[0], "names of columns, also above no row"
     assert top(threshold=10**6).json["rows"] == []
 
 

@@ -80,8 +80,6 @@ def csv_line(values: Iterable[Any]) -> str:
 
 
 def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, counts: bool) -> str:
-    if not rows:
-        return ""
     # Imported here, because JSON and CSV do not need it.
     from rich.console import Console
     from rich.table import Table
