@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sordino import BucketCounts, ClippedMean, ClippedSum, Seeded
+from sordino import BucketCounts, ClippedMean, ClippedSum, ClippedVariance, Seeded
 from sordino.errors import InvalidParameter
 
 TINY = {
@@ -18,7 +18,7 @@ TINY = {
 }  # noise of many rows has steps that are not too small
 
 
-@pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean])
+@pytest.mark.parametrize("estimator", [ClippedSum, ClippedMean, ClippedVariance])
 @pytest.mark.parametrize(
     ("adjacency", "change"),
     [
@@ -52,3 +52,33 @@ def test_what_is_accepted_is_released_wherever_the_search_ends(estimator, cap, l
         many = (clip.high << 63,) if estimator is ClippedSum else (clip.high << 63, 1 << 63)
         found = m.finish(*many, clip, entropy=Seeded(1))
         assert all(map(math.isfinite, (found.value, found.standard_error, *found.interval)))
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    ("cap", "fits"), [(1e-120, True), (1e150, True), (1e-150, False), (1e151, False), (1e200, False)]
+)
+@pytest.mark.parametrize("lower", [0, None])
+def test_squares_that_are_no_floats_are_refused_when_the_variance_is_made(adjacency, cap, fits, lower):
+    """Otherwise the clip that is found, after the charge, would decide whether the release fails."""
+    options = {
+        "epsilon": 1e-6,
+        "adjacency": adjacency,
+        "cap": cap,
+        "lower": lower,
+        "growth": 10,
+        "unit": cap * 1e-15,
+    }
+    if not fits:
+        with pytest.raises(InvalidParameter, match="unit of the values"):
+            ClippedVariance(**options)
+        return
+    m = ClippedVariance(**options)
+    searches = len(m.search.runs(BucketCounts.empty(m.grid)))
+    values = np.array([cap, -cap, cap * 1e-14, 0.0, math.nan, math.inf, -math.inf, 5e-324, cap * 3] * 4)
+    for tests in [(1,) * searches, (None,) * searches, (3, 5)[:searches]]:
+        clip = m.search.clip(tests, simulated=True)
+        for records in (values, []):
+            found = m.finish(m.moments(records, clip), clip, entropy=Seeded(1))
+            assert all(map(math.isfinite, (found.value, found.standard_deviation, *found.interval)))
+            assert all(map(math.isfinite, found.true_interval(within_cap=True)))

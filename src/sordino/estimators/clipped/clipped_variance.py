@@ -16,6 +16,7 @@ from typing import Any, final
 from sordino.claims import Claim
 from sordino.constraints import SHARE, TRUTH, Number
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy, renew
+from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clip import Clip
 from sordino.estimators.clipped.clipped_column import MISS_PROBABILITY, SizedColumn
 from sordino.estimators.clipped.clipped_steps import Moments, clipped_moments
@@ -26,6 +27,7 @@ from sordino.releases import Release
 from sordino.remnants import no_remnants
 
 Pair = tuple[int, int]
+_WIDEST_CLIP = Fraction(1 << 500)
 _LARGEST_VARIANCE = Fraction(1, 4)
 """No variance is larger, in units of the squared width of the clip: half of the records lie at either end."""
 
@@ -115,14 +117,15 @@ class VarianceValue(Release):
             return least, math.inf
         search = self.found.mechanism
         # Half of the records at either end is as far as they can be apart.
-        largest = float((search.cap - search.lower) / 2) ** 2
+        largest = float(((search.cap - search.lower) / 2) ** 2)
         records = self.totals.least_records(wrong / 3)
         if not records:
             return min(least, largest), largest
         # A deviation is a norm: that of the records is at most that of the clipped ones plus that of what
-        # clipping took off, whose mean square is at most this.
-        squares = _bound_squares_beyond(self.found, wrong / 3) / float(records)
-        most = (math.sqrt(high) + half + math.sqrt(squares)) ** 2
+        # clipping took off, whose mean square is at most this. (Each lies within the range: never more than
+        # its square.)
+        square = min(_bound_squares_beyond(self.found, wrong / 3) / records, (search.cap - search.lower) ** 2)
+        most = (math.sqrt(high) + half + math.sqrt(float(square))) ** 2
         return min(least, largest), min(most, largest)
 
 
@@ -236,7 +239,15 @@ class ClippedVariance(SizedColumn):
 
     def noise_for(self, clip: Clip) -> TotalNoise:
         """Return the noise of the totals for this clip, which are counted in squares of its steps."""
-        square = (clip.high - clip.low) ** 2
+        width = clip.high - clip.low
+        # The narrowest and the widest clip are tried when the parameters are given. So no clip that is found
+        # later is refused here, and no square of one is beyond what floats hold.
+        if not 1 / _WIDEST_CLIP <= width * clip.step <= _WIDEST_CLIP:
+            raise InvalidParameter(
+                "ClippedVariance needs clips from 2^-500 to 2^500 wide, whose squares are floats; for this "
+                "cap and unit they would be narrower or wider. Change the unit of the values."
+            )
+        square = width**2
         return TotalNoise(
             epsilon=self.total_epsilon,
             # Rounded up: 16/3 of it, where one record takes the place of another.
@@ -403,13 +414,13 @@ def _scale_ends(ends: Ends, clip: Clip) -> tuple[float, float]:
     return float(ends[0] * square), float(ends[1] * square)
 
 
-def _bound_squares_beyond(clip: Clip, wrong: Fraction) -> float:
+def _bound_squares_beyond(clip: Clip, wrong: Fraction) -> Fraction:
     """Return how much the squares of what clipping took off may add up to, if the cap holds."""
-    search = clip.mechanism
-    counts = counts_beyond(clip, wrong)
-    down = counts[0] * max(Fraction(0), clip.low * clip.step - search.lower) ** 2
-    up = counts[-1] * max(Fraction(0), search.cap - clip.high * clip.step) ** 2
-    return float(down + up)
+    search, counts = clip.mechanism, counts_beyond(clip, wrong)
+    down = max(Fraction(0), clip.low * clip.step - search.lower)
+    up = max(Fraction(0), search.cap - clip.high * clip.step)
+    total: Fraction = counts[0] * down**2 + counts[-1] * up**2
+    return total
 
 
 CLAIMS = (
