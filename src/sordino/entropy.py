@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sordino.constraints import WHOLE, shown
 from sordino.errors import InvalidParameter
+from sordino.process import Process
 
 Words = NDArray[np.uint64]
 _Keystream = Callable[[memoryview, memoryview], int]
@@ -95,7 +96,7 @@ class _WordStream:
         self.pool = _NO_WORDS
         self.position = 0
         self.size = _FIRST_WORDS
-        self.process = os.getpid()
+        self.process = Process()
         self.lock = threading.RLock()
         self.busy = False
 
@@ -184,7 +185,7 @@ class System:
         """Return `n` fresh words, shape (n,), dtype uint64."""
         n = WHOLE("entropy.words.n", n)
         stream = self._stream
-        if stream.process != os.getpid():
+        if not stream.process.is_here():
             stream = self._forget()
         words = stream.words(n)
         # If a signal handler has forked meanwhile, this is the child, and the parent has the same words.
@@ -197,7 +198,7 @@ class System:
         """
         stream = self._stream
         # A fork starts anew at its first draw, and its copy of the lock may be held for ever.
-        if stream.process == os.getpid():
+        if stream.process.is_here():
             stream.renew()
 
     def _forget(self) -> _WordStream:

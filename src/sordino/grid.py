@@ -140,12 +140,24 @@ def fit_rate(
     # Down: a smaller rate is more noise, which keeps the budget.
     fitted = Fraction(math.floor(ideal * denominator), denominator)
     if fitted < KEPT * ideal:
-        raise InvalidParameter(
-            f"{owner} must ask for noise with a rate of at least {1000 / denominator:.2g} a step; "
-            f"got {float(ideal):.3g}. "
-            + ("Raise epsilon (rho) or give a larger step." if stepped else "Raise epsilon.")
-        )
+        advice = "Raise epsilon (rho) or give a larger step." if stepped else "Raise epsilon."
+        raise InvalidParameter(_TOO_SMALL_RATE.format(owner, 1000 / denominator, float(ideal), advice))
     return fitted
+
+
+_TOO_SMALL_RATE = "{} must ask for noise with a rate of at least {:.2g} a step; got {:.3g}. {}"
+
+
+def check_rates_from(least: Fraction, owner: str) -> None:
+    """Raise `InvalidParameter` unless `fit_rate` keeps every rate from `least` on, up to the largest.
+
+    A smaller rate may be kept as well, if it is a multiple of 2^-40. So that one rate is kept says nothing of
+    a larger one.
+    """
+    # Rounding down takes less than 2^-40 away: less than a thousandth of a rate from here on.
+    if least * RATE_DENOMINATOR < 1000:
+        smallest = 1000 / RATE_DENOMINATOR
+        raise InvalidParameter(_TOO_SMALL_RATE.format(owner, smallest, float(least), "Raise epsilon."))
 
 
 def to_steps(answers: Any, step: Fraction, owner: str) -> NDArray[np.int64]:
@@ -215,16 +227,18 @@ def _to_answer_array(answers: Any, owner: str) -> NDArray[Any]:
     None of their values raises, and none changes how another one is converted.
     """
     array: NDArray[Any] | None = None
-    if isinstance(answers, np.ma.MaskedArray):
+    # Its type is asked, and not the object itself: what that says of its class may raise.
+    kind = type(answers)
+    if issubclass(kind, np.ma.MaskedArray):
         # Whatever stands under a mask is missing.
         array = np.ma.filled(answers.astype(object), None)
-    elif isinstance(answers, list | tuple | range):
-        array = _list_to_array(list(answers))
+    elif issubclass(kind, list | tuple | range):
+        array = list_to_array(list(answers))
     elif _is_single(answers):
         array = np.empty((), dtype=object)
         array[()] = answers
-    elif hasattr(answers, "__array__"):
-        array = _column_to_array(answers)
+    elif _is_column(answers):
+        array = column_to_array(answers)
     if array is None or array.dtype.kind not in "buifO" or array.ndim > 1 or array.size == 0:
         raise InvalidParameter(
             f"{owner}.release needs a number or a one-dimensional array of at least one number; "
@@ -233,7 +247,7 @@ def _to_answer_array(answers: Any, owner: str) -> NDArray[Any]:
     return array
 
 
-def _column_to_array(answers: Any) -> NDArray[Any]:
+def column_to_array(answers: Any) -> NDArray[Any]:
     """Return a column of pandas, Polars or Arrow as an array.
 
     Whole numbers stay whole where one is missing: NumPy would make floats of all of them.
@@ -250,7 +264,15 @@ def _column_to_array(answers: Any) -> NDArray[Any]:
     listed = next(
         (getattr(answers, way) for way in ("to_pylist", "to_list", "tolist") if hasattr(answers, way)), None
     )
-    return np.asarray(answers) if listed is None else _list_to_array(listed())
+    return np.asarray(answers) if listed is None else list_to_array(listed())
+
+
+def _is_column(answers: Any) -> bool:
+    """Return whether the answers can be made an array."""
+    try:
+        return hasattr(answers, "__array__")
+    except Exception:  # noqa: BLE001 - its own methods raise
+        return False
 
 
 def _is_single(answers: Any) -> bool:
@@ -258,14 +280,20 @@ def _is_single(answers: Any) -> bool:
     times = np.datetime64 | np.timedelta64  # one of them is a whole number for NumPy
     # By their names: pandas is not imported for that.
     missing = answers is None or type(answers).__name__ in {"NAType", "NaTType"}
-    return missing or isinstance(answers, numbers.Real | Decimal | times)
+    try:
+        return missing or issubclass(type(answers), numbers.Real | Decimal | times)
+    except Exception:  # noqa: BLE001 - an answer that raises when it is asked what it is, is a single one
+        return True
 
 
-def _list_to_array(values: list[Any]) -> NDArray[Any]:
+def list_to_array(values: list[Any]) -> NDArray[Any]:
     """Return a list as an array of one type if all its values have exactly that type, else as objects."""
-    kinds = set(map(type, values))
-    if kinds == {float} or (kinds == {int} and all(-(1 << 63) <= value < 1 << 63 for value in values)):
-        return np.array(values, dtype=np.float64 if kinds == {float} else np.int64)
+    # Types are told apart by `id`: the type of a private value may have a hash of its own, which raises.
+    kinds = set(map(id, map(type, values)))
+    if kinds == {id(float)}:
+        return np.array(values, dtype=np.float64)
+    if kinds == {id(int)} and all(-(1 << 63) <= value < 1 << 63 for value in values):
+        return np.array(values, dtype=np.int64)
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         array[i] = value

@@ -12,8 +12,7 @@ import mpmath
 import pytest
 
 from sordino import InvalidParameter
-from sordino.accounting import _compare as comparing
-from sordino.accounting import compare, pld, to_dp_events
+from sordino.accounting import _compare as comparing, compare, pld, to_dp_events
 from sordino.accounting._pld import SLACK
 from sordino.cost import ZCDP, Approximate, BoundedRange, Pure, Range, compose, repeat
 

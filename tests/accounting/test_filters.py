@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sordino import COUNTING, BudgetExceeded, GaussianMechanism, InvalidParameter, LaplaceMechanism, NoisyTopK
 from sordino.accounting import ApproximateFilter, PureFilter, RDPFilter, ZCDPFilter
@@ -330,3 +329,26 @@ def test_many_orders_and_many_parts_are_quick():
     start = time.process_time()
     budget.spend(whole)
     assert time.process_time() - start < 1
+
+
+def test_a_signal_handler_in_the_middle_of_an_addition_waits_for_nobody(monkeypatch):
+    """It would wait for the lock of its own thread for ever. It is refused, and nothing is charged for it."""
+    budget, cost, refused = PureFilter(epsilon=1), Pure(epsilon=Fraction(1, 4)), []
+    meter = budget._meter
+    add = type(meter)._add
+
+    def interrupted(self, amounts):
+        try:
+            budget.spend(cost)
+        except BudgetExceeded as error:
+            refused.append(str(error))
+        assert budget.spent is not None
+        return add(self, amounts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(meter), "_add", interrupted)
+        budget.spend(cost)
+    assert len(refused) == 1
+    assert "in a signal handler" in refused[0]
+    budget.spend(cost)
+    assert meter.left() == {"epsilon": Fraction(1, 2)}

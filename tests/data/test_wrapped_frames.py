@@ -144,3 +144,26 @@ def test_predicates_take_no_type_on_whose_values_the_engine_fails(tmp_path):
         assert items(source, ["a", "b"]) == [1, 1]
         asked = prepare_counts(open_source(source), ROW, kind="rows", where="x = 'a'")
         assert asked.run().values.tolist() == [1]
+
+
+# ---- frames that hand narwhals another frame ----------------------------------------------------------------------------
+
+
+class Shell:
+    """Any object may hand narwhals a frame."""
+
+    def __init__(self, frame):
+        self._frame = nw.from_native(frame)._compliant_frame
+
+    def __narwhals_dataframe__(self):
+        return self._frame
+
+
+@pytest.mark.parametrize(
+    "make", [Shell, lambda frame: nw.from_native(frame)._compliant_frame], ids=["shell", "inner"]
+)
+@pytest.mark.parametrize("more", [[], [7], [None], [b"x"], [float("nan")]], ids=repr)
+def test_what_hands_over_a_pandas_frame_is_a_pandas_frame(make, more):
+    frame = pd.DataFrame({"x": pd.Series(["a"] * 500 + more, dtype=object)})
+    assert items(make(frame), ["a", "x"]) == items(frame, ["a", "x"]) == [500, 0]
+    assert open_source(make(frame)).inferred

@@ -7,8 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ledger.fakes import REAL, Mechanism, Result, make, spent
 from sordino.cost import ZCDP, Pure, repeat
@@ -260,3 +259,13 @@ def test_what_fits_by_now_is_not_refused(ledger):
     assert ledger._pages.refuse(5 * 10**8, **words) is None
     with pytest.raises(BudgetExceeded, match=r"needs epsilon 0\.500000001 but 0\.5 remains"):
         ledger._pages.refuse(5 * 10**8 + 1, **words)
+
+
+def test_a_tiny_delta_is_not_rounded_up():
+    """Floats below 2^-1022 have few digits: a delta there would be taken for one that is larger by a third."""
+    for delta in (Fraction(3, 10**324), Fraction(1, 1 << 1023), 5e-324):
+        with pytest.raises(InvalidParameter, match=r"Budget\.delta must be at least 2\^-1022"):
+            Budget(epsilon=1, delta=delta, meter="zcdp")
+    for delta in (Fraction(1, 1 << 1022), Fraction(1, 3 * 10**300), Fraction(2, 3)):
+        limit = Budget(epsilon=1, delta=delta, meter="zcdp").limit
+        assert ZCDP(rho=limit).epsilon(delta) <= 1 < ZCDP(rho=limit + Fraction(1, 10**9)).epsilon(delta)

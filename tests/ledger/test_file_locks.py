@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from sordino.cost import Pure
 from sordino.errors import LedgerConflict, LedgerError
 from sordino.ledger import Ledger
 from sordino.ledger.store import sqlite
+from support.interrupts import interrupted
 
 TINY = Fraction(1, 10**6)
 
@@ -210,3 +212,51 @@ def test_a_step_whose_connection_is_closed_under_it_closes_no_file_of_others(tmp
     assert os.read(opened[0], 1) == b"", "it is still open"
     os.close(opened[0])
     assert spent(ledger) == 0
+
+
+# ---- interrupts -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_path_that_an_interrupt_left_busy_is_free_again(tmp_path):
+    """Between any two lines: also right before the path is marked as free."""
+    path = str(tmp_path / "ledger.db")
+    ledger = make(path, epsilon=1)
+    left = 0
+    for at in count(1):
+
+        def use():
+            with sqlite._take_turn(path):
+                pass
+
+        error = interrupted(use, at)
+        left += path in sqlite._busy_paths
+        assert ledger.remaining == 1
+        assert not sqlite._busy_paths
+        if error is None:
+            break
+    assert left, "the test has struck nowhere that matters"
+
+
+@pytest.mark.parametrize("step", ["reserve", "draw", "settle"])
+def test_an_interrupt_inside_of_a_hash_is_what_it_was(tmp_path, monkeypatch, step):
+    """SQLite makes an error of its own of what its functions raise."""
+    ledger = make(tmp_path / "ledger.db", epsilon=1)
+
+    def strikes(covered):
+        raise KeyboardInterrupt
+
+    def charge():
+        with monkeypatch.context() as patch:
+            if step == "reserve":
+                patch.setattr(sqlite, "chained", strikes)
+            with ledger.reserve(Pure(epsilon=Fraction(1, 2))) as charge:
+                if step == "draw":
+                    patch.setattr(sqlite, "chained", strikes)
+                charge.draw(Pure(epsilon=Fraction(1, 4)))
+                if step == "settle":
+                    patch.setattr(sqlite, "chained", strikes)
+
+    with pytest.raises(KeyboardInterrupt):
+        charge()
+    assert ledger.remaining == (1 if step == "reserve" else Fraction(1, 2))
+    assert not sqlite._interrupts

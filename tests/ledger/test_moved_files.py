@@ -22,8 +22,7 @@ from ledger.operations import prepare
 from sordino.cost import Pure
 from sordino.errors import LedgerError
 from sordino.ledger import Ledger
-from sordino.ledger.store import journal as journals
-from sordino.ledger.store import sqlite
+from sordino.ledger.store import journal as journals, sqlite
 
 WHOLE, TINY = Fraction(1, 4), Fraction(1, 10**6)
 PAGE = 4096

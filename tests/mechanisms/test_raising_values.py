@@ -83,3 +83,50 @@ def test_an_element_of_a_list_is_its_number_or_missing(made, kind):
     mechanism = LISTS[made]()
     found, wanted = (mechanism.release([1, 2, one], entropy=sd.Seeded(3)).to_dict() for one in (value, plain))
     assert json.dumps(found) == json.dumps(wanted)
+
+
+class _Unhashable(type):
+    """A type that cannot be put into a set."""
+
+    def __eq__(cls, other):
+        return cls is other
+
+    __hash__ = None
+
+
+class _RaisingHash(type):
+    def __hash__(cls):
+        raise RuntimeError(SECRET)
+
+
+class _Silent:
+    """A value that raises whatever it is asked for."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(SECRET)
+
+
+@pytest.mark.parametrize("kind", [_Unhashable, _RaisingHash], ids=lambda kind: kind.__name__)
+def test_a_value_whose_type_has_no_hash_is_the_number_behind_it(kind):
+    strange = kind("Strange", (float,), {})(5.5)
+    for make in (
+        lambda: sd.NoisyTopK(k=1, epsilon=1, sensitivity=sd.COUNTING),
+        lambda: sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING.over(3)),
+        lambda: sd.ClippedSum(epsilon=1, cap=100, adjacency="add-remove"),
+    ):
+        seen = [make().release([3, value, 7], entropy=sd.Seeded(1)).to_dict() for value in (strange, 5.5)]
+        assert seen[0] == seen[1]
+    with sd.SparseVector(threshold=1, positives=1, epsilon=1, sensitivity=sd.COUNTING).open(
+        entropy=sd.Seeded(1)
+    ) as stream:
+        assert SECRET not in repr(stream.ask(strange))
+
+
+@pytest.mark.parametrize("name", ["silent", "liar"])
+def test_a_single_answer_that_raises_says_nothing(name):
+    answer = {"silent": _Silent, "liar": Liar}[name]()
+    mechanism = sd.LaplaceMechanism(epsilon=1, sensitivity=sd.COUNTING)
+    try:
+        mechanism.release(answer, entropy=sd.Seeded(1))
+    except sd.InvalidParameter as error:
+        assert SECRET not in str(error)

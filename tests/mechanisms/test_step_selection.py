@@ -15,8 +15,7 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import sordino as sd
 from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SmoothStepSelection, StepSelection
@@ -438,3 +437,19 @@ def test_a_scale_pays_for_a_bound_that_is_too_small_by_a_share(bound):
         <= Fraction(scale, 1 << 24) - 2
         < steps * (1 + Fraction(1, 1 << 39))
     )
+
+
+def test_what_is_kept_in_memory_does_not_follow_from_the_noise():
+    """A list of atoms as long as the largest level that was drawn would tell of the losers' noise."""
+    from sordino.mechanisms.smooth import step_atoms
+
+    ratio, kept = Fraction(1 << 48, (1 << 48) - 3), []
+    for level in (0, 1, 3, 700, step_atoms._KEPT_ATOMS, 3 * step_atoms._KEPT_ATOMS):
+        step_atoms._kept_atoms.cache_clear()
+        found = heights(ratio)([level])
+        assert found == [heights(ratio)(range(level + 1))[level]]
+        info = step_atoms._kept_atoms.cache_info()
+        kept.append(info.currsize)
+    assert set(kept) <= {0, 1}
+    assert len(step_atoms._kept_atoms(int(ratio * (1 << 48)))) == step_atoms._KEPT_ATOMS
+    assert not hasattr(step_atoms._first_atoms, "cache_info")

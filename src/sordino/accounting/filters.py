@@ -10,11 +10,10 @@ What is not claimed: docs/explanation/what-a-filter-may-promise.md.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
-from threading import Lock
+from threading import RLock
 from typing import Any, NoReturn, final
 
 from sordino.accounting.parts import approximate_sums, cost_of, exact_rdp, parts_of
@@ -24,6 +23,7 @@ from sordino.cost.conversion import checked_delta
 from sordino.cost.digits import digits
 from sordino.cost.rdp import ORDER
 from sordino.errors import BudgetExceeded, InvalidParameter
+from sordino.process import Process
 
 
 @final
@@ -386,15 +386,17 @@ class Meter:
     def __init__(self, **limits: Fraction) -> None:
         self.limits = limits
         self._spent = dict.fromkeys(limits, Fraction(0))
-        self._lock = Lock()
+        # Reentrant, so that a signal handler in the middle of an addition does not wait for itself.
+        self._lock = RLock()
+        self._busy = False
         # A fork copies the sums; each of the two would go on from there.
-        self._process = os.getpid()
+        self._process = Process()
 
     @property
     def spent(self) -> dict[str, Fraction]:
         """The sums so far; in a copy of the process those at the fork."""
         # The lock may have been held when the process was copied.
-        if self._process != os.getpid():
+        if not self._process.is_here():
             return dict(self._spent)
         with self._lock:
             return dict(self._spent)
@@ -415,20 +417,32 @@ class Meter:
         """Add all amounts, or none and raise `BudgetExceeded` if one does not fit."""
         self._stay()
         with self._lock:
-            # All units are looked at before any is charged, so that a refusal charges nothing.
-            for unit, limit in self.limits.items():
-                left = limit - self._spent[unit]
-                if amounts[unit] > left:
-                    raise BudgetExceeded(
-                        f"This release needs {unit} {digits(amounts[unit], 9)} but "
-                        f"{digits(left, 9)} remains in the filter. Nothing was charged."
-                    )
-            for unit in self.limits:
-                self._spent[unit] += amounts[unit]
+            if self._busy:
+                raise BudgetExceeded(
+                    "A filter lets no cost through in a signal handler in the middle of another one. Nothing "
+                    "was charged."
+                )
+            try:
+                self._busy = True
+                self._add(amounts)
+            finally:
+                self._busy = False
+
+    def _add(self, amounts: dict[str, Fraction]) -> None:
+        # All units are looked at before any is charged, so that a refusal charges nothing.
+        for unit, limit in self.limits.items():
+            left = limit - self._spent[unit]
+            if amounts[unit] > left:
+                raise BudgetExceeded(
+                    f"This release needs {unit} {digits(amounts[unit], 9)} but "
+                    f"{digits(left, 9)} remains in the filter. Nothing was charged."
+                )
+        for unit in self.limits:
+            self._spent[unit] += amounts[unit]
 
     def _stay(self) -> None:
         """Refuse to work in a copy of the process."""
-        if self._process != os.getpid():
+        if not self._process.is_here():
             raise BudgetExceeded(
                 "A filter lets costs through in the process that made it; "
                 "in a copy of that process nothing remains. Nothing was charged."

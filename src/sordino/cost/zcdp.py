@@ -69,7 +69,7 @@ class ZCDP:
         # One exact product, rounded once.
         return above(self.rho * Fraction(order))
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon(self, delta: float | Fraction) -> float:
         """Return the least epsilon at `delta` over all orders [canonne2020, Prop. 12]."""
         # Rounded down, which can only raise the answer.
         left = below(checked_delta(delta))

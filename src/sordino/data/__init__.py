@@ -15,17 +15,35 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.data.csv.answer_lines import Answer, answer_lines
-    from sordino.data.csv.csv_format import CsvFormat
-    from sordino.data.questions.counts import CountQuestion, Counts, prepare_counts
-    from sordino.data.questions.domain import Domain
-    from sordino.data.questions.records import RecordQuestion, check_unit, open_record_lines, prepare_records
-    from sordino.data.questions.scores import MarkerCounts, MarkerFile, ScoreFile, open_markers, open_scores
-    from sordino.data.questions.step_query import StepRange, Total
-    from sordino.data.questions.totals import NumberQuestion, prepare_numbers
-    from sordino.data.questions.unit import PrivacyUnit
-    from sordino.data.sources.open import open_source
-    from sordino.data.sources.source import Source
+    from sordino.data.csv.answer_lines import Answer as Answer, answer_lines as answer_lines
+    from sordino.data.csv.csv_format import CsvFormat as CsvFormat
+    from sordino.data.questions.counts import (
+        CountQuestion as CountQuestion,
+        Counts as Counts,
+        prepare_counts as prepare_counts,
+    )
+    from sordino.data.questions.domain import Domain as Domain
+    from sordino.data.questions.records import (
+        RecordQuestion as RecordQuestion,
+        check_unit as check_unit,
+        open_record_lines as open_record_lines,
+        prepare_records as prepare_records,
+    )
+    from sordino.data.questions.scores import (
+        MarkerCounts as MarkerCounts,
+        MarkerFile as MarkerFile,
+        ScoreFile as ScoreFile,
+        open_markers as open_markers,
+        open_scores as open_scores,
+    )
+    from sordino.data.questions.step_query import StepRange as StepRange, Total as Total
+    from sordino.data.questions.totals import (
+        NumberQuestion as NumberQuestion,
+        prepare_numbers as prepare_numbers,
+    )
+    from sordino.data.questions.unit import PrivacyUnit as PrivacyUnit
+    from sordino.data.sources.open import open_source as open_source
+    from sordino.data.sources.source import Source as Source
 
 # Where each public name is defined. A module is loaded when one of its names is first used
 # (docs/decisions/0007), so that importing the package loads no engine.
@@ -42,31 +60,6 @@ _HOMES = {
     "questions.step_query": ("StepRange", "Total"),
     "questions.unit": ("PrivacyUnit",),
 }
-__all__ = [
-    "Answer",
-    "CountQuestion",
-    "Counts",
-    "CsvFormat",
-    "Domain",
-    "MarkerCounts",
-    "MarkerFile",
-    "NumberQuestion",
-    "PrivacyUnit",
-    "RecordQuestion",
-    "ScoreFile",
-    "Source",
-    "StepRange",
-    "Total",
-    "answer_lines",
-    "check_unit",
-    "open_markers",
-    "open_record_lines",
-    "open_scores",
-    "open_source",
-    "prepare_counts",
-    "prepare_numbers",
-    "prepare_records",
-]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)

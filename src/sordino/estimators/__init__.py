@@ -7,19 +7,25 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.estimators.clipped.clipped_mean import ClippedMean
-    from sordino.estimators.clipped.clipped_sum import ClippedSum
-    from sordino.estimators.clipped.clipped_value import ClippedValue
-    from sordino.estimators.clipped.clipped_variance import ClippedVariance, VarianceValue
-    from sordino.estimators.columns.bucket_counts import BucketCounts
-    from sordino.estimators.columns.bucket_grid import BucketGrid
-    from sordino.estimators.gaps import Estimates, combine_gaps
-    from sordino.estimators.intervals import interval
-    from sordino.estimators.lower_bounds import lower_bound
-    from sordino.estimators.p_values import p_value
-    from sordino.estimators.quantiles.quantile import Quantile, QuantileValue
-    from sordino.estimators.quantiles.quantiles import Quantiles, QuantileValues
-    from sordino.estimators.reports import ReportsMean, mean_of_reports
+    from sordino.estimators.clipped.clipped_mean import ClippedMean as ClippedMean
+    from sordino.estimators.clipped.clipped_sum import ClippedSum as ClippedSum
+    from sordino.estimators.clipped.clipped_value import ClippedValue as ClippedValue
+    from sordino.estimators.clipped.clipped_variance import (
+        ClippedVariance as ClippedVariance,
+        VarianceValue as VarianceValue,
+    )
+    from sordino.estimators.columns.bucket_counts import BucketCounts as BucketCounts
+    from sordino.estimators.columns.bucket_grid import BucketGrid as BucketGrid
+    from sordino.estimators.gaps import Estimates as Estimates, combine_gaps as combine_gaps
+    from sordino.estimators.intervals import interval as interval
+    from sordino.estimators.lower_bounds import lower_bound as lower_bound
+    from sordino.estimators.p_values import p_value as p_value
+    from sordino.estimators.quantiles.quantile import Quantile as Quantile, QuantileValue as QuantileValue
+    from sordino.estimators.quantiles.quantiles import (
+        Quantiles as Quantiles,
+        QuantileValues as QuantileValues,
+    )
+    from sordino.estimators.reports import ReportsMean as ReportsMean, mean_of_reports as mean_of_reports
 
 # A name is imported from its module when it is first asked for, so that importing the package stays fast.
 _HOMES = {
@@ -37,26 +43,6 @@ _HOMES = {
     "quantiles.quantile": ("Quantile", "QuantileValue"),
     "quantiles.quantiles": ("Quantiles", "QuantileValues"),
 }
-__all__ = [
-    "BucketCounts",
-    "BucketGrid",
-    "ClippedMean",
-    "ClippedSum",
-    "ClippedValue",
-    "ClippedVariance",
-    "Estimates",
-    "Quantile",
-    "QuantileValue",
-    "QuantileValues",
-    "Quantiles",
-    "ReportsMean",
-    "VarianceValue",
-    "combine_gaps",
-    "interval",
-    "lower_bound",
-    "mean_of_reports",
-    "p_value",
-]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)

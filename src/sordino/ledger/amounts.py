@@ -70,16 +70,14 @@ class Budget:
             raise InvalidParameter(
                 f"Budget.delta must be 0 on the pure meter, which adds epsilons; got {float(delta):g}."
             )
-        # As a float, which the conversion computes with: a smaller delta would be 0 there.
-        if self.meter == "zcdp" and float(delta) == 0:
+        if self.meter == "zcdp" and delta < _LEAST_DELTA:
             raise InvalidParameter(
-                "Budget.delta must be in (0, 1) on the zCDP meter: no rho is (epsilon, 0); got 0."
+                "Budget.delta must be at least 2^-1022 on the zCDP meter: no rho is (epsilon, 0); got "
+                f"{float(delta):.3g}."
             )
         object.__setattr__(self, "delta", delta)
         limit = (
-            Fraction(self.epsilon)
-            if self.meter == "pure"
-            else _largest_rho(Fraction(self.epsilon), float(delta))
+            Fraction(self.epsilon) if self.meter == "pure" else _largest_rho(Fraction(self.epsilon), delta)
         )
         # Down, because a limit must not allow more than the budget says.
         whole = math.floor(limit * NANO)
@@ -102,7 +100,7 @@ class Budget:
         )
 
 
-def _largest_rho(epsilon: Fraction, delta: float) -> Fraction:
+def _largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho, in whole billionths, that is (epsilon, delta)-private."""
     # The epsilon of a rho grows with it: doubling finds one that is too large, halving the last that fits.
     low, high = 0, 1
@@ -117,6 +115,8 @@ def _largest_rho(epsilon: Fraction, delta: float) -> Fraction:
     return Fraction(low, NANO)
 
 
+# The conversion computes with floats, which are exact to the last digits from here on.
+_LEAST_DELTA = Fraction(1, 1 << 1022)
 _MOST_BITS = 13_000
 """Of the numerator and the denominator of an amount: fewer than 4,000 digits."""
 

@@ -7,27 +7,30 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.mechanisms.above_threshold import AboveThreshold
-    from sordino.mechanisms.adaptive_sparse_vector import AdaptiveSparseVector
-    from sordino.mechanisms.additive import GaussianMechanism, LaplaceMechanism
-    from sordino.mechanisms.composite import CompositeMechanism
-    from sordino.mechanisms.composite_table import CompositeTable
-    from sordino.mechanisms.crossings.counted_stream import CountedStream
-    from sordino.mechanisms.crossings.stream import Stream
-    from sordino.mechanisms.exponential_mechanism import ExponentialMechanism
-    from sordino.mechanisms.folded import FoldedMechanism
-    from sordino.mechanisms.gaussian_sparse_vector import GaussianSparseVector
-    from sordino.mechanisms.gumbel_sparse_vector import GumbelSparseVector
-    from sordino.mechanisms.hybrid_sparse_vector import HybridSparseVector
-    from sordino.mechanisms.hybrid_top_k import HybridTopK
-    from sordino.mechanisms.noisy_top_k import NoisyTopK
-    from sordino.mechanisms.permute_and_flip import PermuteAndFlip
-    from sordino.mechanisms.randomized_response import RandomizedResponse
-    from sordino.mechanisms.smooth.smooth_mechanism import SmoothMechanism
-    from sordino.mechanisms.smooth.smooth_selection import SmoothSelection
-    from sordino.mechanisms.smooth.smooth_step_selection import SmoothStepSelection
-    from sordino.mechanisms.sparse_vector import SparseVector
-    from sordino.mechanisms.step_selection import StepSelection
+    from sordino.mechanisms.above_threshold import AboveThreshold as AboveThreshold
+    from sordino.mechanisms.adaptive_sparse_vector import AdaptiveSparseVector as AdaptiveSparseVector
+    from sordino.mechanisms.additive import (
+        GaussianMechanism as GaussianMechanism,
+        LaplaceMechanism as LaplaceMechanism,
+    )
+    from sordino.mechanisms.composite import CompositeMechanism as CompositeMechanism
+    from sordino.mechanisms.composite_table import CompositeTable as CompositeTable
+    from sordino.mechanisms.crossings.counted_stream import CountedStream as CountedStream
+    from sordino.mechanisms.crossings.stream import Stream as Stream
+    from sordino.mechanisms.exponential_mechanism import ExponentialMechanism as ExponentialMechanism
+    from sordino.mechanisms.folded import FoldedMechanism as FoldedMechanism
+    from sordino.mechanisms.gaussian_sparse_vector import GaussianSparseVector as GaussianSparseVector
+    from sordino.mechanisms.gumbel_sparse_vector import GumbelSparseVector as GumbelSparseVector
+    from sordino.mechanisms.hybrid_sparse_vector import HybridSparseVector as HybridSparseVector
+    from sordino.mechanisms.hybrid_top_k import HybridTopK as HybridTopK
+    from sordino.mechanisms.noisy_top_k import NoisyTopK as NoisyTopK
+    from sordino.mechanisms.permute_and_flip import PermuteAndFlip as PermuteAndFlip
+    from sordino.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+    from sordino.mechanisms.smooth.smooth_mechanism import SmoothMechanism as SmoothMechanism
+    from sordino.mechanisms.smooth.smooth_selection import SmoothSelection as SmoothSelection
+    from sordino.mechanisms.smooth.smooth_step_selection import SmoothStepSelection as SmoothStepSelection
+    from sordino.mechanisms.sparse_vector import SparseVector as SparseVector
+    from sordino.mechanisms.step_selection import StepSelection as StepSelection
 
 _HOMES = {
     "above_threshold": ("AboveThreshold",),
@@ -52,30 +55,6 @@ _HOMES = {
     "step_selection": ("StepSelection",),
     "crossings.stream": ("Stream",),
 }
-__all__ = [
-    "AboveThreshold",
-    "AdaptiveSparseVector",
-    "CompositeMechanism",
-    "CompositeTable",
-    "CountedStream",
-    "ExponentialMechanism",
-    "FoldedMechanism",
-    "GaussianMechanism",
-    "GaussianSparseVector",
-    "GumbelSparseVector",
-    "HybridSparseVector",
-    "HybridTopK",
-    "LaplaceMechanism",
-    "NoisyTopK",
-    "PermuteAndFlip",
-    "RandomizedResponse",
-    "SmoothMechanism",
-    "SmoothSelection",
-    "SmoothStepSelection",
-    "SparseVector",
-    "StepSelection",
-    "Stream",
-]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)

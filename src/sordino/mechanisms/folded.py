@@ -24,8 +24,17 @@ from sordino.cost import Pure
 from sordino.declared import Converted, derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import InvalidParameter
-from sordino.grid import CLAMP, Steps, add, bound_in_steps, fit_rate, from_steps, step_for, to_steps
-from sordino.grid import _to_answer_array as as_array
+from sordino.grid import (
+    CLAMP,
+    Steps,
+    _to_answer_array as as_array,
+    add,
+    bound_in_steps,
+    fit_rate,
+    from_steps,
+    step_for,
+    to_steps,
+)
 from sordino.mechanisms.base import ANY_STATEMENT, Draws, Mechanism, Rules, one_of_the_laws, whole_vector
 from sordino.mechanisms.bounded.random_rounding import between, largest_between, round_at_random
 from sordino.noise import DiscreteLaplace, Staircase

@@ -20,8 +20,7 @@ from sordino.constraints import POSITIVE, Number, to_fraction
 from sordino.cost import Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
-from sordino.grid import _to_answer_array as as_array
-from sordino.grid import fit_rate, number_of
+from sordino.grid import _to_answer_array as as_array, fit_rate, number_of
 from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.race import Race
 from sordino.releases import Choice

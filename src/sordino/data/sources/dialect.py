@@ -9,8 +9,7 @@ from typing import final
 from sordino.data.questions.bucket_query import BucketQuery, bucket_queries
 from sordino.data.questions.numbers import NumberKind
 from sordino.data.questions.step_query import StepRange, step_query
-from sordino.data.sources.words import EMBEDDED as EMBEDDED_WORDS
-from sordino.data.sources.words import Words
+from sordino.data.sources.words import EMBEDDED as EMBEDDED_WORDS, Words
 from sordino.estimators import BucketGrid
 
 

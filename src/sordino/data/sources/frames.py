@@ -206,8 +206,9 @@ def open_frame(value: Any) -> tuple[FrameReader, dict[str, str]]:
         If two columns have one name.
     """
     try:
-        # A frame that narwhals wraps is that frame: it has its types, and its plan.
-        value = nw.to_native(value, pass_through=True)
+        # A frame that narwhals wraps, or that hands narwhals another frame, is that frame: it has its types,
+        # and its plan.
+        value = nw.to_native(nw.from_native(value, pass_through=True), pass_through=True)
         # For pandas only the first zero rows are shown: narwhals
         # looks into `object` columns to name their type.
         frame: Any = nw.from_native(value.iloc[:0] if _is_pandas(value) else value)

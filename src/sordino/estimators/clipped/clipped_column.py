@@ -36,6 +36,7 @@ from sordino.estimators.clipped.clipped_value import ClippedValue, clipped_ends
 from sordino.estimators.clipped.total_noise import TotalNoise
 from sordino.estimators.columns.bucket_counts import BucketCounts
 from sordino.estimators.columns.bucket_grid import BucketGrid
+from sordino.grid import check_rates_from
 from sordino.mechanisms.base import Mechanism
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
@@ -134,10 +135,13 @@ class ClippedColumn(Mechanism):
     def check_noise(self) -> None:
         """Raise `InvalidParameter` if the noise of any clip would be too fine or too coarse."""
         searches = len(self.search.runs(BucketCounts.empty(self.grid)))
-        # Steps and scales are monotone in the clip, so the narrowest and the widest clip stand for all. What
-        # is refused is refused here, before any data are seen.
+        # What is refused is refused here, before any data are seen. Steps grow with the clip, so the
+        # narrowest and the widest clip stand for all.
         for tests in (1, None):
-            _ = self.noise_for(self.search.clip((tests,) * searches, simulated=True)).mechanism
+            noise = self.noise_for(self.search.clip((tests,) * searches, simulated=True))
+            _ = noise.mechanism
+            # Rates do not: they go up and down with the last digits of the clip.
+            check_rates_from(noise.least_rate, type(self).__name__)
 
     @property
     def grid(self) -> BucketGrid:

@@ -8,6 +8,7 @@ Floats: none; totals are Python integers of any size.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -63,6 +64,12 @@ class TotalNoise:
         # The scale of the noise in record steps: public, as it depends on the clip only.
         scale = self.bound / self.epsilon
         return max(0, scale.numerator.bit_length() - scale.denominator.bit_length() - 1 - _NOISE_SCALE_BITS)
+
+    @property
+    def least_rate(self) -> Fraction:
+        """A rate that the noise has at least, whatever the bound is."""
+        # `shift` leaves a scale below 2^30 noise steps, so a total moves by fewer than epsilon times that.
+        return self.epsilon / (math.ceil(self.epsilon * (1 << (_NOISE_SCALE_BITS + 2))) + self.totals - 1)
 
     @property
     def step(self) -> Fraction:

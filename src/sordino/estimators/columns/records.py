@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sordino.errors import InvalidParameter
-from sordino.grid import _list_to_array
+from sordino.grid import column_to_array, list_to_array
 
 BLOCK = 1 << 15
 """Records that are looked at together: they and what is computed from them stay in the processor's cache."""
 
-_FLOATING_TYPE_NAMES = ("float", "double", "half")
-_NUMERIC_TYPE_NAMES = (*_FLOATING_TYPE_NAMES, "int", "decimal", "bool", "object", "null")
+_NUMERIC_TYPE_NAMES = ("float", "double", "half", "int", "decimal", "bool", "object", "null")
 
 
 def blocks(values: Any, owner: str, size: int = BLOCK) -> Iterator[NDArray[Any]]:
@@ -62,7 +61,7 @@ def _read_column_array(values: Any) -> NDArray[Any] | None:
     if isinstance(values, np.ndarray):
         return values
     if isinstance(values, list | tuple | range):
-        return _list_to_array(list(values))
+        return list_to_array(list(values))
     if not hasattr(values, "__array__") or isinstance(values, np.generic):
         return None
     declared = _read_declared_type(values)
@@ -71,20 +70,9 @@ def _read_column_array(values: Any) -> NDArray[Any] | None:
         return np.asarray(values)
     if declared is not None and not any(name in str(declared).lower() for name in _NUMERIC_TYPE_NAMES):
         return None
-    # A column of another library: one missing value may turn all its whole numbers into floats, so they are
-    # taken one by one.
-    array = np.asarray(values)
-    lossless = array.dtype.kind != "f" or any(name in str(declared).lower() for name in _FLOATING_TYPE_NAMES)
-    return array if lossless else _list_to_array(_list_python_values(values))
+    return column_to_array(values)
 
 
 def _read_declared_type(values: Any) -> Any:
     """Return the type of its values that an array or a column names, None if it names none."""
     return getattr(values, "dtype", getattr(values, "type", None))
-
-
-def _list_python_values(values: Any) -> list[Any]:
-    for name in ("to_pylist", "to_list", "tolist"):  # of pyarrow, of polars and pandas, of arrays
-        if hasattr(values, name):
-            return list(getattr(values, name)())
-    return list(values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -18,11 +17,16 @@ from sordino.ledger.account.charged_stream import ChargedStream, check_streams
 from sordino.ledger.account.records import body_of, described
 from sordino.ledger.amounts import MEASURES, check_claims, exact_cost, nano_up
 from sordino.ledger.store.store import Store, carry_out
+from sordino.process import Process
 from sordino.remnants import no_remnants
 
 _USED_ELSEWHERE_MESSAGE = (
     "This charge was drawn from or settled elsewhere (a copy of this process, or a write whose outcome is "
     "unknown). Nothing was released; what the ledger holds stays charged."
+)
+_FORKED_MESSAGE = (
+    "This process was forked in the middle of a release, which belongs to the other one. Nothing was "
+    "released here."
 )
 
 
@@ -105,7 +109,7 @@ class Charge:
         self._spent: list[tuple[Fraction, Fraction]] = []
         self._streams: list[ChargedStream] = []
         self._state: Literal["open", "settled", "kept"] = "open"
-        self._process = os.getpid()
+        self._process = Process()
         self._lock = threading.RLock()
         self._busy = False
 
@@ -179,6 +183,10 @@ class Charge:
             # Why it failed may depend on the answers, so nothing that follows from it may return.
             self._keep()
             raise
+        # A signal handler may have forked meanwhile: both would have a release, with noise of their own, for
+        # one draw.
+        if not self._process.is_here():
+            raise LedgerConflict(_FORKED_MESSAGE)
         if getattr(result, "simulated", None) is not False:
             self._keep()
             raise SimulatedRelease(
@@ -343,8 +351,9 @@ class Charge:
                     f"Charge {self.label!r} is being used; "
                     "a signal handler cannot use it too. Nothing was drawn."
                 )
-            self._busy = True
             try:
+                # Inside of the `try`: an interrupt right after it must not leave the charge busy for ever.
+                self._busy = True
                 yield
             finally:
                 self._busy = False
@@ -387,7 +396,7 @@ class Charge:
             self._state = "kept"
 
     def _check_open(self) -> None:
-        if self._process != os.getpid():
+        if not self._process.is_here():
             raise LedgerConflict(
                 "This charge belongs to the process that reserved it, not to a fork of it. Nothing was drawn."
             )

@@ -5,13 +5,13 @@ Its worst case is drawn before it opens, and what it did not spend returns when 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn, Self, SupportsIndex, final
 
 from sordino.errors import InvalidParameter, SimulatedRelease, StreamClosed
+from sordino.process import Process
 from sordino.remnants import no_remnants
 
 
@@ -73,7 +73,7 @@ class ChargedStream:
         self._asking: set[int] = set()  # the threads that are in the middle of a question
         self._late = False  # a signal handler closed it in the middle of one
         self._lock = threading.RLock()  # reentrant: a signal handler may close what is being closed
-        self._process = os.getpid()
+        self._process = Process()
 
     def __repr__(self) -> str:
         return f"ChargedStream({self._stream!r})"
@@ -91,7 +91,7 @@ class ChargedStream:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None and self._process == os.getpid():
+        if kind is not None and self._process.is_here():
             self._fail()  # why it ended may depend on the answers
         self.close()
 
@@ -169,7 +169,7 @@ class ChargedStream:
         A signal handler may call it in the middle of a question. That question is still answered and paid
         for, and no other one is.
         """
-        if self._process != os.getpid():  # a fork wipes its copy, and has no say about the charge
+        if not self._process.is_here():  # a fork wipes its copy, and has no say about the charge
             self._stream.close()
             return
         if threading.get_ident() in self._asking:
@@ -182,7 +182,7 @@ class ChargedStream:
                 self._settle(self._stream.spent)
 
     def _check_process(self) -> None:
-        if self._process != os.getpid():
+        if not self._process.is_here():
             raise StreamClosed(
                 "This stream belongs to the process that opened it, "
                 "not to a fork of it. Nothing was answered."

@@ -20,6 +20,7 @@ from sordino.constraints import text
 from sordino.errors import InvalidParameter, LedgerConflict, LedgerError
 from sordino.ledger.schema import OPERATIONS, TABLES, VERSION, Operation, rendered
 from sordino.ledger.store.store import Rows, TryAgainError
+from sordino.process import Process
 
 try:
     import psycopg
@@ -77,7 +78,7 @@ _PARAMETER_CHECKS = {
     f" THEN {_RAISE_WRONG_TEXT}",
 }
 # Connections that wait, with the process that opened them.
-_idle_connections: dict[str, list[tuple[int, Connection]]] = {}
+_idle_connections: dict[str, list[tuple[Process, Connection]]] = {}
 _idle_lock = threading.RLock()
 
 
@@ -90,7 +91,7 @@ def close_all() -> None:
         for waiting in _idle_connections.values():
             while waiting:
                 process, connection = waiting.pop()
-                if process == os.getpid():
+                if process.is_here():
                     connection.close()
 
 
@@ -201,7 +202,7 @@ class PostgresStore:
         with _idle_lock:
             waiting = _idle_connections.setdefault(self.address, [])
             if len(waiting) < _MOST_IDLE_CONNECTIONS:
-                waiting.append((os.getpid(), connection))
+                waiting.append((Process(), connection))
                 return
         connection.close()
 
@@ -214,7 +215,7 @@ class PostgresStore:
             waiting = _idle_connections.get(self.address, [])
             while waiting:
                 process, connection = waiting.pop()
-                if process == os.getpid() and not connection.closed:
+                if process.is_here() and not connection.closed:
                     return connection
         return None
 

@@ -41,6 +41,7 @@ from sordino.ledger.store.backup import back_up, is_whole
 from sordino.ledger.store.journal import Beside, check_place, counted, look
 from sordino.ledger.store.sqlite_schema import bring_up_to_date, build_if_empty, version_of
 from sordino.ledger.store.store import Rows
+from sordino.process import Process
 
 # Seconds: how long a lock is waited for, and how often it is looked at.
 _LOCK_TIMEOUT = 30.0
@@ -75,7 +76,7 @@ class _OpenFile(NamedTuple):
     descriptor: int
     file: tuple[int, int]  # a file that was replaced under its name is another ledger
     real: str  # the path without symbolic links
-    process: int
+    process: Process
 
 
 _process_lock = threading.RLock()  # reentrant, so that a fork from a signal handler cannot wait for itself
@@ -163,7 +164,7 @@ class SqliteStore:
 def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Iterator[sqlite3.Connection]:
     """Run one transaction; it is durable when the block is left, and never happened if the block raises."""
     try:
-        with _process_lock, _refuse_reentry(path):
+        with _take_turn(path):
             lent, beside = _lend_connection(path, kind)
             connection = lent.connection
             try:
@@ -179,6 +180,9 @@ def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Ite
                     _check_counted(lent, path, writes)
             except BaseException:
                 _drop_connection(path, lent)
+                # SQLite made an error of its own of what interrupted a function that it called.
+                if _interrupts:
+                    raise _interrupts.pop() from None
                 raise
             # In WAL mode a connection that stays open would keep others from leaving that mode.
             if beside.in_log:
@@ -194,18 +198,24 @@ def _run_transaction(path: str, kind: Literal["read", "write", "create"]) -> Ite
 
 
 @contextmanager
-def _refuse_reentry(path: str) -> Iterator[None]:
-    """Refuse a transaction inside of another one of the same file: both would run on one connection.
+def _take_turn(path: str) -> Iterator[None]:
+    """Let one thread at a time run a transaction, and no transaction inside of another one of the same file.
 
-    Only one thread comes here at a time. So it is the same thread, in a signal handler for example.
+    Both would run on one connection. It would be the same thread, in a signal handler for example.
     """
-    if path in _busy_paths:
-        raise LedgerConflict(_REENTERED_MESSAGE.format(path))
-    _busy_paths.add(path)
-    try:
-        yield
-    finally:
-        _busy_paths.discard(path)
+    # Asked before it is taken, because the lock lets its own thread in again.
+    inside = _process_lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001  (`Condition` asks it, too)
+    with _process_lock:
+        if not inside:
+            # No transaction is running: what is left here was left by an interrupt.
+            _busy_paths.clear()
+        if path in _busy_paths:
+            raise LedgerConflict(_REENTERED_MESSAGE.format(path))
+        _busy_paths.add(path)
+        try:
+            yield
+        finally:
+            _busy_paths.discard(path)
 
 
 def _check_counted(lent: _OpenFile, path: str, before: int) -> None:
@@ -217,7 +227,7 @@ def _check_counted(lent: _OpenFile, path: str, before: int) -> None:
 def _lend_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
     """Return a connection with the flock taken, and what lies beside the file, which belongs to it."""
     kept = _open_files.get(path)
-    if kept is not None and kept.process != os.getpid():
+    if kept is not None and not kept.process.is_here():
         raise LedgerError(
             f"The ledger at {path!r} was in use while this process was forked outside of Python; "
             "start the process with os.fork or multiprocessing, or use the ledger only after forking."
@@ -259,7 +269,7 @@ def _open_connection(path: str, kind: str) -> tuple[_OpenFile, Beside]:
         raise
     status = os.fstat(descriptor)
     fresh = _open_files[path] = _OpenFile(
-        connection, descriptor, (status.st_dev, status.st_ino), real, os.getpid()
+        connection, descriptor, (status.st_dev, status.st_ino), real, Process()
     )
     # The name may have come to mean another file between opening and locking.
     if fresh.file != _file_identity(path):
@@ -327,7 +337,7 @@ def _drop_connection(path: str, kept: _OpenFile) -> None:
         return
     del _open_files[path]
     # A child of a fork leaves its parent's connection as it is.
-    if kept.process != os.getpid():
+    if not kept.process.is_here():
         return
     try:
         _close_sqlite_connection(kept.connection)
@@ -366,6 +376,19 @@ def _open_descriptor(path: str, kind: str) -> int:
         ) from None
 
 
+# What interrupted `_chain`. One thread at a time comes there (`_process_lock`).
+_interrupts: list[BaseException] = []
+
+
+def _chain(covered: str) -> str:
+    """Return the hash of an event, for SQLite."""
+    try:
+        return chained(covered)
+    except BaseException as interrupt:
+        _interrupts.append(interrupt)
+        raise
+
+
 def _connect_sqlite(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection:
     """Return a new connection."""
     # The locks above let one thread of one process at a time write with it.
@@ -374,7 +397,7 @@ def _connect_sqlite(path: str, kind: str, *, in_log: bool) -> sqlite3.Connection
     )
     try:
         # The statements of the ledger call it for the hash of an event; PostgreSQL has its own.
-        connection.create_function("chain", 1, chained, deterministic=True)
+        connection.create_function("chain", 1, _chain, deterministic=True)
         connection.execute("PRAGMA synchronous = EXTRA")
         # Nothing reaches the file before the journal is complete.
         connection.execute("PRAGMA cache_spill = OFF")

@@ -8,7 +8,6 @@ Floats: none.
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +19,7 @@ from sordino.entropy import Entropy
 from sordino.errors import StreamClosed
 from sordino.mechanisms.crossings.stream import BUSY, Stream
 from sordino.noise import Sampler
+from sordino.process import Process
 from sordino.releases import Verdict, pictured
 from sordino.remnants import no_remnants
 
@@ -130,7 +130,7 @@ class CountedStream:
         self._busy = False
         # Reentrant, so that a signal handler in the middle of a question does not wait for itself.
         self._lock = threading.RLock()
-        self._process = os.getpid()
+        self._process = Process()
 
     def __repr__(self) -> str:
         return pictured(
@@ -195,7 +195,7 @@ class CountedStream:
             self.mechanism.cut(threshold)
         # A fork may have copied the lock while it was held, so it must not wait for it: the stream within
         # refuses.
-        if self._process != os.getpid():
+        if not self._process.is_here():
             self._stream.ask(answer)
         with self._lock:
             if self._busy:

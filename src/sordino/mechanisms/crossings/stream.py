@@ -8,7 +8,6 @@ Floats: none but the gap, a whole number of steps less the public threshold.
 from __future__ import annotations
 
 import math
-import os
 import threading
 from fractions import Fraction
 from types import TracebackType
@@ -24,6 +23,7 @@ from sordino.mechanisms.crossings.ahead import Ahead
 from sordino.mechanisms.crossings.branches import Branching, centers, cuts_of
 from sordino.mechanisms.crossings.crossings import State, affordable, step
 from sordino.mechanisms.crossings.thresholds import Cut
+from sordino.process import Process
 from sordino.releases import Verdict, pictured
 from sordino.remnants import no_remnants
 
@@ -96,7 +96,7 @@ class Stream:
         self._busy = False
         # Reentrant, so that a signal handler in the middle of a question does not wait for itself.
         self._lock = threading.RLock()
-        self._process = os.getpid()
+        self._process = Process()
 
     def __repr__(self) -> str:
         return pictured(
@@ -173,6 +173,8 @@ class Stream:
                 # A signal handler may have closed the stream during the question, and could not wipe it then.
                 if self._closed:
                     self._wipe()
+        # A signal handler may have forked in the middle: only one of the two may say what came out.
+        self._check_process()
         branch, lift = (None, 0) if fired is None else fired
         cost = self._charges[-1 if branch is None else branch][first]
         return Verdict(
@@ -218,7 +220,7 @@ class Stream:
         one.
         """
         # A fork only wipes its copy, without the lock, which may have been held when the fork was made.
-        if self._process != os.getpid():
+        if not self._process.is_here():
             self._wipe()
             return
         with self._lock:
@@ -237,7 +239,7 @@ class Stream:
 
     def _check_process(self) -> None:
         """Raise `StreamClosed` in any process but the one that opened the stream."""
-        if self._process != os.getpid():
+        if not self._process.is_here():
             raise StreamClosed(
                 "This stream belongs to the process that opened it, not to a fork of it. Nothing was "
                 "answered."

@@ -19,8 +19,7 @@ import numpy as np
 
 from sordino.constraints import Number, shown, to_fraction
 from sordino.errors import InvalidParameter
-from sordino.grid import _to_answer_array as as_array
-from sordino.grid import number_of
+from sordino.grid import _to_answer_array as as_array, number_of
 
 MOST_BOUND = Fraction(1 << 500)
 """No ceiling is larger, and no floor smaller than its inverse: floats hold what is computed with them."""

@@ -23,9 +23,7 @@ from sordino.cost import Pure
 from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.errors import HeavyTailWarning, InvalidParameter
-from sordino.grid import CLAMP
-from sordino.grid import _choose_step as chosen_step
-from sordino.grid import _to_answer_array as as_array
+from sordino.grid import CLAMP, _choose_step as chosen_step, _to_answer_array as as_array
 from sordino.mechanisms.base import Mechanism
 from sordino.mechanisms.smooth.clamped_bound import MOST_BOUND, checked_limits, clamped_bound
 from sordino.mechanisms.smooth.private_floats import floats_of

@@ -52,6 +52,9 @@ def ratio_for(beta: Fraction, floor: Fraction, ceiling: Fraction) -> Fraction:
     return Fraction(-(-widest * (1 + ROOM) * unit // 1), unit)
 
 
+_KEPT_ATOMS = 1 << 12
+
+
 def heights(ratio: Fraction) -> Heights:
     """Return the heights of the atoms for this ratio."""
     if ratio == 1:
@@ -61,8 +64,10 @@ def heights(ratio: Fraction) -> Heights:
     steps = int(ratio * (1 << _RATIO_DIGITS))
 
     def at(levels: Sequence[int]) -> list[int]:
-        # Their number is a power of two, so that the cache holds few lists.
-        known = _first_atoms(steps, 1 << max(levels, default=0).bit_length())
+        most = max(levels, default=0) + 1
+        # The levels are noise, and what is kept in memory must not follow from them: a fixed number of atoms
+        # is kept. If more are needed, they are computed for this release.
+        known = _kept_atoms(steps) if most <= _KEPT_ATOMS else _first_atoms(steps, most)
         last = len(known) - 1
         return [
             known[level] if level <= last else known[last] + (level - last) * _DECISIVE_HEIGHT
@@ -73,6 +78,10 @@ def heights(ratio: Fraction) -> Heights:
 
 
 @lru_cache(maxsize=4)
+def _kept_atoms(ratio: int) -> tuple[int, ...]:
+    return _first_atoms(ratio, _KEPT_ATOMS)
+
+
 def _first_atoms(ratio: int, count: int) -> tuple[int, ...]:
     """Return the first `count` atoms, or fewer: up to the first that a level alone decides about."""
     found, up, two = [0], (1 << _RATIO_DIGITS) - 1, 2 << DIGITS
