@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.session.plan_above import run_of
+from sordino.session.above import expected_run
 
 DOMAIN = ["tea", "rice", "salt", "oil", "flour"]
 COUNTS = {
@@ -175,8 +175,7 @@ def test_a_correction_uses_the_size_of_the_domain(orders):
         assert m.correction_run == 2
         with pytest.raises(sd.InvalidParameter, match="correction_run"):
             above(s, correction="optimal", domain=sd.Domain.assume_public())
-    question = s._items("product", sd.Domain.assume_public(), None)
-    assert run_of(question, 3) is None
+    assert expected_run(sd.Domain.assume_public(), 3) is None
 
 
 def test_a_batch_plans_the_worst_case_and_gives_back_what_was_not_spent(orders, tmp_path):

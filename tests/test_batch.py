@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import sordino as sd
-from sordino.session import batch as batch_module
-from sordino.session import session as session_module
+from sordino.data import CountQuestion
+from sordino.session import batch as batch_module, session as session_module
 
 DOMAIN = ["tea", "rice", "salt"]
 
@@ -42,13 +42,13 @@ def session(orders, ledger):
 def reads(monkeypatch):
     """Count how often rows are read, and what was charged by then."""
     seen = []
-    run = session_module.CountQuestion.run
+    run = CountQuestion.run
 
     def noted(question, **options):
         seen.append(question)
         return run(question, **options)
 
-    monkeypatch.setattr(session_module.CountQuestion, "run", noted)
+    monkeypatch.setattr(CountQuestion, "run", noted)
     return seen
 
 
@@ -110,7 +110,7 @@ def test_an_error_after_the_charge_keeps_all_of_it(tmp_path, orders, monkeypatch
     def fails(question, **options):
         raise sd.DataSourceError.after_charge()
 
-    monkeypatch.setattr(session_module.CountQuestion, "run", fails)
+    monkeypatch.setattr(CountQuestion, "run", fails)
     with session(orders, ledger) as s, pytest.raises(sd.DataSourceError):
         ask(s, 0.25, 0.25)
     assert ledger.remaining == Fraction(1, 2)

@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 import psycopg
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import sordino as sd
 from sordino.data import Total

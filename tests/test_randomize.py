@@ -15,8 +15,7 @@ import pytest
 import sordino as sd
 from sordino.data import open_source, prepare_records
 from sordino.data.questions import records as records_module
-from sordino.session import LocalReports, Reported
-from sordino.session import local as randomize_module
+from sordino.session import LocalReports, Reported, local as randomize_module
 
 ROW = sd.PrivacyUnit.row(adjacency="replace-one")
 USER = sd.PrivacyUnit("u", adjacency="replace-one", max_rows=2)

@@ -206,7 +206,7 @@ def strike(monkeypatch, at, make):
 
     def inside():
         frame = sys._getframe()
-        while frame is not None and frame.f_code.co_qualname not in {"Desk._released", "Stream._answered"}:
+        while frame is not None and frame.f_code.co_qualname not in {"Desk._finish", "Stream._answered"}:
             frame = frame.f_back
         return frame is not None
 

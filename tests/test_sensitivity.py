@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sordino import COUNTING, InvalidParameter, Sensitivity
 from sordino.constraints import (

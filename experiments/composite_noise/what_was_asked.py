@@ -8,8 +8,13 @@ from itertools import product
 import numpy as np
 from benchmarks.measuring import verdict
 
-from experiments.composite_noise import figures_8_12_counting as counting
-from experiments.composite_noise import folded_variance, table_2_variances, table_3_bias, worst_case
+from experiments.composite_noise import (
+    figures_8_12_counting as counting,
+    folded_variance,
+    table_2_variances,
+    table_3_bias,
+    worst_case,
+)
 from experiments.composite_noise.figures_7_11_statistics import EPSILONS
 from experiments.composite_noise.local_rivals import hybrid, piecewise, worst
 from experiments.composite_noise.methods import METHODS

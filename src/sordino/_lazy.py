@@ -13,8 +13,10 @@ from typing import Any
 
 def lazy(
     package: str, homes: Mapping[str, Iterable[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of the `package` whose modules `homes` hold these names (PEP 562).
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__all__`, `__getattr__` and `__dir__` of the `package` whose modules `homes` hold these names.
+
+    The last two are asked for names that are not there yet (PEP 562).
 
     A name that is also the name of its module stands for the module itself.
     """
@@ -33,4 +35,4 @@ def lazy(
         # The public names and Python's own; modules that were loaded stand in the package as well.
         return sorted({*home, *(name for name in vars(sys.modules[package]) if name.startswith("__"))})
 
-    return load, names
+    return sorted(home), load, names

@@ -60,6 +60,7 @@ class Declared:
     """A frozen object with public parameters, all of them checked when it is made."""
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
         # The fields hold what each parameter means; the documentation repeats it from there.
         cls.__doc__ = documented(cls)
@@ -69,12 +70,17 @@ class Declared:
         for one in dataclasses.fields(cast("Any", self)):
             if one.init:
                 given = getattr(self, one.name)
-                checked = one.metadata["check"](f"{type(self).__name__}.{one.name}", given)
+                checked = one.metadata["check"](f"{self.spoken}.{one.name}", given)
                 # A number stays as it was given: 0.1 is shown as 0.1.
                 # Code that computes with it asks `exact` what it means.
                 self._set(**{one.name: given if isinstance(checked, Fraction) else checked})
         # Only now is each parameter known to satisfy its own rule.
         self.derive()
+
+    @property
+    def spoken(self) -> str:
+        """How messages name the object."""
+        return type(self).__name__
 
     def derive(self) -> None:
         """Check what several parameters must satisfy together, and set what follows from them."""

@@ -286,9 +286,18 @@ _TRACED = """
 import sys
 from sordino.cli import run
 files, functions = set(), set()
+def loads(frame):
+    # What a module calls while it is loaded (its classes, its rules) is no step of a release.
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and "/src/sordino/" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
 def seen(frame, event, argument):
     code = frame.f_code
-    if event == "call" and "/src/sordino/" in code.co_filename and not code.co_name.startswith("<"):
+    if event != "call" or "/src/sordino/" not in code.co_filename or code.co_name.startswith("<"):
+        return
+    if not loads(frame):
         files.add(code.co_filename)
         functions.add(code)
 sys.setprofile(seen)

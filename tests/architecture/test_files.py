@@ -29,7 +29,7 @@ MAY_CATCH_EVERYTHING = {
     "ledger/account/charged_stream.py": "a question that failed keeps its charge, and the same error goes on",
     "audit/black_boxes/runs.py": "a black box that raises: the type of its error is an outcome, and counted",
     "remnants.py": "an error that leaves is swept, and the same error goes on",
-    "session/plan.py": "an error of the caller's own function is noted, and the same error goes on",
+    "session/request.py": "an error of the caller's own function is noted, and the same error goes on",
     "session/desk.py": "the law of after the charge: what is neither ours nor the caller's becomes one constant sentence",
     "data/sources/engine.py": "the run wrapper: any failure of the engine after the charge becomes one constant sentence",
     "data/sources/arrow_stream.py": "a callback of the engine: what left it would be printed by Python with what it holds",

@@ -116,7 +116,7 @@ def test_a_command_that_selects_loads_nothing_that_adds_up_numbers():
         "narwhals",
         "sordino.estimators.quantiles.quantile",
         "sordino.mechanisms.folded",
-        "sordino.session.plan_numbers",
+        "sordino.session.numbers",
     } & set(seen)
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from sordino import InvalidParameter, audit
 from sordino.audit import Crossings, Density, Law, Race
-from sordino.audit.continuous import enclosures as floats
-from sordino.audit.continuous import series
+from sordino.audit.continuous import enclosures as floats, series
 from sordino.audit.continuous.continuous import Asked
 from sordino.audit.continuous.integrals import Budget
 from sordino.audit.continuous.ratios import atom, difference

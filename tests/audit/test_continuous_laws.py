@@ -11,8 +11,7 @@ import pytest
 
 from sordino import InvalidParameter, audit
 from sordino.audit import Law
-from sordino.audit.continuous import enclosures as floats
-from sordino.audit.continuous import series
+from sordino.audit.continuous import enclosures as floats, series
 from sordino.cost import Pure
 from support import quadrature
 

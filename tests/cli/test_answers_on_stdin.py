@@ -15,8 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sordino.data import Answer, answer_lines
 from sordino.data.csv import answer_lines as answer_lines_module

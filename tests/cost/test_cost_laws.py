@@ -10,8 +10,7 @@ from itertools import pairwise, permutations
 
 import mpmath
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sordino import InvalidParameter, cost
 from sordino.constraints import NOT_NEGATIVE

@@ -18,8 +18,7 @@ from cost import exact
 from sordino import InvalidParameter
 from sordino.cost import RDP, ZCDP, Approximate, BoundedRange, Composition, Pure, Range, compose, repeat
 from sordino.cost.conversion import _log_one_minus_inverse, above, below, rdp_delta, stated
-from sordino.cost.digits import digits as written
-from sordino.cost.digits import nearest, ratio
+from sordino.cost.digits import digits as written, nearest, ratio
 
 HUGE, TINY = Fraction(10) ** 400, Fraction(1, 10**5000)
 DISCRETE = {"laplace": Fraction(1, 2), "laplace_steps": 7}

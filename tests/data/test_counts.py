@@ -12,8 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sordino.data import CsvFormat, Domain, PrivacyUnit, open_source, prepare_counts
 from sordino.errors import InvalidParameter, UnboundedContribution, UnknownDomain

@@ -10,8 +10,7 @@ from collections import Counter
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sordino.data import CsvFormat, open_source
 from sordino.data.csv import lines as lines_module

@@ -11,15 +11,12 @@ import datetime as dt
 import duckdb
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sordino import PrivacyUnit
 from sordino.data import open_source, prepare_counts
 from sordino.data.questions import predicate as predicate_module
-from sordino.data.sources import engine as engine_module
-from sordino.data.sources import source as source_module
-from sordino.data.sources import tables
+from sordino.data.sources import engine as engine_module, source as source_module, tables
 from sordino.errors import InvalidParameter
 
 KINDS = ("parquet", "duckdb", "relation", "polars", "lazy", "arrow", "pandas")

@@ -7,8 +7,7 @@ import itertools
 import duckdb
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sordino.data import PrivacyUnit, open_source, prepare_counts
 from sordino.data.questions.predicate import DEEPEST, parse

@@ -17,9 +17,12 @@ import numpy as np
 import pytest
 
 from sordino.data import CsvFormat, PrivacyUnit, answer_lines, open_markers, open_scores
-from sordino.data.csv import answer_lines as answer_lines_module
-from sordino.data.csv import lines as lines_module
-from sordino.data.csv import private_fields, record_lines
+from sordino.data.csv import (
+    answer_lines as answer_lines_module,
+    lines as lines_module,
+    private_fields,
+    record_lines,
+)
 from sordino.data.questions.records import open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
 

@@ -9,8 +9,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from sordino.data import Domain, PrivacyUnit, open_source, prepare_counts
 from sordino.errors import InvalidParameter

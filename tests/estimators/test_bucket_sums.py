@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sordino.errors import InvalidParameter
 from sordino.estimators.clipped.clipped_steps import clipped_steps

@@ -16,13 +16,15 @@ from typing import Any
 from fuzz import engines
 from fuzz.cases import Case
 from fuzz.values import FLOATS, WHOLE, is_beyond
-from sordino.data.questions import predicate as predicate_module
-from sordino.data.questions import step_query
-from sordino.data.questions import totals as totals_module
-from sordino.data.sources import dialect, frames, tables
-from sordino.data.sources import engine as engine_module
-from sordino.data.sources import open as open_module
-from sordino.data.sources import source as source_module
+from sordino.data.questions import predicate as predicate_module, step_query, totals as totals_module
+from sordino.data.sources import (
+    dialect,
+    engine as engine_module,
+    frames,
+    open as open_module,
+    source as source_module,
+    tables,
+)
 from sordino.data.sources.engine import literal, quoted
 
 _UNDO: list[Callable[[], None]] = []

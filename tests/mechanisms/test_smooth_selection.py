@@ -16,8 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sordino import InvalidParameter, Seeded, SmoothSelection, SordinoError
 from sordino.cost import Pure

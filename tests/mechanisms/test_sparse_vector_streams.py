@@ -13,8 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sordino import COUNTING, InvalidParameter, Seeded, Sensitivity, SparseVector, StreamClosed
 from sordino.cost import Pure

@@ -10,12 +10,17 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sordino import SYSTEM, Seeded
-from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric, Probability, binomial
-from sordino.noise import geometric as geometric_module
+from sordino.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Geometric,
+    Probability,
+    binomial,
+    geometric as geometric_module,
+)
 from support.fit import assert_convicted, assert_fits
 from support.scripted import Scripted
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sordino.noise import Probability, bernoulli_exp, uniform_below
 from sordino.noise.samplers.bernoulli import below

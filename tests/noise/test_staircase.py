@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from sordino import Seeded
-from sordino.noise import DiscreteLaplace, Staircase
-from sordino.noise import staircase as staircase_module
+from sordino.noise import DiscreteLaplace, Staircase, staircase as staircase_module
 from sordino.noise.staircase import best_flat
 from support.fit import assert_convicted, assert_fits
 

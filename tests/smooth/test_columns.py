@@ -10,8 +10,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sordino import InvalidParameter, audit, smooth
 from sordino.smooth._quantile import largest_gap

@@ -14,8 +14,7 @@ from typing import Any
 
 from sordino.audit.continuous.continuous import Asked, Continuous, points
 from sordino.audit.continuous.integrals import Budget
-from sordino.audit.continuous.report import loss as continuous_loss
-from sordino.audit.continuous.report import report as continuous_report
+from sordino.audit.continuous.report import loss as continuous_loss, report as continuous_report
 from sordino.audit.enumeration.neighbours import checked_pair, listed
 from sordino.audit.enumeration.outcomes import Book
 from sordino.audit.enumeration.output_keys import Partition
@@ -25,8 +24,7 @@ from sordino.audit.enumeration.search import worst_pairs
 from sordino.audit.enumeration.subject import Subject
 from sordino.audit.enumeration.subjects import subject_of
 from sordino.audit.report import ExactReport
-from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, TRUTH, Number, shown
-from sordino.constraints import exact as exact_number
+from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, TRUTH, Number, exact as exact_number, shown
 from sordino.errors import InvalidParameter
 
 _SMALLEST_TAIL = 1e-60

@@ -30,7 +30,7 @@ from sordino.cli.work import entropy_of, payer_of, session_of, shown_progress, u
 from sordino.data import CsvFormat, PrivacyUnit, check_unit, open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.session import LocalReports
-from sordino.session.local import local_reports
+from sordino.session.local import build_reports
 
 KEPT = (
     "By rule, every line gives one line: what has no number counts as the middle of the range, and so does "
@@ -105,7 +105,7 @@ def randomize(source: str, **options: Any) -> None:
     unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
     # Also for a pipe, where no session checks the unit. Nothing is charged yet.
     check_unit(unit)
-    writer = _ReportWriter(options["column"], local_reports(unit, **given))
+    writer = _ReportWriter(options["column"], build_reports(unit, **given))
     if source == "-":
         _randomize_stdin(unit, options, writer)
     else:

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.plan._accuracy import Accuracy, accuracy
-    from sordino.plan.selector import Alternative, Selector, choose_selector
+    from sordino.plan._accuracy import Accuracy as Accuracy, accuracy as accuracy
+    from sordino.plan.selector import (
+        Alternative as Alternative,
+        Selector as Selector,
+        choose_selector as choose_selector,
+    )
 
 _HOMES = {
     "_accuracy": ("Accuracy", "accuracy"),
     "selector": ("Alternative", "Selector", "choose_selector"),
 }
-__all__ = ["Accuracy", "Alternative", "Selector", "accuracy", "choose_selector"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)

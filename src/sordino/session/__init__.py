@@ -7,52 +7,33 @@ from typing import TYPE_CHECKING
 from sordino._lazy import lazy
 
 if TYPE_CHECKING:
-    from sordino.session.batch import Pending
-    from sordino.session.bounded_total import BoundedValue
-    from sordino.session.local import LocalReports, Reported
-    from sordino.session.plan import Payer, Progress, Uncharged
+    from sordino.session.batch import Pending as Pending
+    from sordino.session.bounded_total import BoundedValue as BoundedValue
+    from sordino.session.local import LocalReports as LocalReports, Reported as Reported
+    from sordino.session.request import Payer as Payer, Progress as Progress, Uncharged as Uncharged
     from sordino.session.results import (
-        AboveItem,
-        AboveItems,
-        Count,
-        CountedItem,
-        Histogram,
-        TopItem,
-        TopItems,
+        AboveItem as AboveItem,
+        AboveItems as AboveItems,
+        Count as Count,
+        CountedItem as CountedItem,
+        Histogram as Histogram,
+        TopItem as TopItem,
+        TopItems as TopItems,
     )
-    from sordino.session.session import Session
-    from sordino.session.table_numbers import GroupRow, Groups
+    from sordino.session.session import Session as Session
+    from sordino.session.table_numbers import GroupRow as GroupRow, Groups as Groups
 
 # Which module of the package holds each public name; type checkers read the imports above.
 _HOMES = {
     "batch": ("Pending",),
     "bounded_total": ("BoundedValue",),
-    "plan": ("Payer", "Progress", "Uncharged"),
+    "request": ("Payer", "Progress", "Uncharged"),
     "local": ("LocalReports", "Reported"),
     "results": ("AboveItem", "AboveItems", "Count", "CountedItem", "Histogram", "TopItem", "TopItems"),
     "session": ("Session",),
     "table_numbers": ("GroupRow", "Groups"),
 }
-__all__ = [
-    "AboveItem",
-    "AboveItems",
-    "BoundedValue",
-    "Count",
-    "CountedItem",
-    "GroupRow",
-    "Groups",
-    "Histogram",
-    "LocalReports",
-    "Payer",
-    "Pending",
-    "Progress",
-    "Reported",
-    "Session",
-    "TopItem",
-    "TopItems",
-    "Uncharged",
-]
 
 # Hidden from type checkers, which would take every name for known.
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, _HOMES)
+    __all__, __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -7,7 +7,8 @@ from typing import Any, final
 
 from sordino.cost import Cost, compose
 from sordino.errors import InvalidParameter
-from sordino.session.plan import Plan, Progress
+from sordino.session.desk import Started
+from sordino.session.request import Progress
 
 
 @final
@@ -80,25 +81,25 @@ class Batch:
     __slots__ = ("asked",)
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Plan[Any], Progress | None, Pending]] = []
+        self.asked: list[tuple[Started[Any], Progress | None, Pending]] = []
 
     def __repr__(self) -> str:
-        return f"Batch({', '.join(plan.name for plan, _, _ in self.asked)})"
+        return f"Batch({', '.join(started.name for started, _, _ in self.asked)})"
 
     @property
     def cost(self) -> Cost:
         """What all of it costs together."""
         return compose(
             *(
-                # A plan spends mechanisms, or a cost where the mechanism is known only after the charge.
+                # Mechanisms are reserved, or a cost where the mechanism is known only after the charge.
                 part if isinstance(part, Cost) else part.cost
-                for plan, _, _ in self.asked
-                for part in plan.spent
+                for started, _, _ in self.asked
+                for part in started.reservation.parts
             )
         )
 
-    def add(self, plan: Plan[Any], progress: Progress | None) -> Pending:
+    def add(self, started: Started[Any], progress: Progress | None) -> Pending:
         """Take one more release."""
         pending = Pending()
-        self.asked.append((plan, progress, pending))
+        self.asked.append((started, progress, pending))
         return pending

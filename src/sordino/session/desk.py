@@ -4,14 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, final
+from dataclasses import dataclass
+from typing import Any, Generic, final
 
 from sordino.data import PrivacyUnit, Source
 from sordino.entropy import Entropy, renew
-from sordino.errors import DataSourceError, SordinoError
+from sordino.errors import DataSourceError, InvalidParameter, SordinoError
 from sordino.ledger import Ledger
 from sordino.remnants import no_remnants
-from sordino.session.plan import Callback, Payer, Plan, Progress, R, Uncharged, size_of
+from sordino.session.request import (
+    Charged,
+    Payer,
+    Progress,
+    R,
+    Request,
+    Reservation,
+    Steps,
+    Uncharged,
+    size_of,
+)
+
+
+@final
+@dataclass(frozen=True)
+class Started(Generic[R]):
+    """A release up to its charge: its parameters and the schema are looked at, and nothing is charged.
+
+    Attributes
+    ----------
+    name : str
+        What the ledger calls it.
+    reservation : Reservation
+        What it may spend.
+    steps : generator
+        It goes on once it is charged.
+    """
+
+    name: str
+    reservation: Reservation
+    steps: Steps[R]
 
 
 @final
@@ -29,25 +60,29 @@ class Desk:
         renew(self.entropy)
         return self.entropy.words(4).tobytes()
 
+    def start(self, request: Request[R]) -> Started[R]:
+        """Take a request as far as its reservation: no row is read, nothing is charged."""
+        steps = request.steps(self)
+        return Started(request.name, next(steps), steps)
+
     @no_remnants
-    def run(self, asked: Sequence[tuple[Plan[Any], Progress | None]]) -> list[Any]:
-        """Charge everything, then read and release one after the other."""
-        plans = [plan for plan, _ in asked]
-        details, names = [self._detail(plan) for plan in plans], [plan.name for plan in plans]
+    def run(self, asked: Sequence[tuple[Started[Any], Progress | None]]) -> list[Any]:
+        """Charge everything, then let one after the other read and release."""
+        details = [self._detail(started.reservation) for started, _ in asked]
+        names = [started.name for started, _ in asked]
         detail = (
             # One release keeps its own detail, a batch that of each with its name.
             details[0]
-            if len(plans) == 1
+            if len(asked) == 1
             else {"batch": [{"release": name, **detail} for name, detail in zip(names, details, strict=True)]}
         )
+        parts = tuple(part for started, _ in asked for part in started.reservation.parts)
         # The charge is durable before any row is read.
-        with self._charge(
-            tuple(part for plan in plans for part in plan.spent), " + ".join(names), detail
-        ) as payer:
-            return [self._released(plan, payer, progress) for plan, progress in asked]
+        with self._charge(parts, " + ".join(names), detail) as payer:
+            return [self._finish(started, payer, progress) for started, progress in asked]
 
-    def _released(self, plan: Plan[R], payer: Payer, progress: Progress | None) -> R:
-        """Read and release.
+    def _finish(self, started: Started[R], payer: Payer, progress: Progress | None) -> R:
+        """Let a release that is charged read and release.
 
         The text of an error that is neither ours nor the caller's may hold what was read. A constant one is
         raised instead.
@@ -57,17 +92,18 @@ class Desk:
         DataSourceError
             If anything fails.
         """
-        heard = None if progress is None else Callback(progress)
-        # Outside of the `try`: a question turns its own failures into the constant sentence,
-        # and lets an error of the caller's `progress` leave as it is.
-        found = plan.question.run(progress=heard)
+        charged = Charged(payer, self.entropy, progress)
         try:
-            return plan.finish(payer, found, self.entropy)
-        except SordinoError:
-            raise
+            started.steps.send(charged)
+        except StopIteration as end:
+            # How a generator returns.
+            result: R = end.value
+            return result
         except Exception as error:
-            # Private rows never raise, and what went wrong with them is said to nobody.
-            if any(called is not None and called.raised is error for called in (heard, plan.callback)):
+            # Private rows never raise, and what went wrong with them is said to nobody. A parameter that is
+            # refused only now was made by what was found.
+            ours = isinstance(error, SordinoError) and not isinstance(error, InvalidParameter)
+            if ours or charged.is_callers(error):
                 raise
         # Raised outside of the handler, so that it does not carry the error of the engine along.
         raise DataSourceError.after_charge()
@@ -97,12 +133,12 @@ class Desk:
         }
         return self.ledger.reserve(parts, label=label, detail=detail, **about)
 
-    def _detail(self, plan: Plan[Any]) -> dict[str, Any]:
-        detail = _drop_none(plan.public)
+    def _detail(self, reservation: Reservation) -> dict[str, Any]:
+        detail, domain = _drop_none(reservation.detail), reservation.domain
         if self.unit.max_rows is not None:
             detail["max_rows"] = self.unit.max_rows
-        if plan.question.domain is not None:
-            detail |= {"domain": plan.question.domain.origin, "domain_size": size_of(plan.question)}
+        if domain is not None:
+            detail |= {"domain": domain.origin, "domain_size": size_of(domain)}
         return detail
 
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sordino.constraints import FINITE, Number
 from sordino.cost import Pure
-from sordino.data import PrivacyUnit, RecordQuestion
+from sordino.data import PrivacyUnit, prepare_records
+from sordino.declared import parameter
 from sordino.entropy import Entropy, fresh_entropy
+from sordino.errors import StreamClosed
 from sordino.mechanisms import CompositeMechanism
+from sordino.process import Process
 from sordino.releases import Release, Values, parameters, pictured
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Adjacency
-from sordino.session.plan import Callback, Payer, Plan
+from sordino.session.request import Request, Reservation, Steps, Table, checked_later
 
 Block = NDArray[np.float64]
 Write = Callable[[Block], None]
@@ -101,9 +104,17 @@ class LocalReports:
         fresh_entropy(entropy, "LocalReports.release")
         kept: list[Block] = []
         use, count = write or kept.append, 0
+        home = Process()
         for block in _regroup_blocks(blocks):
             count += block.size
-            use(self._reports(block, entropy))
+            reports = self._reports(block, entropy)
+            # `write` or a signal handler may have forked: a record has one report, and not one in each.
+            if not home.is_here():
+                raise StreamClosed(
+                    "This process was forked in the middle of a release, which belongs to the other one. "
+                    "Nothing more is reported here."
+                )
+            use(reports)
         # The largest over the range: that of one record would tell its number.
         error = self.mechanism.grid.standard_error
         common: dict[str, Any] = {
@@ -143,7 +154,7 @@ def _regroup_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
         yield np.concatenate(held)
 
 
-def local_reports(
+def build_reports(
     unit: PrivacyUnit, *, lower: Number, upper: Number, epsilon: Number, activation: Any, tuned_for: Any
 ) -> LocalReports:
     """Return what reports the records of these units."""
@@ -153,22 +164,47 @@ def local_reports(
     return LocalReports(mechanism=mechanism, rows_per_unit=unit.max_rows or 1)
 
 
-def plan_randomize(
-    question: RecordQuestion, reports: LocalReports, *, column: str, write: Write | None
-) -> Plan[Any]:
-    """Return the release: everything that is public has been looked at, and no row."""
-    # An error of the caller's `write` is the caller's, and is not turned into the constant one.
-    handed_over = None if write is None else Callback(write)
+@final
+class RandomizeRequest(Request[Values | Reported]):
+    """One report for every record of a column, each with noise of its own."""
 
-    def finish(payer: Payer, blocks: Iterable[Block], entropy: Entropy) -> Any:
-        return payer.release(reports, blocks, entropy=entropy, write=handed_over)
+    name: ClassVar[str] = "randomize"
 
-    mechanism = reports.mechanism
-    public = {
-        "column": column,
-        "lower": float(mechanism.lower),
-        "upper": float(mechanism.upper),
-        "activation": mechanism.activation,
-    }
-    public |= {"public": "the number of records and their order"}
-    return Plan("randomize", question, public, (reports,), finish, handed_over)
+    # `CompositeMechanism` checks these, as it does for everybody.
+    column: str = parameter(checked_later, "Column of numbers.")
+    lower: Number = parameter(checked_later, "Public lower end of the numbers.")
+    upper: Number = parameter(checked_later, "Public upper end of the numbers.")
+    epsilon: Number = parameter(checked_later, "Budget of each report.")
+    activation: str = parameter(checked_later, "Shape of the noise.", default="mixture")
+    tuned_for: str | Number = parameter(checked_later, "What the noise is best for.", default="worst")
+    write: Write | None = parameter(
+        checked_later, "Handed the reports of each block, which are not kept then.", default=None
+    )
+
+    def steps(self, table: Table) -> Steps[Values | Reported]:
+        """Report every record, in the order of the records."""
+        question = prepare_records(table.source, table.unit, column=self.column)
+        reports = build_reports(
+            table.unit,
+            lower=self.lower,
+            upper=self.upper,
+            epsilon=self.epsilon,
+            activation=self.activation,
+            tuned_for=self.tuned_for,
+        )
+        mechanism = reports.mechanism
+        detail = {
+            "column": self.column,
+            "lower": float(mechanism.lower),
+            "upper": float(mechanism.upper),
+            "activation": mechanism.activation,
+            "public": "the number of records and their order",
+        }
+
+        charged = yield Reservation((reports,), detail, question.domain)
+        # Records are read block by block, while they are reported.
+        blocks = charged.read(question)
+        # An error of the caller's `write` is the caller's, and is not turned into the constant one.
+        write = None if self.write is None else charged.watch(self.write)
+        released: Values | Reported = charged.release(reports, blocks, write=write)
+        return released

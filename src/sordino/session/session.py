@@ -11,19 +11,20 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
-from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, shown
-from sordino.data import CountQuestion, CsvFormat, PrivacyUnit, open_source, prepare_counts
+from sordino.constraints import FINITE, TRUTH, Number, shown
+from sordino.data import CsvFormat, PrivacyUnit, open_source
 from sordino.entropy import SYSTEM, Entropy, checked_entropy
 from sordino.errors import InvalidParameter, SimulatedRelease
 from sordino.ledger import ChargedStream, Ledger
 from sordino.remnants import no_remnants
 from sordino.sensitivity import Sensitivity
+from sordino.session.above import AboveRequest, build_finder
 from sordino.session.batch import Batch
+from sordino.session.counts import CountRequest, CountUnitsRequest, HistogramRequest
 from sordino.session.desk import Desk
-from sordino.session.plan import Plan, Progress, R, Rows, checked_bounds, plan_count, plan_histogram
-from sordino.session.plan_above import finder, plan_above, run_of
-from sordino.session.plan_top_k import plan_top_k
+from sordino.session.request import Progress, R, Request
 from sordino.session.results import AboveItems, Count, Histogram, TopItems
+from sordino.session.top_k import TopKRequest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -181,24 +182,19 @@ class Session:
         DataSourceError
             One constant sentence if the engine fails after the charge.
         """
-        # Public parameters come first, then the schema (`_items`), the charge, and the rows last.
-        k, total, share = (
-            COUNT("top_k.k", k),
-            POSITIVE("top_k.epsilon", epsilon),
-            SHARE("top_k.selection_share", selection_share),
+        return self._do(
+            TopKRequest(
+                item=item,
+                k=k,
+                epsilon=epsilon,
+                domain=domain,
+                threshold=threshold,
+                where=where,
+                selection_share=selection_share,
+                noise=noise,
+            ),
+            progress,
         )
-        limit = None if threshold is None else FINITE("top_k.threshold", threshold)
-        plan = plan_top_k(
-            self._items(item, domain, where),
-            item=item,
-            k=k,
-            threshold=limit,
-            epsilon=total,
-            selection_share=share,
-            where=where,
-            noise=noise,
-        )
-        return self._do(plan, progress)
 
     @no_remnants
     def above(
@@ -267,26 +263,24 @@ class Session:
         InvalidParameter, UnsafePredicate, UnknownDomain, BudgetExceeded, LedgerConflict, DataSourceError
             As for `top_k`.
         """
-        count, total = COUNT("above.positives", positives), POSITIVE("above.epsilon", epsilon)
-        share = None if measure_share is None else SHARE("above.measure_share", measure_share)
-        question = self._items(item, domain, where)
-        # Only these rules need a run. The public size of the domain gives one.
-        if correction_run is None and (correction == "optimal" or split == "success"):
-            correction_run = run_of(question, count)
-        options = {
-            "threshold": FINITE("above.threshold", threshold),
-            "positives": count,
-            "adaptive": TRUTH("above.adaptive", adaptive),
-            "noise": noise,
-            "split": split,
-            "correction": correction,
-            "correction_run": correction_run,
-            "correction_margin": correction_margin,
-        }
-        plan = plan_above(
-            question, item=item, where=where, epsilon=total, measure_share=share, options=options
+        return self._do(
+            AboveRequest(
+                item=item,
+                threshold=threshold,
+                positives=positives,
+                epsilon=epsilon,
+                domain=domain,
+                where=where,
+                adaptive=adaptive,
+                measure_share=measure_share,
+                noise=noise,
+                split=split,
+                correction=correction,
+                correction_run=correction_run,
+                correction_margin=correction_margin,
+            ),
+            progress,
         )
-        return self._do(plan, progress)
 
     @no_remnants
     def histogram(
@@ -309,11 +303,9 @@ class Session:
         bounds : tuple of number, optional
             A declared range (low, high) of every count, as for `count`.
         """
-        total, ends = POSITIVE("histogram.epsilon", epsilon), checked_bounds("histogram", bounds)
-        plan = plan_histogram(
-            self._items(item, domain, where), item=item, epsilon=total, where=where, bounds=ends
+        return self._do(
+            HistogramRequest(item=item, epsilon=epsilon, domain=domain, where=where, bounds=bounds), progress
         )
-        return self._do(plan, progress)
 
     @no_remnants
     def count(
@@ -358,7 +350,7 @@ class Session:
         >>> [round(end, 2) for end in rows.output_range], 30 < rows.estimate < 50
         ([-0.58, 100.58], True)
         """
-        return self._number("count", "rows", epsilon, where, bounds, progress)
+        return self._do(CountRequest(epsilon=epsilon, where=where, bounds=bounds), progress)
 
     @no_remnants
     def count_distinct_units(
@@ -370,7 +362,7 @@ class Session:
         progress: Progress | None = None,
     ) -> Count:
         """Release the number of distinct units. Parameters as for `count`."""
-        return self._number("count_distinct_units", "units", epsilon, where, bounds, progress)
+        return self._do(CountUnitsRequest(epsilon=epsilon, where=where, bounds=bounds), progress)
 
     @no_remnants
     def quantile(
@@ -443,18 +435,25 @@ class Session:
         >>> 30_000 < session.quantile("income", q=0.5, epsilon=1, lower=0, cap=1e9).value < 40_000
         True
         """
-        rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
-        options = {
-            "q": q,
-            "epsilon": epsilon,
-            "lower": lower,
-            "cap": cap,
-            "growth": growth,
-            "unit": unit,
-            "size_hint": size_hint,
-        }
-        found: QuantileValue | QuantileValues | Groups = self._numbers("quantile", rows, options, progress)
-        return found
+        from sordino.session.numbers import QuantileRequest  # noqa: PLC0415 - counts need not load it
+
+        return self._do(
+            QuantileRequest(
+                column=column,
+                q=q,
+                epsilon=epsilon,
+                lower=lower,
+                cap=cap,
+                growth=growth,
+                unit=unit,
+                size_hint=size_hint,
+                where=where,
+                by=by,
+                domain=domain,
+                groups_per_unit=groups_per_unit,
+            ),
+            progress,
+        )
 
     @no_remnants
     def sum(
@@ -505,10 +504,24 @@ class Session:
         ClippedValue, BoundedValue (with `bounds`) or Groups
             With `by`: rows with item and release.
         """
-        rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
-        options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
-        found: ClippedValue | BoundedValue | Groups = self._numbers("sum", rows, options, progress, bounds)
-        return found
+        from sordino.session.numbers import SumRequest  # noqa: PLC0415 - counts need not load it
+
+        return self._do(
+            SumRequest(
+                column=column,
+                epsilon=epsilon,
+                lower=lower,
+                cap=cap,
+                growth=growth,
+                unit=unit,
+                where=where,
+                by=by,
+                domain=domain,
+                groups_per_unit=groups_per_unit,
+                bounds=bounds,
+            ),
+            progress,
+        )
 
     @no_remnants
     def mean(
@@ -543,10 +556,24 @@ class Session:
         ClippedValue, BoundedValue (with `bounds`) or Groups
             With `by`: rows with item and release.
         """
-        rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
-        options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
-        found: ClippedValue | BoundedValue | Groups = self._numbers("mean", rows, options, progress, bounds)
-        return found
+        from sordino.session.numbers import MeanRequest  # noqa: PLC0415 - counts need not load it
+
+        return self._do(
+            MeanRequest(
+                column=column,
+                epsilon=epsilon,
+                lower=lower,
+                cap=cap,
+                growth=growth,
+                unit=unit,
+                where=where,
+                by=by,
+                domain=domain,
+                groups_per_unit=groups_per_unit,
+                bounds=bounds,
+            ),
+            progress,
+        )
 
     @no_remnants
     def variance(
@@ -584,10 +611,23 @@ class Session:
         >>> 15 < spread.standard_deviation < 27
         True
         """
-        rows = Rows(column=column, where=where, by=by, domain=domain, groups_per_unit=groups_per_unit)
-        options = {"epsilon": epsilon, "cap": cap, "lower": lower, "growth": growth, "unit": unit}
-        found: VarianceValue | Groups = self._numbers("variance", rows, options, progress)
-        return found
+        from sordino.session.numbers import VarianceRequest  # noqa: PLC0415 - counts need not load it
+
+        return self._do(
+            VarianceRequest(
+                column=column,
+                epsilon=epsilon,
+                lower=lower,
+                cap=cap,
+                growth=growth,
+                unit=unit,
+                where=where,
+                by=by,
+                domain=domain,
+                groups_per_unit=groups_per_unit,
+            ),
+            progress,
+        )
 
     @no_remnants
     def randomize(
@@ -648,18 +688,20 @@ class Session:
         >>> reports.values.shape, reports.cost
         ((1000,), Pure(epsilon=2))
         """
-        from sordino.data import prepare_records  # noqa: PLC0415 - a release of counts need not load it
-        from sordino.session.local import local_reports, plan_randomize  # noqa: PLC0415
+        from sordino.session.local import RandomizeRequest  # noqa: PLC0415 - counts need not load it
 
-        unit = self._desk.unit
-        question = prepare_records(self._desk.source, unit, column=column)
-        reports = local_reports(
-            unit, lower=lower, upper=upper, epsilon=epsilon, activation=activation, tuned_for=tuned_for
+        return self._do(
+            RandomizeRequest(
+                column=column,
+                lower=lower,
+                upper=upper,
+                epsilon=epsilon,
+                activation=activation,
+                tuned_for=tuned_for,
+                write=write,
+            ),
+            progress,
         )
-        released: Values | Reported = self._do(
-            plan_randomize(question, reports, column=column, write=write), progress
-        )
-        return released
 
     @no_remnants
     def watch(
@@ -738,7 +780,7 @@ class Session:
             "positives": positives,
             "adaptive": TRUTH("watch.adaptive", adaptive),
         }
-        mechanism = finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
+        mechanism = build_finder(epsilon=epsilon, sensitivity=sensitivity, **asked, **options)
         # The ledger keeps the exact threshold.
         return self._desk.stream(mechanism, {**asked, "threshold": FINITE("watch.threshold", threshold)})
 
@@ -767,62 +809,22 @@ class Session:
         try:
             yield batch
         finally:
-            # After an error in the block, too: nothing was charged then, and its plans are dropped.
+            # After an error in the block, too: nothing was charged then, and what was asked is dropped.
             self._batch = None
         if batch.asked:
             # The list is fixed from here on, before anything is read.
-            releases = self._desk.run([(plan, progress) for plan, progress, _ in batch.asked])
+            releases = self._desk.run([(started, progress) for started, progress, _ in batch.asked])
             for (_, _, pending), release in zip(batch.asked, releases, strict=True):
                 pending.fill(release)
 
-    def _do(self, plan: Plan[R], progress: Progress | None) -> R:
+    def _do(self, request: Request[R], progress: Progress | None) -> R:
         """Release now, or with the batch that is open."""
+        # The parameters were checked when the request was made. This looks at the schema; nothing is charged.
+        started = self._desk.start(request)
         # In a batch the caller gets a `Pending`, which stands for the release: hence the cast.
         done: R = (
-            self._desk.run([(plan, progress)])[0]
+            self._desk.run([(started, progress)])[0]
             if self._batch is None
-            else cast("Any", self._batch.add(plan, progress))
+            else cast("Any", self._batch.add(started, progress))
         )
         return done
-
-    def _items(self, item: str, domain: Any, where: str | None) -> CountQuestion:
-        # A fresh salt for each release: which rows of a unit count follows from it.
-        about: dict[str, Any] = {"item": item, "domain": domain, "where": where, "salt": self._desk.salt()}
-        return prepare_counts(self._desk.source, self._desk.unit, kind="items", **about)
-
-    def _number(
-        self,
-        what: str,
-        kind: Literal["rows", "units"],
-        epsilon: Number,
-        where: str | None,
-        bounds: tuple[Number, Number] | None,
-        progress: Progress | None,
-    ) -> Count:
-        ends = checked_bounds(what, bounds)
-        question = prepare_counts(self._desk.source, self._desk.unit, kind=kind, where=where)
-        return self._do(
-            plan_count(
-                what, question, epsilon=POSITIVE(f"{what}.epsilon", epsilon), where=where, bounds=ends
-            ),
-            progress,
-        )
-
-    def _numbers(
-        self,
-        name: Any,
-        rows: Rows,
-        options: dict[str, Any],
-        progress: Progress | None,
-        bounds: Any = None,
-    ) -> Any:
-        # A release of counts need not load these.
-        from sordino.session.plan_numbers import plan_numbers  # noqa: PLC0415
-
-        salt, ends = self._desk.salt(), checked_bounds(name, bounds)
-        about = (name, self._desk.source, self._desk.unit, rows)
-        if ends is None:
-            return self._do(plan_numbers(*about, salt=salt, **options), progress)
-        from sordino.session.plan_bounded import plan_bounded  # noqa: PLC0415
-
-        return self._do(plan_bounded(*about, bounds=ends, salt=salt, **options), progress)

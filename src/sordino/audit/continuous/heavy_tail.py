@@ -15,8 +15,7 @@ from typing import final
 
 import numpy as np
 
-from sordino.audit.continuous import enclosures as floats
-from sordino.audit.continuous import series
+from sordino.audit.continuous import enclosures as floats, series
 from sordino.audit.continuous.enclosures import NEVER, WIDER, Bounds, Floats
 from sordino.audit.continuous.series import Series
 

@@ -18,8 +18,7 @@ from typing import Literal, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit.continuous import enclosures as floats
-from sordino.audit.continuous import series
+from sordino.audit.continuous import enclosures as floats, series
 from sordino.audit.continuous.enclosures import Bounds, Floats, number
 from sordino.audit.continuous.laws import Law
 from sordino.audit.continuous.series import ORDER, Ball, Series

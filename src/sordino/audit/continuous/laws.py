@@ -16,9 +16,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.audit.continuous import enclosures as floats
-from sordino.audit.continuous import log_formulas as formulas
-from sordino.audit.continuous import series
+from sordino.audit.continuous import enclosures as floats, log_formulas as formulas, series
 from sordino.audit.continuous.enclosures import Floats
 from sordino.audit.continuous.heavy_tail import HeavyTail
 from sordino.audit.continuous.log_formulas import OfInterval, OfPoint

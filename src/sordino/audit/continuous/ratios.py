@@ -17,8 +17,15 @@ from typing import NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.audit.continuous.enclosures import TINY as _LOST_TO_UNDERFLOW
-from sordino.audit.continuous.enclosures import WIDER, Bounds, Floats, mean_exponential, outward, total
+from sordino.audit.continuous.enclosures import (
+    TINY as _LOST_TO_UNDERFLOW,
+    WIDER,
+    Bounds,
+    Floats,
+    mean_exponential,
+    outward,
+    total,
+)
 from sordino.audit.continuous.envelopes import Lines, OverCells, Piece, lines, summed
 from sordino.audit.continuous.integrals import Budget
 

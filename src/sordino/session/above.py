@@ -1,0 +1,187 @@
+"""The items of a domain above a threshold: a sparse vector over their counts, then a measurement."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, final
+
+from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Number, OrNone, to_fraction
+from sordino.cost import Cost, Pure, compose
+from sordino.data import Domain
+from sordino.declared import parameter
+from sordino.errors import DataSourceError
+from sordino.estimators import combine_gaps, interval, lower_bound
+from sordino.mechanisms import AdaptiveSparseVector, LaplaceMechanism, SparseVector
+from sordino.releases import Positives
+from sordino.session.request import (
+    CONFIDENCE,
+    Request,
+    Reservation,
+    Steps,
+    Table,
+    ask_items,
+    check_listable,
+    check_measurable,
+    checked_later,
+    not_listed,
+    places,
+    size_of,
+)
+from sordino.session.results import AboveItem, AboveItems
+
+Finder = SparseVector | AdaptiveSparseVector
+
+
+def build_finder(*, adaptive: bool, positives: int, **options: Any) -> Finder:
+    """Return the sparse vector that options ask for."""
+    return (
+        AdaptiveSparseVector(at_least=positives, **options)
+        if adaptive
+        else SparseVector(positives=positives, **options)
+    )
+
+
+def expected_run(domain: Domain | None, positives: int) -> int | None:
+    """Return how many items of a domain come before one that is found, if those are spread evenly."""
+    size = size_of(domain)
+    return None if size is None else max(1, math.ceil(Fraction(size, positives)))
+
+
+@final
+class AboveRequest(Request[AboveItems]):
+    """Which items of a public domain more than `threshold` units touch, in the order of the domain.
+
+    What is measured, and so with how much noise, is chosen by what was found; the measurement stays within
+    its share.
+    """
+
+    name: ClassVar[str] = "above"
+
+    item: str = parameter(checked_later, "Column of labels.")
+    threshold: Number = parameter(FINITE, "Public threshold.")
+    positives: int = parameter(COUNT, "Stop after so many were found.")
+    epsilon: Number = parameter(POSITIVE, "Budget of this release.")
+    domain: Any = parameter(checked_later, "Which labels can be released.")
+    where: str | None = parameter(checked_later, "A row predicate.", default=None)
+    adaptive: bool = parameter(
+        TRUTH, "Find what lies far above with a cheaper test, and so more: C at least.", default=False
+    )
+    measure_share: Number | None = parameter(
+        OrNone(SHARE), "Share of epsilon for a fresh measurement of what was found.", default=None
+    )
+    # The sparse vector checks its own parameters; those that are not given keep its defaults.
+    noise: Literal["exponential", "laplace"] | None = parameter(
+        checked_later, "Of the answers.", default=None
+    )
+    split: Number | Literal["variance", "success"] | None = parameter(
+        checked_later, "variance, success or the share of epsilon for the threshold.", default=None
+    )
+    correction: Number | Literal["optimal"] | None = parameter(
+        checked_later,
+        'Public number added to the threshold, or "optimal" for many items of which few lie above.',
+        default=None,
+    )
+    correction_run: int | None = parameter(
+        checked_later, "How many lie below before one above.", default=None
+    )
+    correction_margin: Number | None = parameter(
+        checked_later, "How far they keep from the threshold.", default=None
+    )
+
+    def steps(self, table: Table) -> Steps[AboveItems]:
+        """Ask every item in the order of the domain, then measure what was found if a share is for that."""
+        question = ask_items(table, self.item, self.domain, self.where)
+        check_listable("above.positives", self.positives, question.domain)
+        epsilon, threshold = to_fraction(self.epsilon), to_fraction(self.threshold)
+        rest = epsilon * (0 if self.measure_share is None else to_fraction(self.measure_share))
+        find = self._build_finder(question.domain, question.sensitivity, epsilon - rest, threshold)
+        if self.measure_share is not None:
+            # Each item that is found spends tokens: so many can be found at most.
+            check_measurable("above", question, rest, find.tokens // min(find.branch_tokens))
+
+        charged = yield Reservation(
+            # How many items are measured is known only after they are found: a pure cost is reserved.
+            (find,) if self.measure_share is None else (find, Pure(epsilon=rest)),
+            {
+                "item": self.item,
+                "where": self.where,
+                "threshold": threshold,
+                "positives": self.positives,
+                "adaptive": self.adaptive,
+            },
+            question.domain,
+        )
+        counts = charged.read(question)
+        # A domain that was assumed public may turn out to be empty.
+        if not len(counts.labels):
+            raise DataSourceError.after_charge()
+        found = charged.release(find, counts.values, **places(counts))
+        mechanisms: tuple[Any, ...] = (find,)
+        spent: Cost = found.cost
+        estimates, low = found.estimates, _gap_lower_bounds(found)
+        high: list[float | None] = [None] * found.indices.size
+        if self.measure_share is not None and found.indices.size:
+            # Chosen by what was released before, at the same cost each time: docs/explanation/refunds.md.
+            measure = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found.indices.size))
+            fresh = charged.release(measure, counts.at(found.indices))
+            # From the measurement alone, whose noise had no part in what was found.
+            low, high = (end.tolist() for end in interval(fresh, confidence=CONFIDENCE))
+            estimates = combine_gaps(found, fresh).values
+            mechanisms, spent = (find, measure), compose(spent, fresh.cost)
+        rows = tuple(
+            AboveItem(
+                item=counts.labels[index],
+                gap=float(found.gaps[i]),
+                branch=int(found.branches[i]),
+                estimate=float(estimates[i]),
+                low=low[i],
+                high=high[i],
+            )
+            for i, index in enumerate(found.indices.tolist())
+        )
+        return AboveItems(
+            rows=rows,
+            asked=found.asked,
+            complete=found.asked == len(counts.labels),
+            mechanism=mechanisms,
+            cost=spent,
+            simulated=found.simulated,
+        )
+
+    def _build_finder(
+        self, domain: Domain | None, sensitivity: Any, epsilon: Fraction, threshold: Fraction
+    ) -> Finder:
+        run = self.correction_run
+        # Only these rules need a run. The public size of the domain gives one.
+        if run is None and (self.correction == "optimal" or self.split == "success"):
+            run = expected_run(domain, self.positives)
+        shape = {
+            "noise": self.noise,
+            "split": self.split,
+            "correction": self.correction,
+            "correction_run": run,
+            "correction_margin": self.correction_margin,
+        }
+        return build_finder(
+            adaptive=self.adaptive,
+            positives=self.positives,
+            threshold=threshold,
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            domain_size=not_listed(domain),
+            **{name: value for name, value in shape.items() if value is not None},
+        )
+
+
+def _gap_lower_bounds(found: Positives) -> list[float | None]:
+    """Return lower bounds that are valid after selection, from the gaps.
+
+    None is proved where an item has several tests.
+    """
+    if not isinstance(found.mechanism, SparseVector):
+        return [None] * found.indices.size
+    # Selective: the bound must hold for what was found. See docs/explanation/after-selection.md.
+    bounds = lower_bound(found, confidence=CONFIDENCE, selective=True).tolist()
+    # A bound of minus infinity says nothing.
+    return [None if math.isinf(bound) else bound for bound in bounds]

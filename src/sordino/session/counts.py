@@ -1,0 +1,171 @@
+"""Counts: of all rows or units, or of the units of every item of a domain."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+
+import numpy as np
+
+from sordino.constraints import POSITIVE, Number, shown, to_fraction
+from sordino.cost import Pure
+from sordino.data import prepare_counts
+from sordino.declared import parameter
+from sordino.errors import DataSourceError, InvalidParameter
+from sordino.estimators import interval
+from sordino.mechanisms import LaplaceMechanism
+from sordino.sensitivity import Sensitivity
+from sordino.session.request import (
+    CONFIDENCE,
+    LISTED,
+    Request,
+    Reservation,
+    Steps,
+    Table,
+    ask_items,
+    checked_bounds,
+    checked_later,
+    not_listed,
+    size_of,
+)
+from sordino.session.results import Count, CountedItem, Histogram
+
+if TYPE_CHECKING:
+    from sordino.mechanisms import FoldedMechanism
+
+Bounds = tuple[Fraction, Fraction]
+_BOUNDS_MEAN = "Public range of the figure: it is published within a slightly wider one, without bias."
+
+
+@final
+class HistogramRequest(Request[Histogram]):
+    """The count of distinct units of every item of a public domain."""
+
+    name: ClassVar[str] = "histogram"
+
+    item: str = parameter(checked_later, "Column of labels.")
+    epsilon: Number = parameter(POSITIVE, "Budget of this release.")
+    domain: Any = parameter(checked_later, "Which labels are counted.")
+    where: str | None = parameter(checked_later, "A row predicate.", default=None)
+    bounds: tuple[Number, Number] | None = parameter(checked_bounds, _BOUNDS_MEAN, default=None)
+
+    def steps(self, table: Table) -> Steps[Histogram]:
+        """Measure every item of the domain."""
+        question = ask_items(table, self.item, self.domain, self.where)
+        size, epsilon, bounds = size_of(question.domain), to_fraction(self.epsilon), self.bounds
+        unlisted = not_listed(question.domain)
+        if unlisted is not None and unlisted > LISTED:
+            raise InvalidParameter(
+                f"histogram.domain must have at most {LISTED} items, all of which it measures; got "
+                f"{unlisted}."
+            )
+        # Bounds that are too close for a single count are refused here, before the charge, also where the
+        # size is not known yet.
+        _ = _build_count_noise(self.name, epsilon, question.joint(1), bounds)
+        planned = (
+            None if size is None else _build_count_noise(self.name, epsilon, question.joint(size), bounds)
+        )
+
+        charged = yield Reservation(
+            # Without a size there is no mechanism yet; whichever it will be, it costs the budget.
+            (planned or Pure(epsilon=epsilon),),
+            {"item": self.item, "where": self.where, "bounds": bounds},
+            question.domain,
+        )
+        counts = charged.read(question)
+        values = counts.at(np.arange(len(counts.labels)))
+        if not values.size:
+            # A domain that was assumed public may turn out to be empty, which is seen only after the charge.
+            raise DataSourceError.after_charge()
+        # A domain that was assumed public has a size only now; the noise grows with it, the cost stays the
+        # budget.
+        mechanism = planned or _build_count_noise(self.name, epsilon, question.joint(values.size), bounds)
+        fresh = charged.release(mechanism, values)
+        low, high = interval(fresh, confidence=CONFIDENCE)
+        rows = tuple(
+            CountedItem(item=label, estimate=float(value), low=float(a), high=float(b))
+            for label, value, a, b in zip(counts.labels, fresh.values, low, high, strict=True)
+        )
+        return Histogram(
+            rows=rows,
+            standard_error=fresh.standard_error,
+            output_range=_output_range_of(mechanism),
+            mechanism=mechanism,
+            cost=fresh.cost,
+            simulated=fresh.simulated,
+        )
+
+
+class _NumberRequest(Request[Count]):
+    """One number: how many there are."""
+
+    counted: ClassVar[Literal["rows", "units"]]
+
+    epsilon: Number = parameter(POSITIVE, "Budget of this release.")
+    where: str | None = parameter(checked_later, "A row predicate.", default=None)
+    bounds: tuple[Number, Number] | None = parameter(checked_bounds, _BOUNDS_MEAN, default=None)
+
+    def steps(self, table: Table) -> Steps[Count]:
+        """Measure one number."""
+        question = prepare_counts(table.source, table.unit, kind=self.counted, where=self.where)
+        mechanism = _build_count_noise(
+            self.name, to_fraction(self.epsilon), question.sensitivity, self.bounds
+        )
+
+        charged = yield Reservation(
+            (mechanism,), {"where": self.where, "bounds": self.bounds}, question.domain
+        )
+        counts = charged.read(question)
+        # A question without items has a single count.
+        fresh = charged.release(mechanism, int(counts.values[0]))
+        low, high = interval(fresh, confidence=CONFIDENCE)
+        return Count(
+            estimate=fresh.value,
+            low=low,
+            high=high,
+            standard_error=fresh.standard_error,
+            output_range=_output_range_of(mechanism),
+            mechanism=mechanism,
+            cost=fresh.cost,
+            simulated=fresh.simulated,
+        )
+
+
+@final
+class CountRequest(_NumberRequest):
+    """The number of rows."""
+
+    name: ClassVar[str] = "count"
+    counted: ClassVar[Literal["rows", "units"]] = "rows"
+
+
+@final
+class CountUnitsRequest(_NumberRequest):
+    """The number of distinct units."""
+
+    name: ClassVar[str] = "count_distinct_units"
+    counted: ClassVar[Literal["rows", "units"]] = "units"
+
+
+def _build_count_noise(
+    name: str, epsilon: Fraction, sensitivity: Sensitivity, bounds: Any
+) -> LaplaceMechanism | FoldedMechanism:
+    """Return what releases counts: within the declared range, if there is one."""
+    if bounds is None:
+        return LaplaceMechanism(epsilon=epsilon, sensitivity=sensitivity)
+    from sordino.mechanisms import FoldedMechanism  # noqa: PLC0415 - few releases need it
+
+    low, high = bounds
+    bound = POSITIVE("bound", sensitivity.bound)
+    if bound > (high - low) * (sensitivity.size or 1):
+        raise InvalidParameter(
+            f"{name}.bounds must be at least as far apart as one unit can move a count, {shown(bound)}; got "
+            f"{shown(low)} and {shown(high)}."
+        )
+    return FoldedMechanism(lower=low, upper=high, epsilon=epsilon, sensitivity=sensitivity)
+
+
+def _output_range_of(mechanism: LaplaceMechanism | FoldedMechanism) -> tuple[float, float] | None:
+    # Only folded noise keeps within a range.
+    found: tuple[float, float] | None = getattr(mechanism, "output_range", None)
+    return found

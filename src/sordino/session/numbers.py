@@ -1,0 +1,250 @@
+"""Quantiles, sums, means and variances of a column: of all rows, or of each group."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, cast, final
+
+from sordino.constraints import COUNT, POSITIVE, Number, to_fraction
+from sordino.data import NumberQuestion, prepare_numbers
+from sordino.declared import parameter
+from sordino.estimators import (
+    BucketGrid,
+    ClippedMean,
+    ClippedSum,
+    ClippedValue,
+    ClippedVariance,
+    Quantile,
+    Quantiles,
+    QuantileValue,
+    QuantileValues,
+    VarianceValue,
+)
+from sordino.sensitivity import Adjacency
+from sordino.session.bounded_total import BoundedTotal, BoundedValue
+from sordino.session.request import R, Request, Reservation, Steps, Table, checked_bounds, checked_later
+from sordino.session.table_numbers import Estimator, Groups, Numbers, TableNumbers
+
+_LOWER_MEANS = "Public lower bound; None: both signs."
+_CAP_MEANS = "Public: as far up as anything goes; it can be generous."
+_GROWTH_MEANS = "Factor between edges of the grid."
+_UNIT_MEANS = "Below it edges are evenly spaced."
+
+
+class ColumnRequest(Request[R]):
+    """Figures of a column of numbers: of all rows, or of each group with noise of its own."""
+
+    column: str = parameter(checked_later, "Column of numbers.")
+    epsilon: Number = parameter(POSITIVE, "Budget of this release.")
+    where: str | None = parameter(checked_later, "A row predicate.", default=None)
+    by: str | None = parameter(
+        checked_later, "Column of labels: one release for each label of the domain.", default=None
+    )
+    domain: Any = parameter(checked_later, "The labels of the groups.", default=None)
+    groups_per_unit: int | None = parameter(
+        checked_later, "Let a unit count in at most so many groups.", default=None
+    )
+
+    @abstractmethod
+    def build_estimator(self, table: Table) -> Estimator:
+        """Return what releases the figures of a group."""
+
+    def steps(self, table: Table) -> Steps[Any]:
+        """Count the rows in buckets, and let an estimator release from that."""
+        estimator = self.build_estimator(table)
+        question = self.ask(table, estimator.grid)
+        mechanism = self.build_mechanism(table, question, estimator)
+
+        charged = yield Reservation((mechanism,), self.detail(), question.domain)
+        counts = charged.read(question)
+        # Sums, means and variances find a clip among the buckets, and then read the rows once more.
+        return charged.release(mechanism, Numbers(question, counts))
+
+    @property
+    def budgets(self) -> int:
+        """In how many groups one unit has a part."""
+        # Where each row is a unit it has one group; with a unit column `prepare_numbers` asks for G.
+        if self.by is None or self.groups_per_unit is None:
+            return 1
+        count: int = COUNT(f"{self.name}.groups_per_unit", self.groups_per_unit)
+        return count
+
+    def share_of_group(self, table: Table) -> tuple[Fraction, Adjacency]:
+        """Return the budget of one group, and what its neighbors are."""
+        epsilon, adjacency = to_fraction(self.epsilon), table.unit.adjacency
+        if self.by is None:
+            return epsilon, adjacency
+        # Under replace-one the unit that leaves and the one that joins may have a part in different groups.
+        parts = self.budgets * (1 if adjacency == "add-remove" else 2)
+        # A unit that moves from one group to another leaves the one and joins the other: within a group
+        # nobody is replaced.
+        return epsilon / parts, "add-remove"
+
+    def has_public_size(self, table: Table) -> bool:
+        """Tell whether neighbors have equally many rows.
+
+        They do if nothing filters, groups or computes them, and no rule of the format drops any.
+        """
+        source, unit = table.source, table.unit
+        # Lines of CSV that do not parse are dropped, and so may be rows of a view: how many is private.
+        whole = self.where is None and self.by is None and not source.drops and not source.computed
+        return whole and unit.column is None and unit.adjacency == "replace-one"
+
+    def ask(self, table: Table, grid: BucketGrid) -> NumberQuestion:
+        """Return the question about the column."""
+        return prepare_numbers(
+            table.source,
+            table.unit,
+            column=self.column,
+            grid=grid,
+            where=self.where,
+            # A fresh salt for each release: which rows of a unit count follows from it.
+            salt=table.salt(),
+            by=self.by,
+            domain=self.domain,
+            groups_per_unit=self.groups_per_unit,
+            squares=self.name == "variance",
+        )
+
+    def build_mechanism(
+        self, table: Table, question: NumberQuestion, estimator: Estimator | BoundedTotal
+    ) -> TableNumbers:
+        """Return what releases the figures of all groups."""
+        labels = None if question.domain is None else tuple(question.groups)
+        return TableNumbers(
+            estimator=estimator,
+            adjacency=table.unit.adjacency,
+            labels=labels,
+            groups_per_unit=self.budgets,
+        )
+
+    def detail(self) -> dict[str, Any]:
+        """Return what the ledger keeps."""
+        return {
+            "column": self.column,
+            "where": self.where,
+            "by": self.by,
+            "groups_per_unit": self.groups_per_unit,
+        }
+
+
+@final
+class QuantileRequest(ColumnRequest[QuantileValue | QuantileValues | Groups]):
+    """A quantile of a column of numbers, or several, without a range to guess."""
+
+    name: ClassVar[str] = "quantile"
+
+    # `Quantile` checks these, as it does for everybody.
+    q: Number | Sequence[Number] = parameter(checked_later, "Which quantiles, rising, such as 0.5,0.99.")
+    lower: Number | None = parameter(checked_later, _LOWER_MEANS)
+    cap: Number = parameter(checked_later, _CAP_MEANS)
+    growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.01)
+    unit: Number = parameter(checked_later, _UNIT_MEANS, default=1.0)
+    size_hint: int | None = parameter(
+        checked_later, "About how many rows count, as far as that is public.", default=None
+    )
+
+    def build_estimator(self, table: Table) -> Quantile | Quantiles:
+        """Return the estimator of one quantile, or of several."""
+        epsilon, adjacency = self.share_of_group(table)
+        shared: dict[str, Any] = {
+            "epsilon": epsilon,
+            "adjacency": adjacency,
+            "rows_per_unit": table.unit.max_rows or 1,
+            "lower": self.lower,
+            "cap": self.cap,
+            "growth": self.growth,
+            "unit": self.unit,
+            "size_hint": self.size_hint,
+        }
+        if (several := _list_several(self.q)) is not None:
+            return Quantiles(q=several, size_is_public=self.has_public_size(table), **shared)
+        return Quantile(q=cast("Number", self.q), **shared)
+
+    def detail(self) -> dict[str, Any]:
+        """Return what the ledger keeps."""
+        several = _list_several(self.q)
+        q = self.q if several is None else [float(one) for one in several]
+        return {"column": self.column, "q": q, **super().detail()}
+
+
+def _list_several(q: Any) -> tuple[Any, ...] | None:
+    """Return the quantiles that were asked for together, or None if it was a single one."""
+    # A text can be iterated over as well; it is refused later, as no number.
+    return tuple(q) if isinstance(q, Iterable) and not isinstance(q, str) else None
+
+
+class FigureRequest(ColumnRequest[R]):
+    """A figure of clipped numbers, whose clip is found privately."""
+
+    # The estimator checks these, as it does for everybody.
+    cap: Number = parameter(checked_later, _CAP_MEANS)
+    lower: Number | None = parameter(checked_later, _LOWER_MEANS, default=0.0)
+    growth: Number = parameter(checked_later, _GROWTH_MEANS, default=1.05)
+    unit: Number = parameter(checked_later, _UNIT_MEANS, default=1.0)
+
+    def options(self, table: Table) -> dict[str, Any]:
+        """Return what every estimator of clipped numbers takes."""
+        epsilon, adjacency = self.share_of_group(table)
+        return {
+            "epsilon": epsilon,
+            "adjacency": adjacency,
+            "rows_per_unit": table.unit.max_rows or 1,
+            "lower": self.lower,
+            "cap": self.cap,
+            "growth": self.growth,
+            "unit": self.unit,
+        }
+
+
+class BoundedFigureRequest(FigureRequest[R]):
+    """A figure that may be asked for within a declared range; then no clip is looked for."""
+
+    bounds: tuple[Number, Number] | None = parameter(
+        checked_bounds,
+        "Public range of the figure: it is published within a slightly wider one, without bias.",
+        default=None,
+    )
+
+    def steps(self, table: Table) -> Steps[Any]:
+        """Release within the declared range, if there is one, else from a clip that is found."""
+        if self.bounds is None:
+            return (yield from super().steps(table))
+        from sordino.session.bounded import bounded_steps  # noqa: PLC0415 - few releases need it
+
+        return (yield from bounded_steps(self, table))
+
+
+@final
+class SumRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
+    """The sum of a column of numbers."""
+
+    name: ClassVar[str] = "sum"
+
+    def build_estimator(self, table: Table) -> ClippedSum:
+        """Return the estimator of a sum."""
+        return ClippedSum(**self.options(table))
+
+
+@final
+class MeanRequest(BoundedFigureRequest[ClippedValue | BoundedValue | Groups]):
+    """The mean of a column of numbers."""
+
+    name: ClassVar[str] = "mean"
+
+    def build_estimator(self, table: Table) -> ClippedMean:
+        """Return the estimator of a mean."""
+        return ClippedMean(size_is_public=self.has_public_size(table), **self.options(table))
+
+
+@final
+class VarianceRequest(FigureRequest[VarianceValue | Groups]):
+    """The variance and the standard deviation of a column of numbers."""
+
+    name: ClassVar[str] = "variance"
+
+    def build_estimator(self, table: Table) -> ClippedVariance:
+        """Return the estimator of a variance."""
+        return ClippedVariance(size_is_public=self.has_public_size(table), **self.options(table))

@@ -1,0 +1,259 @@
+"""A release of a session as a request: its public parameters, and its steps from there to the result.
+
+Each kind of release is one class in a file of its own. `steps` is read from top to bottom: what is asked,
+what may be spent, then the rows and the noise. It stops once, at the reservation: until there it sees what
+is public alone, and whatever stands below it has been charged.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
+
+from sordino.constraints import FINITE, shown, to_fraction
+from sordino.data import CountQuestion, Counts, Domain, PrivacyUnit, Source, prepare_counts
+from sordino.declared import Declared
+from sordino.entropy import Entropy
+from sordino.errors import InvalidParameter
+from sordino.grid import check_rates_from
+from sordino.mechanisms import LaplaceMechanism
+from sordino.remnants import no_remnants
+
+CONFIDENCE = 0.95
+LISTED = 1 << 20
+"""A release about a range has at most this many rows."""
+Progress = Callable[[float], None]
+R = TypeVar("R")
+
+
+class Table(Protocol):
+    """What a request may know before its charge: of the table what is public, and no row."""
+
+    @property
+    def source(self) -> Source:
+        """Where the rows will be read."""
+        ...
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whom the guarantee protects."""
+        ...
+
+    def salt(self) -> bytes:
+        """Return a fresh secret: which rows of a unit count follows from it."""
+        ...
+
+
+class Payer(Protocol):
+    """What releases, and remembers it: a charge of a ledger, or nothing."""
+
+    def release(self, mechanism: Any, answers: Any, *, entropy: Entropy, **private: Any) -> Any:
+        """Let a mechanism release."""
+        ...
+
+    def open(self, mechanism: Any, *, entropy: Entropy) -> Any:
+        """Let a mechanism open a stream."""
+        ...
+
+
+@final
+class Uncharged:
+    """Stands in for a charge where no ledger was given: it releases, and remembers nothing."""
+
+    def release(self, mechanism: Any, answers: Any, *, entropy: Entropy, **private: Any) -> Any:
+        """Let a mechanism release."""
+        return mechanism.release(answers, entropy=entropy, **private)
+
+    def open(self, mechanism: Any, *, entropy: Entropy) -> Any:
+        """Let a mechanism open a stream."""
+        return mechanism.open(entropy=entropy)
+
+
+class Question(Protocol):
+    """What the engine is asked."""
+
+    @property
+    def domain(self) -> Domain | None:
+        """The labels that it is about."""
+        ...
+
+    def run(self, *, progress: Progress | None = None) -> Any:
+        """Read the rows, after the charge; private."""
+        ...
+
+
+@final
+class Callback:
+    """A function of the caller's, such as `progress`.
+
+    An error that it raises is the caller's, and leaves the library as it is.
+    """
+
+    __slots__ = ("_function", "raised")
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+        self.raised: BaseException | None = None
+
+    def __call__(self, *given: Any) -> None:
+        """Call the caller's function; an error that it raises is noted and goes on."""
+        try:
+            self._function(*given)
+        except BaseException as error:  # whatever it is, and it goes on
+            self.raised = error
+            raise
+
+
+@final
+@dataclass(frozen=True)
+class Reservation:
+    """What a request asks for before it may read a row, made from what is public alone.
+
+    Attributes
+    ----------
+    parts : tuple
+        Mechanisms and costs that it may spend.
+    detail : dict
+        What the ledger keeps about it; what is None is left out.
+    domain : Domain or None
+        The labels that it is about.
+    """
+
+    parts: tuple[Any, ...]
+    detail: dict[str, Any]
+    domain: Domain | None
+
+
+@final
+class Charged:
+    """What a request holds once its reservation is charged: it may read rows, and release.
+
+    What it reads is private, and goes nowhere but into `release`.
+    """
+
+    __slots__ = ("_callbacks", "_entropy", "_payer", "_progress")
+
+    def __init__(self, payer: Payer, entropy: Entropy, progress: Progress | None) -> None:
+        self._payer, self._entropy = payer, entropy
+        self._callbacks: list[Callback] = []
+        self._progress = None if progress is None else self.watch(progress)
+
+    def read(self, question: Question) -> Any:
+        """Read the rows that a question is about; private."""
+        return question.run(progress=self._progress)
+
+    @no_remnants
+    def release(self, mechanism: Any, answers: Any, **private: Any) -> Any:
+        """Let a mechanism release private answers, with fresh noise."""
+        return self._payer.release(mechanism, answers, entropy=self._entropy, **private)
+
+    def watch(self, function: Callable[..., object]) -> Callback:
+        """Return a function of the caller's that may be called meanwhile: its errors are the caller's."""
+        callback = Callback(function)
+        self._callbacks.append(callback)
+        return callback
+
+    def is_callers(self, error: BaseException) -> bool:
+        """Tell whether an error was raised by a function of the caller's."""
+        return any(callback.raised is error for callback in self._callbacks)
+
+
+Steps = Generator[Reservation, Charged, R]
+
+
+class Request(Declared, Generic[R]):
+    """One release of a session: its public parameters, checked when it is made, and its steps."""
+
+    name: ClassVar[str]
+    """What users and the ledger call it; messages about a parameter begin with it."""
+
+    @property
+    def spoken(self) -> str:
+        """How messages name the request."""
+        return self.name
+
+    @abstractmethod
+    def steps(self, table: Table) -> Steps[R]:
+        """Ask, reserve, read, release: yields its reservation once, and returns the result.
+
+        Parameters
+        ----------
+        table : Table
+            What is public about the table.
+
+        Yields
+        ------
+        Reservation
+            What may be spent. It goes on with a `Charged`, once that is charged.
+        """
+
+
+# ---- rules of parameters ----------------------------------------------------------------------------------
+
+
+def checked_later(_name: str, value: Any) -> Any:
+    """Keep a parameter that is checked against the columns of the table, or by a mechanism."""
+    return value
+
+
+def checked_bounds(name: str, bounds: Any) -> Any:
+    """Return a declared range as two exact numbers, or None without one; refuse what is none."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise InvalidParameter(f"{name} must be two numbers (low, high); got {shown(bounds)}.")
+    low, high = (FINITE(name, end) for end in bounds)
+    if high <= low:
+        raise InvalidParameter(
+            f"{name} must be two numbers, the second one larger; got {shown(low)} and {shown(high)}."
+        )
+    return low, high
+
+
+# ---- questions about labels -------------------------------------------------------------------------------
+
+
+def ask_items(table: Table, item: str, domain: Any, where: str | None) -> CountQuestion:
+    """Return the question how many units each label of a domain has."""
+    # A fresh salt for each release: which rows of a unit count follows from it.
+    return prepare_counts(
+        table.source, table.unit, kind="items", item=item, domain=domain, where=where, salt=table.salt()
+    )
+
+
+def size_of(domain: Domain | None) -> int | None:
+    """Return the size of a domain, or None while it is only assumed to be public."""
+    return None if domain is None or domain.kind == "assumed public" else domain.size
+
+
+def not_listed(domain: Domain | None) -> int | None:
+    """Return the size of a domain whose items are not listed, else None.
+
+    Mechanisms are then handed only the counts that are not 0.
+    """
+    return None if domain is None or domain.numbered is None else domain.size
+
+
+def check_listable(name: str, most: int, domain: Domain | None) -> None:
+    """Refuse a release of more rows than memory may hold; a domain that is listed is held there anyway."""
+    if not_listed(domain) is not None and most > LISTED:
+        raise InvalidParameter(f"{name} must be at most {LISTED} where the domain is a range; got {most}.")
+
+
+def check_measurable(name: str, question: CountQuestion, epsilon: Fraction, most: int) -> None:
+    """Refuse a budget with which some number of counts, up to `most`, could not be measured.
+
+    How many there are is known only after the charge, and then nothing is refused any more.
+    """
+    # The more counts, the smaller the rate of the noise: a single one has the largest.
+    for count in (1, most):
+        _ = LaplaceMechanism(epsilon=epsilon, sensitivity=question.joint(count))
+    check_rates_from(epsilon / to_fraction(question.joint(most).bound), name)
+
+
+def places(counts: Counts) -> dict[str, Any]:
+    """Return the positions of the counts for a mechanism, if only those that are not 0 are listed."""
+    return {} if counts.positions is None else {"positions": counts.positions}

@@ -1,0 +1,120 @@
+"""The items that the most units touch: a selection with gaps, then a measurement of what was selected."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, final
+
+from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, Number, OrNone, one_of, to_fraction
+from sordino.cost import Pure, compose
+from sordino.declared import parameter
+from sordino.errors import DataSourceError, InvalidParameter
+from sordino.estimators import combine_gaps, interval
+from sordino.mechanisms import HybridTopK, LaplaceMechanism, NoisyTopK
+from sordino.session.request import (
+    CONFIDENCE,
+    Request,
+    Reservation,
+    Steps,
+    Table,
+    ask_items,
+    check_listable,
+    check_measurable,
+    checked_later,
+    not_listed,
+    places,
+    size_of,
+)
+from sordino.session.results import TopItem, TopItems
+
+
+@final
+class TopKRequest(Request[TopItems]):
+    """The `k` items of a public domain that the most units touch, with estimates and intervals.
+
+    With a threshold the selection says how many there are. The measurement is chosen after that, for so many
+    items, and stays within what was reserved for it: an adaptive choice between mechanisms of the same
+    epsilon, made by what was released before.
+    """
+
+    name: ClassVar[str] = "top_k"
+
+    item: str = parameter(checked_later, "Column of labels.")
+    k: int = parameter(COUNT, "How many items.")
+    epsilon: Number = parameter(POSITIVE, "Budget of this release.")
+    domain: Any = parameter(checked_later, "Which labels can be released.")
+    threshold: Number | None = parameter(
+        OrNone(FINITE), "Only items above this public threshold: K at most.", default=None
+    )
+    where: str | None = parameter(checked_later, "A row predicate.", default=None)
+    selection_share: Number = parameter(
+        SHARE, "Share of epsilon that chooses; the rest measures.", default=0.5
+    )
+    noise: Literal["exponential", "laplace"] = parameter(
+        one_of("exponential", "laplace"), "Of the selection.", default="exponential"
+    )
+
+    def steps(self, table: Table) -> Steps[TopItems]:
+        """Choose with gaps, then measure what was chosen."""
+        k = self.k
+        question = ask_items(table, self.item, self.domain, self.where)
+        size = size_of(question.domain)
+        if size is not None and k > size:
+            raise InvalidParameter(f"top_k.k must be at most the size of the domain, {size}; got {k}.")
+        check_listable("top_k.k", k, question.domain)
+        threshold = None if self.threshold is None else to_fraction(self.threshold)
+        epsilon, share = to_fraction(self.epsilon), to_fraction(self.selection_share)
+        chosen: dict[str, Any] = {
+            "k": k,
+            "epsilon": epsilon * share,
+            "sensitivity": question.sensitivity,
+            "noise": self.noise,
+            "domain_size": not_listed(question.domain),
+        }
+        choose = NoisyTopK(**chosen) if threshold is None else HybridTopK(threshold=threshold, **chosen)
+        rest = epsilon * (1 - share)
+        if threshold is not None:
+            check_measurable("top_k", question, rest, k)
+        # Without a threshold exactly k items are measured, which is known before the charge.
+        measure_all = LaplaceMechanism(epsilon=rest, sensitivity=question.joint(k))
+
+        charged = yield Reservation(
+            # With a threshold it is not known yet how many items are measured: a pure cost is reserved.
+            (choose, measure_all if threshold is None else Pure(epsilon=rest)),
+            {"item": self.item, "k": k, "threshold": threshold, "where": self.where},
+            question.domain,
+        )
+        counts = charged.read(question)
+        # Labels that were assumed public are counted only now; the error must not say more about the rows.
+        if k > len(counts.labels):
+            raise DataSourceError.after_charge()
+        top = charged.release(choose, counts.values, **places(counts))
+        found, crossed = top.indices.size, None if threshold is None else top.crossed
+        # Nothing is measured, so the share for it is never drawn, and returns: docs/explanation/refunds.md.
+        if not found:
+            return TopItems(
+                rows=(), crossed=crossed, mechanism=(choose,), cost=top.cost, simulated=top.simulated
+            )
+        measure = (
+            measure_all if found == k else LaplaceMechanism(epsilon=rest, sensitivity=question.joint(found))
+        )
+        fresh = charged.release(measure, counts.at(top.indices))
+        # From the measurement alone, whose noise had no part in the selection.
+        low, high = interval(fresh, confidence=CONFIDENCE)
+        estimates = combine_gaps(top, fresh).values
+        # Where every item of the domain is selected, the last one leads over none.
+        gaps = [*top.gaps.tolist(), None]
+        rows = tuple(
+            TopItem(
+                rank=rank + 1,
+                item=counts.labels[index],
+                estimate=float(estimates[rank]),
+                low=float(low[rank]),
+                high=float(high[rank]),
+                gap=gaps[rank],
+            )
+            for rank, index in enumerate(top.indices.tolist())
+        )
+        spent = compose(top.cost, fresh.cost)
+        return TopItems(
+            rows=rows, crossed=crossed, mechanism=(choose, measure), cost=spent, simulated=top.simulated
+        )
