@@ -12,9 +12,9 @@ import click
 
 from sordino import audit as audits
 from sordino.cli._say import say
-from sordino.cli.options import NUMBER, QUIET, chosen_format, chosen_quiet, exactly_one
+from sordino.cli.options import NUMBER, QUIET, choose_format, is_quiet, require_one
 from sordino.cli.output import visible, write_lines
-from sordino.cli.work import shown_progress
+from sordino.cli.work import show_progress
 from sordino.constraints import shown
 from sordino.cost import Approximate, Pure
 from sordino.errors import ClaimBroken, InvalidParameter
@@ -72,7 +72,7 @@ def audit(name: str | None, *, everything: bool, command: str | None, **options:
     Ends with exit code 6 if a claim is broken, and with 0 if none was found to be: --all also lists what no
     audit looked at, and why. What is audited is run on inputs that you make up: never on real data.
     """
-    which = exactly_one({"NAME": name, "--all": everything or None, "--command": command}, "what is audited")
+    which = require_one({"NAME": name, "--all": everything or None, "--command": command}, "what is audited")
     # These options are about a program; with claims of this library they would do nothing.
     own = {"--a": "input_a", "--b": "input_b"} | {
         f"--{option}": option for option in ("epsilon", "delta", "samples", "confidence", "timeout")
@@ -106,7 +106,7 @@ def _audit_claims(name: str | None, quiet: bool | None) -> list[Any]:
         raise InvalidParameter(f"NAME must be one of {', '.join(sorted(known))}; got {shown(name)}.")
     names = known if name is None else [name]
     reports: list[Any] = []
-    with shown_progress(quiet) as progress:
+    with show_progress(quiet) as progress:
         for i, each in enumerate(names):
             reports += audits.run_claims(each)
             if progress is not None:
@@ -122,7 +122,7 @@ def _judge_controls(quiet: bool | None) -> list[dict[str, Any]]:
 
     controls = (*CONTROLS, *CONTINUOUS)
     judged = []
-    with shown_progress(quiet) as progress:
+    with show_progress(quiet) as progress:
         for i, control in enumerate(controls):
             report = control.audited()
             judged.append(
@@ -171,12 +171,12 @@ def _audit_program(command: str, options: dict[str, Any]) -> Any:
         )
         for given in inputs
     )
-    if not chosen_quiet(options["quiet"]):
+    if not is_quiet(options["quiet"]):
         say(
             "Runs must be independent, each with fresh noise, and the inputs made up: their releases are "
             "not charged."
         )
-    with shown_progress(options["quiet"]) as progress:
+    with show_progress(options["quiet"]) as progress:
         return audits.statistical(
             a,
             b,
@@ -212,7 +212,7 @@ def _write_audit(
     if options["html"] is not None:
         # Before stdout: a page that cannot be written ends the command with nothing on stdout.
         options["html"].write_text(audits.page(*reports), encoding="utf-8")
-    if chosen_format(options["form"]) == "json":
+    if choose_format(options["form"]) == "json":
         facts: dict[str, Any] = {"reports": [report.to_dict() for report in reports]}
         facts |= {"controls": controls} if controls else {}
         facts |= {"unaudited": [vars(each) for each in left_out]} if left_out else {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, exactly_one, stacked
+from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, require_one, stack
 from sordino.cli.output import write_lines, write_rows
 from sordino.errors import InvalidParameter, LedgerError
 from sordino.ledger import Budget, Ledger
@@ -23,7 +23,7 @@ URL = click.option(
 ACCOUNT = click.option("--account", metavar="NAME", required=True, help="Name of the account.")
 LAST = click.option("--last", type=int, metavar="N", help="Only the newest N events.")
 
-_account_options = stacked(
+_account_options = stack(
     URL,
     ACCOUNT,
     click.option("--epsilon", type=NUMBER, required=True, help="Budget of the account, for its whole life."),
@@ -159,7 +159,7 @@ def grant(
     # A statement without its charges takes no longer for an account that has many.
     given, measure = {"--epsilon": epsilon, "--rho": rho}, opened.statement(charges=False).measure
     # The flag must name the measure, so that nobody gives a rho and means an epsilon.
-    if exactly_one(given, "how much is granted") != f"--{measure}":
+    if require_one(given, "how much is granted") != f"--{measure}":
         raise InvalidParameter(f"Account {account!r} counts {measure}; give the share with --{measure}.")
     amount = epsilon if rho is None else rho
     assert amount is not None  # noqa: S101  (exactly one was given)
@@ -232,7 +232,7 @@ def _create_account(
     # Only a new account needs it; the other commands of a ledger load no engine.
     from sordino.data import PrivacyUnit
 
-    exactly_one({"--unit": unit, "--row-is-unit": row_is_unit}, "whom the account protects")
+    require_one({"--unit": unit, "--row-is-unit": row_is_unit}, "whom the account protects")
     whom = PrivacyUnit.row() if unit is None else PrivacyUnit(unit)
     budget = Budget(epsilon=epsilon, delta=delta, meter=meter)
     made = Ledger.create(url, account=account, budget=budget, adjacency=adjacency, unit=whom, source=source)

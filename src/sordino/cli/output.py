@@ -11,12 +11,16 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sordino.cli.options import chosen_format
+from sordino.cli.options import UnitOptions, choose_format
 from sordino.errors import DataSourceError
+
+# Only for type checkers: what writes a release needs nothing that reads a table.
+if TYPE_CHECKING:
+    from sordino.data import Domain
 
 INTERVAL = "low and high: 95 % interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
@@ -41,7 +45,7 @@ def write_rows(
     Numbers in a table have one digit after the point if they are about `counts`, else at least six digits in
     all.
     """
-    chosen = chosen_format(form)
+    chosen = choose_format(form)
     if chosen == "json":
         text = json.dumps({**facts, "rows": list(rows)}, ensure_ascii=False, indent=2) + "\n"
     elif chosen == "csv":
@@ -144,22 +148,30 @@ def facts_of(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, 
     return {"release": kind, "epsilon": float(release.cost.pure()), "adjacency": adjacency, **known, **said}
 
 
-def about(
-    kind: str, release: Any, options: dict[str, Any], domain: Any = None
+def describe_release(
+    kind: str,
+    release: Any,
+    unit: UnitOptions,
+    where: str | None,
+    item: str | None = None,
+    domain: Domain | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return what a release about a table says about itself: facts for programs and notes for people."""
-    unit = f"column {options['user']}" if options["user"] else "each row"
-    labels = {"item": options["item"], "domain": domain.origin} if domain is not None else {}
+    """Return what a release about a table says about itself: facts for programs and notes for people.
+
+    With a `domain` its labels are those of the column `item`.
+    """
+    whom = f"column {unit.user}" if unit.user else "each row"
+    labels = {"item": item, "domain": domain.origin} if domain is not None else {}
     facts = facts_of(
         kind,
         release,
-        options["adjacency"],
-        unit=unit,
-        max_rows=options["max_rows"] or None,
-        where=options["where"] or None,
+        unit.adjacency,
+        unit=whom,
+        max_rows=unit.max_rows or None,
+        where=where or None,
         **labels,
     )
-    notes = [f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {unit}, {options['adjacency']}."]
+    notes = [f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {whom}, {unit.adjacency}."]
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
     return facts, [*notes, *warnings_of(release)]

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from sordino.cli.options import ADJACENCY, EPSILON, FORMAT, NUMBER, chosen_format, statement_options
+from sordino.cli.options import ADJACENCY, EPSILON, FORMAT, NUMBER, choose_format, statement_options
 from sordino.cli.output import write_lines
-from sordino.cli.work import statement_of
+from sordino.cli.work import make_sensitivity
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
     AdaptiveSparseVector,
@@ -132,9 +132,13 @@ def accuracy(mechanism: str, **options: Any) -> None:
         for name in needed + taken
         if options[name] is not None
     }
-    planned = made(epsilon=options["epsilon"], sensitivity=statement_of(options), **own)
+    planned = made(
+        epsilon=options["epsilon"],
+        sensitivity=make_sensitivity(options["statement"], options["adjacency"]),
+        **own,
+    )
     found = accuracy_of(planned, answers=options["answers"], alpha=options["alpha"], beta=options["beta"])
-    form = chosen_format(options["form"])
+    form = choose_format(options["form"])
     if form == "json":
         write_lines(
             [
@@ -179,11 +183,13 @@ def selector(candidates: int, **options: Any) -> None:
     found = choose_selector(
         m=candidates,
         epsilon=options["epsilon"],
-        sensitivity=None if options["sensitivity"] is None else statement_of(options),
+        sensitivity=None
+        if options["statement"].sensitivity is None
+        else make_sensitivity(options["statement"], options["adjacency"]),
         **{name: options[name] for name in ("beta", "floor", "typical", "exact")},
     )
     rows = [(type(one.mechanism).__name__, one.success) for one in found.alternatives]
-    form = chosen_format(options["form"])
+    form = choose_format(options["form"])
     if form == "json":
         made = {"name": type(found.mechanism).__name__} | plain(parameters(found.mechanism))
         said = {"plan": "selector", "mechanism": made, "success": found.success, "why": found.why}
