@@ -89,8 +89,8 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
 def gather(name: str, kind: type[Any], *options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator that applies the options, and hands their values to the function as one argument.
 
-    The argument is called `name` and is a `kind`: a dataclass whose fields have the names of the options. A
-    field keeps its default in a command that lacks its option.
+    The argument is called `name` and is a `kind`: a dataclass whose fields have the names of the options, or
+    of what was gathered among them. A field keeps its default in a command that lacks its option.
     """
     names = [field.name for field in fields(kind)]
 
@@ -139,7 +139,6 @@ ADJACENCY = click.option(
     show_default=True,
     help="Which data sets are neighbors.",
 )
-
 ITEM = click.option("--item", metavar="COL", required=True, help="Column of labels.")
 NULL = click.option(
     "--null",
@@ -214,15 +213,13 @@ class CsvOptions:
     """How a CSV source is written."""
 
     delimiter: str
-    encoding: Any
+    encoding: str
     null: str = ""
 
 
 csv_options = gather("csv", CsvOptions, NULL, DELIMITER, ENCODING)
-"""For a source whose missing values have a text; the order is that of the help."""
-
-plain_csv_options = gather("csv", CsvOptions, DELIMITER, ENCODING)
-"""For files in which a missing value has no text of its own."""
+# For files of scores: what is no number there has a rule of its own, and no text.
+score_csv_options = gather("csv", CsvOptions, DELIMITER, ENCODING)
 
 
 @final

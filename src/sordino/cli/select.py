@@ -22,8 +22,8 @@ from sordino.cli.options import (
     gather,
     is_quiet,
     list_given,
-    plain_csv_options,
     run_options,
+    score_csv_options,
     statement_options,
 )
 from sordino.cli.output import facts_of, warnings_of, write_rows
@@ -56,18 +56,8 @@ NO_COUNT = (
 APPROXIMATE = (
     "NOT EXACT: the guarantee of this noise holds in ideal arithmetic only, as --allow-approximate accepts."
 )
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class ChoiceOptions:
-    """What is chosen, how many, and how."""
-
-    score: str | None
-    label: str | None
-    k: int
-    method: str | None
-    epsilon: Fraction
+TDT = "tdt"
+"""The one statistic that there is."""
 
 
 @final
@@ -75,7 +65,7 @@ class ChoiceOptions:
 class StatisticOptions:
     """Which statistic computes the scores, and from what."""
 
-    statistic: Literal["tdt"] | None
+    statistic: str | None
     b: str | None
     c: str | None
     families: int | None
@@ -89,7 +79,7 @@ statistic_options = gather(
     StatisticOptions,
     click.option(
         "--statistic",
-        type=click.Choice(["tdt"]),
+        type=click.Choice([TDT]),
         help=(
             "Compute the score: tdt, of a transmission disequilibrium test; then --b, --c and --families "
             "are needed."
@@ -126,9 +116,11 @@ statistic_options = gather(
 @final
 @dataclass(frozen=True, kw_only=True)
 class MarkerTest:
-    """A statistic with all that it needs, about families of which one is replaced."""
+    """The test of all markers, about families of which one is replaced, and how many are chosen."""
 
-    statistic: str
+    label: str | None
+    k: int
+    epsilon: Fraction
     b: str
     c: str
     families: int
@@ -138,7 +130,7 @@ class MarkerTest:
     adjacency: Literal["replace-one"] = "replace-one"
 
 
-def _check_no_statistic(asked: StatisticOptions) -> None:
+def check_no_statistic(asked: StatisticOptions) -> None:
     """Refuse options that go with a statistic where there is none."""
     given = list_given(
         {
@@ -155,26 +147,9 @@ def _check_no_statistic(asked: StatisticOptions) -> None:
 
 
 def make_marker_test(
-    choice: ChoiceOptions, statement: StatementOptions, asked: StatisticOptions, adjacency: Adjacency
-) -> MarkerTest | None:
-    """Return the test that the options describe, None without --statistic; they must go together."""
-    if asked.statistic is None:
-        _check_no_statistic(asked)
-        return None
-    given = list_given(
-        {
-            "--score": choice.score,
-            "--sensitivity": statement.sensitivity,
-            "--monotone": statement.monotone,
-            "--step": statement.step,
-            "--method": choice.method,
-        }
-    )
-    if given:
-        raise InvalidParameter(
-            f"{given[0]} does not go with --statistic: the score, how far it moves and the method follow "
-            "from it."
-        )
+    asked: StatisticOptions, adjacency: str, *, label: str | None, k: int, epsilon: Fraction
+) -> MarkerTest:
+    """Return the test that the options describe, if nothing is missing."""
     if asked.b is None or asked.c is None or asked.families is None:
         needed = {"--b": asked.b, "--c": asked.c, "--families": asked.families}
         missing = next(flag for flag, value in needed.items() if value is None)
@@ -186,10 +161,12 @@ def make_marker_test(
             "--adjacency must be replace-one with --statistic: one family is replaced by another."
         )
     # Checked by the names of the options, because epsilon is divided by k before a mechanism sees it.
-    POSITIVE("--epsilon", choice.epsilon)
-    COUNT("-k", choice.k)
+    POSITIVE("--epsilon", epsilon)
+    COUNT("-k", k)
     return MarkerTest(
-        statistic=asked.statistic,
+        label=label,
+        k=k,
+        epsilon=epsilon,
         b=asked.b,
         c=asked.c,
         families=asked.families,
@@ -200,35 +177,33 @@ def make_marker_test(
     )
 
 
-def select_markers(
-    path: Path, choice: ChoiceOptions, test: MarkerTest, csv: CsvOptions, run: RunOptions
-) -> None:
+def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOptions) -> None:
     """Release the most significant markers of a file."""
     from sordino.genomics.damped import FAMILIES
 
     FAMILIES("--families", test.families)
     entropy = choose_entropy(run)
     form = make_csv_format(csv)
-    file = open_markers(path, b=test.b, c=test.c, label=choice.label, form=form)
+    file = open_markers(path, b=test.b, c=test.c, label=test.label, form=form)
     if not is_quiet(run.quiet):
         say(NO_COUNT)
     # Options that no number of markers allows are refused before the charge.
-    choose_marker_method(choice, test, markers=2)
+    choose_marker_method(test, markers=2)
     detail = {
-        "statistic": test.statistic,
+        "statistic": TDT,
         "b": test.b,
         "c": test.c,
-        "label": choice.label,
+        "label": test.label,
         "families": test.families,
         "scale": test.scale,
         "damping": test.damping,
-        "k": choice.k,
+        "k": test.k,
         "allow_approximate": test.allow_approximate,
         "source": str(path.absolute()),
     }
     # The method follows from the number of markers, which is counted after the charge.
     # So the budget is reserved, and not a mechanism.
-    cost = Pure(epsilon=choice.epsilon)
+    cost = Pure(epsilon=test.epsilon)
     with open_payer(
         run,
         cost,
@@ -237,8 +212,8 @@ def select_markers(
         adjacency=test.adjacency,
         allow_approximate=test.allow_approximate,
     ) as payer:
-        method, release, labels = _release_markers(file, choice, test, payer, entropy)
-    indices = [release.index] if choice.k == 1 else release.indices.tolist()
+        method, release, labels = _release_markers(file, test, payer, entropy)
+    indices = [release.index] if test.k == 1 else release.indices.tolist()
     rows = [
         {"rank": rank, "row": index + 1} | ({} if labels is None else {"label": labels[index]})
         for rank, index in enumerate(indices, start=1)
@@ -250,7 +225,7 @@ def select_markers(
         "select",
         release,
         test.adjacency,
-        statistic=test.statistic,
+        statistic=TDT,
         b=test.b,
         c=test.c,
         families=test.families,
@@ -274,14 +249,14 @@ def select_markers(
     )
 
 
-def choose_marker_method(choice: ChoiceOptions, test: MarkerTest, markers: int) -> Method:
+def choose_marker_method(test: MarkerTest, markers: int) -> Method:
     """Return how one of so many markers is selected."""
     from sordino.genomics import choose_method
 
     return choose_method(
         markers=markers,
         families=test.families,
-        epsilon=choice.epsilon / choice.k,
+        epsilon=test.epsilon / test.k,
         scale=test.scale,
         damping=test.damping,
         exact=not test.allow_approximate,
@@ -289,7 +264,7 @@ def choose_marker_method(choice: ChoiceOptions, test: MarkerTest, markers: int) 
 
 
 def _release_markers(
-    file: MarkerFile, choice: ChoiceOptions, test: MarkerTest, payer: Payer, entropy: Entropy
+    file: MarkerFile, test: MarkerTest, payer: Payer, entropy: Entropy
 ) -> tuple[Method, Any, tuple[str, ...] | None]:
     """Read the counts, and return the method, the release and the labels."""
     from sordino.genomics.significance import select, together
@@ -297,23 +272,20 @@ def _release_markers(
     # The counts are read only after the charge.
     counts = file.read()
     # How many markers there are is public, so this may be said after the charge.
-    if choice.k > counts.b.size:
-        raise DataSourceError(
-            f"-k must be at most the number of candidates, {counts.b.size}; got {choice.k}."
-        )
-    method = choose_marker_method(choice, test, counts.b.size)
+    if test.k > counts.b.size:
+        raise DataSourceError(f"-k must be at most the number of candidates, {counts.b.size}; got {test.k}.")
+    method = choose_marker_method(test, counts.b.size)
     picked = select(
         method,
         counts.b,
         counts.c,
-        choice.k,
+        test.k,
         lambda mechanism, scores, **more: payer.release(mechanism, scores, entropy=entropy, **more),
     )
     return method, together(picked), counts.labels
 
 
 # ---- scores ------------------------------------------------------------------------------------------------
-
 
 METHODS = ("permute-and-flip", "exponential", "noisy-top-k")
 NOTES = {
@@ -328,6 +300,18 @@ LOWEST = (
     "number (1,5 with a comma is none) counts as the lowest; how many do is private."
 )
 LABELS = "Candidates, their number and their labels are taken as public; only the scores are private."
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ChoiceOptions:
+    """What is chosen, how many, and how."""
+
+    score: str | None
+    label: str | None
+    k: int
+    method: str | None
+    epsilon: Fraction
 
 
 choice_options = gather(
@@ -351,7 +335,7 @@ choice_options = gather(
 @statement_options
 @statistic_options
 @ADJACENCY
-@plain_csv_options
+@score_csv_options
 @run_options
 def select(
     scores: Path,
@@ -372,10 +356,12 @@ def select(
     of which one was replaced. What is no count becomes one by rule. Nothing is said about how far scores
     move: that is known.
     """
-    test = make_marker_test(choice, statement, asked, adjacency)
-    if test is not None:
-        select_markers(scores, choice, test, csv, run)
+    if asked.statistic is not None:
+        _check_no_score(choice, statement)
+        test = make_marker_test(asked, adjacency, label=choice.label, k=choice.k, epsilon=choice.epsilon)
+        select_markers(scores, test, csv, run)
         return
+    check_no_statistic(asked)
     if choice.score is None:
         raise InvalidParameter(
             "--score must name the column of private scores, unless --statistic computes them; got none."
@@ -435,6 +421,24 @@ def select(
     if choose_format(run.form) == "table" and rows[0].get("p_value") is not None:
         rows[0]["p_value"] = f"{rows[0]['p_value']:.2g}"
     write_rows(run.form, tuple(rows[0]), rows, facts, [*NOTES[method], *notes, *warnings_of(release)])
+
+
+def _check_no_score(choice: ChoiceOptions, statement: StatementOptions) -> None:
+    """Refuse options that go with scores where a statistic computes them."""
+    given = list_given(
+        {
+            "--score": choice.score,
+            "--sensitivity": statement.sensitivity,
+            "--monotone": statement.monotone,
+            "--step": statement.step,
+            "--method": choice.method,
+        }
+    )
+    if given:
+        raise InvalidParameter(
+            f"{given[0]} does not go with --statistic: the score, how far it moves and the method follow "
+            "from it."
+        )
 
 
 def _build_selector(

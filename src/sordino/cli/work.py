@@ -76,7 +76,9 @@ def make_domain(labels: LabelOptions) -> Domain:
 
 def make_csv_format(csv: CsvOptions) -> CsvFormat:
     """Return the form of a CSV source that the options describe."""
-    return CsvFormat(delimiter=csv.delimiter, encoding=csv.encoding, null=csv.null)
+    # Any text: what is no encoding is refused by `CsvFormat`.
+    encoding: Any = csv.encoding
+    return CsvFormat(delimiter=csv.delimiter, encoding=encoding, null=csv.null)
 
 
 def make_sensitivity(statement: StatementOptions, adjacency: Adjacency) -> Sensitivity:
