@@ -34,7 +34,15 @@ from sordino.cli.options import (
     statement_options,
     unit_options,
 )
-from sordino.cli.output import SIMULATED, csv_line, describe_release, shown, visible, write_lines, write_rows
+from sordino.cli.output import (
+    SIMULATED,
+    describe_release,
+    escape_controls,
+    format_cell,
+    format_csv_line,
+    write_lines,
+    write_rows,
+)
 from sordino.cli.work import (
     choose_entropy,
     make_csv_format,
@@ -316,10 +324,10 @@ def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     Facts that nobody may lose stand on each line.
     """
     if form == "table":
-        return [f"{'above':>5} {'gap':>14}  label"], _verdict_line
+        return [f"{'above':>5} {'gap':>14}  label"], _format_verdict
     if form == "csv":
-        return [csv_line(STREAM_COLUMNS)], lambda answer, verdict: csv_line(
-            _verdict_fields(answer, verdict, adjacency).values()
+        return [format_csv_line(STREAM_COLUMNS)], lambda answer, verdict: format_csv_line(
+            _list_verdict_fields(answer, verdict, adjacency).values()
         )
     encode = json.JSONEncoder(ensure_ascii=False).encode
     # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
@@ -328,9 +336,9 @@ def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
 
     def line(answer: Answer, verdict: Verdict) -> str:
         if verdict.above or verdict.charged:
-            return encode(_verdict_fields(answer, verdict, adjacency))
+            return encode(_list_verdict_fields(answer, verdict, adjacency))
         if verdict.simulated not in ends:
-            row = _verdict_fields(answer, verdict, adjacency)
+            row = _list_verdict_fields(answer, verdict, adjacency)
             del row["label"]
             ends[verdict.simulated] = encode(row).removeprefix("{")
         return f'{{"label": {encode(answer.label)}, {ends[verdict.simulated]}'
@@ -338,7 +346,7 @@ def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     return [], line
 
 
-def _verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
+def _list_verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
     return {
         "label": answer.label,
         "above": verdict.above,
@@ -350,5 +358,5 @@ def _verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> dict[st
     }
 
 
-def _verdict_line(answer: Answer, verdict: Verdict) -> str:
-    return f"{shown(verdict.above):>5} {shown(verdict.gap):>14}  {visible(answer.label)}"
+def _format_verdict(answer: Answer, verdict: Verdict) -> str:
+    return f"{format_cell(verdict.above):>5} {format_cell(verdict.gap):>14}  {escape_controls(answer.label)}"

@@ -14,7 +14,7 @@ import click
 from sordino import audit as audits
 from sordino.cli._say import say
 from sordino.cli.options import NUMBER, QUIET, choose_format, gather, is_quiet, list_given, require_one
-from sordino.cli.output import visible, write_lines
+from sordino.cli.output import escape_controls, write_lines
 from sordino.cli.work import show_progress
 from sordino.constraints import shown
 from sordino.cost import Approximate, Pure
@@ -230,7 +230,7 @@ def _audit_program(command: str, program: ProgramOptions, quiet: bool | None) ->
             claimed=claimed,
             delta=float(delta),
             epsilons=None if epsilon is None or not delta else [epsilon],
-            name=visible(command),
+            name=escape_controls(command),
             progress=progress,
         )
 
@@ -261,18 +261,18 @@ def _write_audit(
         # What JSON lacks, such as a fraction, is written as its text.
         write_lines([json.dumps(facts, ensure_ascii=False, indent=2, default=str)])
         return
-    lines = [line for report in reports for line in _audit_lines(report)]
+    lines = [line for report in reports for line in _list_audit_lines(report)]
     if controls:
         right = sum(control["broken"] == control["known_broken"] for control in controls)
         lines.append(
             f"{right} of {len(controls)} controls judged as known, {sum(c['broken'] for c in controls)} of "
             "them convicted."
         )
-    write_lines([*lines, *(visible(str(each)) for each in left_out)])
+    write_lines([*lines, *(escape_controls(str(each)) for each in left_out)])
 
 
-def _audit_lines(report: Any) -> list[str]:
+def _list_audit_lines(report: Any) -> list[str]:
     # The report of a claim holds one for each of its pairs of neighbors.
     parts = getattr(report, "reports", (report,))
     # What a program wrote may stand in its report, and must not steer the terminal.
-    return [visible(line) for part in parts for line in str(part).splitlines()]
+    return [escape_controls(line) for part in parts for line in str(part).splitlines()]

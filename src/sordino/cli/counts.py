@@ -22,7 +22,7 @@ from sordino.cli.options import (
     run_options,
     unit_options,
 )
-from sordino.cli.output import INTERVAL, declared, describe_release, write_rows
+from sordino.cli.output import INTERVAL, describe_range, describe_release, write_rows
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.releases import plain
 
@@ -55,7 +55,7 @@ def count(
         ask = session.count_distinct_units if units else session.count
         release = ask(epsilon=epsilon, where=where, bounds=bounded, progress=progress)
     facts, notes = describe_release("count", release, unit, where)
-    ranged, told = _describe_range(bounded, release)
+    ranged, told = _describe_count_range(bounded, release)
     row = {
         "count": "units" if units else "rows",
         "estimate": release.estimate,
@@ -103,7 +103,7 @@ def histogram(
             progress=progress,
         )
     facts, notes = describe_release("histogram", release, unit, where, item, domain)
-    ranged, told = _describe_range(bounded, release)
+    ranged, told = _describe_count_range(bounded, release)
     write_rows(
         run.form,
         ("item", "estimate", "low", "high"),
@@ -113,11 +113,11 @@ def histogram(
     )
 
 
-def _describe_range(
+def _describe_count_range(
     bounded: tuple[Fraction, Fraction] | None, release: Any
 ) -> tuple[dict[str, Any], list[str]]:
     """Return what counts within a declared range say about it: facts and notes, none without a range."""
-    facts, notes = declared(bounded, release)
+    facts, notes = describe_range(bounded, release)
     if facts:
         # An interval that is cut to the declared range does not tell how large the noise is.
         facts["standard_error"] = release.standard_error

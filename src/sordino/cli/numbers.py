@@ -28,7 +28,7 @@ from sordino.cli.options import (
     stack,
     unit_options,
 )
-from sordino.cli.output import declared, describe_release, write_rows
+from sordino.cli.output import describe_range, describe_release, write_rows
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.data import Domain
 from sordino.errors import InvalidParameter
@@ -92,7 +92,7 @@ class Shares(click.ParamType[tuple[Fraction, ...]]):
         )
 
 
-def _column_options(lower: str, growth: str) -> Callable[[Any], Any]:
+def _stack_column_options(lower: str, growth: str) -> Callable[[Any], Any]:
     """Return the options that say which numbers are looked at."""
     return stack(
         click.option(
@@ -134,9 +134,9 @@ _COLUMN = click.option("--column", metavar="COL", required=True, help="Column of
 _TABLE = stack(unit_options, WHERE, csv_options, run_options)
 
 
-def _figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _gather_figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the options of every figure but quantiles, and `more` behind those of the column."""
-    return gather("asked", FigureOptions, _COLUMN, EPSILON, _column_options("0", "1.05"), *more, _TABLE)
+    return gather("asked", FigureOptions, _COLUMN, EPSILON, _stack_column_options("0", "1.05"), *more, _TABLE)
 
 
 @click.command()
@@ -153,7 +153,7 @@ def _figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
         help="Which quantiles, rising, such as 0.5,0.99.",
     ),
     EPSILON,
-    _column_options("none", "1.01"),
+    _stack_column_options("none", "1.01"),
     click.option(
         "--size-hint", type=int, metavar="N", help="About how many rows count, as far as that is public."
     ),
@@ -170,7 +170,7 @@ def quantile(source: str, q: tuple[Fraction, ...], size_hint: int | None, asked:
 
 @click.command("sum")
 @SOURCE
-@_figure_options(BOUNDED)
+@_gather_figure_options(BOUNDED)
 def total(source: str, asked: FigureOptions) -> None:
     """Release the sum of a column of numbers.
 
@@ -182,7 +182,7 @@ def total(source: str, asked: FigureOptions) -> None:
 
 @click.command()
 @SOURCE
-@_figure_options()
+@_gather_figure_options()
 def variance(source: str, asked: FigureOptions) -> None:
     """Release the variance and the standard deviation of a column of numbers.
 
@@ -193,7 +193,7 @@ def variance(source: str, asked: FigureOptions) -> None:
 
 @click.command()
 @SOURCE
-@_figure_options(BOUNDED)
+@_gather_figure_options(BOUNDED)
 def mean(source: str, asked: FigureOptions) -> None:
     """Release the mean of a column of numbers.
 
@@ -248,7 +248,9 @@ def _release_figure(
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED]
     if bounds is not None:
         # All groups have the same range, so the first one speaks for all.
-        ranged, told = declared(bounds, release.rows[0].release if isinstance(release, Groups) else release)
+        ranged, told = describe_range(
+            bounds, release.rows[0].release if isinstance(release, Groups) else release
+        )
         # Within bounds no clip is searched for, so nothing can be capped.
         columns, said, facts = (kind, *TOTAL[:-1]), [MOVED, *told], facts | ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]

@@ -30,7 +30,7 @@ from sordino.cli.options import (
     gather,
     is_quiet,
 )
-from sordino.cli.output import SIMULATED, csv_line, write_lines
+from sordino.cli.output import SIMULATED, format_csv_line, write_lines
 from sordino.cli.work import (
     choose_entropy,
     make_csv_format,
@@ -229,7 +229,7 @@ class _ReportWriter:
 
     def __init__(self, column: str, reports: LocalReports) -> None:
         self.reports = reports
-        self._header = [csv_line([column])]
+        self._header = [format_csv_line([column])]
         self._texts = {number: repr(number) for number in reports.mechanism.grid.outputs.tolist()}
 
     def write(self, reports: NDArray[np.float64]) -> None:

@@ -26,7 +26,7 @@ from sordino.cli.options import (
     score_csv_options,
     statement_options,
 )
-from sordino.cli.output import facts_of, warnings_of, write_rows
+from sordino.cli.output import list_facts, list_warnings, write_rows
 from sordino.cli.work import choose_entropy, make_csv_format, make_sensitivity, open_payer
 from sordino.constraints import COUNT, POSITIVE
 from sordino.cost import Pure
@@ -221,7 +221,7 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
     chosen = {
         name: float(value) for name in ("damping", "beta") if (value := getattr(method, name)) is not None
     }
-    facts = facts_of(
+    facts = list_facts(
         "select",
         release,
         test.adjacency,
@@ -245,7 +245,7 @@ def select_markers(path: Path, test: MarkerTest, csv: CsvOptions, run: RunOption
         tuple(rows[0]),
         rows,
         facts,
-        [*notes, *([] if release.exact else [APPROXIMATE]), *warnings_of(release)],
+        [*notes, *([] if release.exact else [APPROXIMATE]), *list_warnings(release)],
     )
 
 
@@ -402,7 +402,7 @@ def select(
         | more
         for rank, (index, more) in enumerate(_list_selected(method, release))
     ]
-    facts = facts_of(
+    facts = list_facts(
         "select",
         release,
         adjacency,
@@ -420,7 +420,7 @@ def select(
     # Two digits are enough for people; programs get all of them.
     if choose_format(run.form) == "table" and rows[0].get("p_value") is not None:
         rows[0]["p_value"] = f"{rows[0]['p_value']:.2g}"
-    write_rows(run.form, tuple(rows[0]), rows, facts, [*NOTES[method], *notes, *warnings_of(release)])
+    write_rows(run.form, tuple(rows[0]), rows, facts, [*NOTES[method], *notes, *list_warnings(release)])
 
 
 def _check_no_score(choice: ChoiceOptions, statement: StatementOptions) -> None:
