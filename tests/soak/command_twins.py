@@ -32,16 +32,16 @@ def _header_before_the_charge() -> None:
     """The first line of CSV is written as soon as the options are known."""
     from sordino.cli import top
 
-    opened = top.session_of
+    opened = top.open_session
 
     @contextmanager
-    def early(source: str, options: dict[str, Any]) -> Iterator[Any]:
-        if options["form"] == "csv":
+    def early(source: str, unit: Any, csv: Any, run: Any) -> Iterator[Any]:
+        if run.form == "csv":
             print("rank,item,estimate,low,high,gap")
-        with opened(source, options) as session:
+        with opened(source, unit, csv, run) as session:
             yield session
 
-    top.session_of = early
+    top.open_session = early
 
 
 def _exit_code_seven() -> None:
@@ -96,18 +96,16 @@ def _ledger_keeps_a_row() -> None:
     """The detail of a charge holds the beginning of a file."""
     from sordino.cli import select
 
-    pay = select.payer_of
+    pay = select.open_payer
 
     @contextmanager
-    def telling(
-        options: Any, mechanism: Any, label: str, detail: dict[str, Any], **more: Any
-    ) -> Iterator[Any]:
+    def telling(run: Any, mechanism: Any, label: str, detail: dict[str, Any], **more: Any) -> Iterator[Any]:
         with open(detail["source"], "rb") as file:  # noqa: PTH123
             detail["peek"] = file.read(4000).decode("utf-8", "replace")
-        with pay(options, mechanism, label, detail, **more) as payer:
+        with pay(run, mechanism, label, detail, **more) as payer:
             yield payer
 
-    select.payer_of = telling
+    select.open_payer = telling
 
 
 def _a_bad_line_refuses() -> None:

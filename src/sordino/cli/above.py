@@ -6,44 +6,100 @@ import io
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, Literal, cast, final
 
 import click
 from click.core import ParameterSource
 
 from sordino.cli._say import say
 from sordino.cli.options import (
-    DOMAINS,
     EPSILON,
     NUMBER,
     SOURCE,
+    WHERE,
+    CsvOptions,
     DecimalsOr,
-    chosen_format,
-    chosen_quiet,
+    LabelOptions,
+    RunOptions,
+    StatementOptions,
+    UnitOptions,
+    choose_format,
     csv_options,
-    public_labels,
-    release_options,
-    stacked,
+    gather,
+    is_quiet,
+    label_options,
+    run_options,
     statement_options,
     unit_options,
 )
-from sordino.cli.output import SIMULATED, about, csv_line, shown, visible, write_lines, write_rows
-from sordino.cli.work import domain_of, entropy_of, payer_of, session_of, shown_progress, statement_of
-from sordino.data import Answer, CsvFormat, answer_lines
+from sordino.cli.output import (
+    SIMULATED,
+    describe_release,
+    escape_controls,
+    format_cell,
+    format_csv_line,
+    write_lines,
+    write_rows,
+)
+from sordino.cli.work import (
+    choose_entropy,
+    make_csv_format,
+    make_domain,
+    make_sensitivity,
+    open_payer,
+    open_session,
+    show_progress,
+)
+from sordino.data import Answer, answer_lines
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
 from sordino.releases import Verdict, plain
+from sordino.sensitivity import Adjacency
 
 COLUMNS = ("item", "estimate", "low", "high", "gap")
 BEFORE_SELECTION = "estimate: unbiased before selection, too high after it."
 LOW = "low: 95 % lower bound of each count, valid after selection; empty where the gap bounds nothing."
 MEASURED = "low and high: 95 % interval of each count, from the fresh measurement alone."
 # Options that mean nothing for answers on standard input, and those that mean nothing for a table.
-OF_TABLES = ("item", *DOMAINS, "user", "row_is_unit", "max_rows", "where", "null", "measure_share")
-OF_STREAMS = ("sensitivity", "monotone", "step")
-SHAPE = ("noise", "split", "correction", "correction_run", "correction_margin")
+OF_TABLES = (
+    "item",
+    *(field.name for field in fields(LabelOptions)),
+    "user",
+    "row_is_unit",
+    "max_rows",
+    "where",
+    "null",
+    "measure_share",
+)
+OF_STREAMS = tuple(field.name for field in fields(StatementOptions))
 
-shape_options = stacked(
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class VectorOptions:
+    """What a sparse vector is asked for, which noise it draws, and how it divides epsilon."""
+
+    threshold: Fraction
+    positives: int
+    epsilon: Fraction
+    adaptive: bool
+    noise: Literal["exponential", "laplace"] | None
+    split: Fraction | Literal["variance", "success"] | None
+    correction: Fraction | Literal["optimal"] | None
+    correction_run: int | None
+    correction_margin: Fraction | None
+
+
+vector_options = gather(
+    "vector",
+    VectorOptions,
+    click.option("--threshold", type=NUMBER, metavar="T", required=True, help="Public threshold."),
+    click.option(
+        "-c", "--positives", type=int, metavar="C", required=True, help="Stop after so many were found."
+    ),
+    EPSILON,
     click.option(
         "--adaptive",
         is_flag=True,
@@ -84,14 +140,9 @@ shape_options = stacked(
 @click.command()
 @SOURCE
 @click.option("--item", metavar="COL", help="Column of labels.")
-@public_labels
+@label_options
 @unit_options
-@click.option("--threshold", type=NUMBER, metavar="T", required=True, help="Public threshold.")
-@click.option(
-    "-c", "--positives", type=int, metavar="C", required=True, help="Stop after so many were found."
-)
-@EPSILON
-@shape_options
+@vector_options
 @click.option(
     "--measure-share",
     type=NUMBER,
@@ -99,10 +150,24 @@ shape_options = stacked(
     help="Share of epsilon for a fresh measurement of what was found.",
 )
 @statement_options
+@WHERE
 @csv_options
-@release_options
+@run_options
 @click.pass_context
-def above(ctx: click.Context, /, source: str, **options: Any) -> None:
+def above(
+    ctx: click.Context,
+    /,
+    source: str,
+    item: str | None,
+    labels: LabelOptions,
+    unit: UnitOptions,
+    vector: VectorOptions,
+    measure_share: Fraction | None,
+    statement: StatementOptions,
+    where: str | None,
+    csv: CsvOptions,
+    run: RunOptions,
+) -> None:
     """Release which items of a public domain more than T distinct units touch, in the order of the domain.
 
     Items below cost nothing. SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or
@@ -114,46 +179,45 @@ def above(ctx: click.Context, /, source: str, **options: Any) -> None:
     """
     stream = source == "-"
     for name in OF_TABLES if stream else OF_STREAMS:
-        # Defaults stand in `options` as well: only what is on the command line was asked for.
+        # An option that nobody gave has its default: only what is on the command line was asked for.
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             which = "a table" if stream else "answers on standard input (SOURCE -)"
             raise InvalidParameter(f"--{name.replace('_', '-')} is for {which}.")
     if stream:
-        watch(options, {name: options[name] for name in SHAPE if options[name] is not None})
+        watch(vector, statement, unit.adjacency, csv, run)
         return
-    if options["item"] is None:
+    if item is None:
         raise InvalidParameter("--item must name the column of labels; got none.")
     # Labels are public: what is wrong with them is said before anything is charged.
-    domain = domain_of(**{name: options[name] for name in DOMAINS})
-    with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+    domain = make_domain(labels)
+    with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
         release = session.above(
-            options["item"],
+            item,
             domain=domain,
             progress=progress,
-            **{
-                name: options[name]
-                for name in (
-                    "threshold",
-                    "positives",
-                    "epsilon",
-                    "where",
-                    "adaptive",
-                    "measure_share",
-                    *SHAPE,
-                )
-            },
+            threshold=vector.threshold,
+            positives=vector.positives,
+            epsilon=vector.epsilon,
+            where=where,
+            adaptive=vector.adaptive,
+            measure_share=measure_share,
+            noise=vector.noise,
+            split=vector.split,
+            correction=vector.correction,
+            correction_run=vector.correction_run,
+            correction_margin=vector.correction_margin,
         )
-    facts, notes = about("above", release, options, domain)
-    facts |= {"threshold": float(options["threshold"]), "asked": release.asked, "complete": release.complete}
+    facts, notes = describe_release("above", release, unit, where, item, domain)
+    facts |= {"threshold": float(vector.threshold), "asked": release.asked, "complete": release.complete}
     ended = (
         "all items were asked" if release.complete else "enough was found; items further back were not asked"
     )
-    notes.append(f"Threshold: {float(options['threshold']):.12g}. Asked: {release.asked}; {ended}.")
-    low = LOW if options["measure_share"] is None else MEASURED
+    notes.append(f"Threshold: {float(vector.threshold):.12g}. Asked: {release.asked}; {ended}.")
+    low = LOW if measure_share is None else MEASURED
     # Without --adaptive there is one test, and every branch is 0.
-    columns = (*COLUMNS, "branch") if options["adaptive"] else COLUMNS
+    columns = (*COLUMNS, "branch") if vector.adaptive else COLUMNS
     rows = [{name: row[name] for name in columns} for row in map(plain, release)]
-    write_rows(options["form"], columns, rows, facts, [BEFORE_SELECTION, low, *notes])
+    write_rows(run.form, columns, rows, facts, [BEFORE_SELECTION, low, *notes])
 
 
 # ---- streams -----------------------------------------------------------------------------------------------
@@ -170,30 +234,43 @@ LOWEST = (
 STREAM_COLUMNS = ("label", "above", "gap", "branch", "charged", "adjacency", "simulated")
 
 
-def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
+def watch(
+    vector: VectorOptions,
+    statement: StatementOptions,
+    adjacency: Adjacency,
+    csv: CsvOptions,
+    run: RunOptions,
+) -> None:
     """Answer what comes on standard input until it ends or enough was found."""
     # Python sets a closed stdin to None. Refused now, while nothing is charged.
     if sys.stdin is None:
         raise InvalidParameter("stdin must be open: it brings the answers.")
-    mechanism = _build_stream_mechanism(options, shape)
-    form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"])
+    mechanism = _build_stream_mechanism(vector, statement, adjacency)
+    form = make_csv_format(csv)
     source = answer_lines(
         # `read1` returns what is there; to wait for more would keep back a verdict.
         cast("io.BufferedReader", sys.stdin.buffer).read1,
         delimiter=form.delimiter,
         encoding=form.encoding,
     )
-    entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
-    chosen = chosen_format(options["form"])
-    if not chosen_quiet(options["quiet"]):
+    entropy = choose_entropy(run)
+    chosen = choose_format(run.form)
+    if not is_quiet(run.quiet):
         # Said before a line is read, in the same words: whether the rule applies to any line is private.
         say(LOWEST)
-    header, line = _choose_verdict_writer(chosen, options["adjacency"])
-    public = ("threshold", "positives", "adaptive", "sensitivity", "monotone", "step")
+    header, line = _choose_verdict_writer(chosen, adjacency)
     # The ledger keeps what is public about the stream, and no answer.
-    detail = {name: options[name] for name in public} | {"source": "stdin"}
+    detail = {
+        "threshold": vector.threshold,
+        "positives": vector.positives,
+        "adaptive": vector.adaptive,
+        "sensitivity": statement.sensitivity,
+        "monotone": statement.monotone,
+        "step": statement.step,
+        "source": "stdin",
+    }
     with (
-        payer_of(options, mechanism, "watch", detail) as payer,
+        open_payer(run, mechanism, "watch", detail, adjacency=adjacency) as payer,
         payer.open(mechanism, entropy=entropy) as stream,
     ):
         # A charge that is refused leaves stdout empty.
@@ -211,7 +288,7 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
                 break
     # JSON and CSV have their facts on each line; a table ends with them.
     if chosen == "table":
-        spent, adjacency = float(stream.spent.pure()), options["adjacency"]
+        spent = float(stream.spent.pure())
         asked = (
             f"Asked: {stream.asked}. Spent: epsilon {spent:.12g} of {float(mechanism.cost.pure()):.12g}. "
             f"{adjacency}."
@@ -220,16 +297,25 @@ def watch(options: dict[str, Any], shape: dict[str, Any]) -> None:
 
 
 def _build_stream_mechanism(
-    options: dict[str, Any], shape: dict[str, Any]
+    vector: VectorOptions, statement: StatementOptions, adjacency: Adjacency
 ) -> SparseVector | AdaptiveSparseVector:
-    common: dict[str, Any] = {
-        "threshold": options["threshold"],
-        "epsilon": options["epsilon"],
-        "sensitivity": statement_of(options),
+    shape = {
+        "noise": vector.noise,
+        "split": vector.split,
+        "correction": vector.correction,
+        "correction_run": vector.correction_run,
+        "correction_margin": vector.correction_margin,
     }
-    if options["adaptive"]:
-        return AdaptiveSparseVector(at_least=options["positives"], **common, **shape)
-    return SparseVector(positives=options["positives"], **common, **shape)
+    common: dict[str, Any] = {
+        "threshold": vector.threshold,
+        "epsilon": vector.epsilon,
+        "sensitivity": make_sensitivity(statement, adjacency),
+        # What was not given keeps the default of the mechanism.
+        **{name: value for name, value in shape.items() if value is not None},
+    }
+    if vector.adaptive:
+        return AdaptiveSparseVector(at_least=vector.positives, **common)
+    return SparseVector(positives=vector.positives, **common)
 
 
 def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
@@ -238,10 +324,10 @@ def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     Facts that nobody may lose stand on each line.
     """
     if form == "table":
-        return [f"{'above':>5} {'gap':>14}  label"], _verdict_line
+        return [f"{'above':>5} {'gap':>14}  label"], _format_verdict
     if form == "csv":
-        return [csv_line(STREAM_COLUMNS)], lambda answer, verdict: csv_line(
-            _verdict_fields(answer, verdict, adjacency).values()
+        return [format_csv_line(STREAM_COLUMNS)], lambda answer, verdict: format_csv_line(
+            _list_verdict_fields(answer, verdict, adjacency).values()
         )
     encode = json.JSONEncoder(ensure_ascii=False).encode
     # The ends of ordinary lines, by whether they are simulated. Most lines are ordinary, and differ in their
@@ -250,9 +336,9 @@ def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
 
     def line(answer: Answer, verdict: Verdict) -> str:
         if verdict.above or verdict.charged:
-            return encode(_verdict_fields(answer, verdict, adjacency))
+            return encode(_list_verdict_fields(answer, verdict, adjacency))
         if verdict.simulated not in ends:
-            row = _verdict_fields(answer, verdict, adjacency)
+            row = _list_verdict_fields(answer, verdict, adjacency)
             del row["label"]
             ends[verdict.simulated] = encode(row).removeprefix("{")
         return f'{{"label": {encode(answer.label)}, {ends[verdict.simulated]}'
@@ -260,7 +346,7 @@ def _choose_verdict_writer(form: str, adjacency: str) -> tuple[list[str], Line]:
     return [], line
 
 
-def _verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
+def _list_verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> dict[str, Any]:
     return {
         "label": answer.label,
         "above": verdict.above,
@@ -272,5 +358,5 @@ def _verdict_fields(answer: Answer, verdict: Verdict, adjacency: str) -> dict[st
     }
 
 
-def _verdict_line(answer: Answer, verdict: Verdict) -> str:
-    return f"{shown(verdict.above):>5} {shown(verdict.gap):>14}  {visible(answer.label)}"
+def _format_verdict(answer: Answer, verdict: Verdict) -> str:
+    return f"{format_cell(verdict.above):>5} {format_cell(verdict.gap):>14}  {escape_controls(answer.label)}"

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import click
 
 from sordino.cli.options import (
     BOUNDED,
-    DOMAINS,
     EPSILON,
+    ITEM,
     SOURCE,
+    WHERE,
+    CsvOptions,
+    LabelOptions,
+    RunOptions,
+    UnitOptions,
     csv_options,
-    domain_options,
-    release_options,
+    label_options,
+    run_options,
     unit_options,
 )
-from sordino.cli.output import INTERVAL, about, declared, write_rows
-from sordino.cli.work import domain_of, session_of, shown_progress
+from sordino.cli.output import INTERVAL, describe_range, describe_release, write_rows
+from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.releases import plain
 
 
@@ -27,70 +33,92 @@ from sordino.releases import plain
 @click.option("--units", is_flag=True, help="Count distinct units instead of rows.")
 @EPSILON
 @BOUNDED
+@WHERE
 @csv_options
-@release_options
-def count(source: str, **options: Any) -> None:
+@run_options
+def count(
+    source: str,
+    unit: UnitOptions,
+    units: bool,
+    epsilon: Fraction,
+    bounded: tuple[Fraction, Fraction] | None,
+    where: str | None,
+    csv: CsvOptions,
+    run: RunOptions,
+) -> None:
     """Release the number of rows, or of distinct units.
 
     With --user the number of rows needs --max-rows M: each unit counts for at most M of them.
     """
-    with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+    with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
         # Rows are counted unless --units asks for those who have them.
-        ask = session.count_distinct_units if options["units"] else session.count
-        release = ask(
-            epsilon=options["epsilon"], where=options["where"], bounds=options["bounded"], progress=progress
-        )
-    facts, notes = _describe_count("count", release, options)
+        ask = session.count_distinct_units if units else session.count
+        release = ask(epsilon=epsilon, where=where, bounds=bounded, progress=progress)
+    facts, notes = describe_release("count", release, unit, where)
+    ranged, told = _describe_count_range(bounded, release)
     row = {
-        "count": "units" if options["units"] else "rows",
+        "count": "units" if units else "rows",
         "estimate": release.estimate,
         "low": release.low,
         "high": release.high,
     }
-    write_rows(options["form"], tuple(row), [row], facts, [INTERVAL, *notes])
+    write_rows(run.form, tuple(row), [row], facts | ranged, [INTERVAL, *told, *notes])
 
 
 @click.command()
 @SOURCE
-@domain_options
+@ITEM
+@label_options
 @unit_options
 @EPSILON
 @BOUNDED
+@WHERE
 @csv_options
-@release_options
-def histogram(source: str, **options: Any) -> None:
+@run_options
+def histogram(
+    source: str,
+    item: str,
+    labels: LabelOptions,
+    unit: UnitOptions,
+    epsilon: Fraction,
+    bounded: tuple[Fraction, Fraction] | None,
+    where: str | None,
+    csv: CsvOptions,
+    run: RunOptions,
+) -> None:
     """Release the count of distinct units of every item of a public domain.
 
     One unit can touch every item, so the noise grows with the domain unless --row-is-unit or --max-rows
     bounds that.
     """
     # Labels are public: what is wrong with them is said before anything is charged.
-    domain = domain_of(**{name: options[name] for name in DOMAINS})
-    with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+    domain = make_domain(labels)
+    with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
         release = session.histogram(
-            options["item"],
-            epsilon=options["epsilon"],
+            item,
+            epsilon=epsilon,
             domain=domain,
-            where=options["where"],
-            bounds=options["bounded"],
+            where=where,
+            bounds=bounded,
             progress=progress,
         )
-    facts, notes = _describe_count("histogram", release, options, domain)
+    facts, notes = describe_release("histogram", release, unit, where, item, domain)
+    ranged, told = _describe_count_range(bounded, release)
     write_rows(
-        options["form"],
+        run.form,
         ("item", "estimate", "low", "high"),
         [plain(row) for row in release],
-        facts,
-        [INTERVAL, *notes],
+        facts | ranged,
+        [INTERVAL, *told, *notes],
     )
 
 
-def _describe_count(
-    kind: str, release: Any, options: dict[str, Any], domain: Any = None
+def _describe_count_range(
+    bounded: tuple[Fraction, Fraction] | None, release: Any
 ) -> tuple[dict[str, Any], list[str]]:
-    facts, notes = about(kind, release, options, domain)
-    more, said = declared(options["bounded"], release)
-    if more:
+    """Return what counts within a declared range say about it: facts and notes, none without a range."""
+    facts, notes = describe_range(bounded, release)
+    if facts:
         # An interval that is cut to the declared range does not tell how large the noise is.
-        more["standard_error"] = release.standard_error
-    return facts | more, [*said, *notes]
+        facts["standard_error"] = release.standard_error
+    return facts, notes

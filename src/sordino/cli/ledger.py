@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Literal, final
 
 import click
 
-from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, exactly_one, stacked
+from sordino.cli.options import ADJACENCY, FORMAT, NUMBER, gather, require_one
 from sordino.cli.output import write_lines, write_rows
 from sordino.errors import InvalidParameter, LedgerError
 from sordino.ledger import Budget, Ledger
+
+# Only for type checkers: see `_create_account`.
+if TYPE_CHECKING:
+    from sordino.sensitivity import Adjacency
 
 URL = click.option(
     "--ledger",
@@ -23,7 +28,27 @@ URL = click.option(
 ACCOUNT = click.option("--account", metavar="NAME", required=True, help="Name of the account.")
 LAST = click.option("--last", type=int, metavar="N", help="Only the newest N events.")
 
-_account_options = stacked(
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AccountOptions:
+    """An account that is to be made."""
+
+    url: str
+    account: str
+    epsilon: Fraction
+    delta: Fraction
+    meter: Literal["pure", "zcdp"]
+    adjacency: Adjacency
+    unit: str | None
+    row_is_unit: bool
+    source: str
+    form: str | None
+
+
+_account_options = gather(
+    "wanted",
+    AccountOptions,
     URL,
     ACCOUNT,
     click.option("--epsilon", type=NUMBER, required=True, help="Budget of the account, for its whole life."),
@@ -50,16 +75,16 @@ def ledger() -> None:
 
 @ledger.command()
 @_account_options
-def create(**options: Any) -> None:
+def create(wanted: AccountOptions) -> None:
     """Make an account, and the ledger if there is none. Its adjacency, unit and source never change."""
-    _create_account(**options)
+    _create_account(wanted)
 
 
 @ledger.command()
 @_account_options
-def init(**options: Any) -> None:
+def init(wanted: AccountOptions) -> None:
     """Make a ledger with its first account; another name of `create`."""
-    _create_account(**options)
+    _create_account(wanted)
 
 
 @ledger.command()
@@ -159,7 +184,7 @@ def grant(
     # A statement without its charges takes no longer for an account that has many.
     given, measure = {"--epsilon": epsilon, "--rho": rho}, opened.statement(charges=False).measure
     # The flag must name the measure, so that nobody gives a rho and means an epsilon.
-    if exactly_one(given, "how much is granted") != f"--{measure}":
+    if require_one(given, "how much is granted") != f"--{measure}":
         raise InvalidParameter(f"Account {account!r} counts {measure}; give the share with --{measure}.")
     amount = epsilon if rho is None else rho
     assert amount is not None  # noqa: S101  (exactly one was given)
@@ -216,27 +241,20 @@ def _open_any_account(url: str) -> Ledger:
     return Ledger.open(url, account=names[0])
 
 
-def _create_account(
-    *,
-    url: str,
-    account: str,
-    epsilon: Fraction,
-    delta: Fraction,
-    meter: Any,
-    adjacency: str,
-    unit: str | None,
-    row_is_unit: bool,
-    source: str,
-    form: str | None,
-) -> None:
+def _create_account(wanted: AccountOptions) -> None:
     # Only a new account needs it; the other commands of a ledger load no engine.
     from sordino.data import PrivacyUnit
 
-    exactly_one({"--unit": unit, "--row-is-unit": row_is_unit}, "whom the account protects")
-    whom = PrivacyUnit.row() if unit is None else PrivacyUnit(unit)
-    budget = Budget(epsilon=epsilon, delta=delta, meter=meter)
-    made = Ledger.create(url, account=account, budget=budget, adjacency=adjacency, unit=whom, source=source)
-    _write_account(made, form, charges=False)
+    require_one({"--unit": wanted.unit, "--row-is-unit": wanted.row_is_unit}, "whom the account protects")
+    made = Ledger.create(
+        wanted.url,
+        account=wanted.account,
+        unit=PrivacyUnit.row() if wanted.unit is None else PrivacyUnit(wanted.unit),
+        budget=Budget(epsilon=wanted.epsilon, delta=wanted.delta, meter=wanted.meter),
+        adjacency=wanted.adjacency,
+        source=wanted.source,
+    )
+    _write_account(made, wanted.form, charges=False)
 
 
 def _write_account(opened: Ledger, form: str | None, *, charges: bool) -> None:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, Literal, final
 
 import click
 
 from sordino.cli.options import (
     BOUNDED,
-    DOMAINS,
     EPSILON,
     NUMBER,
     SOURCE,
+    WHERE,
+    CsvOptions,
     DecimalsOr,
+    LabelOptions,
+    RunOptions,
+    UnitOptions,
     csv_options,
-    public_labels,
-    release_options,
-    stacked,
+    gather,
+    label_options,
+    list_given,
+    run_options,
+    stack,
     unit_options,
 )
-from sordino.cli.output import about, declared, write_rows
-from sordino.cli.work import domain_of, session_of, shown_progress
+from sordino.cli.output import describe_range, describe_release, write_rows
+from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.data import Domain
 from sordino.errors import InvalidParameter
 from sordino.releases import plain
@@ -44,7 +51,27 @@ MOVED = (
 )
 TOTAL = ("low", "high", "standard_error", "clip_low", "clip_high", "capped")
 DEVIATION = "standard_deviation"
-BY = ("by", "groups_per_unit")
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FigureOptions:
+    """What every figure of a column is asked with."""
+
+    column: str
+    epsilon: Fraction
+    lower: Fraction | Literal["none"]
+    cap: Fraction
+    growth: Fraction
+    scale: Fraction
+    by: str | None
+    labels: LabelOptions
+    groups_per_unit: int | None
+    bounded: tuple[Fraction, Fraction] | None = None
+    unit: UnitOptions
+    where: str | None
+    csv: CsvOptions
+    run: RunOptions
 
 
 @final
@@ -65,9 +92,9 @@ class Shares(click.ParamType[tuple[Fraction, ...]]):
         )
 
 
-def _column_options(lower: str, growth: str) -> Callable[[Any], Any]:
+def _stack_column_options(lower: str, growth: str) -> Callable[[Any], Any]:
     """Return the options that say which numbers are looked at."""
-    return stacked(
+    return stack(
         click.option(
             "--lower",
             type=DecimalsOr("none"),
@@ -96,7 +123,7 @@ def _column_options(lower: str, growth: str) -> Callable[[Any], Any]:
         click.option(
             "--by", metavar="COL", help="Column of labels: one release for each label of the domain."
         ),
-        public_labels,
+        label_options,
         click.option(
             "--groups-per-unit", type=int, metavar="G", help="Let a unit count in at most G groups."
         ),
@@ -104,111 +131,141 @@ def _column_options(lower: str, growth: str) -> Callable[[Any], Any]:
 
 
 _COLUMN = click.option("--column", metavar="COL", required=True, help="Column of numbers.")
+_TABLE = stack(unit_options, WHERE, csv_options, run_options)
 
 
-def _figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _gather_figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the options of every figure but quantiles, and `more` behind those of the column."""
-    column = _column_options("0", "1.05")
-    return stacked(SOURCE, _COLUMN, EPSILON, column, *more, unit_options, csv_options, release_options)
+    return gather("asked", FigureOptions, _COLUMN, EPSILON, _stack_column_options("0", "1.05"), *more, _TABLE)
 
 
 @click.command()
 @SOURCE
-@_COLUMN
-@click.option(
-    "--q", type=Shares(), metavar="Q[,Q...]", required=True, help="Which quantiles, rising, such as 0.5,0.99."
+@gather(
+    "asked",
+    FigureOptions,
+    _COLUMN,
+    click.option(
+        "--q",
+        type=Shares(),
+        metavar="Q[,Q...]",
+        required=True,
+        help="Which quantiles, rising, such as 0.5,0.99.",
+    ),
+    EPSILON,
+    _stack_column_options("none", "1.01"),
+    click.option(
+        "--size-hint", type=int, metavar="N", help="About how many rows count, as far as that is public."
+    ),
+    _TABLE,
 )
-@EPSILON
-@_column_options("none", "1.01")
-@click.option(
-    "--size-hint", type=int, metavar="N", help="About how many rows count, as far as that is public."
-)
-@unit_options
-@csv_options
-@release_options
-def quantile(source: str, **options: Any) -> None:
+def quantile(source: str, q: tuple[Fraction, ...], size_hint: int | None, asked: FigureOptions) -> None:
     """Release quantiles of a column of numbers.
 
     With --user each unit counts for at most --max-rows M rows. With --by COL every group gets an equal part
     of --epsilon: the part of one of G groups (2 G under replace-one) that a unit may be in.
     """
-    q = options["q"]
-    # A single q asks for `Quantile`, several for `Quantiles`.
-    _release_figure("quantile", source, options, q=q[0] if len(q) == 1 else q, size_hint=options["size_hint"])
+    _release_figure("quantile", source, asked, q=q, size_hint=size_hint)
 
 
 @click.command("sum")
-@_figure_options(BOUNDED)
-def total(source: str, **options: Any) -> None:
+@SOURCE
+@_gather_figure_options(BOUNDED)
+def total(source: str, asked: FigureOptions) -> None:
     """Release the sum of a column of numbers.
 
     Where to clip is found privately; with --bounded it is --lower and --cap. --lower must be at most 0. With
     --user and --by as for quantile.
     """
-    _release_figure("sum", source, options)
+    _release_figure("sum", source, asked)
 
 
 @click.command()
-@_figure_options()
-def variance(source: str, **options: Any) -> None:
+@SOURCE
+@_gather_figure_options()
+def variance(source: str, asked: FigureOptions) -> None:
     """Release the variance and the standard deviation of a column of numbers.
 
     Where to clip is found privately. With --user and --by as for quantile.
     """
-    _release_figure("variance", source, options | {"bounded": None})
+    _release_figure("variance", source, asked)
 
 
 @click.command()
-@_figure_options(BOUNDED)
-def mean(source: str, **options: Any) -> None:
+@SOURCE
+@_gather_figure_options(BOUNDED)
+def mean(source: str, asked: FigureOptions) -> None:
     """Release the mean of a column of numbers.
 
     Where to clip is found privately; with --bounded it is --lower and --cap, and the number of rows must be
     public: --row-is-unit, --adjacency replace-one, no --where, no --by, no CSV file. With --user and --by as
     for quantile.
     """
-    _release_figure("mean", source, options)
+    _release_figure("mean", source, asked)
 
 
-def _release_figure(kind: str, source: str, options: dict[str, Any], **own: Any) -> None:
-    domain = _choose_group_domain(options)
-    asked = own | {name: options[name] for name in ("epsilon", "cap", "growth", "where", *BY)}
+def _release_figure(
+    kind: Literal["quantile", "sum", "mean", "variance"],
+    source: str,
+    asked: FigureOptions,
+    *,
+    q: tuple[Fraction, ...] = (),
+    size_hint: int | None = None,
+) -> None:
+    """Ask for a figure and write it; only quantiles have a `q` and a `size_hint`."""
+    run, bounds = asked.run, asked.bounded
+    domain = _choose_group_domain(asked)
+    own: dict[str, Any] = {}
+    if kind == "quantile":
+        # A single q asks for `Quantile`, several for `Quantiles`.
+        own = {"q": q[0] if len(q) == 1 else q, "size_hint": size_hint}
     # Only sums and means can be asked for within a declared range.
-    asked |= {"bounds": options["bounded"]} if kind in {"sum", "mean"} else {}
-    asked |= {
-        "lower": None if options["lower"] == "none" else options["lower"],
-        # On the command line a unit is whom the guarantee protects, so this one is called --scale.
-        "unit": options["scale"],
-        "domain": domain,
-    }
-    with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
-        release = getattr(session, kind)(options["column"], progress=progress, **asked)
-    # `about` describes a column of labels as the item; here it is the column of the groups.
-    facts, notes = about(kind, release, options | {"item": options["by"]}, domain)
-    facts |= {"column": options["column"]}
-    grouped, bounds = isinstance(release, Groups), asked.get("bounds")
+    elif kind != "variance":
+        own = {"bounds": bounds}
+    with open_session(source, asked.unit, asked.csv, run) as session, show_progress(run.quiet) as progress:
+        release = getattr(session, kind)(
+            asked.column,
+            epsilon=asked.epsilon,
+            cap=asked.cap,
+            growth=asked.growth,
+            where=asked.where,
+            by=asked.by,
+            groups_per_unit=asked.groups_per_unit,
+            lower=None if asked.lower == "none" else asked.lower,
+            # On the command line a unit is whom the guarantee protects, so this one is called --scale.
+            unit=asked.scale,
+            domain=domain,
+            progress=progress,
+            **own,
+        )
+    # The labels of a release in groups are those of the column of the groups.
+    facts, notes = describe_release(kind, release, asked.unit, asked.where, asked.by, domain)
+    facts |= {"column": asked.column}
+    grouped = isinstance(release, Groups)
     columns: tuple[str, ...] = QUANTILE if kind == "quantile" else (kind, *TOTAL)
     if kind == "variance":
         columns = (kind, *TOTAL[:3], DEVIATION, *TOTAL[3:])
     said = [RANK, CAPPED] if kind == "quantile" else [CLIPPED]
     if bounds is not None:
         # All groups have the same range, so the first one speaks for all.
-        ranged, told = declared(bounds, release.rows[0].release if isinstance(release, Groups) else release)
+        ranged, told = describe_range(
+            bounds, release.rows[0].release if isinstance(release, Groups) else release
+        )
         # Within bounds no clip is searched for, so nothing can be capped.
         columns, said, facts = (kind, *TOTAL[:-1]), [MOVED, *told], facts | ranged
     pairs = [(row.item, row.release) for row in release] if grouped else [(None, release)]
     rows = [
         {"item": item} | row if grouped else row
         for item, one in pairs
-        for row in _figure_rows(kind, one, options)
+        for row in (_list_quantiles(q, one) if kind == "quantile" else [_describe_figure(kind, one, bounds)])
     ]
     if grouped:
-        facts |= {"groups_per_unit": options["groups_per_unit"] or 1}
+        facts |= {"groups_per_unit": asked.groups_per_unit or 1}
         notes.append(
             f"Each group was released with epsilon {float(Fraction(release.mechanism.cost.pure())):.12g}."
         )
     write_rows(
-        options["form"],
+        run.form,
         ("item", *columns) if grouped else columns,
         rows,
         facts,
@@ -218,31 +275,40 @@ def _release_figure(kind: str, source: str, options: dict[str, Any], **own: Any)
     )
 
 
-def _choose_group_domain(options: dict[str, Any]) -> Domain | None:
-    given = [
-        name
-        for name in (*DOMAINS, "groups_per_unit")
-        # 0 is a value, too: only None, and a flag that is off, were not given.
-        if options[name] is not None and options[name] is not False
-    ]
-    if options["by"] is not None:
-        return domain_of(**{name: options[name] for name in DOMAINS})
+def _choose_group_domain(asked: FigureOptions) -> Domain | None:
+    """Return the labels of the groups, if there are groups."""
+    if asked.by is not None:
+        return make_domain(asked.labels)
+    given = list_given(
+        {
+            "--domain": asked.labels.domain,
+            "--domain-column": asked.labels.domain_column,
+            "--domain-range": asked.labels.domain_range,
+            "--domain-sql": asked.labels.domain_sql,
+            "--assume-public": asked.labels.assume_public,
+            "--groups-per-unit": asked.groups_per_unit,
+        }
+    )
     if given:
-        raise InvalidParameter(f"--{given[0].replace('_', '-')} needs --by, the column of the groups.")
+        raise InvalidParameter(f"{given[0]} needs --by, the column of the groups.")
     return None
 
 
-def _figure_rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what was released as rows: one for each quantile, or the one of another figure."""
-    if kind == "quantile":
-        # Several quantiles come as a tuple of values, a single one as itself.
-        found = release if isinstance(release, tuple) else (release,)
-        pairs = zip(options["q"], found, strict=True)
-        return [
-            {"q": float(q)} | {name: plain(getattr(one, name)) for name in QUANTILE[1:]} for q, one in pairs
-        ]
+def _list_quantiles(q: tuple[Fraction, ...], release: Any) -> list[dict[str, Any]]:
+    """Return one row for each quantile that was released."""
+    # Several quantiles come as a tuple of values, a single one as itself.
+    found = release if isinstance(release, tuple) else (release,)
+    return [
+        {"q": float(share)} | {name: plain(getattr(one, name)) for name in QUANTILE[1:]}
+        for share, one in zip(q, found, strict=True)
+    ]
+
+
+def _describe_figure(kind: str, release: Any, bounds: tuple[Fraction, Fraction] | None) -> dict[str, Any]:
+    """Return the one row of a figure other than a quantile."""
     (low, high), (clip_low, clip_high) = release.interval, release.clip
-    ends = {
+    row = {
+        kind: release.value,
         "low": low,
         "high": high,
         "standard_error": release.standard_error,
@@ -250,6 +316,8 @@ def _figure_rows(kind: str, release: Any, options: dict[str, Any]) -> list[dict[
         "clip_high": clip_high,
     }
     if kind == "variance":
-        ends[DEVIATION] = release.standard_deviation
-    capped = {} if options["bounded"] is not None else {"capped": release.capped}
-    return [plain({kind: release.value, **ends, **capped})]
+        row[DEVIATION] = release.standard_deviation
+    if bounds is None:
+        row["capped"] = release.capped
+    described: dict[str, Any] = plain(row)
+    return described

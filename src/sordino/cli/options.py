@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, TypeVar, final
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import click
 
 from sordino.errors import InvalidParameter
+
+# Only for type checkers: not every command needs what a sensitivity needs.
+if TYPE_CHECKING:
+    from sordino.sensitivity import Adjacency
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,7 +71,10 @@ def _normalize_encoding(_ctx: click.Context, _param: click.Parameter, value: str
     return {"utf8": "utf-8", "latin1": "latin-1", "iso-8859-1": "latin-1"}.get(value.lower(), value.lower())
 
 
-def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
+# ---- decorators --------------------------------------------------------------------------------------------
+
+
+def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return one decorator that applies the options in the order in which the help shows them."""
 
     def decorate(function: F) -> F:
@@ -75,6 +84,30 @@ def stacked(*options: Callable[[F], F]) -> Callable[[F], F]:
         return function
 
     return decorate
+
+
+def gather(name: str, kind: type[Any], *options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return one decorator that applies the options, and hands their values to the function as one argument.
+
+    The argument is called `name` and is a `kind`: a dataclass whose fields have the names of the options, or
+    of what was gathered among them. A field keeps its default in a command that lacks its option.
+    """
+    names = [field.name for field in fields(kind)]
+
+    def decorate(function: F) -> F:
+        # With `wraps` the options that were applied to the function so far are those of its wrapper.
+        @wraps(function)
+        def call(**values: Any) -> Any:
+            own = {field: values.pop(field) for field in names if field in values}
+            # What is left are the values of other options.
+            return function(**values, **{name: kind(**own)})
+
+        return stack(*options)(cast("F", call))
+
+    return decorate
+
+
+# ---- single options ----------------------------------------------------------------------------------------
 
 
 SOURCE = click.argument("source")
@@ -106,8 +139,58 @@ ADJACENCY = click.option(
     show_default=True,
     help="Which data sets are neighbors.",
 )
+ITEM = click.option("--item", metavar="COL", required=True, help="Column of labels.")
+NULL = click.option(
+    "--null",
+    metavar="TEXT",
+    default="",
+    help="Text that means a missing value in a CSV source, beside the empty field.",
+)
+WHERE = click.option(
+    "--where",
+    metavar="PREDICATE",
+    help="Keep the rows for which this predicate holds, such as \"state = 'NY'\".",
+)
+# Nothing of the form is guessed from the rows: no row may decide how others are read.
+# docs/decisions/0006-one-line-one-record.md
+DELIMITER = click.option(
+    "--delimiter",
+    metavar="CHAR",
+    default=",",
+    callback=_read_delimiter,
+    help="Delimiter of a CSV source, \\t for a tab [default: comma].",
+)
+ENCODING = click.option(
+    "--encoding",
+    metavar="NAME",
+    default="utf-8",
+    show_default=True,
+    callback=_normalize_encoding,
+    help="Encoding of a CSV source, utf-8 or latin-1.",
+)
+# It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
+SEED = click.option(
+    "--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger."
+)
+SYNTHETIC = click.option("--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data.")
 
-unit_options = stacked(
+# ---- options that belong together --------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class UnitOptions:
+    """Whom the guarantee protects."""
+
+    user: str | None
+    row_is_unit: bool
+    max_rows: int | None
+    adjacency: Adjacency
+
+
+unit_options = gather(
+    "unit",
+    UnitOptions,
     click.option(
         "--user",
         metavar="COL",
@@ -122,42 +205,38 @@ unit_options = stacked(
     ),
     ADJACENCY,
 )
-# Nothing of the form is guessed from the rows: no row may decide how others are read.
-# docs/decisions/0006-one-line-one-record.md
-csv_format = stacked(
-    click.option(
-        "--delimiter",
-        metavar="CHAR",
-        default=",",
-        callback=_read_delimiter,
-        help="Delimiter of a CSV source, \\t for a tab [default: comma].",
-    ),
-    click.option(
-        "--encoding",
-        metavar="NAME",
-        default="utf-8",
-        show_default=True,
-        callback=_normalize_encoding,
-        help="Encoding of a CSV source, utf-8 or latin-1.",
-    ),
-)
-NULL = click.option(
-    "--null",
-    metavar="TEXT",
-    default="",
-    help="Text that means a missing value in a CSV source, beside the empty field.",
-)
-csv_options = stacked(
-    click.option(
-        "--where",
-        metavar="PREDICATE",
-        help="Keep the rows for which this predicate holds, such as \"state = 'NY'\".",
-    ),
-    NULL,
-    csv_format,
-)
-DOMAINS = ("domain", "domain_column", "domain_range", "domain_sql", "assume_public")
-public_labels = stacked(
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class CsvOptions:
+    """How a CSV source is written."""
+
+    delimiter: str
+    encoding: str
+    null: str = ""
+
+
+csv_options = gather("csv", CsvOptions, NULL, DELIMITER, ENCODING)
+# For files of scores: what is no number there has a rule of its own, and no text.
+score_csv_options = gather("csv", CsvOptions, DELIMITER, ENCODING)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions:
+    """Which labels may be released."""
+
+    domain: str | None
+    domain_column: str | None
+    domain_range: str | None
+    domain_sql: str | None
+    assume_public: bool
+
+
+label_options = gather(
+    "labels",
+    LabelOptions,
     click.option("--domain", metavar="FILE", help="CSV or Parquet file that lists the public labels."),
     click.option("--domain-column", metavar="C", help="Column of that file."),
     click.option(
@@ -174,10 +253,21 @@ public_labels = stacked(
         help="Declare the labels of SOURCE public. This is printed and recorded.",
     ),
 )
-domain_options = stacked(
-    click.option("--item", metavar="COL", required=True, help="Column of labels."), public_labels
-)
-statement_options = stacked(
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class StatementOptions:
+    """What is said about answers that somebody else computed."""
+
+    sensitivity: Fraction | None
+    monotone: bool
+    step: Fraction | None
+
+
+statement_options = gather(
+    "statement",
+    StatementOptions,
     click.option(
         "--sensitivity", type=NUMBER, metavar="S", help="How far any one answer moves between neighbours."
     ),
@@ -188,31 +278,48 @@ statement_options = stacked(
         "--step", type=NUMBER, help="Power of two that all answers are multiples of, such as 1 for counts."
     ),
 )
-# It needs --synthetic beside it, so that nobody gets predictable noise for real data by accident.
-SEED = click.option(
-    "--seed", type=int, metavar="N", help="Predictable noise, only with --synthetic and without a ledger."
-)
-SYNTHETIC = click.option("--synthetic", is_flag=True, help="Declare that SOURCE holds no real person's data.")
-release_options = stacked(LEDGER_URL, ACCOUNT, FORMAT, SEED, SYNTHETIC, QUIET)
 
 
-def chosen_format(form: str | None) -> str:
+@final
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a release is made: who pays, where its noise comes from, and what is written and said."""
+
+    ledger_url: str | None
+    account: str | None
+    form: str | None = None
+    seed: int | None
+    synthetic: bool
+    quiet: bool | None
+
+
+run_options = gather("run", RunOptions, LEDGER_URL, ACCOUNT, FORMAT, SEED, SYNTHETIC, QUIET)
+
+# ---- what the values mean ----------------------------------------------------------------------------------
+
+
+def choose_format(form: str | None) -> str:
     """Return the format asked for, else a table on a terminal and JSON elsewhere."""
     # A person reads a terminal, and a program whatever else stdout is.
     return form or ("table" if sys.stdout.isatty() else "json")
 
 
-def chosen_quiet(quiet: bool | None) -> bool:
-    """Return whether stderr stays silent: as asked, else when it is no terminal."""
+def is_quiet(quiet: bool | None) -> bool:
+    """Tell whether stderr stays silent: as asked, else when it is no terminal."""
     return not sys.stderr.isatty() if quiet is None else quiet
 
 
-def exactly_one(given: dict[str, Any], what: str) -> str:
-    """Return the name of the one option that was given, or raise `InvalidParameter`."""
+def list_given(values: dict[str, Any]) -> list[str]:
+    """Return the flags that were given, of flags with their values."""
     # 0 is a value, too: only None, and a flag that is off, were not given.
-    named = [name for name, value in given.items() if value is not None and value is not False]
+    return [flag for flag, value in values.items() if value is not None and value is not False]
+
+
+def require_one(values: dict[str, Any], what: str) -> str:
+    """Return the one flag that was given, of flags with their values, or raise `InvalidParameter`."""
+    named = list_given(values)
     if len(named) != 1:
-        listed = ", ".join(given)
+        listed = ", ".join(values)
         raise InvalidParameter(
             f"Give exactly one of {listed} to say {what}; got {' and '.join(named) or 'none'}."
         )

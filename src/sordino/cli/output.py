@@ -11,12 +11,17 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sordino.cli.options import chosen_format
+from sordino.cli.options import UnitOptions, choose_format
 from sordino.errors import DataSourceError
+
+# Only for type checkers: what writes a release needs nothing that reads a table.
+if TYPE_CHECKING:
+    from sordino.data import Domain
 
 INTERVAL = "low and high: 95 % interval of each count, from the fresh measurement alone."
 BEFORE_SELECTION = "estimate: from the gaps and the measurement, unbiased before selection."
@@ -41,14 +46,14 @@ def write_rows(
     Numbers in a table have one digit after the point if they are about `counts`, else at least six digits in
     all.
     """
-    chosen = chosen_format(form)
+    chosen = choose_format(form)
     if chosen == "json":
         text = json.dumps({**facts, "rows": list(rows)}, ensure_ascii=False, indent=2) + "\n"
     elif chosen == "csv":
         marks = {name: facts[name] for name in MARKS if name in facts}
         names = [*columns, *marks]
         lines: list[Sequence[Any]] = [names, *([(row | marks).get(name) for name in names] for row in rows)]
-        text = "".join(csv_line(line) + "\n" for line in lines)
+        text = "".join(format_csv_line(line) + "\n" for line in lines)
     else:
         text = _draw_table(columns, rows, counts=counts) + "".join(f"{note}\n" for note in notes)
     write_lines([text.removesuffix("\n")] if text else [])
@@ -71,11 +76,11 @@ def write_lines(lines: Iterable[str]) -> None:
         ) from None
 
 
-def csv_line(values: Iterable[Any]) -> str:
+def format_csv_line(values: Iterable[Any]) -> str:
     """Return one line of CSV without its end; a label with a CR or LF is quoted."""
     written = io.StringIO()
     # With this end of line the writer quotes a field that holds either of its two characters.
-    csv.writer(written, lineterminator="\r\n").writerow([shown(value) for value in values])
+    csv.writer(written, lineterminator="\r\n").writerow([format_cell(value) for value in values])
     return written.getvalue().removesuffix("\r\n")
 
 
@@ -93,9 +98,11 @@ def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, count
     # One digit after the point where a column has a number that is not whole, else none.
     digits = {name: int(any(_has_fraction(row[name]) for row in rows)) for name in columns}
     for row in rows:
-        cells = (shown(row[name], digits[name]) if counts else figure(row[name]) for name in columns)
+        cells = (
+            format_cell(row[name], digits[name]) if counts else format_figure(row[name]) for name in columns
+        )
         # As `Text`, so that brackets in a label are no markup.
-        table.add_row(*(Text(visible(cell)) for cell in cells))
+        table.add_row(*(Text(escape_controls(cell)) for cell in cells))
     # Off a terminal the width is fixed, and the output the same wherever it is made.
     console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 120)
     with console.capture() as capture:
@@ -104,7 +111,7 @@ def _draw_table(columns: Sequence[str], rows: Sequence[dict[str, Any]], *, count
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return a text in which control characters are spelled out.
 
     A label must not steer the terminal or break a row.
@@ -116,7 +123,7 @@ def _has_fraction(value: Any) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 
-def shown(value: Any, digits: int | None = None) -> str:
+def format_cell(value: Any, digits: int | None = None) -> str:
     """Return a cell: nothing for None, and numbers with that many digits after the point.
 
     With `digits=None` they have as many as they need.
@@ -128,44 +135,54 @@ def shown(value: Any, digits: int | None = None) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def figure(value: Any) -> str:
+def format_figure(value: Any) -> str:
     """Return a cell with at least six digits, and no exponent where a person would write none."""
     # Beyond these ends an exponent is easier to read than the zeros.
     if not isinstance(value, float) or not 1e-9 <= abs(value) < 1e15:
-        return shown(value)
+        return format_cell(value)
     text = f"{value:.{max(0, 5 - math.floor(math.log10(abs(value))))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def facts_of(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, Any]:
+def list_facts(kind: str, release: Any, adjacency: str, **more: Any) -> dict[str, Any]:
     """Return what every release says about itself to programs; what is None is left out."""
     known = {name: value for name, value in more.items() if value is not None}
     said = {"simulated": release.simulated, "exact": release.exact, "cost": release.cost.to_dict()}
     return {"release": kind, "epsilon": float(release.cost.pure()), "adjacency": adjacency, **known, **said}
 
 
-def about(
-    kind: str, release: Any, options: dict[str, Any], domain: Any = None
+def describe_release(
+    kind: str,
+    release: Any,
+    unit: UnitOptions,
+    where: str | None,
+    item: str | None = None,
+    domain: Domain | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return what a release about a table says about itself: facts for programs and notes for people."""
-    unit = f"column {options['user']}" if options["user"] else "each row"
-    labels = {"item": options["item"], "domain": domain.origin} if domain is not None else {}
-    facts = facts_of(
+    """Return what a release about a table says about itself: facts for programs and notes for people.
+
+    With a `domain` its labels are those of the column `item`.
+    """
+    whom = f"column {unit.user}" if unit.user else "each row"
+    labels = {"item": item, "domain": domain.origin} if domain is not None else {}
+    facts = list_facts(
         kind,
         release,
-        options["adjacency"],
-        unit=unit,
-        max_rows=options["max_rows"] or None,
-        where=options["where"] or None,
+        unit.adjacency,
+        unit=whom,
+        max_rows=unit.max_rows or None,
+        where=where or None,
         **labels,
     )
-    notes = [f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {unit}, {options['adjacency']}."]
+    notes = [f"Spent: epsilon {facts['epsilon']:.12g}. Protects: {whom}, {unit.adjacency}."]
     if domain is not None:
         notes.append(f"Labels: {domain.origin}.")
-    return facts, [*notes, *warnings_of(release)]
+    return facts, [*notes, *list_warnings(release)]
 
 
-def declared(bounds: Any, release: Any) -> tuple[dict[str, Any], list[str]]:
+def describe_range(
+    bounds: tuple[Fraction, Fraction] | None, release: Any
+) -> tuple[dict[str, Any], list[str]]:
     """Return what a release within declared bounds says about its range: facts and notes.
 
     There are none without bounds.
@@ -175,12 +192,12 @@ def declared(bounds: Any, release: Any) -> tuple[dict[str, Any], list[str]]:
     (low, high), (least, most) = (float(end) for end in bounds), release.output_range
     facts = {"bounds": [low, high], "range_low": least, "range_high": most}
     told = (
-        f"Published within [{shown(least, 2)}, {shown(most, 2)}]: unbiased from {shown(low)} to "
-        f"{shown(high)}; what lies beyond"
+        f"Published within [{format_cell(least, 2)}, {format_cell(most, 2)}]: unbiased from "
+        f"{format_cell(low)} to {format_cell(high)}; what lies beyond"
     )
     return facts, [f"{told} counts as the nearer end."]
 
 
-def warnings_of(release: Any) -> list[str]:
+def list_warnings(release: Any) -> list[str]:
     """Return the warnings that stand below a table: whether the noise is predictable."""
     return [SIMULATED] if release.simulated else []

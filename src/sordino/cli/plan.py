@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, final
 
 import click
 
-from sordino.cli.options import ADJACENCY, EPSILON, FORMAT, NUMBER, chosen_format, statement_options
+from sordino.cli.options import (
+    ADJACENCY,
+    EPSILON,
+    FORMAT,
+    NUMBER,
+    StatementOptions,
+    choose_format,
+    gather,
+    statement_options,
+)
 from sordino.cli.output import write_lines
-from sordino.cli.work import statement_of
+from sordino.cli.work import make_sensitivity
 from sordino.errors import InvalidParameter
 from sordino.mechanisms import (
     AdaptiveSparseVector,
@@ -26,6 +35,7 @@ from sordino.mechanisms import (
 )
 from sordino.plan import accuracy as accuracy_of
 from sordino.releases import parameters, plain
+from sordino.sensitivity import Adjacency
 
 # Each name with its constructor, the options that it needs and those that it takes.
 _PLANNED_MECHANISMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
@@ -54,21 +64,65 @@ _PLANNED_MECHANISMS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[
     "exponential": (ExponentialMechanism, (), ()),
     "permute-and-flip": (PermuteAndFlip, (), ()),
 }
-_MECHANISM_OPTIONS = (
-    "threshold",
-    "positives",
-    "at_least",
-    "k",
-    "noise",
-    "threshold_noise",
-    "split",
-    "correction",
-    "correction_run",
-    "correction_margin",
-    "resample",
-)
 # A message names an option as people write it.
 _SHORT_FLAGS = {"k": "-k"}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ParameterOptions:
+    """The parameters of all mechanisms by their names there; what was not given is None."""
+
+    threshold: Fraction | None
+    positives: int | None
+    at_least: int | None
+    k: int | None
+    noise: Literal["exponential", "laplace", "gumbel"] | None
+    threshold_noise: Literal["exponential", "laplace"] | None
+    split: str | None
+    correction: str | None
+    correction_run: int | None
+    correction_margin: Fraction | None
+    resample: bool | None
+
+
+parameter_options = gather(
+    "given",
+    ParameterOptions,
+    click.option(
+        "--threshold", type=NUMBER, metavar="T", help="Public threshold of a sparse vector or hybrid."
+    ),
+    click.option("-c", "--positives", type=int, metavar="C", help="How many a sparse vector finds."),
+    click.option(
+        "--at-least", type=int, metavar="C", help="How many an adaptive sparse vector finds in any case."
+    ),
+    click.option("-k", "--k", type=int, help="How many noisy-top-k or a hybrid selects."),
+    click.option(
+        "--noise",
+        type=click.Choice(["exponential", "laplace", "gumbel"]),
+        help="Of the questions, or of the selection.",
+    ),
+    click.option(
+        "--threshold-noise", type=click.Choice(["exponential", "laplace"]), help="Of the threshold."
+    ),
+    click.option(
+        "--split", metavar="SHARE", help="variance, success or the share of epsilon for the threshold."
+    ),
+    click.option(
+        "--correction", metavar="NUMBER", help='Public number added to the threshold, or "optimal".'
+    ),
+    click.option(
+        "--correction-run",
+        type=int,
+        metavar="N",
+        help="With those: how many answers below come before one above.",
+    ),
+    click.option(
+        "--correction-margin", type=NUMBER, metavar="M", help="How far they keep from the threshold."
+    ),
+    # None and not False, so that a flag that nobody gave does not count as given.
+    click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive."),
+)
 
 
 @click.group()
@@ -90,52 +144,37 @@ def plan() -> None:
 @EPSILON
 @statement_options
 @ADJACENCY
-@click.option("--threshold", type=NUMBER, metavar="T", help="Public threshold of a sparse vector or hybrid.")
-@click.option("-c", "--positives", type=int, metavar="C", help="How many a sparse vector finds.")
-@click.option(
-    "--at-least", type=int, metavar="C", help="How many an adaptive sparse vector finds in any case."
-)
-@click.option("-k", "--k", type=int, help="How many noisy-top-k or a hybrid selects.")
-@click.option(
-    "--noise",
-    type=click.Choice(["exponential", "laplace", "gumbel"]),
-    help="Of the questions, or of the selection.",
-)
-@click.option("--threshold-noise", type=click.Choice(["exponential", "laplace"]), help="Of the threshold.")
-@click.option("--split", metavar="SHARE", help="variance, success or the share of epsilon for the threshold.")
-@click.option("--correction", metavar="NUMBER", help='Public number added to the threshold, or "optimal".')
-@click.option(
-    "--correction-run",
-    type=int,
-    metavar="N",
-    help="With those: how many answers below come before one above.",
-)
-@click.option("--correction-margin", type=NUMBER, metavar="M", help="How far they keep from the threshold.")
-# None and not False, so that a flag that nobody gave does not count as given.
-@click.option("--resample", is_flag=True, default=None, help="A new threshold after each positive.")
+@parameter_options
 @FORMAT
-def accuracy(mechanism: str, **options: Any) -> None:
+def accuracy(
+    mechanism: str,
+    answers: int,
+    alpha: Fraction | None,
+    beta: Fraction | None,
+    epsilon: Fraction,
+    statement: StatementOptions,
+    adjacency: Adjacency,
+    given: ParameterOptions,
+    form: str | None,
+) -> None:
     """Say how likely MECHANISM errs by a margin, or which margin it keeps, whatever the answers are.
 
     From its exact law: give --alpha or --beta, and its parameters as for a release.
     """
     made, needed, taken = _PLANNED_MECHANISMS[mechanism]
     # The command has the options of all mechanisms: what this one lacks or does not take is refused.
-    for name in _MECHANISM_OPTIONS:
-        given = options[name] is not None
-        if name in needed and not given:
-            raise InvalidParameter(f"{_option_flag(name)} must be given for {mechanism}.")
-        if given and name not in needed + taken:
-            raise InvalidParameter(f"{_option_flag(name)} is no option of {mechanism}.")
+    for name, value in vars(given).items():
+        if name in needed and value is None:
+            raise InvalidParameter(f"{_spell_flag(name)} must be given for {mechanism}.")
+        if value is not None and name not in needed + taken:
+            raise InvalidParameter(f"{_spell_flag(name)} is no option of {mechanism}.")
     own = {
-        name: _read_word_or_number(name, options[name])
-        for name in needed + taken
-        if options[name] is not None
+        name: _read_word_or_number(name, value) for name, value in vars(given).items() if value is not None
     }
-    planned = made(epsilon=options["epsilon"], sensitivity=statement_of(options), **own)
-    found = accuracy_of(planned, answers=options["answers"], alpha=options["alpha"], beta=options["beta"])
-    form = chosen_format(options["form"])
-    if form == "json":
+    planned = made(epsilon=epsilon, sensitivity=make_sensitivity(statement, adjacency), **own)
+    found = accuracy_of(planned, answers=answers, alpha=alpha, beta=beta)
+    chosen = choose_format(form)
+    if chosen == "json":
         write_lines(
             [
                 json.dumps(
@@ -145,7 +184,7 @@ def accuracy(mechanism: str, **options: Any) -> None:
                 )
             ]
         )
-    elif form == "csv":
+    elif chosen == "csv":
         # The `repr` of a float is its shortest decimal, which is read back as the same number.
         write_lines(["alpha,beta,answers", f"{float(found.alpha)!r},{found.beta!r},{found.answers}"])
     else:
@@ -168,7 +207,17 @@ def accuracy(mechanism: str, **options: Any) -> None:
 @click.option("--typical", type=NUMBER, help="About how large the smooth bound will be, a public guess.")
 @click.option("--exact", is_flag=True, help="Leave out noise whose guarantee holds in ideal arithmetic only.")
 @FORMAT
-def selector(candidates: int, **options: Any) -> None:
+def selector(
+    candidates: int,
+    epsilon: Fraction,
+    statement: StatementOptions,
+    adjacency: Adjacency,
+    beta: Fraction | None,
+    floor: Fraction | None,
+    typical: Fraction | None,
+    exact: bool,
+    form: str | None,
+) -> None:
     """Say which mechanism selects the best of M private scores most often, and why.
 
     The scores that are tried are magnitudes of normal numbers: scores like |z| without any effect. Without
@@ -178,24 +227,27 @@ def selector(candidates: int, **options: Any) -> None:
 
     found = choose_selector(
         m=candidates,
-        epsilon=options["epsilon"],
-        sensitivity=None if options["sensitivity"] is None else statement_of(options),
-        **{name: options[name] for name in ("beta", "floor", "typical", "exact")},
+        epsilon=epsilon,
+        sensitivity=None if statement.sensitivity is None else make_sensitivity(statement, adjacency),
+        beta=beta,
+        floor=floor,
+        typical=typical,
+        exact=exact,
     )
     rows = [(type(one.mechanism).__name__, one.success) for one in found.alternatives]
-    form = chosen_format(options["form"])
-    if form == "json":
+    chosen = choose_format(form)
+    if chosen == "json":
         made = {"name": type(found.mechanism).__name__} | plain(parameters(found.mechanism))
         said = {"plan": "selector", "mechanism": made, "success": found.success, "why": found.why}
         listed = [{"mechanism": name, "success": success} for name, success in rows]
         write_lines([json.dumps(said | {"alternatives": listed}, ensure_ascii=False, indent=2)])
-    elif form == "csv":
+    elif chosen == "csv":
         write_lines(["mechanism,success", *(f"{name},{success!r}" for name, success in rows)])
     else:
         write_lines([found.why])
 
 
-def _option_flag(name: str) -> str:
+def _spell_flag(name: str) -> str:
     return _SHORT_FLAGS.get(name, "--" + name.replace("_", "-"))
 
 
@@ -209,5 +261,5 @@ def _read_word_or_number(name: str, value: Any) -> Any:
         number: Fraction = NUMBER.convert(value, None, None)
     except click.BadParameter:
         listed = " or ".join(repr(word) for word in words[name])
-        raise InvalidParameter(f"{_option_flag(name)} must be {listed} or a number; got {value!r}.") from None
+        raise InvalidParameter(f"{_spell_flag(name)} must be {listed} or a number; got {value!r}.") from None
     return number

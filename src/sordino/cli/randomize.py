@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable
-from typing import Any, cast, final
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, cast, final
 
 import click
 import numpy as np
@@ -15,19 +17,29 @@ from sordino.cli._say import say
 from sordino.cli.options import (
     ACCOUNT,
     LEDGER_URL,
-    NULL,
     NUMBER,
     QUIET,
     SEED,
     SOURCE,
     SYNTHETIC,
+    CsvOptions,
     DecimalsOr,
-    chosen_quiet,
-    csv_format,
+    RunOptions,
+    UnitOptions,
+    csv_options,
+    gather,
+    is_quiet,
 )
-from sordino.cli.output import SIMULATED, csv_line, write_lines
-from sordino.cli.work import entropy_of, payer_of, session_of, shown_progress, unit_of
-from sordino.data import CsvFormat, PrivacyUnit, check_unit, open_record_lines
+from sordino.cli.output import SIMULATED, format_csv_line, write_lines
+from sordino.cli.work import (
+    choose_entropy,
+    make_csv_format,
+    make_unit,
+    open_payer,
+    open_session,
+    show_progress,
+)
+from sordino.data import PrivacyUnit, check_unit, open_record_lines
 from sordino.errors import DataSourceError, InvalidParameter
 from sordino.session import LocalReports
 from sordino.session.local import build_reports
@@ -37,107 +49,166 @@ KEPT = (
     "what has no unit, as where a delimiter stands in that column, even in quotes. Public: how many lines "
     "there are, their order, and which of them are of one unit."
 )
-# The number of rows is public here, so neighbors have equally many: docs/proofs/reports.md.
-REPLACED = click.option(
-    "--adjacency",
-    type=click.Choice(["replace-one"]),
-    default="replace-one",
-    show_default=True,
-    help="Neighbours have equally many rows.",
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Which column is reported, and how the noise of a report is made."""
+
+    column: str
+    lower: Fraction
+    upper: Fraction
+    epsilon: Fraction
+    activation: Literal["mixture", "rectangle", "sine", "triangle"]
+    tuned_for: Fraction | Literal["center", "worst", "uniform"]
+
+
+report_options = gather(
+    "report",
+    ReportOptions,
+    click.option("--column", metavar="COL", required=True, help="Column of numbers."),
+    click.option(
+        "--lower",
+        type=NUMBER,
+        metavar="L",
+        required=True,
+        help="Public: lower end of the range of the numbers.",
+    ),
+    click.option("--upper", type=NUMBER, metavar="U", required=True, help="Public: upper end of that range."),
+    click.option("--epsilon", type=NUMBER, required=True, help="Budget of each report."),
+    click.option(
+        "--activation",
+        type=click.Choice(["mixture", "rectangle", "sine", "triangle"]),
+        default="mixture",
+        show_default=True,
+        help="Shape of the noise; mixture has the least variance at the worst value.",
+    ),
+    click.option(
+        "--tuned-for",
+        type=DecimalsOr("center", "worst", "uniform"),
+        default="worst",
+        show_default=True,
+        help="Where the variance is least; a number is a mean of t², with t from -1 to 1 over the range.",
+    ),
+)
+unit_options = gather(
+    "unit",
+    UnitOptions,
+    click.option(
+        "--user",
+        metavar="COL",
+        help="Column that says whom a row belongs to: the guarantee protects the numbers of all its rows.",
+    ),
+    click.option(
+        "--row-is-unit", is_flag=True, help="The guarantee protects single rows: so without --user."
+    ),
+    click.option(
+        "--max-rows",
+        type=int,
+        metavar="M",
+        help="Rows of a unit that count; it is charged M times --epsilon.",
+    ),
+    # The number of rows is public here, so neighbors have equally many: docs/proofs/reports.md.
+    click.option(
+        "--adjacency",
+        type=click.Choice(["replace-one"]),
+        default="replace-one",
+        show_default=True,
+        help="Neighbours have equally many rows.",
+    ),
 )
 
 
 @click.command()
 @SOURCE
-@click.option("--column", metavar="COL", required=True, help="Column of numbers.")
-@click.option(
-    "--lower", type=NUMBER, metavar="L", required=True, help="Public: lower end of the range of the numbers."
-)
-@click.option("--upper", type=NUMBER, metavar="U", required=True, help="Public: upper end of that range.")
-@click.option("--epsilon", type=NUMBER, required=True, help="Budget of each report.")
-@click.option(
-    "--activation",
-    type=click.Choice(["mixture", "rectangle", "sine", "triangle"]),
-    default="mixture",
-    show_default=True,
-    help="Shape of the noise; mixture has the least variance at the worst value.",
-)
-@click.option(
-    "--tuned-for",
-    type=DecimalsOr("center", "worst", "uniform"),
-    default="worst",
-    show_default=True,
-    help="Where the variance is least; a number is a mean of t², with t from -1 to 1 over the range.",
-)
-@click.option(
-    "--user",
-    metavar="COL",
-    help="Column that says whom a row belongs to: the guarantee protects the numbers of all its rows.",
-)
-@click.option("--row-is-unit", is_flag=True, help="The guarantee protects single rows: so without --user.")
-@click.option(
-    "--max-rows", type=int, metavar="M", help="Rows of a unit that count; it is charged M times --epsilon."
-)
-@REPLACED
+@report_options
+@unit_options
 @click.option("--where", metavar="PREDICATE", help="Refused: which rows a predicate keeps is not public.")
-@NULL
-@csv_format
-@LEDGER_URL
-@ACCOUNT
-@SEED
-@SYNTHETIC
-@QUIET
-def randomize(source: str, **options: Any) -> None:
+@csv_options
+@gather("run", RunOptions, LEDGER_URL, ACCOUNT, SEED, SYNTHETIC, QUIET)
+def randomize(
+    source: str,
+    report: ReportOptions,
+    unit: UnitOptions,
+    where: str | None,
+    csv: CsvOptions,
+    run: RunOptions,
+) -> None:
     """Release a noisy report of every row of a column: local privacy, each row with noise of its own.
 
     SOURCE is a file, a DuckDB table, or "-" for CSV on standard input. Writes the column alone, as CSV, one
     line for each row, in their order, in a range that is wider by a known factor, and without bias. No row is
     dropped: what is no number counts as the middle of the range before noise.
     """
-    if options["where"] is not None:
+    if where is not None:
         raise InvalidParameter(
             "--where must not be given to randomize: how many lines come out is public, and which rows a "
             "predicate keeps is not. Randomize all rows."
         )
     # Without --user each row is a unit of its own.
-    options["row_is_unit"] = options["row_is_unit"] or options["user"] is None
-    given = {name: options[name] for name in ("lower", "upper", "epsilon", "activation", "tuned_for")}
-    unit = unit_of(**{name: options[name] for name in ("user", "row_is_unit", "max_rows", "adjacency")})
+    unit = replace(unit, row_is_unit=unit.row_is_unit or unit.user is None)
+    whom = make_unit(unit)
     # Also for a pipe, where no session checks the unit. Nothing is charged yet.
-    check_unit(unit)
-    writer = _ReportWriter(options["column"], build_reports(unit, **given))
+    check_unit(whom)
+    reports = build_reports(
+        whom,
+        lower=report.lower,
+        upper=report.upper,
+        epsilon=report.epsilon,
+        activation=report.activation,
+        tuned_for=report.tuned_for,
+    )
+    writer = _ReportWriter(report.column, reports)
     if source == "-":
-        _randomize_stdin(unit, options, writer)
+        _randomize_stdin(whom, report, csv, run, writer)
     else:
-        with session_of(source, options, KEPT) as session, shown_progress(options["quiet"]) as progress:
+        with open_session(source, unit, csv, run, KEPT) as session, show_progress(run.quiet) as progress:
             # Reports are written block by block: memory does not grow with the rows.
-            session.randomize(options["column"], **given, write=writer.write, progress=progress)
+            session.randomize(
+                report.column,
+                lower=report.lower,
+                upper=report.upper,
+                epsilon=report.epsilon,
+                activation=report.activation,
+                tuned_for=report.tuned_for,
+                write=writer.write,
+                progress=progress,
+            )
     # The header is written also where there was no row.
     writer.end()
-    if not chosen_quiet(options["quiet"]):
-        told = f"Spent: epsilon {float(writer.reports.cost.pure()):.12g}. Protects: the numbers of"
-        say(f"{told} {unit.identity}, {unit.adjacency}.")
-    if options["seed"] is not None:
+    if not is_quiet(run.quiet):
+        told = f"Spent: epsilon {float(reports.cost.pure()):.12g}. Protects: the numbers of"
+        say(f"{told} {whom.identity}, {whom.adjacency}.")
+    if run.seed is not None:
         # On stderr, because stdout holds the column and nothing else.
         say(SIMULATED)
 
 
-def _randomize_stdin(unit: PrivacyUnit, options: dict[str, Any], writer: _ReportWriter) -> None:
+def _randomize_stdin(
+    whom: PrivacyUnit, report: ReportOptions, csv: CsvOptions, run: RunOptions, writer: _ReportWriter
+) -> None:
     """Report lines of CSV on standard input; only its header is read before the charge."""
     if sys.stdin is None:
         raise InvalidParameter("stdin must be open: it brings the rows.")
     file = cast("io.BufferedReader", sys.stdin.buffer)
-    form = CsvFormat(delimiter=options["delimiter"], encoding=options["encoding"], null=options["null"])
-    entropy = entropy_of(**{name: options[name] for name in ("seed", "synthetic", "ledger_url")})
-    blocks = open_record_lines(file, form, unit, column=options["column"])
-    if not chosen_quiet(options["quiet"]):
+    form = make_csv_format(csv)
+    entropy = choose_entropy(run)
+    blocks = open_record_lines(file, form, whom, column=report.column)
+    if not is_quiet(run.quiet):
         say(KEPT)
-    names = ("column", "lower", "upper", "activation", "user", "max_rows")
-    detail = {name: options[name] for name in names} | {
+    detail = {
+        "column": report.column,
+        "lower": report.lower,
+        "upper": report.upper,
+        "activation": report.activation,
+        "user": whom.column,
+        "max_rows": whom.max_rows,
         "source": "stdin",
         "public": "the number of records and their order",
     }
-    with payer_of(options, writer.reports, "randomize", detail, unit=unit) as payer:
+    paid = open_payer(run, writer.reports, "randomize", detail, adjacency=whom.adjacency, unit=whom)
+    with paid as payer:
         payer.release(writer.reports, _read_after_charge(blocks), entropy=entropy, write=writer.write)
 
 
@@ -158,7 +229,7 @@ class _ReportWriter:
 
     def __init__(self, column: str, reports: LocalReports) -> None:
         self.reports = reports
-        self._header = [csv_line([column])]
+        self._header = [format_csv_line([column])]
         self._texts = {number: repr(number) for number in reports.mechanism.grid.outputs.tolist()}
 
     def write(self, reports: NDArray[np.float64]) -> None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fractions import Fraction
+from typing import Literal
 
 import click
 
 from sordino.cli.options import (
-    DOMAINS,
     EPSILON,
+    ITEM,
     NUMBER,
     SOURCE,
+    WHERE,
+    CsvOptions,
+    LabelOptions,
+    RunOptions,
+    UnitOptions,
     csv_options,
-    domain_options,
-    release_options,
+    label_options,
+    run_options,
     unit_options,
 )
-from sordino.cli.output import BEFORE_SELECTION, INTERVAL, about, write_rows
-from sordino.cli.work import domain_of, session_of, shown_progress
+from sordino.cli.output import BEFORE_SELECTION, INTERVAL, describe_release, write_rows
+from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.releases import plain
 
 COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
@@ -25,7 +31,8 @@ COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 
 @click.command()
 @SOURCE
-@domain_options
+@ITEM
+@label_options
 @unit_options
 @click.option("-k", "--k", type=int, required=True, help="How many items.")
 @click.option(
@@ -46,9 +53,23 @@ COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
     show_default=True,
     help="Of the selection.",
 )
+@WHERE
 @csv_options
-@release_options
-def top(source: str, **options: Any) -> None:
+@run_options
+def top(
+    source: str,
+    item: str,
+    labels: LabelOptions,
+    unit: UnitOptions,
+    k: int,
+    threshold: Fraction | None,
+    epsilon: Fraction,
+    selection_share: Fraction,
+    noise: Literal["exponential", "laplace"],
+    where: str | None,
+    csv: CsvOptions,
+    run: RunOptions,
+) -> None:
     """Release the K items of a public domain that the most distinct units touch.
 
     They come with estimates, intervals and gaps.
@@ -56,25 +77,24 @@ def top(source: str, **options: Any) -> None:
     SOURCE is a CSV or Parquet path or glob, duckdb:FILE#TABLE or postgresql://...#TABLE.
     """
     # Labels are public: what is wrong with them is said before anything is charged.
-    domain = domain_of(**{name: options[name] for name in DOMAINS})
-    with session_of(source, options) as session, shown_progress(options["quiet"]) as progress:
+    domain = make_domain(labels)
+    with open_session(source, unit, csv, run) as session, show_progress(run.quiet) as progress:
         release = session.top_k(
-            options["item"],
-            k=options["k"],
-            epsilon=options["epsilon"],
+            item,
+            k=k,
+            epsilon=epsilon,
             domain=domain,
-            threshold=options["threshold"],
-            where=options["where"],
-            selection_share=options["selection_share"],
-            noise=options["noise"],
+            threshold=threshold,
+            where=where,
+            selection_share=selection_share,
+            noise=noise,
             progress=progress,
         )
-    facts, notes = about("top", release, options, domain)
-    # None means that no threshold was given.
-    if release.crossed is not None:
-        facts |= {"threshold": float(options["threshold"]), "crossed": release.crossed}
+    facts, notes = describe_release("top", release, unit, where, item, domain)
+    if threshold is not None:
+        facts |= {"threshold": float(threshold), "crossed": release.crossed}
         ended = "the threshold ended the list" if release.crossed else "the list is full"
-        notes.append(f"Threshold: {float(options['threshold']):.12g}; {ended}.")
+        notes.append(f"Threshold: {float(threshold):.12g}; {ended}.")
     write_rows(
-        options["form"], COLUMNS, [plain(row) for row in release], facts, [BEFORE_SELECTION, INTERVAL, *notes]
+        run.form, COLUMNS, [plain(row) for row in release], facts, [BEFORE_SELECTION, INTERVAL, *notes]
     )
