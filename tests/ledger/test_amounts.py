@@ -264,7 +264,10 @@ def test_what_fits_by_now_is_not_refused(ledger):
 def test_a_tiny_delta_is_not_rounded_up():
     """Floats below 2^-1022 have few digits: a delta there would be taken for one that is larger by a third."""
     for delta in (Fraction(3, 10**324), Fraction(1, 1 << 1023), 5e-324):
-        with pytest.raises(InvalidParameter, match=r"Budget\.delta must be at least 2\^-1022"):
+        with pytest.raises(
+            InvalidParameter,
+            match=r"Budget\.delta must be in \(0, 1\) on the zCDP meter, and at least 2\^-1022",
+        ):
             Budget(epsilon=1, delta=delta, meter="zcdp")
     for delta in (Fraction(1, 1 << 1022), Fraction(1, 3 * 10**300), Fraction(2, 3)):
         limit = Budget(epsilon=1, delta=delta, meter="zcdp").limit

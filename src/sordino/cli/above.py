@@ -32,6 +32,7 @@ from sordino.cli.options import (
     label_options,
     run_options,
     statement_options,
+    take,
     unit_options,
 )
 from sordino.cli.output import (
@@ -57,6 +58,7 @@ from sordino.errors import InvalidParameter
 from sordino.mechanisms import AdaptiveSparseVector, SparseVector
 from sordino.releases import Verdict, plain
 from sordino.sensitivity import Adjacency
+from sordino.session.above import AboveRequest
 
 COLUMNS = ("item", "estimate", "low", "high", "gap")
 BEFORE_SELECTION = "estimate: unbiased before selection, too high after it."
@@ -95,45 +97,15 @@ class VectorOptions:
 vector_options = gather(
     "vector",
     VectorOptions,
-    click.option("--threshold", type=NUMBER, metavar="T", required=True, help="Public threshold."),
-    click.option(
-        "-c", "--positives", type=int, metavar="C", required=True, help="Stop after so many were found."
-    ),
+    take(AboveRequest, "threshold", metavar="T"),
+    take(AboveRequest, "positives", "-c", "--positives", metavar="C"),
     EPSILON,
-    click.option(
-        "--adaptive",
-        is_flag=True,
-        help="Find what lies far above with a cheaper test, and so more: C at least.",
-    ),
-    click.option(
-        "--noise",
-        type=click.Choice(["exponential", "laplace"]),
-        help="Of the answers [default: exponential].",
-    ),
-    click.option(
-        "--split",
-        type=DecimalsOr("variance", "success"),
-        metavar="SHARE",
-        help="variance, success or the share of epsilon for the threshold [default: variance].",
-    ),
-    click.option(
-        "--correction",
-        type=DecimalsOr("optimal"),
-        metavar="R",
-        help='Public number added to the threshold, or "optimal" for many items of which few lie above.',
-    ),
-    click.option(
-        "--correction-run",
-        type=int,
-        metavar="N",
-        help="How many lie below before one above [default: domain size / C].",
-    ),
-    click.option(
-        "--correction-margin",
-        type=NUMBER,
-        metavar="M",
-        help="How far they keep from the threshold [default: 0].",
-    ),
+    take(AboveRequest, "adaptive"),
+    take(AboveRequest, "noise", type=click.Choice(["exponential", "laplace"])),
+    take(AboveRequest, "split", type=DecimalsOr("variance", "success"), metavar="SHARE"),
+    take(AboveRequest, "correction", type=DecimalsOr("optimal"), metavar="R"),
+    take(AboveRequest, "correction_run", type=int, metavar="N"),
+    take(AboveRequest, "correction_margin", type=NUMBER, metavar="M"),
 )
 
 
@@ -143,12 +115,7 @@ vector_options = gather(
 @label_options
 @unit_options
 @vector_options
-@click.option(
-    "--measure-share",
-    type=NUMBER,
-    metavar="SHARE",
-    help="Share of epsilon for a fresh measurement of what was found.",
-)
+@take(AboveRequest, "measure_share", metavar="SHARE")
 @statement_options
 @WHERE
 @csv_options

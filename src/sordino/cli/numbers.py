@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -26,6 +26,7 @@ from sordino.cli.options import (
     list_given,
     run_options,
     stack,
+    take,
     unit_options,
 )
 from sordino.cli.output import describe_range, describe_release, write_rows
@@ -34,6 +35,7 @@ from sordino.data import Domain
 from sordino.errors import InvalidParameter
 from sordino.releases import plain
 from sordino.session import Groups
+from sordino.session.numbers import ColumnRequest, QuantileRequest, SumRequest
 
 RANK = (
     "rank_error: with 95 % the rank of the value is that far from the target at most, in rows; rows in a "
@@ -92,51 +94,37 @@ class Shares(click.ParamType[tuple[Fraction, ...]]):
         )
 
 
-def _stack_column_options(lower: str, growth: str) -> Callable[[Any], Any]:
+def _stack_column_options(request: type[ColumnRequest[Any]]) -> Callable[[Any], Any]:
     """Return the options that say which numbers are looked at."""
+    # The command says "none" where Python says None. On the command line a unit is whom the guarantee
+    # protects, so that one is called --scale.
+    lower = next(field.default for field in fields(request) if field.name == "lower")
     return stack(
-        click.option(
-            "--lower",
+        take(
+            request,
+            "lower",
             type=DecimalsOr("none"),
             metavar="L",
-            default=lower,
+            required=False,
+            default="none" if lower is MISSING else f"{lower:g}",
             show_default=True,
-            help='Public bound, or "none": both signs.',
         ),
-        click.option(
-            "--cap",
-            type=NUMBER,
-            metavar="U",
-            required=True,
-            help="Public: as far up as anything goes; it can be generous.",
-        ),
-        click.option(
-            "--growth",
-            type=NUMBER,
-            default=growth,
-            show_default=True,
-            help="Factor between edges of the grid.",
-        ),
-        click.option(
-            "--scale", type=NUMBER, default="1", show_default=True, help="Below it edges are evenly spaced."
-        ),
-        click.option(
-            "--by", metavar="COL", help="Column of labels: one release for each label of the domain."
-        ),
+        take(request, "cap", type=NUMBER, metavar="U"),
+        take(request, "growth", type=NUMBER),
+        take(request, "unit", "--scale", type=NUMBER, default="1"),
+        take(request, "by", metavar="COL"),
         label_options,
-        click.option(
-            "--groups-per-unit", type=int, metavar="G", help="Let a unit count in at most G groups."
-        ),
+        take(request, "groups_per_unit", type=int, metavar="G"),
     )
 
 
-_COLUMN = click.option("--column", metavar="COL", required=True, help="Column of numbers.")
+_COLUMN = take(ColumnRequest, "column", metavar="COL")
 _TABLE = stack(unit_options, WHERE, csv_options, run_options)
 
 
 def _gather_figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the options of every figure but quantiles, and `more` behind those of the column."""
-    return gather("asked", FigureOptions, _COLUMN, EPSILON, _stack_column_options("0", "1.05"), *more, _TABLE)
+    return gather("asked", FigureOptions, _COLUMN, EPSILON, _stack_column_options(SumRequest), *more, _TABLE)
 
 
 @click.command()
@@ -145,18 +133,10 @@ def _gather_figure_options(*more: Callable[[Any], Any]) -> Callable[[Any], Any]:
     "asked",
     FigureOptions,
     _COLUMN,
-    click.option(
-        "--q",
-        type=Shares(),
-        metavar="Q[,Q...]",
-        required=True,
-        help="Which quantiles, rising, such as 0.5,0.99.",
-    ),
+    take(QuantileRequest, "q", type=Shares(), metavar="Q[,Q...]"),
     EPSILON,
-    _stack_column_options("none", "1.01"),
-    click.option(
-        "--size-hint", type=int, metavar="N", help="About how many rows count, as far as that is public."
-    ),
+    _stack_column_options(QuantileRequest),
+    take(QuantileRequest, "size_hint", type=int, metavar="N"),
     _TABLE,
 )
 def quantile(source: str, q: tuple[Fraction, ...], size_hint: int | None, asked: FigureOptions) -> None:

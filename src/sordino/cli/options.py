@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import click
 
+from sordino.constraints import COUNT, FINITE, POSITIVE, SHARE, TRUTH, Constraint, OrNone
+from sordino.declared import Declared
 from sordino.errors import InvalidParameter
 
 # Only for type checkers: not every command needs what a sensitivity needs.
@@ -59,6 +61,12 @@ _DECIMAL_PATTERN = re.compile(
     r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?", re.ASCII
 )
 NUMBER = Decimals()
+# What an option takes, by the rule of its parameter.
+_KINDS: dict[int, dict[str, Any]] = {
+    **{id(rule): {"type": NUMBER} for rule in (POSITIVE, FINITE, SHARE)},
+    id(COUNT): {"type": int},
+    id(TRUTH): {"is_flag": True},
+}
 
 
 def _read_delimiter(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
@@ -105,6 +113,32 @@ def gather(name: str, kind: type[Any], *options: Callable[[F], F]) -> Callable[[
         return stack(*options)(cast("F", call))
 
     return decorate
+
+
+def take(request: type[Declared], name: str, *flags: str, **given: Any) -> Callable[[F], F]:
+    """Return the option of a declared parameter: its help, its default and what it takes stand there.
+
+    Parameters
+    ----------
+    request : class
+        Declares the parameter.
+    name : str
+        Of the parameter.
+    *flags : str
+        How the option is written; "--NAME" if nothing is given.
+    **given : object
+        What is different on the command line.
+    """
+    [declared] = [one for one in fields(cast("Any", request)) if one.name == name]
+    rule, default = declared.metadata["check"], declared.default
+    kind = _KINDS.get(id(rule.rule if isinstance(rule, OrNone) else rule), {})
+    if not kind and isinstance(rule, Constraint):
+        # A word out of some.
+        kind = {"type": click.Choice(list(rule.valid))}
+    # A default of False or None is what an option means that nobody gives.
+    known = {} if default in {False, None} else {"default": f"{default}", "show_default": True}
+    said = {"help": declared.metadata["meaning"], **({"required": True} if default is MISSING else known)}
+    return click.option(*(flags or (f"--{name.replace('_', '-')}",)), **{**said, **kind, **given})
 
 
 # ---- single options ----------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import click
 from sordino.cli.options import (
     EPSILON,
     ITEM,
-    NUMBER,
     SOURCE,
     WHERE,
     CsvOptions,
@@ -20,11 +19,13 @@ from sordino.cli.options import (
     csv_options,
     label_options,
     run_options,
+    take,
     unit_options,
 )
 from sordino.cli.output import BEFORE_SELECTION, INTERVAL, describe_release, write_rows
 from sordino.cli.work import make_domain, open_session, show_progress
 from sordino.releases import plain
+from sordino.session.top_k import TopKRequest
 
 COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 
@@ -34,25 +35,11 @@ COLUMNS = ("rank", "item", "estimate", "low", "high", "gap")
 @ITEM
 @label_options
 @unit_options
-@click.option("-k", "--k", type=int, required=True, help="How many items.")
-@click.option(
-    "--threshold", type=NUMBER, metavar="T", help="Only items above this public threshold: K at most."
-)
+@take(TopKRequest, "k", "-k", "--k")
+@take(TopKRequest, "threshold", metavar="T")
 @EPSILON
-@click.option(
-    "--selection-share",
-    type=NUMBER,
-    default="0.5",
-    show_default=True,
-    help="Share of epsilon that chooses; the rest measures.",
-)
-@click.option(
-    "--noise",
-    type=click.Choice(["exponential", "laplace"]),
-    default="exponential",
-    show_default=True,
-    help="Of the selection.",
-)
+@take(TopKRequest, "selection_share")
+@take(TopKRequest, "noise")
 @WHERE
 @csv_options
 @run_options

@@ -72,8 +72,8 @@ class Budget:
             )
         if self.meter == "zcdp" and delta < _LEAST_DELTA:
             raise InvalidParameter(
-                "Budget.delta must be at least 2^-1022 on the zCDP meter: no rho is (epsilon, 0); got "
-                f"{float(delta):.3g}."
+                "Budget.delta must be in (0, 1) on the zCDP meter, and at least 2^-1022: no rho is (epsilon, 0); "
+                f"got {float(delta):.3g}."
             )
         object.__setattr__(self, "delta", delta)
         limit = (

@@ -72,10 +72,12 @@ class AboveRequest(Request[AboveItems]):
     )
     # The sparse vector checks its own parameters; those that are not given keep its defaults.
     noise: Literal["exponential", "laplace"] | None = parameter(
-        checked_later, "Of the answers.", default=None
+        checked_later, "Of the answers; exponential if nothing is said.", default=None
     )
     split: Number | Literal["variance", "success"] | None = parameter(
-        checked_later, "variance, success or the share of epsilon for the threshold.", default=None
+        checked_later,
+        "variance (if nothing is said), success, or the share of epsilon for the threshold.",
+        default=None,
     )
     correction: Number | Literal["optimal"] | None = parameter(
         checked_later,
@@ -83,10 +85,12 @@ class AboveRequest(Request[AboveItems]):
         default=None,
     )
     correction_run: int | None = parameter(
-        checked_later, "How many lie below before one above.", default=None
+        checked_later,
+        "How many lie below before one above; the size of the domain over C if nothing is said.",
+        default=None,
     )
     correction_margin: Number | None = parameter(
-        checked_later, "How far they keep from the threshold.", default=None
+        checked_later, "How far they keep from the threshold; 0 if nothing is said.", default=None
     )
 
     def steps(self, table: Table) -> Steps[AboveItems]:

@@ -27,7 +27,7 @@ from sordino.session.bounded_total import BoundedTotal, BoundedValue
 from sordino.session.request import R, Request, Reservation, Steps, Table, checked_bounds, checked_later
 from sordino.session.table_numbers import Estimator, Groups, Numbers, TableNumbers
 
-_LOWER_MEANS = "Public lower bound; None: both signs."
+_LOWER_MEANS = "Public bound, or none: both signs."
 _CAP_MEANS = "Public: as far up as anything goes; it can be generous."
 _GROWTH_MEANS = "Factor between edges of the grid."
 _UNIT_MEANS = "Below it edges are evenly spaced."
