@@ -39,8 +39,6 @@ from sordino.mechanisms.base import (
     DOMAIN_MEANS,
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
-    Mechanism,
-    Rules,
     one_of_the_laws,
 )
 from sordino.mechanisms.crossings.branches import (
@@ -56,7 +54,7 @@ from sordino.mechanisms.crossings.branches import (
 from sordino.mechanisms.crossings.correction import Family
 from sordino.mechanisms.crossings.split import Plan, Task
 from sordino.mechanisms.crossings.stream import Stream
-from sordino.mechanisms.crossings.transcripts import released, rules_of
+from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
@@ -74,7 +72,7 @@ def _list_to_tuple(name: str, value: Any) -> Any:  # noqa: ARG001 - the signatur
 
 
 @final
-class AdaptiveSparseVector(Mechanism):
+class AdaptiveSparseVector(BranchingMechanism):
     """Find answers above a public threshold, the clearer ones at a lower price.
 
     Answers below cost nothing, however many they are. Each answer is tested in branches. The first has the
@@ -182,7 +180,6 @@ class AdaptiveSparseVector(Mechanism):
         "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are "
         "what it did spend."
     )
-    per_transcript: ClassVar[bool] = True
     passes: ClassVar[int] = 1
     resample: ClassVar[bool] = False
 
@@ -272,11 +269,6 @@ class AdaptiveSparseVector(Mechanism):
         """
         fresh_entropy(entropy, "AdaptiveSparseVector.release")
         return released(self, answers, thresholds, positions, entropy)
-
-    @property
-    def rules(self) -> Rules:
-        """How a release is made, of answers that are compared with the threshold of the mechanism."""
-        return rules_of(self)
 
     @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:

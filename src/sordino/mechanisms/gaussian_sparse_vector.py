@@ -331,7 +331,17 @@ def _check_options(name: str, family: str, c: int, n: int | None, epsilon: Any, 
 
 # One unit moves each answer by a step, up or down: the spread is two steps.
 _GAUSSIAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
-_ONE_POSITIVE: dict[str, Any] = {"threshold": 1, "positives": 1, "rho": 2}
+
+
+def _find_one(
+    epsilon: int, noise: Literal["exponential", "laplace"], sensitivity: Sensitivity
+) -> GaussianSparseVector:
+    """Return a mechanism that can be enumerated: it looks for one positive, with such questions."""
+    return GaussianSparseVector(
+        threshold=1, positives=1, rho=2, epsilon=epsilon, noise=noise, sensitivity=sensitivity
+    )
+
+
 CLAIMS = (
     Claim(
         name="GaussianSparseVector",
@@ -371,25 +381,9 @@ CLAIMS = (
         references=("zhu2020", "canonne2020, Thm 4"),
         proof="gaussian-sparse-vector.md",
         neighbours=(
-            (
-                GaussianSparseVector(
-                    epsilon=4, noise="exponential", sensitivity=_GAUSSIAN_EITHER_WAY, **_ONE_POSITIVE
-                ),
-                (0, 0),
-                (1, -1),
-            ),
-            (
-                GaussianSparseVector(epsilon=3, noise="exponential", sensitivity=COUNTING, **_ONE_POSITIVE),
-                (0, 0),
-                (1, 0),
-            ),
-            (
-                GaussianSparseVector(
-                    epsilon=5, noise="laplace", sensitivity=_GAUSSIAN_EITHER_WAY, **_ONE_POSITIVE
-                ),
-                (0, 0),
-                (1, -1),
-            ),
+            (_find_one(4, "exponential", _GAUSSIAN_EITHER_WAY), (0, 0), (1, -1)),
+            (_find_one(3, "exponential", COUNTING), (0, 0), (1, 0)),
+            (_find_one(5, "laplace", _GAUSSIAN_EITHER_WAY), (0, 0), (1, -1)),
         ),
     ),
 )

@@ -125,14 +125,8 @@ class HybridSparseVector(Mechanism):
         k, kappa = self.k, 1 if self.sensitivity.monotone else 2
         plan = Plan.checked("HybridSparseVector", self.split, None, None, None)
         share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
-        step, moves, threshold_rate, rate = divided("HybridSparseVector", self.sensitivity, budget, share, k)
-        self._set(
-            noise=LAWS[query](rate),
-            threshold_noise=LAWS[limit](threshold_rate),
-            step=step,
-            threshold_epsilon=moves * threshold_rate,
-            positive_epsilon=kappa * moves * rate,
-        )
+        division = divided("HybridSparseVector", self.sensitivity, budget, share, k)
+        self._set(**division.one_branch(query, limit, kappa))
         # k items at most; an empty release still costs the threshold.
         self._set(cost=self.spent(k))
         # Refuse a threshold beyond the clamp now, not at the first release.
@@ -267,6 +261,8 @@ _WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (
     ("exponential", "laplace"),
     ("laplace", "laplace"),
 )
+# Two answers that move in opposite directions, and two counts of which one rises.
+_MOVED_APART, _ONE_MORE = ((0, 0), (1, -1)), ((0, 0), (1, 0))
 CLAIMS = (
     Claim(
         name="HybridSparseVector",
@@ -279,28 +275,24 @@ CLAIMS = (
         neighbours=(
             (
                 HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY),
-                (0, 0),
-                (1, -1),
+                *_MOVED_APART,
             ),
             (
                 HybridSparseVector(
                     k=2, threshold=0, epsilon=12, sensitivity=_HYBRID_VECTOR_EITHER_WAY, split=0.25
                 ),
-                (0, 0),
-                (1, -1),
+                *_MOVED_APART,
             ),
             (
                 HybridSparseVector(
                     k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY, domain_size=2
                 ),
-                (0, 0),
-                (1, -1),
+                *_MOVED_APART,
             ),
-            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), (0, 0), (1, 0)),
+            (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), *_ONE_MORE),
             (
                 HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING, domain_size=2),
-                (0, 0),
-                (1, 0),
+                *_ONE_MORE,
             ),
         ),
         tight=True,
@@ -320,8 +312,7 @@ CLAIMS = (
                     noise=x,
                     threshold_noise=y,
                 ),
-                (0, 0),
-                (1, -1),
+                *_MOVED_APART,
             )
             for x, y in _WITH_LAPLACE
         ),

@@ -13,7 +13,7 @@ Floats: split and correction are chosen with them, from public parameters; no co
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, final
+from typing import Any, Literal, final
 
 from sordino.claims import Claim
 from sordino.constraints import (
@@ -39,8 +39,6 @@ from sordino.mechanisms.base import (
     EACH_ANSWER,
     EACH_ANSWER_MEANS,
     STEP_MEANS,
-    Mechanism,
-    Rules,
     one_of_the_laws,
 )
 from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divided, family_of
@@ -48,14 +46,14 @@ from sordino.mechanisms.crossings.correction import Family
 from sordino.mechanisms.crossings.split import Plan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.thresholds import Cut
-from sordino.mechanisms.crossings.transcripts import released, rules_of
+from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
 from sordino.sensitivity import COUNTING, Sensitivity
 
 
 @final
-class SparseVector(Mechanism):
+class SparseVector(BranchingMechanism):
     """Find the first answers above a public threshold; those below cost nothing, however many they are.
 
     Raises
@@ -144,7 +142,6 @@ class SparseVector(Mechanism):
         "What a release spends at most, exactly; at most epsilon. `Positives.cost` and `Stream.spent` are "
         "what it did spend."
     )
-    per_transcript: ClassVar[bool] = True
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
@@ -162,21 +159,12 @@ class SparseVector(Mechanism):
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         # The share for the thresholds; the correction is None if it waits for the rates.
         share, added = plan.share(Task(query, limit, kappa, c, self.resample), bound / budget)
-        step, moves, threshold_rate, rate = divided(
-            "SparseVector", self.sensitivity, budget, share, c, stages=stages
-        )
+        division = divided("SparseVector", self.sensitivity, budget, share, c, stages=stages)
         # An optimal correction waits for the rates: it depends on the noise.
         if added is None:
+            step, _, threshold_rate, rate = division
             added = plan.best_correction((query, step / rate), (limit, step / threshold_rate))
-        # What the rates that are sampled cost, exactly, not what was asked for.
-        self._set(
-            noise=LAWS[query](rate),
-            threshold_noise=LAWS[limit](threshold_rate),
-            step=step,
-            threshold_epsilon=moves * threshold_rate,
-            positive_epsilon=kappa * moves * rate,
-            threshold_correction=added,
-        )
+        self._set(**division.one_branch(query, limit, kappa), threshold_correction=added)
         # The dearest transcript finds all positives and meets all thresholds.
         self._set(cost=self.spent(c, stages))
         self.cut()  # refuse a threshold beyond the clamp now
@@ -252,11 +240,6 @@ class SparseVector(Mechanism):
         """
         fresh_entropy(entropy, "SparseVector.release")
         return released(self, answers, thresholds, positions, entropy)
-
-    @property
-    def rules(self) -> Rules:
-        """How a release is made, of answers that are compared with the threshold of the mechanism."""
-        return rules_of(self)
 
     @no_remnants
     def open(self, *, entropy: Entropy = SYSTEM) -> Stream:

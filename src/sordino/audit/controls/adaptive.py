@@ -118,7 +118,6 @@ ADAPTIVE = (
         subject=adaptive(2, 2, 1, 2, cost_of=one_price, name="one price for both branches"),
         pair=((0, 0), (1, -1)),
         loss=lost(2, 1, 2),
-        broken=True,
         source="the dear branch has half the noise, and spends twice as much",
     ),
     Control(
@@ -126,7 +125,6 @@ ADAPTIVE = (
         subject=adaptive(2, 2, 1, 2, epsilon=4, cost_of=monotone, name="monotone branches under replace-one"),
         pair=((0, 0), (1, -1)),
         loss=lost(2, 1, 2),
-        broken=True,
         source="the threshold once, each positive twice",
     ),
     Control(
@@ -136,7 +134,6 @@ ADAPTIVE = (
         ),
         pair=((0, 1), (1, 0)),
         loss=math.inf,
-        broken=True,
         source="a gap of the dear branch tells what the cheap one saw",
     ),
 )

@@ -18,8 +18,9 @@ from sordino.audit.enumeration.everywhere import epsilon_everywhere, renyi_every
 from sordino.audit.enumeration.outcomes import Book, Outcomes
 from sordino.audit.enumeration.region import Region
 from sordino.audit.enumeration.subject import Subject
+from sordino.audit.findings import Findings
 from sordino.audit.report import ExactReport, Witness
-from sordino.audit.views import Claimed, above, interval_beyond
+from sordino.audit.views import Claimed, Views, above, interval_beyond
 from sordino.audit.written import at_least
 from sordino.errors import InvalidParameter
 
@@ -94,21 +95,27 @@ class Audit:
             raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
         cost = self.subject.cost
         views = self._claimed.views(orders, epsilons)
-        orders, where = views.orders, views.epsilons
-        found = _PairFindings(
-            deltas=[(0.0, 0.0)] * len(where),
-            divergences=[(-math.inf, -math.inf, 0.0)] * len(orders),
-            smallest=(1 << 62, 1 << 62),
-        )
+        found = _PairFindings.begin(views)
         for a, b in pairs:
-            ends = [self._compare(found, one, other, where, orders) for one, other in ((a, b), (b, a))]
+            ends = [self._compare(found, one, other, views) for one, other in ((a, b), (b, a))]
             # An interval is about both orders of a pair together.
             found.interval = max(found.interval, interval_beyond(cost, *ends))
-        return self._reported(found, where, orders, len(pairs))
+        return found.report(
+            self.subject,
+            self._claimed,
+            views,
+            audited=found.smallest[0],
+            outputs=found.smallest[1],
+            unresolved=found.unresolved,
+            tail=up(self.region.tail),
+            pairs=len(pairs),
+            vectors=self.region.noise.shape[0],
+            partitioned=self.book.partition is not None,
+            declared=found.declared,
+            stated=self.subject.stated is not None,
+        )
 
-    def _compare(
-        self, found: _PairFindings, a: Any, b: Any, where: list[Fraction | None], orders: list[Fraction]
-    ) -> float:
+    def _compare(self, found: _PairFindings, a: Any, b: Any, views: Views) -> float:
         """Take in one order of one pair, and return the lower bound of its loss."""
         compared = self.compared(a, b)
         # Outputs that are drawn again are conditioned on what came out: then the noise alone proves nothing.
@@ -143,10 +150,10 @@ class Audit:
             min(found.smallest[0], int(compared.audited.sum())),
             min(found.smallest[1], compared.audited.size),
         )
-        for i, epsilon in enumerate(where):
+        for i, epsilon in enumerate(views.epsilons):
             low_delta, high_delta = compared.hockey_stick(epsilon)
             found.deltas[i] = max(found.deltas[i][0], low_delta), max(found.deltas[i][1], high_delta)
-        for i, alpha in enumerate(orders):
+        for i, alpha in enumerate(views.orders):
             plain, counted = compared.renyi(alpha, partial(self.divergence, alpha))
             # What the noise proves about divergences is held against them in the same way.
             most_everywhere = math.inf if moves is None else renyi_everywhere(self.subject.laws, moves, alpha)
@@ -168,39 +175,6 @@ class Audit:
             claimed=claimed,
         )
 
-    def _reported(
-        self, found: _PairFindings, where: list[Fraction | None], orders: list[Fraction], pairs: int
-    ) -> ExactReport:
-        if found.witness is None:
-            raise InvalidParameter("audit.exact needs at least one pair of neighbours.")
-        at_claim, deltas = self._claimed.deltas(where, found.deltas)
-        divergences = self._claimed.divergences(orders, found.divergences)
-        return ExactReport(
-            name=repr(self.subject),
-            claimed=self.subject.cost,
-            epsilon_at_least=max(0.0, found.least),
-            epsilon_at_most=found.most,
-            epsilon_everywhere=found.everywhere,
-            beyond_at_least=found.beyond[0],
-            beyond_at_most=found.beyond[1],
-            interval_beyond_at_least=found.interval,
-            at_claim=at_claim,
-            deltas=deltas,
-            divergences=divergences,
-            witness=found.witness,
-            overrun=found.overrun,
-            audited=found.smallest[0],
-            outputs=found.smallest[1],
-            unresolved=found.unresolved,
-            tail=up(self.region.tail),
-            pairs=pairs,
-            vectors=self.region.noise.shape[0],
-            partitioned=self.book.partition is not None,
-            declared=found.declared,
-            checked=self.subject.sensitivity is not None,
-            stated=self.subject.stated is not None,
-        )
-
 
 def _check_declaration(found: float, allowed: Fraction | float) -> None:
     if found > allowed:
@@ -214,19 +188,11 @@ def _check_declaration(found: float, allowed: Fraction | float) -> None:
 
 
 @final
-@dataclass(eq=False)
-class _PairFindings:
-    """The worst bounds that were found so far."""
+@dataclass(eq=False, kw_only=True)
+class _PairFindings(Findings):
+    """The worst bounds over enumerated outputs."""
 
-    deltas: list[tuple[float, float]]
-    divergences: list[tuple[float, float, float]]
-    smallest: tuple[int, int]
-    least: float = -math.inf
-    most: float = -math.inf
-    everywhere: float = -math.inf
-    beyond: tuple[float, float] = (-math.inf, -math.inf)
-    interval: float = -math.inf
-    unresolved: float = 0.0
+    smallest: tuple[int, int] = (1 << 62, 1 << 62)
+    """The smallest numbers of outputs that were audited, and that were seen."""
+
     declared: bool = False
-    witness: Witness | None = None
-    overrun: Witness | None = None
