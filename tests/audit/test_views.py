@@ -19,7 +19,7 @@ from sordino import (
     audit,
 )
 from sordino.audit import Delta, Divergence, Finite, Subject
-from sordino.audit.views import below, interval_beyond
+from sordino.audit.views import interval_beyond
 from sordino.claims import Claim
 from sordino.cost import RDP, BoundedRange, Pure, Range, compose, repeat
 from sordino.noise import DiscreteLaplace

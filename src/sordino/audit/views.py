@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, final
 from sordino.audit.report import Delta, Divergence
 from sordino.constraints import shown
 from sordino.cost import BoundedRange, Cost, Pure, Range
+from sordino.cost.conversion import above, below
 from sordino.errors import InvalidParameter
 
 _DEFAULT_ORDERS = (Fraction(3, 2), Fraction(2), Fraction(8), Fraction(32))
@@ -152,17 +153,6 @@ def _check_epsilon(epsilon: Fraction) -> Fraction:
     return epsilon
 
 
-def above(x: Fraction | float) -> float:
-    """Return the smallest float that is at least x."""
-    near = float(x)
-    return near if near == math.inf or Fraction(near) >= x else math.nextafter(near, math.inf)
-
-
-def below(x: Fraction | float) -> float:
-    """Return the largest float that is at most x, a finite number."""
-    return -above(-x)
-
-
 def _claimed_divergence(cost: Cost, alpha: Fraction) -> float:
     """Return what a cost claims of the order: its curve, or its zCDP where that says more."""
     rho = cost.zcdp()
@@ -199,7 +189,8 @@ def interval_beyond(cost: Cost, forth: float, back: float) -> float:
         return math.inf
     ends = Fraction(forth), Fraction(back)
     if isinstance(cost, BoundedRange):
-        return below(sum(ends) - cost.pure())
+        # Rounding its negative up rounds it down, whatever its sign.
+        return -above(cost.pure() - sum(ends))
     # Either order may be the one that `high` is about; only what neither reading allows refutes the claim.
     ways = ((cost.high, cost.low), (cost.low, cost.high))
-    return below(min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways))
+    return -above(-min(max(end - most for end, most in zip(ends, way, strict=True)) for way in ways))

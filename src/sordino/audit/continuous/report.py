@@ -20,7 +20,8 @@ from sordino.audit.continuous.ordered import Ordered
 from sordino.audit.continuous.ratios import TINY, joined
 from sordino.audit.findings import Findings
 from sordino.audit.report import ExactReport
-from sordino.audit.views import Claimed, Views, above, interval_beyond
+from sordino.audit.views import Claimed, Views, interval_beyond
+from sordino.cost.conversion import above
 
 _NARROWEST_CELL = 4 * TINY
 """Cells this narrow that nothing is known of, around a break, are left out and counted as unresolved."""

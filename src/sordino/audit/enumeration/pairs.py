@@ -20,8 +20,9 @@ from sordino.audit.enumeration.region import Region
 from sordino.audit.enumeration.subject import Subject
 from sordino.audit.findings import Findings
 from sordino.audit.report import ExactReport, Witness
-from sordino.audit.views import Claimed, Views, above, interval_beyond
+from sordino.audit.views import Claimed, Views, interval_beyond
 from sordino.audit.written import at_least
+from sordino.cost.conversion import above
 from sordino.errors import InvalidParameter
 
 Pair = tuple[Any, Any]
