@@ -128,7 +128,7 @@ def _warning() -> None:
     """A library warns about the numbers that it was given."""
     from sordino.data.csv import answer_lines as lines
 
-    number = lines.number
+    number = lines.read_number
 
     def warned(text: bytes) -> float:
         value = number(text)
@@ -136,7 +136,7 @@ def _warning() -> None:
             warnings.warn(f"no number: {len(text)} bytes", stacklevel=2)
         return value
 
-    lines.number = warned
+    lines.read_number = warned
 
 
 _INSTALLED: dict[str, Callable[[], None]] = {

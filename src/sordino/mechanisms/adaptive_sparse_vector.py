@@ -47,12 +47,12 @@ from sordino.mechanisms.crossings.branches import (
     Noise,
     checked_boundaries,
     cuts_of,
-    divided,
+    divide_budget,
     family_of,
     far,
 )
 from sordino.mechanisms.crossings.correction import Family
-from sordino.mechanisms.crossings.split import Plan, Task
+from sordino.mechanisms.crossings.split import SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
 from sordino.releases import Positives
@@ -185,7 +185,7 @@ class AdaptiveSparseVector(BranchingMechanism):
 
     def derive(self) -> None:
         """Set what follows from the parameters."""
-        plan = Plan.checked(
+        plan = SplitPlan.checked(
             "AdaptiveSparseVector", self.split, self.correction, self.correction_run, self.correction_margin
         )
         prices = BRANCHES("AdaptiveSparseVector.branches", self.branches)
@@ -197,7 +197,7 @@ class AdaptiveSparseVector(BranchingMechanism):
         # Sec. 5.1, with their square as 16 k^2].
         alike = -(-k * prices[-1] // prices[0])
         share, added = plan.share(Task(query, limit, kappa, alike, resample=False), bound / budget)
-        step, moves, threshold_rate, rate = divided(
+        step, moves, threshold_rate, rate = divide_budget(
             "AdaptiveSparseVector", self.sensitivity, budget, share, k, tokens=prices[-1]
         )
         # The rate is that of one token: a branch of p tokens has p times the rate, and its positives cost p

@@ -157,7 +157,7 @@ class GumbelSparseVector(Mechanism):
         """
         fresh_entropy(entropy, "GumbelSparseVector.release")
         heights = self.heights(answers, thresholds)
-        places, asked = select(heights, self.noise.rate, self.positives, entropy)
+        places, asked = select_positives(heights, self.noise.rate, self.positives, entropy)
         # A transcript that found fewer positives costs less, as a pure epsilon of its own.
         cost = self.cost if places.size == self.positives else self.spent(places.size, stages(places, asked))
         return quiet_positives(self, places, asked, cost, simulated=entropy.simulated)
@@ -182,7 +182,7 @@ def stages(places: NDArray[np.int64], asked: int) -> int:
     return ended + int(asked > (int(places[-1]) + 1 if ended else 0))
 
 
-def select(
+def select_positives(
     heights: NDArray[np.int64], rate: Fraction, positives: int, entropy: Entropy
 ) -> tuple[NDArray[np.int64], int]:
     """Return the places of the first positives, shape (t,), and how many questions were asked."""

@@ -47,10 +47,10 @@ from sordino.mechanisms.base import (
     checked_size,
     one_of_the_laws,
 )
-from sordino.mechanisms.crossings.branches import LAWS, Noise, divided, family_of
+from sordino.mechanisms.crossings.branches import LAWS, Noise, divide_budget, family_of
 from sordino.mechanisms.crossings.correction import Family
 from sordino.mechanisms.crossings.implicit_zeros import Listed, dense, listed, noisy_domain
-from sordino.mechanisms.crossings.split import Plan, Task
+from sordino.mechanisms.crossings.split import SplitPlan, Task
 from sordino.mechanisms.crossings.thresholds import Cut, cut_at
 from sordino.releases import Positives
 from sordino.remnants import no_remnants
@@ -123,9 +123,9 @@ class HybridSparseVector(Mechanism):
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
         # Answers that move both ways have twice the spread, and each item pays for it.
         k, kappa = self.k, 1 if self.sensitivity.monotone else 2
-        plan = Plan.checked("HybridSparseVector", self.split, None, None, None)
+        plan = SplitPlan.checked("HybridSparseVector", self.split, None, None, None)
         share, _ = plan.share(Task(query, limit, kappa, k, resample=False), bound / budget)
-        division = divided("HybridSparseVector", self.sensitivity, budget, share, k)
+        division = divide_budget("HybridSparseVector", self.sensitivity, budget, share, k)
         self._set(**division.one_branch(query, limit, kappa))
         # k items at most; an empty release still costs the threshold.
         self._set(cost=self.spent(k))

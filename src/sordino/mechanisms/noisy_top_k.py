@@ -37,7 +37,7 @@ from sordino.mechanisms.base import (
     one_of_the_laws,
 )
 from sordino.mechanisms.crossings.implicit_zeros import Listed, OneSided, dense, listed, noisy_domain
-from sordino.mechanisms.race import Gumbel, select
+from sordino.mechanisms.race import Gumbel, draw_places
 from sordino.noise import DiscreteLaplace, Geometric
 from sordino.releases import TopK
 from sordino.remnants import no_remnants
@@ -133,7 +133,7 @@ class NoisyTopK(Mechanism):
         steps = rules.steps(answers, positions)
         if isinstance(self.noise, Gumbel):
             # A race has no noisy answers, so there are no gaps to release.
-            indices, gaps = select(steps, self.k, self.noise.rate, entropy), np.zeros(0)
+            indices, gaps = draw_places(steps, self.k, self.noise.rate, entropy), np.zeros(0)
         else:
             indices, gaps = rules.play(steps, self.domain_size or steps.size, entropy)
         return TopK(

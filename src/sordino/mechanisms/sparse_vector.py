@@ -41,9 +41,9 @@ from sordino.mechanisms.base import (
     STEP_MEANS,
     one_of_the_laws,
 )
-from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divided, family_of
+from sordino.mechanisms.crossings.branches import LAWS, Noise, cuts_of, divide_budget, family_of
 from sordino.mechanisms.crossings.correction import Family
-from sordino.mechanisms.crossings.split import Plan, Task
+from sordino.mechanisms.crossings.split import SplitPlan, Task
 from sordino.mechanisms.crossings.stream import Stream
 from sordino.mechanisms.crossings.thresholds import Cut
 from sordino.mechanisms.crossings.transcripts import BranchingMechanism, released
@@ -148,7 +148,7 @@ class SparseVector(BranchingMechanism):
         # Runs of zeros are skipped, so nobody knows which of them were below and would be asked again.
         if self.domain_size is not None and self.passes > 1:
             raise InvalidParameter(f"SparseVector.passes must be 1 with a domain size; got {self.passes}.")
-        plan = Plan.checked(
+        plan = SplitPlan.checked(
             "SparseVector", self.split, self.correction, self.correction_run, self.correction_margin
         )
         budget, bound = to_fraction(self.epsilon), to_fraction(self.sensitivity.bound)
@@ -159,7 +159,7 @@ class SparseVector(BranchingMechanism):
         query, limit = family_of(self.noise), family_of(self.threshold_noise)
         # The share for the thresholds; the correction is None if it waits for the rates.
         share, added = plan.share(Task(query, limit, kappa, c, self.resample), bound / budget)
-        division = divided("SparseVector", self.sensitivity, budget, share, c, stages=stages)
+        division = divide_budget("SparseVector", self.sensitivity, budget, share, c, stages=stages)
         # An optimal correction waits for the rates: it depends on the noise.
         if added is None:
             step, _, threshold_rate, rate = division

@@ -26,7 +26,7 @@ from sordino.declared import derived, parameter
 from sordino.entropy import SYSTEM, Entropy, fresh_entropy
 from sordino.grid import Steps, add, bound_in_steps, fit_rate, step_for, to_steps
 from sordino.mechanisms.base import EACH_ANSWER, Mechanism, Rules
-from sordino.mechanisms.smooth.step_success import success
+from sordino.mechanisms.smooth.step_success import win_probability
 from sordino.noise import Geometric
 from sordino.releases import Choice
 from sordino.remnants import no_remnants
@@ -109,7 +109,9 @@ class StepSelection(Mechanism):
         0.9902
         """
         steps = np.atleast_1d(to_steps(answers, self.step, "StepSelection.success of answers: StepSelection"))
-        return success(steps, self.noise.rate, lambda levels: [self.window * level for level in levels])
+        return win_probability(
+            steps, self.noise.rate, lambda levels: [self.window * level for level in levels]
+        )
 
     @no_remnants
     def release(self, answers: Any, *, entropy: Entropy = SYSTEM) -> Choice:

@@ -15,13 +15,13 @@ from typing import Any, final
 import numpy as np
 
 from sordino.audit.continuous.continuous import Asked, Compared, Continuous
-from sordino.audit.continuous.enclosures import total
+from sordino.audit.continuous.enclosures import bound_total
 from sordino.audit.continuous.ordered import Ordered
 from sordino.audit.continuous.ratios import TINY, joined
 from sordino.audit.findings import Findings
 from sordino.audit.report import ExactReport
 from sordino.audit.views import Claimed, Views, interval_beyond
-from sordino.cost.conversion import above
+from sordino.cost.conversion import round_up
 
 _NARROWEST_CELL = 4 * TINY
 """Cells this narrow that nothing is known of, around a break, are left out and counted as unresolved."""
@@ -106,7 +106,7 @@ def _order_cells(compared: Compared, claimed: Claimed, *, turned: bool) -> Order
         unknown |= np.isposinf(np.maximum(left[1], right[1])) & ~np.isposinf(np.maximum(left[0], right[0]))
     gone = narrow & unknown
     lost = (
-        max((total(cells.mass(side)[1][gone], up=True) for side in (cells.a, cells.b)), default=0.0)
+        max((bound_total(cells.mass(side)[1][gone], up=True) for side in (cells.a, cells.b)), default=0.0)
         if gone.any()
         else 0.0
     )
@@ -134,7 +134,7 @@ def _take_in_order(found: _CellFindings, order: Ordered, a: Any, b: Any, views: 
         low, high, place = order.beyond()
         if order.unresolved and covered:
             # They may have any label, so that the smallest claim counts.
-            high = max(high, above(Fraction(order.outside) - min(order.epsilons)))
+            high = max(high, round_up(Fraction(order.outside) - min(order.epsilons)))
         if found.overrun is None or low > found.beyond[0]:
             found.overrun = order.witness(place, a, b, pure=pure)
         found.beyond = max(found.beyond[0], low), max(found.beyond[1], high)

@@ -30,7 +30,7 @@ UNASKED, BELOW, CHEAP, DEAR = -1, 0, 1, 2
 BOUNDARY = 2
 
 
-def play(q: Any, noise: Rows) -> Rows:
+def _play_branches(q: Any, noise: Rows) -> Rows:
     """Return which branch fired and the gap (else 0) for both questions.
 
     The first question has the dear branch only, and a positive there spends everything. Without a coordinate
@@ -49,7 +49,7 @@ def play(q: Any, noise: Rows) -> Rows:
     return np.column_stack([found, gaps[0], then, gaps[1]])
 
 
-def paid(transcript: tuple[int, ...]) -> Pure:
+def _price_branches(transcript: tuple[int, ...]) -> Pure:
     """Return 2 for the threshold, 2 for a positive of the cheap branch, 4 for one of the dear branch."""
     return Pure(epsilon=2 + 2 * sum(max(flag, 0) for flag in transcript[::2]))
 
@@ -89,13 +89,16 @@ def lost(limit: float, cheap: float, dear: float) -> float:
 
 
 def adaptive(
-    *rates: Fraction | int, name: str, epsilon: int = 6, cost_of: Callable[[Any], Pure] | None = paid
+    *rates: Fraction | int,
+    name: str,
+    epsilon: int = 6,
+    cost_of: Callable[[Any], Pure] | None = _price_branches,
 ) -> Subject:
     """Return the mechanism with noise of these rates, the first that of the threshold, sold for `epsilon`."""
     laws = [Geometric(Fraction(rate)) for rate in rates]
     return Subject(
         laws=laws,
-        play=play,
+        play=_play_branches,
         cost=Pure(epsilon=epsilon),
         cost_of=cost_of,
         sensitivity=_MOVES_EITHER_WAY,

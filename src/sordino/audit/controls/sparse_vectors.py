@@ -31,7 +31,7 @@ EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=
 UNASKED, BELOW, ABOVE = -1, 0, 1
 
 
-def play(
+def play_queries(
     q: Any,
     noise: Rows,
     *,
@@ -85,7 +85,7 @@ def sparse(
     """Return a sparse vector with geometric noise of these rates for thresholds and queries, at `epsilon`."""
     return Subject(
         laws=[Geometric(Fraction(rate)) for part in rates for rate in part],
-        play=partial(play, thresholds=len(rates[0]), **options),
+        play=partial(play_queries, thresholds=len(rates[0]), **options),
         cost=Pure(epsilon=epsilon),
         cost_of=cost_of,
         sensitivity=sensitivity,
@@ -93,7 +93,7 @@ def sparse(
     )
 
 
-def paid(transcript: tuple[int, ...]) -> Pure:
+def _price_positives(transcript: tuple[int, ...]) -> Pure:
     """Return 1 for the threshold and 1 for each positive.
 
     That is what is spent where queries have a rate of 1/2 and move by 1 either way.
@@ -121,7 +121,7 @@ SPARSE_VECTORS = (
             rates=([1], [HALF, HALF]),
             positives=2,
             reveal=gap,
-            cost_of=paid,
+            cost_of=_price_positives,
         ),
         pair=((0, 0), (1, -1)),
         loss=2,

@@ -22,7 +22,7 @@ from sordino.audit.findings import Findings
 from sordino.audit.report import ExactReport, Witness
 from sordino.audit.views import Claimed, Views, interval_beyond
 from sordino.audit.written import at_least
-from sordino.cost.conversion import above
+from sordino.cost.conversion import round_up
 from sordino.errors import InvalidParameter
 
 Pair = tuple[Any, Any]
@@ -135,15 +135,15 @@ class Audit:
         )
         # Where all outputs have the same claim, what the noise proves for all of them also bounds the excess.
         if self.subject.cost_of is None and compared.claimed is not None:
-            beyond = beyond[0], min(beyond[1], above(everywhere - self.epsilon(number))), number
+            beyond = beyond[0], min(beyond[1], round_up(everywhere - self.epsilon(number))), number
         if found.witness is None or least > found.least:
             found.witness = self._witness(compared, a, b, number)
         if compared.claimed is not None and (found.overrun is None or beyond[0] > found.beyond[0]):
             found.overrun = self._witness(compared, a, b, beyond[2])
         # Where the noise alone gives the better bound, the report says that it rests on a declaration.
         found.declared |= everywhere < most
-        found.least, found.most = max(found.least, least), max(found.most, min(most, above(everywhere)))
-        found.everywhere = max(found.everywhere, above(everywhere))
+        found.least, found.most = max(found.least, least), max(found.most, min(most, round_up(everywhere)))
+        found.everywhere = max(found.everywhere, round_up(everywhere))
         found.beyond = max(found.beyond[0], beyond[0]), max(found.beyond[1], beyond[1])
         found.unresolved = max(found.unresolved, compared.unresolved)
         # The pair of which least was audited, and the one of which least was seen.

@@ -153,7 +153,7 @@ class Division(NamedTuple):
         }
 
 
-def divided(
+def divide_budget(
     owner: str,
     sensitivity: Sensitivity,
     budget: Fraction,

@@ -29,7 +29,7 @@ from sordino.mechanisms.crossings.crossings import (
     crossings,
     decide,
     lifted,
-    paid,
+    select_affordable,
 )
 from sordino.mechanisms.crossings.implicit_zeros import DENSE, _fresh_ranks, distinct, listed
 from sordino.mechanisms.crossings.thresholds import Cut, cuts_at
@@ -253,7 +253,7 @@ def domain_crossings(
         # A positive ends the threshold with `resample`: what comes after it is dropped and asked anew.
         order = np.argsort(places)[: 1 if resample else None]
         which = np.concatenate([fired, zeros.branches])[order]
-        kept, left = paid(which, prices, left)
+        kept, left = select_affordable(which, prices, left)
         order, which = order[kept], which[kept]
         found.append(Part(places[order], which, lifts[order]))
         # Where a positive ended the threshold or the tokens, the items after it were not asked.
