@@ -22,8 +22,9 @@ from sordino import (
     audit,
 )
 from sordino.audit import Finite, Subject
-from sordino.audit.controls.sparse_vectors import EITHER_WAY, play_queries
+from sordino.audit.controls.sparse_vectors import play_queries
 from sordino.audit.enumeration.subjects import subject_of
+from sordino.claims import EITHER_WAY
 from sordino.cost import ZCDP, Pure
 from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
 from support.enumeration import neighbours

@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     FINITE,
     POSITIVE,
@@ -219,8 +219,6 @@ def _scan_cost(
     return monotone_cost(limit, unit) if sensitivity.monotone else general_cost(limit, unit)
 
 
-# One unit moves each answer by a step, up or down; and counts times four, for offsets in quarters.
-_SCAN_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _COUNTS_IN_FOURTHS = Sensitivity(bound=4, monotone=True, adjacency="add-remove", step=1)
 
 
@@ -242,8 +240,8 @@ CLAIMS = (
     _claim_tight(
         "The position is private for e1 + 2 e2: the threshold once, the answer that reaches it twice.",
         "durfee2023, Cor. A.1",
-        (AboveThreshold(threshold=0, epsilon=3, sensitivity=_SCAN_EITHER_WAY), (0, 0), (1, -1)),
-        (AboveThreshold(threshold=0, epsilon=2, sensitivity=_SCAN_EITHER_WAY, ratio=3), (0, 0), (1, -1)),
+        (AboveThreshold(threshold=0, epsilon=3, sensitivity=EITHER_WAY), (0, 0), (1, -1)),
+        (AboveThreshold(threshold=0, epsilon=2, sensitivity=EITHER_WAY, ratio=3), (0, 0), (1, -1)),
     ),
     _claim_tight(
         "For monotone answers its loss lies in [-e2, e1 + e2] or the mirror image.",

@@ -16,7 +16,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, final
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     DOMAIN_SIZE,
@@ -293,8 +293,6 @@ def _make_enumerable(sensitivity: Sensitivity, epsilon: int, **options: Any) -> 
     )
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_ADAPTIVE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 # Two answers that move in opposite directions, and two counts of which one rises.
 _OPPOSITE_NEIGHBORS, _COUNT_NEIGHBORS = ((0, 0), (1, -1)), ((0, 0), (1, 0))
 _ADAPTIVE_REFERENCES = ("ding2022, Alg. 1, Thm 2",)
@@ -311,7 +309,7 @@ CLAIMS = (
             # The first branch asks for far more than the answers have. Then its failure says next to nothing,
             # and a positive of the last branch loses nearly all of the cost.
             (_make_enumerable(COUNTING, 11, boundaries=(4, 0)), *_COUNT_NEIGHBORS),
-            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 14), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(EITHER_WAY, 14), *_OPPOSITE_NEIGHBORS),
             (_make_enumerable(COUNTING, 10, branches=(2, 3)), *_COUNT_NEIGHBORS),
             (_make_enumerable(COUNTING, 10, domain_size=2), *_COUNT_NEIGHBORS),
         ),
@@ -326,10 +324,10 @@ CLAIMS = (
         references=_ADAPTIVE_REFERENCES,
         proof="adaptive-sparse-vector.md",
         neighbours=(
-            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 24, noise="laplace"), *_OPPOSITE_NEIGHBORS),
-            (_make_enumerable(_ADAPTIVE_EITHER_WAY, 24, threshold_noise="laplace"), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(EITHER_WAY, 24, noise="laplace"), *_OPPOSITE_NEIGHBORS),
+            (_make_enumerable(EITHER_WAY, 24, threshold_noise="laplace"), *_OPPOSITE_NEIGHBORS),
             (
-                _make_enumerable(_ADAPTIVE_EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"),
+                _make_enumerable(EITHER_WAY, 30, noise="laplace", threshold_noise="laplace"),
                 *_OPPOSITE_NEIGHBORS,
             ),
             (_make_enumerable(COUNTING, 18, branches=3), *_COUNT_NEIGHBORS),

@@ -19,7 +19,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import POSITIVE, TRUTH, Number, to_fraction
 from sordino.cost import BoundedRange, Pure
 from sordino.declared import derived, parameter
@@ -206,8 +206,6 @@ def _handicap(steps: NDArray[np.int64], best: int, rate: Fraction) -> int:
     return int(least) - math.floor(others / float(rate))
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_EXPONENTIAL_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="ExponentialMechanism",
@@ -219,7 +217,7 @@ CLAIMS = (
         proof="exponential-mechanism.md",
         neighbours=(
             (
-                ExponentialMechanism(epsilon=2, sensitivity=_EXPONENTIAL_EITHER_WAY, gap=False),
+                ExponentialMechanism(epsilon=2, sensitivity=EITHER_WAY, gap=False),
                 (-16, 0, 0),
                 (-15, -1, -1),
             ),
@@ -235,7 +233,7 @@ CLAIMS = (
         references=("ding2022, Alg 6",),
         proof="exponential-mechanism.md",
         neighbours=(
-            (ExponentialMechanism(epsilon=2, sensitivity=_EXPONENTIAL_EITHER_WAY), (0, 0), (1, -1)),
+            (ExponentialMechanism(epsilon=2, sensitivity=EITHER_WAY), (0, 0), (1, -1)),
             (ExponentialMechanism(epsilon=1, sensitivity=COUNTING), (2, 0, 0), (2, 1, 1)),
         ),
         tight=True,

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     FINITE,
@@ -284,8 +284,6 @@ def weight(heights: list[int], counts: list[int], rate: Fraction, digits: int) -
     return low, high
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_GUMBEL_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 CLAIMS = (
     Claim(
         name="GumbelSparseVector",
@@ -294,12 +292,12 @@ CLAIMS = (
         proof="gumbel-sparse-vector.md",
         neighbours=(
             (
-                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=_GUMBEL_EITHER_WAY),
+                GumbelSparseVector(threshold=0, positives=1, epsilon=3, sensitivity=EITHER_WAY),
                 (18, -18),
                 (19, -19),
             ),
             (
-                GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=_GUMBEL_EITHER_WAY),
+                GumbelSparseVector(threshold=0, positives=2, epsilon=6, sensitivity=EITHER_WAY),
                 (13, -13, 13, -13),
                 (14, -14, 14, -14),
             ),

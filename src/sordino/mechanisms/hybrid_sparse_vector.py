@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, cast, final
 import numpy as np
 from numpy.typing import NDArray
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     FINITE,
@@ -253,8 +253,6 @@ def _lifts_above(noisy: Steps, threshold: Steps) -> Steps:
     return noisy - threshold if near else noisy.astype(object) - threshold
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_HYBRID_VECTOR_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _HYBRID_VECTOR_REFERENCES = ("ding2022, Lemma 8",)
 _WITH_LAPLACE: tuple[tuple[Family, Family], ...] = (
     ("laplace", "exponential"),
@@ -274,19 +272,15 @@ CLAIMS = (
         proof="hybrid-sparse-vector.md",
         neighbours=(
             (
-                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY),
+                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY),
                 *_MOVED_APART,
             ),
             (
-                HybridSparseVector(
-                    k=2, threshold=0, epsilon=12, sensitivity=_HYBRID_VECTOR_EITHER_WAY, split=0.25
-                ),
+                HybridSparseVector(k=2, threshold=0, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
                 *_MOVED_APART,
             ),
             (
-                HybridSparseVector(
-                    k=1, threshold=0, epsilon=6, sensitivity=_HYBRID_VECTOR_EITHER_WAY, domain_size=2
-                ),
+                HybridSparseVector(k=1, threshold=0, epsilon=6, sensitivity=EITHER_WAY, domain_size=2),
                 *_MOVED_APART,
             ),
             (HybridSparseVector(k=1, threshold=1, epsilon=6, sensitivity=COUNTING), *_ONE_MORE),
@@ -308,7 +302,7 @@ CLAIMS = (
                     k=1,
                     threshold=0,
                     epsilon=12,
-                    sensitivity=_HYBRID_VECTOR_EITHER_WAY,
+                    sensitivity=EITHER_WAY,
                     noise=x,
                     threshold_noise=y,
                 ),

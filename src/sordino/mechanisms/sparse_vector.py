@@ -15,7 +15,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Literal, final
 
-from sordino.claims import Claim
+from sordino.claims import EITHER_WAY, Claim
 from sordino.constraints import (
     COUNT,
     DOMAIN_SIZE,
@@ -260,8 +260,6 @@ class SparseVector(BranchingMechanism):
         return Stream(self, entropy)
 
 
-# One unit moves each answer by a step, up or down: the spread is two steps.
-_SPARSE_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 _SPARSE_REFERENCES = ("ding2022, Thm 2", "lyu2017, Alg. 1")
 CLAIMS = (
     Claim(
@@ -274,14 +272,12 @@ CLAIMS = (
         proof="sparse-vector.md",
         neighbours=(
             (
-                SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=_SPARSE_EITHER_WAY),
+                SparseVector(threshold=0, positives=1, epsilon=6, sensitivity=EITHER_WAY),
                 (0, 0),
                 (1, -1),
             ),
             (
-                SparseVector(
-                    threshold=0, positives=2, epsilon=12, sensitivity=_SPARSE_EITHER_WAY, split=0.25
-                ),
+                SparseVector(threshold=0, positives=2, epsilon=12, sensitivity=EITHER_WAY, split=0.25),
                 (0, 0, 0),
                 (1, -1, -1),
             ),
@@ -308,7 +304,7 @@ CLAIMS = (
         proof="sparse-vector.md",
         neighbours=tuple(
             (
-                SparseVector(threshold=0, epsilon=epsilon, sensitivity=_SPARSE_EITHER_WAY, **options),
+                SparseVector(threshold=0, epsilon=epsilon, sensitivity=EITHER_WAY, **options),
                 (0, 0),
                 (1, -1),
             )

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from sordino.audit.controls.control import Control
 from sordino.audit.enumeration.subject import Subject
+from sordino.claims import EITHER_WAY
 from sordino.cost import Pure
 from sordino.noise import Geometric
-from sordino.sensitivity import Sensitivity
 
 Rows = NDArray[np.int64]
 
-_MOVES_EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 UNASKED, BELOW, CHEAP, DEAR = -1, 0, 1, 2
 BOUNDARY = 2
 
@@ -101,7 +100,7 @@ def adaptive(
         play=_play_branches,
         cost=Pure(epsilon=epsilon),
         cost_of=cost_of,
-        sensitivity=_MOVES_EITHER_WAY,
+        sensitivity=EITHER_WAY,
         name=name,
     )
 

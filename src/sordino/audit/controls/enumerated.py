@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from sordino.audit.controls.adaptive import ADAPTIVE
 from sordino.audit.controls.control import Control
-from sordino.audit.controls.sparse_vectors import EITHER_WAY, SPARSE_VECTORS
+from sordino.audit.controls.sparse_vectors import SPARSE_VECTORS
 from sordino.audit.enumeration.laws import Finite
 from sordino.audit.enumeration.subject import Subject
+from sordino.claims import EITHER_WAY
 from sordino.cost import ZCDP, Pure
 from sordino.grid import largest
 from sordino.mechanisms.noisy_top_k import decide as decide_top_k

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from sordino.audit.controls.control import Control
 from sordino.audit.enumeration.subject import Subject
+from sordino.claims import EITHER_WAY
 from sordino.cost import Pure
 from sordino.noise import Geometric
 from sordino.sensitivity import COUNTING, Sensitivity
 
 Rows = NDArray[np.int64]
 
-EITHER_WAY = Sensitivity(bound=1, monotone=False, adjacency="replace-one", step=1)
 UNASKED, BELOW, ABOVE = -1, 0, 1
 
 
