@@ -172,7 +172,7 @@ class Law:
             bends=((0.0, 0.0),),
             shapes=("linear", "linear"),
             coefficients=lambda z, side: formulas.masked(
-                series.exponential(series.changed(z, Fraction(-1))), side > 0
+                series.exponentiated(series.changed(z, Fraction(-1))), side > 0
             ),
         )
 
@@ -190,7 +190,7 @@ class Law:
             bends=((0.0, 0.0),),
             shapes=("linear", "linear"),
             coefficients=lambda z, side: series.changed(
-                series.exponential(formulas.signed(z, -side)), Fraction(1, 2)
+                series.exponentiated(formulas.signed(z, -side)), Fraction(1, 2)
             ),
         )
 

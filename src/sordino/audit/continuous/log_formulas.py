@@ -103,12 +103,12 @@ def masked(z: Series, kept: Any) -> Series:
 def gumbel_coefficients(z: Series, side: Floats) -> Series:  # noqa: ARG001 - the signature of coefficients
     """Return the density of the Gumbel law as a series, e^(-z - e^-z)."""
     falling = series.changed(z, Fraction(-1))
-    inner = series.exponential(falling)
-    return series.exponential(series.less(falling, inner))
+    inner = series.exponentiated(falling)
+    return series.exponentiated(series.less(falling, inner))
 
 
 def logistic_coefficients(z: Series, side: Floats) -> Series:
     """Return the density of the logistic law as a series, e^-|z| / (1 + e^-|z|)^2."""
-    rest = series.exponential(signed(z, -side))
+    rest = series.exponentiated(signed(z, -side))
     whole = series.inverse(series.increased(rest))
     return series.multiplied(series.multiplied(rest, whole), whole)

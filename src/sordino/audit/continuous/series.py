@@ -116,7 +116,7 @@ def changed(a: Series, factor: Fraction) -> Series:
     return [times(part, by) for part in a]
 
 
-def exponential(a: Series) -> Series:
+def exponentiated(a: Series) -> Series:
     """Return the series of the exponential: k e_k is the sum of j a_j e_(k-j)."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         middle = np.exp(a[0].middle)
