@@ -13,10 +13,12 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, final
 
-from sordino.audit.enumeration.comparison import Comparison, down, up
-from sordino.audit.enumeration.everywhere import epsilon_everywhere, renyi_everywhere
+from numpy.typing import NDArray
+
+from sordino.audit.enumeration.comparison import Comparison, down, log_bounds, up
+from sordino.audit.enumeration.laws import Noise, gaussian_mass
 from sordino.audit.enumeration.outcomes import Book, Outcomes
-from sordino.audit.enumeration.region import Region
+from sordino.audit.enumeration.region import DIGITS, Region
 from sordino.audit.enumeration.subject import Subject
 from sordino.audit.findings import Findings
 from sordino.audit.report import ExactReport, Witness
@@ -24,6 +26,8 @@ from sordino.audit.views import Claimed, Views, interval_beyond
 from sordino.audit.written import at_least
 from sordino.cost.conversion import round_up
 from sordino.errors import InvalidParameter
+from sordino.noise import DiscreteGaussian, DiscreteLaplace, Geometric
+from sordino.noise.probability import contexts, ratio_bounds
 
 Pair = tuple[Any, Any]
 
@@ -125,7 +129,7 @@ class Audit:
         everywhere = (
             math.inf
             if moves is None
-            else epsilon_everywhere(self.subject.laws, moves, lifted=self.subject.shifts)
+            else _bound_all_ratios(self.subject.laws, moves, lifted=self.subject.shifts)
         )
         least, most, number = compared.worst(beyond=False)
         # A loss above what the noise allows shows that the subject declares something false.
@@ -157,7 +161,9 @@ class Audit:
         for i, alpha in enumerate(views.orders):
             plain, counted = compared.renyi(alpha, partial(self.divergence, alpha))
             # What the noise proves about divergences is held against them in the same way.
-            most_everywhere = math.inf if moves is None else renyi_everywhere(self.subject.laws, moves, alpha)
+            most_everywhere = (
+                math.inf if moves is None else _bound_all_divergences(self.subject.laws, moves, alpha)
+            )
             _check_declaration(plain, most_everywhere)
             old = found.divergences[i]
             found.divergences[i] = max(old[0], plain), max(old[1], counted), max(old[2], most_everywhere)
@@ -197,3 +203,69 @@ class _PairFindings(Findings):
     """The smallest numbers of outputs that were audited, and that were seen."""
 
     declared: bool = False
+
+
+# ---- what the noise alone proves -------------------------------------------------------------------------
+# Bounds for every output, played or not: whatever `decide` does with noisy answers cannot lose more than the
+# noisy answers do.
+#
+# Claim: data processing; the noisy answers are independent, so their losses add. Proof:
+# docs/proofs/exact-audit.md, "Everywhere".
+# Floats: only outward rounding of the final bounds.
+
+
+def _bound_all_ratios(laws: tuple[Noise, ...], moves: NDArray[Any], *, lifted: bool) -> Fraction | float:
+    """Return a bound of the log ratio of all outputs when answers move by `moves` steps.
+
+    It is inf where the noise alone proves nothing.
+
+    Laplace noise of either sign pays for the move. One-sided noise pays only upward: if outputs do not change
+    when all noisy answers are `lifted` together, the noise may rise by some common lift less the own move.
+    """
+    # The best lift is 0 or one of the moves: what is paid is linear between them.
+    lifts = {0, *moves.tolist()} if lifted else {0}
+    return min(_price_of_rises(laws, [lift - move for move in moves.tolist()]) for lift in lifts)
+
+
+def _price_of_rises(laws: tuple[Noise, ...], rises: list[int]) -> Fraction | float:
+    """Return what it costs that the noise rises by these steps (falls, where they are negative)."""
+    total = Fraction(0)
+    for law, rise in zip(laws, rises, strict=True):
+        # Gaussian and finite noise bound no ratio, and one-sided noise none where it would have to fall.
+        if rise and not (isinstance(law, DiscreteLaplace) or (isinstance(law, Geometric) and rise > 0)):
+            return math.inf
+        total += law.rate * abs(rise)
+    return total
+
+
+def _bound_all_divergences(laws: tuple[Noise, ...], moves: NDArray[Any], alpha: Fraction) -> float:
+    """Return a bound of the Rényi divergence of order `alpha` of all outputs.
+
+    It is inf unless what moves has Gaussian noise.
+
+    For a law with probabilities proportional to e^(-b x^2) and its shift by m, completing the square gives
+    alpha b m^2 plus ln(M(b, (1 - alpha) m) / M(b, 0)) / (alpha - 1), where M(b, s) is the sum of e^(-b (x -
+    s)^2).
+    """
+    # Noisy answers are independent: the divergences of their coordinates add up.
+    below, above = contexts(DIGITS)
+    bound = ratio_bounds(Fraction(0), DIGITS)[1]
+    for law, move in zip(laws, moves.tolist(), strict=True):
+        if not move:
+            continue
+        if not isinstance(law, DiscreteGaussian):
+            return math.inf
+        square = ratio_bounds(alpha * law.rate * int(move) ** 2, DIGITS)[1]
+        shift = (1 - alpha) * int(move)
+        # A whole shift only renumbers the terms: the ratio is 1.
+        if shift.denominator != 1:
+            numerator, denominator = (
+                gaussian_mass(law.rate, shift, DIGITS)[1],
+                gaussian_mass(law.rate, Fraction(0), DIGITS)[0],
+            )
+            log = log_bounds((below.divide(numerator, denominator), above.divide(numerator, denominator)))[1]
+            # The sign of the logarithm decides which end of the factor makes the product larger.
+            share = ratio_bounds(1 / (alpha - 1), DIGITS)
+            square = above.add(square, above.multiply(share[1] if log > 0 else share[0], log))
+        bound = above.add(bound, square)
+    return up(bound)
