@@ -40,7 +40,7 @@ class NoOutcomeError(InvalidParameter):
 
 @final
 @dataclass(eq=False)
-class RunBlock:
+class RunPart:
     """Some runs of one box: their numbers as rows, one table for each shape, in the order of appearance."""
 
     rows: dict[Shape, list[tuple[float, ...]]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Runner:
     partition: Callable[[Any], Any] | None
     charge: Callable[[Any], float] | None = None
 
-    def run(self, box: BlackBox, part: RunBlock, wanted: int) -> None:
+    def run(self, box: BlackBox, part: RunPart, wanted: int) -> None:
         """Add `wanted` outcomes of `box` to `part`."""
         done = 0
         while done < wanted:
@@ -133,7 +133,7 @@ class Runner:
         # The charge is one more number of the outcome, at a path that no outcome can have.
         return ShapedOutcome((Mark(CHARGED, REAL), *found.shape), (self.charge(outcome), *found.numbers))
 
-    def _many(self, box: BlackBox, part: RunBlock, kept: int) -> int:
+    def _many(self, box: BlackBox, part: RunPart, kept: int) -> int:
         """Call once and keep the first `kept` outcomes of the batch.
 
         A call that raises ends the audit: the runs of its batch would share that outcome, and they must be
@@ -167,7 +167,7 @@ class Runner:
 
     def both(
         self, boxes: tuple[BlackBox, BlackBox], sizes: tuple[int, ...], progress: Progress | None
-    ) -> list[tuple[RunBlock, RunBlock]]:
+    ) -> list[tuple[RunPart, RunPart]]:
         """Return one pair of parts for each size.
 
         The boxes take turns, so that a slow drift of a machine meets both alike.
@@ -175,7 +175,7 @@ class Runner:
         turn = _RUNS_PER_TURN if self.batch is None else self.batch
         parts, done = [], 0
         for size in sizes:
-            pair = RunBlock(), RunBlock()
+            pair = RunPart(), RunPart()
             while pair[0].size < size:
                 # The last turn of a part may be shorter: parts have exactly the sizes that were asked for.
                 wanted = min(turn, size - pair[0].size)

@@ -21,7 +21,7 @@ from sordino.audit.black_boxes.events import Chooser, Chosen, EventQuestion
 from sordino.audit.black_boxes.features import Codes, learned
 from sordino.audit.black_boxes.outcome_costs import Beyond, Sides, beyond_pure, beyond_zcdp, charged
 from sordino.audit.black_boxes.report import Bar, Evidence, StatisticalReport
-from sordino.audit.black_boxes.runs import CHARGED, BlackBox, Progress, RunBlock, Runner
+from sordino.audit.black_boxes.runs import CHARGED, BlackBox, Progress, Runner, RunPart
 from sordino.audit.report import Delta
 from sordino.constraints import COUNT, NOT_NEGATIVE, SHARE, Number, shown, text
 from sordino.cost import Cost
@@ -256,7 +256,7 @@ def _make_charge_function(
 class _LearnedEvents:
     """The features and events of the first runs, and all runs in their terms."""
 
-    def __init__(self, parts: list[tuple[RunBlock, RunBlock]]) -> None:
+    def __init__(self, parts: list[tuple[RunPart, RunPart]]) -> None:
         # The features come from the first part alone. All runs are then put in their terms.
         paths, self.features = learned(*parts[0])
         self.codes: list[tuple[Codes, Codes]] = []
